@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The registration table: which keys exist, which memory they open, to whom and with which rights.
+ * It answers the two questions of "A memory pool management method and system for RDMA networks":
+ * permission match (may this key touch this range) and address translation (where is it).
+ *
+ * Position-independent: a table is one run of memory with offsets and no pointers, so that it can
+ * lie in shared memory and be read by peers. One writer at a time (the table's own lock); readers
+ * take no lock and see a row either whole or not at all (a sequence number per row).
+ */
+#ifndef MEMPOOL_TABLE_H
+#define MEMPOOL_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rights (IBTA vol. 1, 10.6.3). The values are those of enum ibv_access_flags. */
+enum mempool_access {
+	MEMPOOL_LOCAL_WRITE = 1 << 0,
+	MEMPOOL_REMOTE_WRITE = 1 << 1,
+	MEMPOOL_REMOTE_READ = 1 << 2,
+	MEMPOOL_REMOTE_ATOMIC = 1 << 3,
+	MEMPOOL_MW_BIND = 1 << 4,
+};
+
+enum mempool_kind {
+	MEMPOOL_REGION = 1,	/* memory region: L_Key and R_Key */
+	MEMPOOL_WINDOW_1,	/* memory window type 1: R_Key, any QP of the PD */
+	MEMPOOL_WINDOW_2,	/* memory window type 2B: R_Key, one QP */
+};
+
+/* One registration as its maker describes it. */
+struct mempool_row {
+	uint64_t iova;		/* first address as requests name it (0 when zero-based) */
+	uint64_t length;	/* bytes; 0 is a valid, empty region; iova + length ≤ 2^64 */
+	uint64_t va;		/* where iova lies in the owner's memory */
+	uint32_t key;		/* (24-bit index << 8) | consumer's byte */
+	uint32_t pd;		/* protection domain */
+	uint32_t access;	/* enum mempool_access */
+	uint32_t qpn;		/* MEMPOOL_WINDOW_2: the QP it is bound to */
+	uint32_t parent;	/* windows: key of the region it is bound to */
+	enum mempool_kind kind;
+};
+
+/* Why a request may not touch the memory; the caller turns it into a completion status or a NAK. */
+enum mempool_verdict {
+	MEMPOOL_OK,
+	MEMPOOL_NO_KEY,		/* no such key, or not of that kind */
+	MEMPOOL_WRONG_PD,	/* of another protection domain (or window of another QP) */
+	MEMPOOL_OUT_OF_BOUNDS,
+	MEMPOOL_NO_RIGHTS,
+};
+
+struct mempool_table;
+
+/*
+ * Makes a table for up to max_rows registrations in ordinary memory; -ENOMEM. max_rows: 1 … 2^22.
+ * Memory grows with use, not with max_rows (address space is reserved, pages come when touched).
+ */
+int mempool_table_create(unsigned max_rows, struct mempool_table **table);
+void mempool_table_destroy(struct mempool_table *table);
+
+/* Adds a row; row->key says its key. -EEXIST key in use, -ENOSPC full, -EINVAL. Any thread. */
+int mempool_table_add(struct mempool_table *table, const struct mempool_row *row);
+/* Replaces the row of old_key, atomically for readers, by *row (whose key may differ). -ENOENT. */
+int mempool_table_replace(struct mempool_table *table, uint32_t old_key,
+			  const struct mempool_row *row);
+/* Removes a row; -ENOENT. A reader that was before it may still be copying: the caller waits. */
+int mempool_table_remove(struct mempool_table *table, uint32_t key);
+/* Copies the row of a key; -ENOENT. */
+int mempool_table_get(const struct mempool_table *table, uint32_t key, struct mempool_row *row);
+unsigned mempool_table_count(const struct mempool_table *table);
+
+/*
+ * The two questions at once: may a request of protection domain pd (and, for type 2 windows, QP
+ * qpn) with all of rights touch [addr, addr + length) by key, and at which address of the owner
+ * does it lie (*va). Length 0 asks for no memory and is MEMPOOL_OK with any key (IBTA vol. 1,
+ * 9.4.3 and 10.6.6: R_Key is not checked for zero-length operations). Lock-free, any thread.
+ * remote: windows are accepted; otherwise only regions are (an L_Key).
+ */
+enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
+					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
+					 uint32_t rights, bool remote, uint64_t *va);
+
+#endif

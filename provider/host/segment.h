@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The host segment: a file of shared memory (mode 0600, one per user and network namespace, named
+ * by the namespace's inode) in which the processes of one host meet. It hands out process slots and
+ * with them QPNs, keeps the 24-bit indices of keys apart, lists the members of the reuseport
+ * groups, and holds every process's counters. All of it is claimed with fallocate, so that a full
+ * /dev/shm is -ENOSPC and never SIGBUS.
+ *
+ * A slot belongs to its process as long as that holds a lock on the slot's byte of the file (an OFD
+ * lock, dropped by the kernel however the process ends). Whoever joins, or finds a stale slot,
+ * reaps the dead: their key indices, group membership and counters (added to the retired ones).
+ *
+ * A QPN is (index << 8) | slot: unique on the host, and its owner is read off its low byte. Slots
+ * run from 2 to 253, so that neither QP 0, QP 1 nor the multicast QPN 0xffffff is ever handed out.
+ */
+#ifndef URXE_HOST_SEGMENT_H
+#define URXE_HOST_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/device.h"
+
+#define URXE_SLOT_FIRST 2
+#define URXE_SLOT_LAST	253
+#define URXE_SLOT_OF_QPN(qpn) ((qpn) & 0xff)
+
+/* Counters under the names that the kernel's rxe has in hw_counters/, and the port's standard ones. */
+#define URXE_COUNTERS(X)                                                                           \
+	X(SENT_PKTS, sent_pkts)                                                                    \
+	X(RCVD_PKTS, rcvd_pkts)                                                                    \
+	X(DUP_REQ, duplicate_request)                                                              \
+	X(OUT_OF_SEQ_REQ, out_of_seq_request)                                                      \
+	X(RCV_RNR, rcvd_rnr_err)                                                                   \
+	X(SND_RNR, send_rnr_err)                                                                   \
+	X(RCV_SEQ_ERR, rcvd_seq_err)                                                               \
+	X(ACK_DEFERRED, ack_deferred)                                                              \
+	X(RETRY_EXCEEDED, retry_exceeded_err)                                                      \
+	X(RNR_RETRY_EXCEEDED, retry_rnr_exceeded_err)                                              \
+	X(COMP_RETRY, completer_retry_err)                                                         \
+	X(SEND_ERR, send_err)                                                                      \
+	X(LINK_DOWNED, link_downed)                                                                \
+	X(RDMA_SEND, rdma_sends)                                                                   \
+	X(RDMA_RECV, rdma_recvs)                                                                   \
+	X(ICRC_ERR, icrc_err)                                                                      \
+	X(RCVD_BAD, rcvd_malformed)                                                                \
+	X(FORWARDED, forwarded_pkts)                                                               \
+	X(SENT_BYTES, sent_bytes)                                                                  \
+	X(RCVD_BYTES, rcvd_bytes)
+
+enum urxe_counter {
+#define URXE_COUNTER_ENUM(id, name) URXE_CNT_##id,
+	URXE_COUNTERS(URXE_COUNTER_ENUM)
+#undef URXE_COUNTER_ENUM
+	URXE_NUM_COUNTERS,
+};
+
+extern const char *const urxe_counter_names[URXE_NUM_COUNTERS];
+
+#define URXE_FAULT_SPEC_LEN 256
+
+struct urxe_segment;
+
+/*
+ * Maps the host segment, making it if there is none, and takes a slot. One membership per process
+ * (counted; a second join returns the same). Errors: -ENOSPC no room in /dev/shm, -EUSERS all slots
+ * taken, -EACCES, -EPROTO a segment of another version is in use by running processes; each
+ * explained by one line on stderr.
+ */
+int urxe_segment_join(struct urxe_segment **seg);
+void urxe_segment_leave(struct urxe_segment *seg);
+/* In the child of a fork: unmaps and closes what was inherited, without giving up the parent's slot. */
+void urxe_segment_forked(struct urxe_segment *seg);
+
+/* Maps the segment without a slot, for readers (the urxe command, the sysfs view). -ENOENT if none. */
+int urxe_segment_view(struct urxe_segment **seg);
+
+unsigned urxe_segment_slot(const struct urxe_segment *seg);
+bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot);
+/* Removes what dead processes left. Cheap when there are none; call it now and then (seconds). */
+void urxe_segment_reap(struct urxe_segment *seg);
+
+/* QPNs of this process: random start, cyclic, so that a number is not soon used again. 0 if none. */
+uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg);
+void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn);
+
+/* Key indices (the upper 24 bits of an L_Key or R_Key): random, unique on the host. 0 if none left. */
+uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg);
+void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
+
+/*
+ * The members of a reuseport group (0: IPv4, 1: IPv6) in the kernel's order: the order of bind(),
+ * where a socket that closes is replaced by the last one. bind and close must happen between lock
+ * and unlock. urxe_segment_group() copies the slots in order and returns their number; generation
+ * changes whenever the order may have changed, so that a stale steering program is noticed by a
+ * comparison.
+ */
+void urxe_segment_lock(struct urxe_segment *seg);
+void urxe_segment_unlock(struct urxe_segment *seg);
+void urxe_segment_group_add(struct urxe_segment *seg, unsigned group);
+void urxe_segment_group_remove(struct urxe_segment *seg, unsigned group);
+unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *slots, unsigned max);
+uint32_t urxe_segment_group_generation(const struct urxe_segment *seg);
+
+/* Packets that were forwarded to a slot and not yet taken: add on send, sub on receive, peek when
+ * polling. (The packets themselves travel by a unix datagram socket, see wire/forward.) */
+void urxe_segment_mail_add(struct urxe_segment *seg, unsigned slot);
+unsigned urxe_segment_mail_take(struct urxe_segment *seg);
+
+/*
+ * This process's counters of a device, by device index (0 … URXE_MAX_DEVICES - 1): an array of
+ * URXE_NUM_COUNTERS, to be incremented without a lock by one thread at a time. And the sum over
+ * the living and the retired.
+ */
+uint64_t *urxe_segment_counters(struct urxe_segment *seg, int device);
+void urxe_segment_counters_sum(struct urxe_segment *seg, int device,
+			       uint64_t sum[URXE_NUM_COUNTERS]);
+
+/* The fault specification of a device, set at run time ("" for none). Writers bump the generation. */
+int urxe_segment_fault_set(struct urxe_segment *seg, int device, const char *spec);
+void urxe_segment_fault_get(struct urxe_segment *seg, int device, char spec[URXE_FAULT_SPEC_LEN]);
+uint32_t urxe_segment_fault_generation(const struct urxe_segment *seg);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The wire: moves RoCEv2 packets (IBTA annex A17) between this process and an address vector, over
+ * UDP port 4791 of IPv4 and IPv6. It owns sockets, batching, the ICRC, steering between the
+ * processes of a host, and fault injection. It knows nothing of QP state.
+ *
+ * One wire per process. All functions are called under the engine's lock, except
+ * urxe_wire_path_init() and urxe_wire_fd(), which any thread may call.
+ */
+#ifndef URXE_WIRE_WIRE_H
+#define URXE_WIRE_WIRE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "host/device.h"
+#include "host/segment.h"
+
+#define URXE_UDP_PORT	    4791
+#define URXE_TX_BATCH	    64	/* most packets of one urxe_wire_send() */
+#define URXE_MAX_HEADER	    64	/* BTH and extension headers of one packet */
+#define URXE_SEND_SOCKETS   16
+
+struct urxe_wire;
+
+/* Where a packet goes: an address vector with its source GID resolved. */
+struct urxe_path {
+	struct in6_addr sgid, dgid;	/* IPv4-mapped or IPv6; both of one family */
+	struct urxe_device *dev;	/* counters, and the scope of link-local addresses */
+	uint32_t flow_label;		/* 20 bits */
+	uint8_t traffic_class;		/* DSCP and ECN */
+	uint8_t hop_limit;		/* TTL; 0 means 64 */
+	uint8_t source;			/* send socket, 0 … URXE_SEND_SOCKETS - 1 */
+};
+
+struct urxe_tx_packet {
+	uint8_t header[URXE_MAX_HEADER];	/* BTH and extension headers; PadCnt set */
+	uint8_t header_len;			/* a multiple of 4 */
+	uint16_t iovcnt;			/* pieces of the payload: 0 … 32 */
+	uint32_t payload_len;			/* bytes without pad: 0 … 4096 */
+	const struct iovec *iov;		/* valid until urxe_wire_send() returns */
+};
+
+struct urxe_rx_packet {
+	const uint8_t *bth;		/* BTH, extension headers, payload, pad; ICRC checked and gone */
+	uint32_t len;			/* of the above, at least 12 and a multiple of 4 */
+	struct in6_addr sgid, dgid;	/* the sender's and our address, as GIDs */
+	struct urxe_device *dev;	/* the device that owns dgid, or NULL (multicast: by ifindex) */
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint16_t source_port;		/* UDP, host order */
+	bool multicast;
+};
+
+typedef void urxe_wire_rx_fn(const struct urxe_rx_packet *pkt, void *arg);
+
+/*
+ * Opens the sockets and joins the group of this host's processes. -EADDRINUSE when another user's
+ * process or the kernel's rdma_rxe holds port 4791: one line on stderr names cause and cure.
+ */
+int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **wire);
+void urxe_wire_destroy(struct urxe_wire *wire);
+/* In the child of a fork: closes the inherited descriptors and frees; the parent is undisturbed. */
+void urxe_wire_forked(struct urxe_wire *wire);
+
+/*
+ * Fills a path from a source GID of dev, a destination GID and the rest of an address vector; hash
+ * (of the QP pair) chooses the send socket. -EINVAL when the families differ or the destination is
+ * not reachable from such a source.
+ */
+int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
+			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
+			uint32_t flow_label, uint32_t hash);
+
+/*
+ * Sends n packets (1 … URXE_TX_BATCH) of one path in order: computes the ICRCs, gathers the payload
+ * from where it lies, and hands runs of equal size to the kernel in one UDP_SEGMENT send. Never
+ * blocks. Returns how many were sent (lost on purpose counts as sent): fewer than n when the socket
+ * is full (try again later); or -errno when the path is broken (ENETUNREACH, EADDRNOTAVAIL …).
+ */
+int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
+		   struct urxe_tx_packet *pkts, unsigned n);
+
+/*
+ * Takes what has arrived, at most about budget packets, and calls fn for each packet whose ICRC
+ * fits and whose destination QPN is of this process (or 1, or multicast); others go to their
+ * owner. Also sends packets that fault injection delayed and that are due. Returns the number of
+ * packets taken from the sockets (0: nothing there). Never blocks. now: CLOCK_MONOTONIC, ns.
+ */
+int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
+		   void *arg);
+
+/* An epoll descriptor that is readable when urxe_wire_poll() would find a packet. */
+int urxe_wire_fd(const struct urxe_wire *wire);
+/* When urxe_wire_poll() must next run for a delayed packet: ns, or UINT64_MAX. */
+uint64_t urxe_wire_deadline(const struct urxe_wire *wire);
+/* Now and then (a second): reaps dead processes, renews steering, reads new fault settings. */
+void urxe_wire_housekeep(struct urxe_wire *wire);
+
+/* Multicast groups, counted per (device, group). */
+int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev,
+			 const union ibv_gid *mgid);
+void urxe_wire_mcast_leave(struct urxe_wire *wire, struct urxe_device *dev,
+			   const union ibv_gid *mgid);
+
+#endif
