@@ -6,7 +6,8 @@
  *
  * Position-independent: a table is one run of memory with offsets and no pointers, so that it can
  * lie in shared memory and be read by peers. One writer at a time (the table's own lock); readers
- * take no lock and see a row either whole or not at all (a sequence number per row).
+ * take no lock, never wait for a writer and see a row as it was at one moment (two versions and a
+ * sequence number per row). A writer that dies in the middle of a change leaves the table usable.
  */
 #ifndef MEMPOOL_TABLE_H
 #define MEMPOOL_TABLE_H
@@ -61,9 +62,24 @@ struct mempool_table;
 int mempool_table_create(unsigned max_rows, struct mempool_table **table);
 void mempool_table_destroy(struct mempool_table *table);
 
-/* Adds a row; row->key says its key. -EEXIST key in use, -ENOSPC full, -EINVAL. Any thread. */
+/*
+ * The same in memory of the caller's, for tables that other processes map: mempool_table_bytes()
+ * all zero (a fresh file in shared memory is), aligned to 64. It is never given back by
+ * mempool_table_destroy(), which is for tables made by mempool_table_create(). Processes may map it
+ * at different addresses, readers also read-only. 0 and -EINVAL for a max_rows out of range.
+ */
+size_t mempool_table_bytes(unsigned max_rows);
+int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **table);
+
+/*
+ * Adds a row; row->key says its key. -EEXIST its upper 24 bits are in use, -ENOSPC full, -EINVAL
+ * (kind, a range beyond 2^64, rights of 2^30 or more). Any thread.
+ */
 int mempool_table_add(struct mempool_table *table, const struct mempool_row *row);
-/* Replaces the row of old_key, atomically for readers, by *row (whose key may differ). -ENOENT. */
+/*
+ * Replaces the row of old_key, atomically for readers, by *row (whose key may differ). -ENOENT,
+ * -EEXIST the upper 24 bits of the new key belong to another row, -EINVAL as above.
+ */
 int mempool_table_replace(struct mempool_table *table, uint32_t old_key,
 			  const struct mempool_row *row);
 /* Removes a row; -ENOENT. A reader that was before it may still be copying: the caller waits. */
@@ -75,8 +91,9 @@ unsigned mempool_table_count(const struct mempool_table *table);
 /*
  * The two questions at once: may a request of protection domain pd (and, for type 2 windows, QP
  * qpn) with all of rights touch [addr, addr + length) by key, and at which address of the owner
- * does it lie (*va). Length 0 asks for no memory and is MEMPOOL_OK with any key (IBTA vol. 1,
- * 9.4.3 and 10.6.6: R_Key is not checked for zero-length operations). Lock-free, any thread.
+ * does it lie (*va). Length 0 asks for no memory and is MEMPOOL_OK with any key and *va 0 (IBTA
+ * vol. 1, 9.4.3 and 10.6.6: R_Key is not checked for zero-length operations). Reasons are looked
+ * for in the order of enum mempool_verdict. Lock-free, never waits for a writer, any thread.
  * remote: windows are accepted; otherwise only regions are (an L_Key).
  */
 enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,

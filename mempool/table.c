@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The registration table. One run of memory, offsets only:
+ *
+ *   +--------+------------------+------------------+---------------------------------------+
+ *   | header | index, area 0    | index, area 1    | rows, 128 bytes each                  |
+ *   +--------+------------------+------------------+---------------------------------------+
+ *
+ *   index entry, 4 bytes:   31      23 22                       0     0: empty
+ *                          +----------+--------------------------+    DELETED: was in use
+ *                          | hash tag | number of the row + 1    |
+ *                          +----------+--------------------------+
+ *
+ *   row, two lines of 64:  +-----+-----------+------------------------------------------+-----+
+ *                          | seq | next_free | version that counts while seq is odd     |     |
+ *                          +-----+-----------+------------------------------------------+-----+
+ *                          |     |           | version that counts while seq is even    |     |
+ *                          +-----+-----------+------------------------------------------+-----+
+ *
+ * Rows are the truth; index, free list and counts are derived from them and can be made anew.
+ *
+ * A row holds two versions of itself. A writer fills the one that does not count and then makes it
+ * count by adding one to seq, so a reader never waits for a writer: not for one that was preempted,
+ * nor for one that was stopped or killed half way. A reader copies the version that counts and
+ * copies again if seq has moved. A new row is written at seq 0 -> 1 and removed at 1 -> 2, so a key
+ * is served from the line that holds seq; only a row replaced an odd number of times needs both.
+ * Every field is atomic: the writer's stores are releases and the reader's loads acquires, hence a
+ * reader that saw a store of a later version also sees that seq has moved. That needs no fence,
+ * which thread sanitizer could not follow, and costs nothing on x86.
+ *
+ * The index is open addressing with linear probing over the upper 24 bits of the key (windows of
+ * type 2 change the lower 8 only, and no two rows share the upper 24). Removal leaves a mark, so an
+ * entry never moves under a reader: what a reader finds it verifies against the row's own key, and
+ * what it does not find is absent if the index is still the one it searched. Marks and growth are
+ * dealt with by building a fresh index, sized for the rows there are, in the other area, and
+ * switching over by one store. At most half of the entries are in use or marked, so that a search
+ * ends after one or two. Memory is touched as rows come, not in proportion to max_rows.
+ *
+ * Any thread reads, without a lock and without writing to the table. Writers hold header->lock, a
+ * robust process-shared mutex; whoever gets it from a writer that died rebuilds what is derived.
+ */
+#include "mempool/table.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAX_ROWS  (1u << 22)
+#define MIN_ORDER 10 /* one page of index */
+#define ROW_BITS  23
+#define ROW_MASK  ((1u << ROW_BITS) - 1)
+#define DELETED	  ROW_MASK /* tag 0 and a row number that cannot be */
+#define NO_ROW	  UINT32_MAX
+#define KIND_BIT  30 /* kind and access share a word */
+
+#define load_acquire(p)	    atomic_load_explicit(p, memory_order_acquire)
+#define load_relaxed(p)	    atomic_load_explicit(p, memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
+
+typedef _Atomic uint32_t entry_t;
+
+struct version {
+	_Atomic uint64_t iova;
+	_Atomic uint64_t length;
+	_Atomic uint64_t va;
+	_Atomic uint32_t key;
+	_Atomic uint32_t pd;
+	_Atomic uint32_t rights; /* kind << KIND_BIT | access; 0 for a row that is not in use */
+	_Atomic uint32_t qpn;
+	_Atomic uint32_t parent;
+};
+
+struct half {
+	_Atomic uint32_t seq; /* of the first half only */
+	uint32_t next_free;   /* of the first half only; for the holder of the lock */
+	struct version version;
+} __attribute__((aligned(64)));
+
+struct row {
+	struct half half[2];
+};
+
+static_assert(sizeof(struct version) == 48, "a version and its seq share a cache line");
+static_assert(sizeof(struct row) == 128, "layout seen by other processes");
+
+struct mempool_table {
+	/* Written when made, then constant. */
+	uint32_t max_rows;
+	uint32_t max_order;
+	uint64_t area_offset[2];
+	uint64_t rows_offset;
+	uint64_t bytes;
+	/* generation << 8 | order. The generation's low bit says which area is in use. */
+	_Atomic uint64_t index __attribute__((aligned(64)));
+	/* Written under the lock. */
+	pthread_mutex_t lock __attribute__((aligned(64)));
+	_Atomic uint32_t count; /* rows in use */
+	uint32_t occupied;	/* entries of the index that are not empty */
+	uint32_t high;		/* rows that were ever in use: 0 … high - 1 */
+	uint32_t free_head;
+};
+
+/* A place in the index, and the row it led to. */
+struct place {
+	entry_t *entry;
+	uint32_t row;
+};
+
+static inline uint32_t hash_of(uint32_t key)
+{
+	return (key >> 8) * 0x9e3779b1u;
+}
+
+static inline entry_t *area(const struct mempool_table *t, uint64_t index)
+{
+	return (entry_t *)((uintptr_t)t + t->area_offset[(index >> 8) & 1]);
+}
+
+static inline struct row *row_at(const struct mempool_table *t, uint32_t n)
+{
+	return (struct row *)((uintptr_t)t + t->rows_offset) + n;
+}
+
+static inline uint32_t entry_of(uint32_t hash, uint32_t n)
+{
+	return hash << ROW_BITS | (n + 1);
+}
+
+/* Is this the entry of a row whose key has that hash (or, 1 time in 512, of another)? */
+static inline bool entry_fits(uint32_t entry, uint32_t hash)
+{
+	return entry >> ROW_BITS == (hash & (UINT32_MAX >> ROW_BITS)) && entry != DELETED;
+}
+
+static inline struct version *counting(struct row *r, uint32_t seq)
+{
+	return &r->half[(seq & 1) ^ 1].version;
+}
+
+/* Copies a row as it is at one moment. The order of the loads matters: see the top of the file. */
+static inline void row_read(struct row *r, struct mempool_row *out)
+{
+	uint32_t seq = load_acquire(&r->half[0].seq), before, rights;
+	struct version *v;
+
+	do {
+		before = seq;
+		v = counting(r, seq);
+		out->key = load_acquire(&v->key);
+		out->iova = load_acquire(&v->iova);
+		out->length = load_acquire(&v->length);
+		out->va = load_acquire(&v->va);
+		out->pd = load_acquire(&v->pd);
+		rights = load_acquire(&v->rights);
+		out->qpn = load_acquire(&v->qpn);
+		out->parent = load_acquire(&v->parent);
+		seq = load_acquire(&r->half[0].seq);
+	} while (__builtin_expect(seq != before, 0));
+	out->access = rights & ((1u << KIND_BIT) - 1);
+	out->kind = (enum mempool_kind)(rights >> KIND_BIT);
+}
+
+/* Writes the next version of a row; an all-zero one means that it is not in use. Lock held. */
+static void row_write(struct row *r, const struct mempool_row *in)
+{
+	uint32_t seq = load_relaxed(&r->half[0].seq);
+	struct version *v = counting(r, seq + 1);
+
+	store_release(&v->key, in->key);
+	store_release(&v->iova, in->iova);
+	store_release(&v->length, in->length);
+	store_release(&v->va, in->va);
+	store_release(&v->pd, in->pd);
+	store_release(&v->rights, (uint32_t)in->kind << KIND_BIT | in->access);
+	store_release(&v->qpn, in->qpn);
+	store_release(&v->parent, in->parent);
+	store_release(&r->half[0].seq, seq + 1);
+}
+
+/* Key and use of a row as the holder of the lock sees it. */
+static bool row_used(struct row *r, uint32_t *key)
+{
+	struct version *v = counting(r, load_relaxed(&r->half[0].seq));
+
+	*key = load_relaxed(&v->key);
+	return load_relaxed(&v->rights) >> KIND_BIT;
+}
+
+/* The reader's search: copies the row of a key. */
+static inline bool lookup(const struct mempool_table *t, uint32_t key, struct mempool_row *out)
+{
+	uint32_t hash = hash_of(key), mask, pos, n, e;
+	uint64_t index = load_acquire(&t->index), before;
+	entry_t *entries;
+
+	do {
+		before = index;
+		entries = area(t, index);
+		mask = (1u << (index & 0xff)) - 1;
+		pos = hash >> (32 - (index & 0xff));
+		/* An area that is being cleared and filled again may show no empty entry. */
+		for (n = 0; n <= mask; n++, pos = (pos + 1) & mask) {
+			e = load_acquire(&entries[pos]);
+			if (!e)
+				break;
+			if (!entry_fits(e, hash))
+				continue;
+			row_read(row_at(t, (e & ROW_MASK) - 1), out);
+			if (out->key == key && out->kind)
+				return true;
+		}
+		index = load_acquire(&t->index);
+	} while (index != before);
+	return false;
+}
+
+/* The writer's search, by the upper 24 bits of the key. Lock held. */
+static bool search(struct mempool_table *t, uint32_t key, struct place *place)
+{
+	uint64_t index = load_relaxed(&t->index);
+	uint32_t hash = hash_of(key), mask = (1u << (index & 0xff)) - 1;
+	uint32_t pos = hash >> (32 - (index & 0xff)), e, k;
+	entry_t *entries = area(t, index);
+
+	for (; (e = load_relaxed(&entries[pos])); pos = (pos + 1) & mask) {
+		if (!entry_fits(e, hash))
+			continue;
+		if (row_used(row_at(t, (e & ROW_MASK) - 1), &k) && k >> 8 == key >> 8) {
+			place->entry = &entries[pos];
+			place->row = (e & ROW_MASK) - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Puts a row into an index that has room; says whether an empty entry was used up. */
+static bool enter(entry_t *entries, unsigned order, uint32_t key, uint32_t n)
+{
+	uint32_t hash = hash_of(key), mask = (1u << order) - 1, pos = hash >> (32 - order), e;
+
+	while ((e = load_relaxed(&entries[pos])) && e != DELETED)
+		pos = (pos + 1) & mask;
+	store_release(&entries[pos], entry_of(hash, n));
+	return !e;
+}
+
+/* Makes a fresh index of the rows in use in the other area and switches to it. Lock held. */
+static void rebuild(struct mempool_table *t)
+{
+	uint64_t index = ((load_relaxed(&t->index) >> 8) + 1) << 8;
+	entry_t *entries = area(t, index);
+	unsigned order = MIN_ORDER;
+	uint32_t n, key;
+
+	/* A quarter full at most, so that as many adds again pass until the next time. */
+	while (order < t->max_order && 1u << order < 4 * load_relaxed(&t->count))
+		order++;
+	for (n = 0; n < 1u << order; n++)
+		store_release(&entries[n], 0);
+	t->occupied = 0;
+	for (n = 0; n < t->high; n++)
+		if (row_used(row_at(t, n), &key))
+			t->occupied += enter(entries, order, key, n);
+	store_release(&t->index, index | order);
+}
+
+/* Makes room for one more entry. */
+static void index_reserve(struct mempool_table *t)
+{
+	if (t->occupied >= (1u << (load_relaxed(&t->index) & 0xff)) / 2)
+		rebuild(t);
+}
+
+static void index_enter(struct mempool_table *t, uint32_t key, uint32_t n)
+{
+	uint64_t index = load_relaxed(&t->index);
+
+	t->occupied += enter(area(t, index), index & 0xff, key, n);
+}
+
+/* After a writer's death in the middle of a change: rows are whole, the rest is made anew. */
+static void recover(struct mempool_table *t)
+{
+	uint32_t n, key, count = 0;
+
+	t->free_head = NO_ROW;
+	for (n = t->high; n-- > 0;) {
+		if (row_used(row_at(t, n), &key)) {
+			count++;
+		} else {
+			row_at(t, n)->half[0].next_free = t->free_head;
+			t->free_head = n;
+		}
+	}
+	atomic_store_explicit(&t->count, count, memory_order_relaxed);
+	rebuild(t);
+}
+
+static int table_lock(struct mempool_table *t)
+{
+	int err = pthread_mutex_lock(&t->lock);
+
+	if (err == EOWNERDEAD) {
+		recover(t);
+		err = pthread_mutex_consistent(&t->lock);
+	}
+	return -err;
+}
+
+static void table_unlock(struct mempool_table *t)
+{
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* [start, start + length) lies within 2^64 */
+static bool range_ok(uint64_t start, uint64_t length)
+{
+	return !length || length - 1 <= UINT64_MAX - start;
+}
+
+static bool row_ok(const struct mempool_row *row)
+{
+	return row->kind >= MEMPOOL_REGION && row->kind <= MEMPOOL_WINDOW_2 &&
+	       row->access < 1u << KIND_BIT && range_ok(row->iova, row->length) &&
+	       range_ok(row->va, row->length);
+}
+
+static size_t round_page(size_t n)
+{
+	return (n + 4095) & ~(size_t)4095;
+}
+
+/* Lays a table out: fills the constant part of the header. */
+static void layout(unsigned max_rows, struct mempool_table *t)
+{
+	size_t at = round_page(sizeof(*t)), index;
+
+	t->max_rows = max_rows;
+	t->max_order = MIN_ORDER;
+	while (1u << t->max_order < 4 * max_rows)
+		t->max_order++;
+	index = sizeof(entry_t) << t->max_order;
+	t->area_offset[0] = at;
+	t->area_offset[1] = at + index;
+	t->rows_offset = at + 2 * index;
+	t->bytes = t->rows_offset + round_page(max_rows * sizeof(struct row));
+}
+
+size_t mempool_table_bytes(unsigned max_rows)
+{
+	struct mempool_table t;
+
+	if (!max_rows || max_rows > MAX_ROWS)
+		return 0;
+	layout(max_rows, &t);
+	return t.bytes;
+}
+
+int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **table)
+{
+	struct mempool_table *t = memory;
+	pthread_mutexattr_t attr;
+	int err;
+
+	if (!max_rows || max_rows > MAX_ROWS || (uintptr_t)memory % 64)
+		return -EINVAL;
+	layout(max_rows, t);
+	t->free_head = NO_ROW;
+	atomic_init(&t->index, MIN_ORDER);
+	err = pthread_mutexattr_init(&attr);
+	if (err)
+		return -err;
+	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (!err)
+		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (!err)
+		err = pthread_mutex_init(&t->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	if (!err)
+		*table = t;
+	return -err;
+}
+
+int mempool_table_create(unsigned max_rows, struct mempool_table **table)
+{
+	size_t bytes = mempool_table_bytes(max_rows);
+	void *memory;
+	int err;
+
+	if (!bytes)
+		return -EINVAL;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	err = mempool_table_init(memory, max_rows, table);
+	if (err)
+		munmap(memory, bytes);
+	return err;
+}
+
+void mempool_table_destroy(struct mempool_table *table)
+{
+	pthread_mutex_destroy(&table->lock);
+	munmap(table, table->bytes);
+}
+
+static int add_locked(struct mempool_table *t, const struct mempool_row *row)
+{
+	struct place place;
+	struct row *r;
+	uint32_t n;
+
+	if (search(t, row->key, &place))
+		return -EEXIST;
+	if (t->free_head == NO_ROW && t->high == t->max_rows)
+		return -ENOSPC;
+	index_reserve(t);
+	if (t->free_head != NO_ROW) {
+		n = t->free_head;
+		t->free_head = row_at(t, n)->half[0].next_free;
+	} else {
+		n = t->high++;
+	}
+	r = row_at(t, n);
+	row_write(r, row);
+	atomic_fetch_add_explicit(&t->count, 1, memory_order_relaxed);
+	index_enter(t, row->key, n);
+	return 0;
+}
+
+int mempool_table_add(struct mempool_table *table, const struct mempool_row *row)
+{
+	int err;
+
+	if (!row_ok(row))
+		return -EINVAL;
+	err = table_lock(table);
+	if (err)
+		return err;
+	err = add_locked(table, row);
+	table_unlock(table);
+	return err;
+}
+
+/* Finds the row of exactly this key. Lock held. */
+static bool search_key(struct mempool_table *t, uint32_t key, struct place *place)
+{
+	uint32_t k;
+
+	return search(t, key, place) && row_used(row_at(t, place->row), &k) && k == key;
+}
+
+/*
+ * With another index the row is entered under both for a moment; which of them leads anywhere is
+ * decided by the key in the row, and so changes at one instant.
+ */
+static int replace_locked(struct mempool_table *t, uint32_t old_key, const struct mempool_row *row)
+{
+	bool moves = old_key >> 8 != row->key >> 8;
+	struct place place, other;
+
+	if (!search_key(t, old_key, &place))
+		return -ENOENT;
+	if (moves) {
+		if (search(t, row->key, &other))
+			return -EEXIST;
+		index_reserve(t);
+		search_key(t, old_key, &place);
+		index_enter(t, row->key, place.row);
+	}
+	row_write(row_at(t, place.row), row);
+	if (moves)
+		store_release(place.entry, DELETED);
+	return 0;
+}
+
+int mempool_table_replace(struct mempool_table *table, uint32_t old_key,
+			  const struct mempool_row *row)
+{
+	int err;
+
+	if (!row_ok(row))
+		return -EINVAL;
+	err = table_lock(table);
+	if (err)
+		return err;
+	err = replace_locked(table, old_key, row);
+	table_unlock(table);
+	return err;
+}
+
+int mempool_table_remove(struct mempool_table *table, uint32_t key)
+{
+	static const struct mempool_row none;
+	struct place place;
+	struct row *r;
+	int err;
+
+	err = table_lock(table);
+	if (err)
+		return err;
+	if (search_key(table, key, &place)) {
+		r = row_at(table, place.row);
+		row_write(r, &none);
+		store_release(place.entry, DELETED);
+		atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
+		r->half[0].next_free = table->free_head;
+		table->free_head = place.row;
+	} else {
+		err = -ENOENT;
+	}
+	table_unlock(table);
+	return err;
+}
+
+int mempool_table_get(const struct mempool_table *table, uint32_t key, struct mempool_row *row)
+{
+	struct mempool_row r;
+
+	if (!lookup(table, key, &r))
+		return -ENOENT;
+	*row = r;
+	return 0;
+}
+
+unsigned mempool_table_count(const struct mempool_table *table)
+{
+	return load_relaxed(&table->count);
+}
+
+enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
+					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
+					 uint32_t rights, bool remote, uint64_t *va)
+{
+	struct mempool_row r;
+	uint64_t offset;
+
+	if (!length) {
+		*va = 0;
+		return MEMPOOL_OK;
+	}
+	if (!lookup(table, key, &r) || (!remote && r.kind != MEMPOOL_REGION))
+		return MEMPOOL_NO_KEY;
+	if (r.pd != pd || (r.kind == MEMPOOL_WINDOW_2 && r.qpn != qpn))
+		return MEMPOOL_WRONG_PD;
+	offset = addr - r.iova;
+	if (addr < r.iova || offset > r.length || length > r.length - offset)
+		return MEMPOOL_OUT_OF_BOUNDS;
+	if ((r.access & rights) != rights)
+		return MEMPOOL_NO_RIGHTS;
+	*va = r.va + offset;
+	return MEMPOOL_OK;
+}
