@@ -2,20 +2,20 @@
 /*
  * The registration table. One run of memory, offsets only:
  *
- *   +--------+------------------+------------------+---------------------------------------+
- *   | header | index, area 0    | index, area 1    | rows, 128 bytes each                  |
- *   +--------+------------------+------------------+---------------------------------------+
+ *   +--------+------------------+------------------+--------------------+--------------------+
+ *   | header | index, area 0    | index, area 1    | rows, 64 bytes each| spares, 64 bytes   |
+ *   +--------+------------------+------------------+--------------------+--------------------+
  *
  *   index entry, 4 bytes:   31      23 22                       0     0: empty
  *                          +----------+--------------------------+    DELETED: was in use
  *                          | hash tag | number of the row + 1    |
  *                          +----------+--------------------------+
  *
- *   row, two lines of 64:  +-----+-----------+------------------------------------------+-----+
- *                          | seq | next_free | version that counts while seq is odd     |     |
- *                          +-----+-----------+------------------------------------------+-----+
- *                          |     |           | version that counts while seq is even    |     |
- *                          +-----+-----------+------------------------------------------+-----+
+ *   row, one cache line:    +-----+-----------+------------------------------------------+---+
+ *                           | seq | next_free | version that counts while seq is odd     |   |
+ *                           +-----+-----------+------------------------------------------+---+
+ *   its spare:              |     |           | version that counts while seq is even    |   |
+ *                           +-----+-----------+------------------------------------------+---+
  *
  * Rows are the truth; index, free list and counts are derived from them and can be made anew.
  *
@@ -23,7 +23,7 @@
  * count by adding one to seq, so a reader never waits for a writer: not for one that was preempted,
  * nor for one that was stopped or killed half way. A reader copies the version that counts and
  * copies again if seq has moved. A new row is written at seq 0 -> 1 and removed at 1 -> 2, so a key
- * is served from the line that holds seq; only a row replaced an odd number of times needs both.
+ * is served from the line that holds seq; only one replaced an odd number of times needs its spare.
  * Every field is atomic: the writer's stores are releases and the reader's loads acquires, hence a
  * reader that saw a store of a later version also sees that seq has moved. That needs no fence,
  * which thread sanitizer could not follow, and costs nothing on x86.
@@ -73,18 +73,14 @@ struct version {
 	_Atomic uint32_t parent;
 };
 
-struct half {
-	_Atomic uint32_t seq; /* of the first half only */
-	uint32_t next_free;   /* of the first half only; for the holder of the lock */
+struct row {
+	_Atomic uint32_t seq; /* not used in a spare */
+	uint32_t next_free;   /* for the holder of the lock; not used in a spare */
 	struct version version;
 } __attribute__((aligned(64)));
 
-struct row {
-	struct half half[2];
-};
-
-static_assert(sizeof(struct version) == 48, "a version and its seq share a cache line");
-static_assert(sizeof(struct row) == 128, "layout seen by other processes");
+static_assert(sizeof(struct version) == 48, "layout seen by other processes");
+static_assert(sizeof(struct row) == 64, "a version and its seq share a cache line");
 
 struct mempool_table {
 	/* Written when made, then constant. */
@@ -92,6 +88,7 @@ struct mempool_table {
 	uint32_t max_order;
 	uint64_t area_offset[2];
 	uint64_t rows_offset;
+	uint64_t spare_offset; /* from a row to its spare */
 	uint64_t bytes;
 	/* generation << 8 | order. The generation's low bit says which area is in use. */
 	_Atomic uint64_t index __attribute__((aligned(64)));
@@ -135,20 +132,27 @@ static inline bool entry_fits(uint32_t entry, uint32_t hash)
 	return entry >> ROW_BITS == (hash & (UINT32_MAX >> ROW_BITS)) && entry != DELETED;
 }
 
-static inline struct version *counting(struct row *r, uint32_t seq)
+/* A branch and not arithmetic: the fields are then fetched along with seq and not after it. */
+static inline struct version *counting(const struct mempool_table *t, struct row *r, uint32_t seq)
 {
-	return &r->half[(seq & 1) ^ 1].version;
+	struct version *v = &r->version;
+
+	if (__builtin_expect(!(seq & 1), 0)) {
+		v = &((struct row *)((uintptr_t)r + t->spare_offset))->version;
+		__asm__("" : "+r"(v)); /* keeps the compiler from a conditional move */
+	}
+	return v;
 }
 
 /* Copies a row as it is at one moment. The order of the loads matters: see the top of the file. */
-static inline void row_read(struct row *r, struct mempool_row *out)
+static inline void row_read(const struct mempool_table *t, struct row *r, struct mempool_row *out)
 {
-	uint32_t seq = load_acquire(&r->half[0].seq), before, rights;
+	uint32_t seq = load_acquire(&r->seq), before, rights;
 	struct version *v;
 
 	do {
 		before = seq;
-		v = counting(r, seq);
+		v = counting(t, r, seq);
 		out->key = load_acquire(&v->key);
 		out->iova = load_acquire(&v->iova);
 		out->length = load_acquire(&v->length);
@@ -157,17 +161,17 @@ static inline void row_read(struct row *r, struct mempool_row *out)
 		rights = load_acquire(&v->rights);
 		out->qpn = load_acquire(&v->qpn);
 		out->parent = load_acquire(&v->parent);
-		seq = load_acquire(&r->half[0].seq);
+		seq = load_acquire(&r->seq);
 	} while (__builtin_expect(seq != before, 0));
 	out->access = rights & ((1u << KIND_BIT) - 1);
 	out->kind = (enum mempool_kind)(rights >> KIND_BIT);
 }
 
 /* Writes the next version of a row; an all-zero one means that it is not in use. Lock held. */
-static void row_write(struct row *r, const struct mempool_row *in)
+static void row_write(struct mempool_table *t, struct row *r, const struct mempool_row *in)
 {
-	uint32_t seq = load_relaxed(&r->half[0].seq);
-	struct version *v = counting(r, seq + 1);
+	uint32_t seq = load_relaxed(&r->seq);
+	struct version *v = counting(t, r, seq + 1);
 
 	store_release(&v->key, in->key);
 	store_release(&v->iova, in->iova);
@@ -177,13 +181,13 @@ static void row_write(struct row *r, const struct mempool_row *in)
 	store_release(&v->rights, (uint32_t)in->kind << KIND_BIT | in->access);
 	store_release(&v->qpn, in->qpn);
 	store_release(&v->parent, in->parent);
-	store_release(&r->half[0].seq, seq + 1);
+	store_release(&r->seq, seq + 1);
 }
 
 /* Key and use of a row as the holder of the lock sees it. */
-static bool row_used(struct row *r, uint32_t *key)
+static bool row_used(struct mempool_table *t, struct row *r, uint32_t *key)
 {
-	struct version *v = counting(r, load_relaxed(&r->half[0].seq));
+	struct version *v = counting(t, r, load_relaxed(&r->seq));
 
 	*key = load_relaxed(&v->key);
 	return load_relaxed(&v->rights) >> KIND_BIT;
@@ -208,7 +212,7 @@ static inline bool lookup(const struct mempool_table *t, uint32_t key, struct me
 				break;
 			if (!entry_fits(e, hash))
 				continue;
-			row_read(row_at(t, (e & ROW_MASK) - 1), out);
+			row_read(t, row_at(t, (e & ROW_MASK) - 1), out);
 			if (out->key == key && out->kind)
 				return true;
 		}
@@ -228,7 +232,7 @@ static bool search(struct mempool_table *t, uint32_t key, struct place *place)
 	for (; (e = load_relaxed(&entries[pos])); pos = (pos + 1) & mask) {
 		if (!entry_fits(e, hash))
 			continue;
-		if (row_used(row_at(t, (e & ROW_MASK) - 1), &k) && k >> 8 == key >> 8) {
+		if (row_used(t, row_at(t, (e & ROW_MASK) - 1), &k) && k >> 8 == key >> 8) {
 			place->entry = &entries[pos];
 			place->row = (e & ROW_MASK) - 1;
 			return true;
@@ -263,7 +267,7 @@ static void rebuild(struct mempool_table *t)
 		store_release(&entries[n], 0);
 	t->occupied = 0;
 	for (n = 0; n < t->high; n++)
-		if (row_used(row_at(t, n), &key))
+		if (row_used(t, row_at(t, n), &key))
 			t->occupied += enter(entries, order, key, n);
 	store_release(&t->index, index | order);
 }
@@ -289,10 +293,10 @@ static void recover(struct mempool_table *t)
 
 	t->free_head = NO_ROW;
 	for (n = t->high; n-- > 0;) {
-		if (row_used(row_at(t, n), &key)) {
+		if (row_used(t, row_at(t, n), &key)) {
 			count++;
 		} else {
-			row_at(t, n)->half[0].next_free = t->free_head;
+			row_at(t, n)->next_free = t->free_head;
 			t->free_head = n;
 		}
 	}
@@ -347,7 +351,8 @@ static void layout(unsigned max_rows, struct mempool_table *t)
 	t->area_offset[0] = at;
 	t->area_offset[1] = at + index;
 	t->rows_offset = at + 2 * index;
-	t->bytes = t->rows_offset + round_page(max_rows * sizeof(struct row));
+	t->spare_offset = round_page(max_rows * sizeof(struct row));
+	t->bytes = t->rows_offset + 2 * t->spare_offset;
 }
 
 size_t mempool_table_bytes(unsigned max_rows)
@@ -422,12 +427,12 @@ static int add_locked(struct mempool_table *t, const struct mempool_row *row)
 	index_reserve(t);
 	if (t->free_head != NO_ROW) {
 		n = t->free_head;
-		t->free_head = row_at(t, n)->half[0].next_free;
+		t->free_head = row_at(t, n)->next_free;
 	} else {
 		n = t->high++;
 	}
 	r = row_at(t, n);
-	row_write(r, row);
+	row_write(t, r, row);
 	atomic_fetch_add_explicit(&t->count, 1, memory_order_relaxed);
 	index_enter(t, row->key, n);
 	return 0;
@@ -452,7 +457,7 @@ static bool search_key(struct mempool_table *t, uint32_t key, struct place *plac
 {
 	uint32_t k;
 
-	return search(t, key, place) && row_used(row_at(t, place->row), &k) && k == key;
+	return search(t, key, place) && row_used(t, row_at(t, place->row), &k) && k == key;
 }
 
 /*
@@ -473,7 +478,7 @@ static int replace_locked(struct mempool_table *t, uint32_t old_key, const struc
 		search_key(t, old_key, &place);
 		index_enter(t, row->key, place.row);
 	}
-	row_write(row_at(t, place.row), row);
+	row_write(t, row_at(t, place.row), row);
 	if (moves)
 		store_release(place.entry, DELETED);
 	return 0;
@@ -506,10 +511,10 @@ int mempool_table_remove(struct mempool_table *table, uint32_t key)
 		return err;
 	if (search_key(table, key, &place)) {
 		r = row_at(table, place.row);
-		row_write(r, &none);
+		row_write(table, r, &none);
 		store_release(place.entry, DELETED);
 		atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
-		r->half[0].next_free = table->free_head;
+		r->next_free = table->free_head;
 		table->free_head = place.row;
 	} else {
 		err = -ENOENT;

@@ -571,7 +571,7 @@ static void test_killed_writer(void **state)
 	void *memory = map_shared(fd, bytes, PROT_READ | PROT_WRITE);
 
 	assert_int_equal(mempool_table_init(memory, 500, &t), 0);
-	for (round = 0; round < 100; round++) {
+	for (round = 0; round < 40; round++) {
 		pid_t pids[2];
 
 		for (child = 0; child < 2; child++) {
