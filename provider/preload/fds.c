@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Programs that close descriptors they never opened: daemons that close everything from 3 up, and
+ * those that put a descriptor at a number of their choice. The adapter's own (sockets, event
+ * descriptors, the segment) survive both:
+ *
+ *   close() of one of ours succeeds and does nothing, as the program expects of any number;
+ *   close_range() and closefrom() go around ours;
+ *   dup2() and dup3() onto one of ours fail with EBUSY, which dup2(2) names. Moving ours away
+ *   instead is not possible: the program may know its number (a completion channel's, say) or have
+ *   it in an epoll set. The adapter opens its descriptors at high numbers, where this is rare.
+ *
+ * A vfork child runs these functions in its parent's memory, and a child of a bare clone() in a copy
+ * of it. Their descriptor tables are their own: there ours are closed and replaced like any other,
+ * and no state is changed. They are known by their process id.
+ *
+ * Async-signal-safe, any thread: system calls only, no locks, no memory.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hca/verbs.h"
+#include "host/libc.h"
+#include "preload/preload.h"
+
+/* What stands behind our hooks: libc, or another preloaded library. */
+static struct {
+	int (*close)(int fd);
+	int (*dup2)(int from, int to);
+	int (*dup3)(int from, int to, int flags);
+	int (*close_range)(unsigned first, unsigned last, int flags);
+	void (*closefrom)(int first);
+} next;
+
+void urxe_fds_init(void)
+{
+	next.dup2 = urxe_libc_next("dup2");
+	next.dup3 = urxe_libc_next("dup3");
+	next.close_range = urxe_libc_next("close_range");
+	next.closefrom = urxe_libc_next("closefrom");
+	next.close = urxe_libc_next("close");
+}
+
+/* Another library's constructor may run, and close, before ours. */
+static void need_next(void)
+{
+	if (!next.close)
+		urxe_fds_init();
+}
+
+/* May there be descriptors of ours in the descriptor table of the caller? */
+static bool any_guarded(void)
+{
+	return atomic_load_explicit(&urxe_attached, memory_order_acquire) &&
+	       getpid() == urxe_owner_pid;
+}
+
+static bool guarded(int fd)
+{
+	return fd >= 0 && atomic_load_explicit(&urxe_attached, memory_order_acquire) &&
+	       urxe_owns_fd(fd) && getpid() == urxe_owner_pid;
+}
+
+URXE_EXPORT int close(int fd)
+{
+	need_next();
+	return guarded(fd) ? 0 : next.close(fd);
+}
+
+/* True if to must be left alone, with errno set to what dup2() answers. */
+static bool dup_refused(int from, int to)
+{
+	if (from == to || !guarded(to))
+		return false;
+	if (urxe_libc.fcntl(from, F_GETFD) >= 0)
+		errno = EBUSY;
+	return true;
+}
+
+URXE_EXPORT int dup2(int from, int to)
+{
+	need_next();
+	return dup_refused(from, to) ? -1 : next.dup2(from, to);
+}
+
+URXE_EXPORT int dup3(int from, int to, int flags)
+{
+	need_next();
+	return dup_refused(from, to) ? -1 : next.dup3(from, to, flags);
+}
+
+struct linux_dirent64 {
+	uint64_t d_ino;
+	int64_t d_off;
+	unsigned short d_reclen;
+	unsigned char d_type;
+	char d_name[];
+};
+
+/* What a walk over the open descriptors is for. */
+struct sweep {
+	unsigned cursor; /* everything below is done */
+	unsigned last;
+	int flags;
+	bool one_by_one; /* the kernel has no close_range */
+	int err;
+};
+
+/* Closes from the cursor up to and without fd, and goes on behind fd. */
+static void sweep_up_to(struct sweep *s, unsigned fd)
+{
+	if (fd > s->cursor && !s->one_by_one && next.close_range(s->cursor, fd - 1, s->flags))
+		s->err = errno;
+	s->cursor = fd + 1;
+}
+
+static void sweep_descriptor(struct sweep *s, unsigned fd, int dir)
+{
+	if (fd < s->cursor || fd > s->last)
+		return;
+	if ((int)fd == dir || urxe_owns_fd(fd))
+		sweep_up_to(s, fd);
+	else if (s->one_by_one)
+		next.close(fd);
+}
+
+/* Walks the open descriptors, in ascending order as /proc lists them. */
+static int sweep_walk(struct sweep *s)
+{
+	_Alignas(struct linux_dirent64) char buf[2048];
+	const struct linux_dirent64 *d;
+	int dir = urxe_libc.open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long n, at;
+
+	if (dir < 0)
+		return -1;
+	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += d->d_reclen) {
+			d = (const struct linux_dirent64 *)(buf + at);
+			if (d->d_name[0] != '.')
+				sweep_descriptor(s, strtoul(d->d_name, NULL, 10), dir);
+		}
+	}
+	urxe_libc.close(dir);
+	return 0;
+}
+
+/* Without /proc: every number that could be open. */
+static void sweep_numbers(struct sweep *s)
+{
+	long max = sysconf(_SC_OPEN_MAX);
+	unsigned fd;
+
+	for (fd = s->cursor; fd <= s->last && fd < (max > 0 ? max : 1 << 20); fd++)
+		sweep_descriptor(s, fd, -1);
+}
+
+static int sweep(struct sweep *s)
+{
+	if (sweep_walk(s))
+		sweep_numbers(s);
+	if (s->cursor <= s->last && !s->one_by_one &&
+	    next.close_range(s->cursor, s->last, s->flags))
+		s->err = errno;
+	return s->err;
+}
+
+URXE_EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+	struct sweep s = {.cursor = first, .last = last, .flags = flags};
+
+	need_next();
+	if (!next.close_range) {
+		errno = ENOSYS;
+		return -1;
+	}
+	/* Marking ours close-on-exec changes nothing: they are. */
+	if (first > last || (flags & CLOSE_RANGE_CLOEXEC) || !any_guarded())
+		return next.close_range(first, last, flags);
+	errno = sweep(&s);
+	return errno ? -1 : 0;
+}
+
+URXE_EXPORT void closefrom(int first)
+{
+	struct sweep s = {.cursor = first < 0 ? 0 : first, .last = ~0U};
+
+	need_next();
+	if (!any_guarded()) {
+		next.closefrom(first);
+		return;
+	}
+	if (next.close_range && !sweep(&s))
+		return;
+	s = (struct sweep){.cursor = first < 0 ? 0 : first, .last = ~0U, .one_by_one = true};
+	sweep(&s);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The library's life in a process. Loading it into a program that may never call a verb does next
+ * to nothing: it finds the libc functions behind its hooks and registers a fork handler. Devices,
+ * threads, sockets and the segment come with the first verb. The library is linked with -z nodelete,
+ * so that dlclose() cannot take the code of running threads away.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "hca/verbs.h"
+#include "host/libc.h"
+#include "preload/preload.h"
+
+pid_t urxe_owner_pid;
+atomic_bool urxe_attached;
+
+/* In the child of a fork: what it inherited is its parent's. vfork() and _Fork() run no handlers. */
+static void forked(void)
+{
+	urxe_owner_pid = getpid();
+	urxe_device_lists_forked();
+	urxe_forked();
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+	urxe_libc_init();
+	urxe_owner_pid = getpid();
+	urxe_fds_init();
+	pthread_atfork(NULL, NULL, forked);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The definitions behind ours. RTLD_NEXT finds them where the program links libibverbs or another
+ * preloaded library wraps it. A program that loads libibverbs with dlopen (Python does, through its
+ * extension modules) keeps it out of the search order: then libibverbs.so.1 is opened here, which
+ * for a library already loaded only yields its handle.
+ *
+ * Any thread. The results are pointers that never change, stored atomically: two threads that look
+ * the same symbol up at once find the same one.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "host/libc.h"
+#include "preload/preload.h"
+
+/* The linker's names for the two ends of the section; hidden, or they would be exported. */
+#define HIDDEN __attribute__((visibility("hidden")))
+extern struct urxe_verb *const __start_urxe_verbs[] HIDDEN;
+extern struct urxe_verb *const __stop_urxe_verbs[] HIDDEN;
+
+struct urxe_verb *urxe_verb_find(const char *name)
+{
+	struct urxe_verb *const *v;
+
+	for (v = __start_urxe_verbs; v < __stop_urxe_verbs; v++)
+		if (!strcmp((*v)->name, name))
+			return *v;
+	return NULL;
+}
+
+static void *libibverbs(void)
+{
+	static _Atomic(void *) handle;
+	void *h = atomic_load(&handle);
+
+	if (!h) {
+		h = urxe_libc.dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL);
+		atomic_store(&handle, h);
+	}
+	return h;
+}
+
+/* dlvsym and dlsym take their caller for the object that RTLD_NEXT starts from: the barrier keeps
+ * the compiler from jumping to them, which would leave our caller's address on the stack. */
+static void *lookup(void *handle, const struct urxe_verb *verb)
+{
+	void *p;
+
+	if (verb->version)
+		p = urxe_libc.dlvsym(handle, verb->name, verb->version);
+	else
+		p = urxe_libc.dlsym(handle, verb->name);
+	__asm__ volatile("" : "+r"(p));
+	return p;
+}
+
+void *urxe_verb_next_slow(struct urxe_verb *verb)
+{
+	void *next, *handle;
+
+	urxe_libc_init();
+	next = lookup(RTLD_NEXT, verb);
+	if (!next) {
+		handle = libibverbs();
+		if (handle)
+			next = lookup(handle, verb);
+	}
+	if (next)
+		atomic_store_explicit(&verb->next, next, memory_order_release);
+	return next;
+}
+
+void *urxe_libc_next(const char *name)
+{
+	void *p;
+
+	urxe_libc_init();
+	p = urxe_libc.dlsym(RTLD_NEXT, name);
+	__asm__ volatile("" : "+r"(p));
+	return p;
+}

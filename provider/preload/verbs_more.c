@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The verbs that are not one line: several symbols for one operation (registration), structures
+ * whose size the caller says, results that differ, and verbs that a software adapter without a
+ * kernel object cannot have (import, dmabuf, DMA handles, device buffers, completion counters),
+ * which answer EOPNOTSUPP for our objects as libibverbs does for a driver without them.
+ *
+ * Some are younger than the installed verbs.h. They are declared here, so that a program built with
+ * a newer libibverbs is served as well; in front of an older one nobody asks for them.
+ *
+ * Called by any thread of the program; there is no state but the looked-up next definitions.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <infiniband/verbs.h>
+
+#include "hca/verbs.h"
+#include "host/device.h"
+#include "preload/preload.h"
+
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/* The result of a verb that our objects do not have. */
+#define UNSUPPORTED_ERRNO EOPNOTSUPP
+#define UNSUPPORTED_MINUS (errno = EOPNOTSUPP, -1)
+#define UNSUPPORTED_NULL  (errno = EOPNOTSUPP, NULL)
+
+/* As VERB() of verbs.c, for a verb that a urxe object refuses with one of the above. */
+#define REFUSED(result, symbol, version, params, args, context_of, refusal) \
+	URXE_VERB(symbol, version)                                          \
+	URXE_EXPORT result symbol params                                    \
+	{                                                                   \
+		__typeof__(symbol) *next = NULL;                            \
+                                                                            \
+		if (!urxe_is_context(context_of))                           \
+			next = urxe_verb_next(&verb_##symbol);              \
+		return next ? next args : (refusal);                        \
+	}
+
+/*
+ * The port as programs built before port_cap_flags2 know it: verbs.h hands the whole structure to
+ * the context's operation, and this symbol may write no more than what came before that field.
+ */
+URXE_VERB(ibv_query_port, "IBVERBS_1.1")
+
+URXE_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
+			       struct _compat_ibv_port_attr *compat)
+{
+	__typeof__(ibv_query_port) *next;
+	struct ibv_port_attr attr = {0};
+	int ret;
+
+	if (urxe_is_context(context)) {
+		ret = urxe_query_port(context, port, &attr);
+		if (!ret)
+			memcpy(compat, &attr, offsetof(struct ibv_port_attr, port_cap_flags2));
+		return ret;
+	}
+	next = urxe_verb_next(&verb_ibv_query_port);
+	return next ? next(context, port, compat) : ENOSYS;
+}
+
+URXE_VERB(ibv_reg_mr, "IBVERBS_1.1")
+
+URXE_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	__typeof__(ibv_reg_mr) *next;
+
+	if (urxe_is_context(pd->context))
+		return urxe_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
+	next = urxe_verb_next(&verb_ibv_reg_mr);
+	return next ? next(pd, addr, length, access) : (errno = ENOSYS, NULL);
+}
+
+URXE_VERB(ibv_reg_mr_iova, "IBVERBS_1.7")
+
+URXE_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length,
+					   uint64_t iova, int access)
+{
+	__typeof__(ibv_reg_mr_iova) *next;
+
+	if (urxe_is_context(pd->context))
+		return urxe_reg_mr_iova2(pd, addr, length, iova, access);
+	next = urxe_verb_next(&verb_ibv_reg_mr_iova);
+	return next ? next(pd, addr, length, iova, access) : (errno = ENOSYS, NULL);
+}
+
+/* struct ibv_mr_init_attr of newer headers. comp_mask says which fields are given. */
+#define MR_INIT_IOVA (1 << 0)
+#define MR_INIT_ADDR (1 << 1)
+
+struct mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask;
+	uint64_t iova;
+	void *addr;
+};
+
+struct ibv_mr_init_attr;
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init);
+
+static struct ibv_mr *reg_mr_ex(struct ibv_pd *pd, const struct mr_init_attr *init)
+{
+	uint64_t iova = (uintptr_t)init->addr;
+
+	/* The other bits ask for a dmabuf, a DMA handle or a buffer of the device. */
+	if (!(init->comp_mask & MR_INIT_ADDR) ||
+	    (init->comp_mask & ~(uint64_t)(MR_INIT_ADDR | MR_INIT_IOVA))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (init->comp_mask & MR_INIT_IOVA)
+		iova = init->iova;
+	return urxe_reg_mr_iova2(pd, init->addr, init->length, iova, init->access);
+}
+
+URXE_VERB(ibv_reg_mr_ex, "IBVERBS_1.15")
+
+URXE_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init)
+{
+	__typeof__(ibv_reg_mr_ex) *next;
+
+	if (urxe_is_context(pd->context))
+		return reg_mr_ex(pd, (const struct mr_init_attr *)init);
+	next = urxe_verb_next(&verb_ibv_reg_mr_ex);
+	return next ? next(pd, init) : (errno = ENOSYS, NULL);
+}
+
+/* GIDs. The caller says how large its entry is; a larger one than ours is of a newer header, whose
+ * further fields read as zero. */
+URXE_VERB(_ibv_query_gid_ex, "IBVERBS_1.11")
+
+URXE_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+				  struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+{
+	__typeof__(_ibv_query_gid_ex) *next;
+	struct ibv_gid_entry ours = {0};
+	int ret;
+
+	if (!urxe_is_context(context)) {
+		next = urxe_verb_next(&verb__ibv_query_gid_ex);
+		return next ? next(context, port, index, entry, flags, size) : ENOSYS;
+	}
+	ret = urxe_query_gid_ex(context, port, index, &ours, flags);
+	if (ret)
+		return ret;
+	if (size > sizeof(ours))
+		memset((char *)entry + sizeof(ours), 0, size - sizeof(ours));
+	memcpy(entry, &ours, size < sizeof(ours) ? size : sizeof(ours));
+	return 0;
+}
+
+/* The table for a caller whose entries have another size than ours. */
+static ssize_t query_gid_table_sized(struct ibv_context *context, void *entries, size_t max,
+				     uint32_t flags, size_t size)
+{
+	size_t room = max < URXE_MAX_GIDS ? max : URXE_MAX_GIDS;
+	size_t common = size < sizeof(struct ibv_gid_entry) ? size : sizeof(struct ibv_gid_entry);
+	struct ibv_gid_entry *ours = calloc(room ? room : 1, sizeof(*ours));
+	ssize_t i, n;
+
+	if (!ours)
+		return -ENOMEM;
+	n = urxe_query_gid_table(context, ours, room, flags);
+	for (i = 0; i < n; i++) {
+		memset((char *)entries + i * size, 0, size);
+		memcpy((char *)entries + i * size, &ours[i], common);
+	}
+	free(ours);
+	return n;
+}
+
+URXE_VERB(_ibv_query_gid_table, "IBVERBS_1.11")
+
+URXE_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+					 size_t max, uint32_t flags, size_t size)
+{
+	__typeof__(_ibv_query_gid_table) *next;
+
+	if (!urxe_is_context(context)) {
+		next = urxe_verb_next(&verb__ibv_query_gid_table);
+		return next ? next(context, entries, max, flags, size) : -ENOSYS;
+	}
+	if (size == sizeof(*entries))
+		return urxe_query_gid_table(context, entries, max, flags);
+	return query_gid_table_sized(context, entries, max, flags, size);
+}
+
+/*
+ * Private to rdma-core and yet called by ibv_devinfo and pyverbs, in the version of whatever
+ * rdma-core they were built with. An unused slot counts as RoCE v1 (0), and so it was when this was
+ * read from a file in sysfs. Returns 0, or -1.
+ */
+#define SYSFS_ROCE_V1 0
+#define SYSFS_ROCE_V2 1
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
+
+URXE_VERB(ibv_query_gid_type, NULL)
+
+URXE_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index,
+				   int *type)
+{
+	__typeof__(ibv_query_gid_type) *next;
+	struct ibv_gid_entry entry = {0};
+	int ret;
+
+	if (!urxe_is_context(context)) {
+		next = urxe_verb_next(&verb_ibv_query_gid_type);
+		return next ? next(context, port, index, type) : (errno = ENOSYS, -1);
+	}
+	ret = urxe_query_gid_ex(context, port, index, &entry, 0);
+	if (ret && ret != ENODATA) {
+		errno = ret;
+		return -1;
+	}
+	*type = !ret && entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? SYSFS_ROCE_V2 : SYSFS_ROCE_V1;
+	return 0;
+}
+
+/* The speed of a port in units of 100 Mb/s. Returns 0 or an errno. */
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed);
+
+URXE_VERB(ibv_query_port_speed, "IBVERBS_1.16")
+
+URXE_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+{
+	__typeof__(ibv_query_port_speed) *next;
+	struct urxe_device *dev;
+
+	if (!urxe_is_context(context)) {
+		next = urxe_verb_next(&verb_ibv_query_port_speed);
+		return next ? next(context, port, speed) : ENOSYS;
+	}
+	dev = urxe_device_by_name(context->device->name);
+	if (!dev || port != 1)
+		return EINVAL;
+	urxe_device_lock();
+	*speed = dev->port.speed_mbps / 100;
+	urxe_device_unlock();
+	return 0;
+}
+
+/* The context of the object that an event is about; NULL for an event of the port or device, which
+ * needs no acknowledgement. */
+static struct ibv_context *event_context(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR: return event->element.cq->context;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED: return event->element.qp->context;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED: return event->element.srq->context;
+	case IBV_EVENT_WQ_FATAL: return event->element.wq->context;
+	default: return NULL;
+	}
+}
+
+URXE_VERB(ibv_ack_async_event, "IBVERBS_1.1")
+
+URXE_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	__typeof__(ibv_ack_async_event) *next;
+	struct ibv_context *context = event_context(event);
+
+	if (context && urxe_is_context(context)) {
+		urxe_ack_async_event(event);
+		return;
+	}
+	next = urxe_verb_next(&verb_ibv_ack_async_event);
+	if (next)
+		next(event);
+}
+
+URXE_VERB(ibv_ack_cq_events, "IBVERBS_1.1")
+
+URXE_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
+{
+	__typeof__(ibv_ack_cq_events) *next;
+
+	if (urxe_is_context(cq->context)) {
+		urxe_ack_cq_events(cq, n);
+		return;
+	}
+	next = urxe_verb_next(&verb_ibv_ack_cq_events);
+	if (next)
+		next(cq, n);
+}
+
+/* What our objects do not have */
+struct ibv_buf;
+struct ibv_comp_cntr;
+struct ibv_comp_cntr_caps;
+struct ibv_comp_cntr_init_attr;
+struct ibv_dmah;
+struct ibv_dmah_init_attr;
+struct ibv_qp_attach_comp_cntr_attr;
+
+int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+			      size_t size);
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
+int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
+			    struct ibv_qp_attach_comp_cntr_attr *attr);
+struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
+					   struct ibv_comp_cntr_init_attr *attr);
+struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
+			      int access);
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
+
+/* clang-format off */
+REFUSED(struct ibv_mr *, ibv_reg_dmabuf_mr, "IBVERBS_1.12", (struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access), (pd, offset, length, iova, fd, access), pd->context, UNSUPPORTED_NULL)
+REFUSED(struct ibv_mr *, ibv_import_mr, "IBVERBS_1.10", (struct ibv_pd *pd, uint32_t handle), (pd, handle), pd->context, UNSUPPORTED_NULL)
+REFUSED(struct ibv_pd *, ibv_import_pd, "IBVERBS_1.10", (struct ibv_context *context, uint32_t handle), (context, handle), context, UNSUPPORTED_NULL)
+REFUSED(struct ibv_dm *, ibv_import_dm, "IBVERBS_1.13", (struct ibv_context *context, uint32_t handle), (context, handle), context, UNSUPPORTED_NULL)
+REFUSED(struct ibv_dmah *, ibv_alloc_dmah, "IBVERBS_1.15", (struct ibv_context *context, struct ibv_dmah_init_attr *attr), (context, attr), context, UNSUPPORTED_NULL)
+REFUSED(int, ibv_dm_export_dmabuf_fd, "IBVERBS_1.16", (struct ibv_dm *dm), (dm), dm->context, UNSUPPORTED_MINUS)
+REFUSED(void *, ibv_alloc_buf, "IBVERBS_1.17", (struct ibv_pd *pd, size_t size, struct ibv_buf **buf), (pd, size, buf), pd->context, UNSUPPORTED_NULL)
+REFUSED(struct ibv_mr *, ibv_reg_buf_mr, "IBVERBS_1.17", (struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length, int access), (pd, buf, addr, length, access), pd->context, UNSUPPORTED_NULL)
+REFUSED(int, _ibv_query_comp_cntr_caps, "IBVERBS_1.18", (struct ibv_context *context, struct ibv_comp_cntr_caps *caps, size_t size), (context, caps, size), context, UNSUPPORTED_ERRNO)
+REFUSED(struct ibv_comp_cntr *, ibv_create_comp_cntr, "IBVERBS_1.18", (struct ibv_context *context, struct ibv_comp_cntr_init_attr *attr), (context, attr), context, UNSUPPORTED_NULL)
+REFUSED(int, ibv_qp_attach_comp_cntr, "IBVERBS_1.18", (struct ibv_qp *qp, struct ibv_comp_cntr *counter, struct ibv_qp_attach_comp_cntr_attr *attr), (qp, counter, attr), qp->context, UNSUPPORTED_ERRNO)
+/* clang-format on */
+
+/* Nothing of ours was imported: giving it up does nothing, rather than crash in the next one. */
+#define IGNORED(symbol, version, type, object)         \
+	URXE_VERB(symbol, version)                     \
+	URXE_EXPORT void symbol(type object)           \
+	{                                              \
+		__typeof__(symbol) *next;              \
+                                                       \
+		if (urxe_is_context(object->context))  \
+			return;                        \
+		next = urxe_verb_next(&verb_##symbol); \
+		if (next)                              \
+			next(object);                  \
+	}
+
+IGNORED(ibv_unimport_pd, "IBVERBS_1.10", struct ibv_pd *, pd)
+IGNORED(ibv_unimport_mr, "IBVERBS_1.10", struct ibv_mr *, mr)
+IGNORED(ibv_unimport_dm, "IBVERBS_1.13", struct ibv_dm *, dm)
