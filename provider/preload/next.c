@@ -14,10 +14,9 @@
 #include "host/libc.h"
 #include "preload/preload.h"
 
-/* The linker's names for the two ends of the section; hidden, or they would be exported. */
-#define HIDDEN __attribute__((visibility("hidden")))
-extern struct urxe_verb *const __start_urxe_verbs[] HIDDEN;
-extern struct urxe_verb *const __stop_urxe_verbs[] HIDDEN;
+/* The linker's names for the two ends of the section. */
+extern struct urxe_verb *const __start_urxe_verbs[];
+extern struct urxe_verb *const __stop_urxe_verbs[];
 
 struct urxe_verb *urxe_verb_find(const char *name)
 {
