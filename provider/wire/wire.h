@@ -19,39 +19,39 @@
 #include "host/device.h"
 #include "host/segment.h"
 
-#define URXE_UDP_PORT	    4791
-#define URXE_TX_BATCH	    64	/* most packets of one urxe_wire_send() */
-#define URXE_MAX_HEADER	    64	/* BTH and extension headers of one packet */
-#define URXE_SEND_SOCKETS   16
+#define URXE_UDP_PORT	  4791
+#define URXE_TX_BATCH	  64 /* most packets of one urxe_wire_send() */
+#define URXE_MAX_HEADER	  64 /* BTH and extension headers of one packet */
+#define URXE_SEND_SOCKETS 16
 
 struct urxe_wire;
 
 /* Where a packet goes: an address vector with its source GID resolved. */
 struct urxe_path {
-	struct in6_addr sgid, dgid;	/* IPv4-mapped or IPv6; both of one family */
-	struct urxe_device *dev;	/* counters, and the scope of link-local addresses */
-	uint32_t flow_label;		/* 20 bits */
-	uint8_t traffic_class;		/* DSCP and ECN */
-	uint8_t hop_limit;		/* TTL; 0 means 64 */
-	uint8_t source;			/* send socket, 0 … URXE_SEND_SOCKETS - 1 */
+	struct in6_addr sgid, dgid; /* IPv4-mapped or IPv6; both of one family */
+	struct urxe_device *dev;    /* counters, and the scope of link-local addresses */
+	uint32_t flow_label;	    /* 20 bits */
+	uint8_t traffic_class;	    /* DSCP and ECN */
+	uint8_t hop_limit;	    /* TTL; 0 means 64 */
+	uint8_t source;		    /* send socket, 0 … URXE_SEND_SOCKETS - 1 */
 };
 
 struct urxe_tx_packet {
-	uint8_t header[URXE_MAX_HEADER];	/* BTH and extension headers; PadCnt set */
-	uint8_t header_len;			/* a multiple of 4 */
-	uint16_t iovcnt;			/* pieces of the payload: 0 … 32 */
-	uint32_t payload_len;			/* bytes without pad: 0 … 4096 */
-	const struct iovec *iov;		/* valid until urxe_wire_send() returns */
+	uint8_t header[URXE_MAX_HEADER]; /* BTH and extension headers; PadCnt set */
+	uint8_t header_len;		 /* a multiple of 4 */
+	uint16_t iovcnt;		 /* pieces of the payload: 0 … 32 */
+	uint32_t payload_len;		 /* bytes without pad: 0 … 4096 */
+	const struct iovec *iov;	 /* valid until urxe_wire_send() returns */
 };
 
 struct urxe_rx_packet {
-	const uint8_t *bth;		/* BTH, extension headers, payload, pad; ICRC checked and gone */
-	uint32_t len;			/* of the above, at least 12 and a multiple of 4 */
-	struct in6_addr sgid, dgid;	/* the sender's and our address, as GIDs */
-	struct urxe_device *dev;	/* the device that owns dgid, or NULL (multicast: by ifindex) */
+	const uint8_t *bth; /* BTH, extension headers, payload, pad; ICRC checked and gone */
+	uint32_t len;	    /* of the above, at least 12 and a multiple of 4 */
+	struct in6_addr sgid, dgid; /* the sender's and our address, as GIDs */
+	struct urxe_device *dev;    /* the device that owns dgid, or NULL (multicast: by ifindex) */
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	uint16_t source_port;		/* UDP, host order */
+	uint16_t source_port; /* UDP, host order */
 	bool multicast;
 };
 
@@ -100,7 +100,12 @@ uint64_t urxe_wire_deadline(const struct urxe_wire *wire);
 /* Now and then (a second): reaps dead processes, renews steering, reads new fault settings. */
 void urxe_wire_housekeep(struct urxe_wire *wire);
 
-/* Multicast groups, counted per (device, group). */
+/* The address that packets of a multicast group carry as dgid: IPv4 groups have two MGIDs,
+ * ::ffff:a.b.c.d and ff0e::ffff:a.b.c.d, and become the former. Any GID may be asked. */
+void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid);
+
+/* Multicast groups, counted per (device, group). -EINVAL: no multicast address; or the error of a
+ * socket. */
 int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev,
 			 const union ibv_gid *mgid);
 void urxe_wire_mcast_leave(struct urxe_wire *wire, struct urxe_device *dev,

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Mail: packets that the kernel gave to the wrong process go to their owner through a datagram socket
+ * of the unix domain, whose abstract name has the user, the network namespace and the owner's slot.
+ * It is lossy as the network is: a full queue drops. Guarded by the wire's lock.
+ *
+ * A letter holds the packets of one received batch that belong to one owner:
+ *
+ *	+--------------------+----------+----------+-----+
+ *	| struct letter (56) | packet 0 | packet 1 | ... |	each stride bytes long, the last
+ *	+--------------------+----------+----------+-----+	may be shorter; with their ICRC
+ *
+ * Their ICRC has been checked by the process that sends them on. That it is one of this user says
+ * the kernel (SCM_CREDENTIALS); letters of others are thrown away.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/private.h"
+
+#define LETTER_MAGIC   0x75727865u
+#define LETTER_PACKETS 128
+#define OWNERS	       8       /* of one batch; more than that and one letter leaves early */
+#define LOOK_ANYWAY    1000000 /* ns: a letter may lie there that nobody counted */
+
+struct letter {
+	uint32_t magic;
+	uint32_t stride;
+	struct in6_addr saddr, daddr;
+	uint32_t ifindex;
+	uint16_t sport;
+	uint8_t ipv6;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint8_t zero[7];
+};
+static_assert(sizeof(struct letter) == 56, "as in the picture");
+
+struct draft {
+	unsigned slot; /* 0: unused */
+	uint32_t stride, last_len;
+	unsigned iovs;
+	struct iovec iov[1 + LETTER_PACKETS]; /* 0 is for the header */
+	unsigned packets;
+};
+
+struct urxe_mail {
+	int fd;
+	uint64_t looked; /* when the socket was last read, ns */
+	ino_t netns;
+	struct draft drafts[OWNERS];
+	unsigned used;
+	uint8_t buffer[sizeof(struct letter) + URXE_RX_BUFFER];
+};
+
+static socklen_t mail_name(const struct urxe_mail *mail, unsigned slot, struct sockaddr_un *name)
+{
+	int len;
+
+	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	len = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "urxe/%u.%llu/%u", geteuid(),
+		       (unsigned long long)mail->netns, slot);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + len;
+}
+
+/* A child that a fork left may hold the name of a slot's former owner for a moment. */
+static int bind_patiently(const struct urxe_mail *mail, unsigned slot)
+{
+	struct timespec pause = {.tv_nsec = 5000000};
+	struct sockaddr_un name;
+	socklen_t len = mail_name(mail, slot, &name);
+
+	for (int tries = 0; tries < 40; tries++) {
+		if (!urxe_libc.bind(mail->fd, (struct sockaddr *)&name, len))
+			return 0;
+		if (errno != EADDRINUSE)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return -EADDRINUSE;
+}
+
+int urxe_mail_open(struct urxe_wire *wire)
+{
+	struct urxe_mail *mail = calloc(1, sizeof(*mail));
+	int on = 1, size = 4 << 20, ret;
+	struct stat st;
+
+	if (!mail)
+		return -ENOMEM;
+	wire->mail = mail;
+	mail->netns = stat("/proc/self/ns/net", &st) ? 0 : st.st_ino;
+	mail->fd = urxe_libc.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (mail->fd < 0)
+		return -errno;
+	urxe_libc.setsockopt(mail->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	if (urxe_libc.setsockopt(mail->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+		return -errno;
+	ret = bind_patiently(mail, wire->slot);
+	if (ret == -EADDRINUSE)
+		urxe_log(URXE_LOG_ERROR,
+			 "another process holds the unix socket of this one's place on the host; "
+			 "end the processes that `ss -xp | grep urxe/` shows");
+	return ret ? ret : urxe_wire_watch(wire, mail->fd);
+}
+
+void urxe_mail_close(struct urxe_wire *wire)
+{
+	if (!wire->mail)
+		return;
+	if (wire->mail->fd >= 0)
+		urxe_libc.close(wire->mail->fd);
+	free(wire->mail);
+	wire->mail = NULL;
+}
+
+/* ---- out ---- */
+
+static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, struct draft *draft)
+{
+	struct urxe_mail *mail = wire->mail;
+	struct letter letter = {
+		.magic = LETTER_MAGIC,
+		.stride = draft->stride,
+		.saddr = from->flow.saddr,
+		.daddr = from->flow.daddr,
+		.ifindex = from->ifindex,
+		.sport = from->flow.sport,
+		.ipv6 = from->flow.ipv6,
+		.traffic_class = from->pkt.traffic_class,
+		.hop_limit = from->pkt.hop_limit,
+	};
+	struct sockaddr_un name;
+	struct msghdr msg = {
+		.msg_name = &name,
+		.msg_namelen = mail_name(mail, draft->slot, &name),
+		.msg_iov = draft->iov,
+		.msg_iovlen = draft->iovs,
+	};
+
+	draft->iov[0] = (struct iovec){&letter, sizeof(letter)};
+	/* A name whose process has died can be anybody's. */
+	if (!urxe_segment_slot_alive(wire->seg, draft->slot))
+		return;
+	if (urxe_libc.sendmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
+	urxe_segment_mail_add(wire->seg, draft->slot);
+	urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_FORWARDED] += draft->packets;
+}
+
+void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from)
+{
+	struct urxe_mail *mail = wire->mail;
+
+	for (; mail->used; mail->used--)
+		send_draft(wire, from, &mail->drafts[mail->used - 1]);
+}
+
+/* The draft for an owner. It must still take a packet: one shorter than the stride ends a letter. */
+static struct draft *draft_for(struct urxe_wire *wire, const struct urxe_arrival *from,
+			       unsigned slot, uint32_t stride)
+{
+	struct urxe_mail *mail = wire->mail;
+	struct draft *draft;
+
+	for (unsigned k = 0; k < mail->used; k++) {
+		draft = &mail->drafts[k];
+		if (draft->slot != slot)
+			continue;
+		if (draft->stride == stride && draft->last_len == stride &&
+		    draft->packets < LETTER_PACKETS)
+			return draft;
+		send_draft(wire, from, draft);
+		goto fresh;
+	}
+	if (mail->used == OWNERS)
+		urxe_mail_flush(wire, from);
+	draft = &mail->drafts[mail->used++];
+fresh:
+	draft->slot = slot;
+	draft->stride = stride;
+	draft->packets = 0;
+	draft->iovs = 1;
+	return draft;
+}
+
+void urxe_mail_post(struct urxe_wire *wire, const struct urxe_arrival *from, unsigned slot,
+		    void *packet, uint32_t len, uint32_t stride)
+{
+	struct draft *draft = draft_for(wire, from, slot, stride);
+	struct iovec *last = &draft->iov[draft->iovs - 1];
+
+	if (draft->packets && (uint8_t *)last->iov_base + last->iov_len == packet)
+		last->iov_len += len;
+	else
+		draft->iov[draft->iovs++] = (struct iovec){packet, len};
+	draft->last_len = len;
+	draft->packets++;
+}
+
+/* ---- in ---- */
+
+static bool is_ours(struct msghdr *msg)
+{
+	struct ucred cred;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+			continue;
+		memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+		return cred.uid == geteuid() || cred.uid == getuid();
+	}
+	return false;
+}
+
+static int open_letter(struct urxe_wire *wire, uint8_t *bytes, size_t len)
+{
+	struct letter letter;
+	struct urxe_arrival from = {0};
+	int packets = 0;
+
+	if (len < sizeof(letter))
+		return 0;
+	memcpy(&letter, bytes, sizeof(letter));
+	if (letter.magic != LETTER_MAGIC)
+		return 0;
+	bytes += sizeof(letter);
+	len -= sizeof(letter);
+	from.flow = (struct urxe_flow){
+		.saddr = letter.saddr,
+		.daddr = letter.daddr,
+		.sport = letter.sport,
+		.dport = URXE_UDP_PORT,
+		.ipv6 = letter.ipv6,
+	};
+	from.ifindex = letter.ifindex;
+	from.pkt.traffic_class = letter.traffic_class;
+	from.pkt.hop_limit = letter.hop_limit;
+	urxe_arrival_finish(wire, &from);
+	while (len >= sizeof(struct urxe_bth) + URXE_ICRC_LEN) {
+		uint32_t size = letter.stride < len ? letter.stride : len;
+
+		if (size < sizeof(struct urxe_bth) + URXE_ICRC_LEN || size % 4)
+			break;
+		/* Not ours after all: the slot changed hands. It is not sent on a second time. */
+		if (URXE_SLOT_OF_QPN(urxe_bth_qpn((struct urxe_bth *)bytes)) == wire->slot)
+			urxe_deliver(wire, &from, bytes, size);
+		packets++;
+		bytes += size;
+		len -= size;
+	}
+	return packets;
+}
+
+int urxe_mail_receive(struct urxe_wire *wire, uint64_t now)
+{
+	struct urxe_mail *mail = wire->mail;
+	int packets = 0;
+
+	if (!urxe_segment_mail_take(wire->seg) && now - mail->looked < LOOK_ANYWAY)
+		return 0;
+	mail->looked = now;
+	for (int letters = 0; letters < 64; letters++) {
+		struct iovec iov = {mail->buffer, sizeof(mail->buffer)};
+		_Alignas(8) uint8_t control[CMSG_SPACE(sizeof(struct ucred))];
+		struct msghdr msg = {
+			.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control,
+			.msg_controllen = sizeof(control),
+		};
+		ssize_t len = urxe_libc.recvmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+		if (len < 0)
+			break;
+		if (is_ours(&msg))
+			packets += open_letter(wire, mail->buffer, len);
+	}
+	return packets;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Where fault injection happens to packets: drops, duplicates and corrupts them, and keeps those that
+ * must wait, in two lists: the delayed in the order in which they are due, and the reordered until
+ * enough later packets have passed them. Guarded by the wire's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/private.h"
+
+#define REORDER_WAIT 1000000 /* ns: how long a reordered packet waits at most */
+#define MAX_HELD     16384   /* packets; what comes on top is lost */
+
+struct urxe_held {
+	struct urxe_held *next;
+	uint64_t due;
+	unsigned passes; /* packets that have yet to pass it */
+	bool out;
+	union {
+		struct urxe_path path;
+		struct urxe_arrival from;
+	};
+	uint32_t len;
+	uint8_t packet[];
+};
+
+static void append(struct urxe_hold_list *list, struct urxe_held *held)
+{
+	held->next = NULL;
+	*list->tail = held;
+	list->tail = &held->next;
+	list->len++;
+}
+
+static struct urxe_held *unlink_at(struct urxe_hold_list *list, struct urxe_held **link)
+{
+	struct urxe_held *held = *link;
+
+	*link = held->next;
+	if (!*link)
+		list->tail = link;
+	list->len--;
+	return held;
+}
+
+/* ---- settings ---- */
+
+static int read_environment(struct urxe_wire *wire)
+{
+	char err[200];
+	int ret = urxe_fault_parse(getenv("URXE_FAULT"), &wire->env_fault, err, sizeof(err));
+
+	if (ret)
+		urxe_log(URXE_LOG_ERROR, "URXE_FAULT: %s", err);
+	return ret;
+}
+
+int urxe_hold_open(struct urxe_wire *wire)
+{
+	wire->delayed.tail = &wire->delayed.head;
+	wire->passed.tail = &wire->passed.head;
+	int ret = read_environment(wire);
+
+	if (ret)
+		return ret;
+	for (int k = 0; k < URXE_MAX_DEVICES; k++)
+		wire->dev[k].fault = wire->env_fault;
+	wire->fault_generation = urxe_segment_fault_generation(wire->seg) - 1;
+	urxe_hold_settings(wire);
+	return 0;
+}
+
+static void clear(struct urxe_hold_list *list)
+{
+	while (list->head)
+		free(unlink_at(list, &list->head));
+}
+
+void urxe_hold_close(struct urxe_wire *wire)
+{
+	clear(&wire->delayed);
+	clear(&wire->passed);
+}
+
+/* A device without a specification of its own in the segment has the environment's. */
+void urxe_hold_settings(struct urxe_wire *wire)
+{
+	uint32_t generation = urxe_segment_fault_generation(wire->seg);
+
+	if (generation == wire->fault_generation)
+		return;
+	wire->fault_generation = generation;
+	for (int k = 0; k < URXE_MAX_DEVICES; k++) {
+		char spec[URXE_FAULT_SPEC_LEN] = "", err[200];
+		struct urxe_fault fault = wire->env_fault;
+
+		urxe_segment_fault_get(wire->seg, k, spec);
+		if (*spec && urxe_fault_parse(spec, &fault, err, sizeof(err))) {
+			urxe_log(URXE_LOG_ERROR, "device %d: %s", k, err);
+			continue;
+		}
+		/* The same settings as before go on in their random sequence. */
+		fault.state = wire->dev[k].fault.state;
+		if (memcmp(&fault, &wire->dev[k].fault, sizeof(fault))) {
+			fault.state = fault.seed;
+			wire->dev[k].fault = fault;
+		}
+	}
+}
+
+/* ---- packets ---- */
+
+static int emit(struct urxe_wire *wire, struct urxe_held *held)
+{
+	if (held->out)
+		return urxe_send_raw(wire, &held->path, held->packet, held->len);
+	held->from.next_id = 0;
+	held->from.prefix_len = 0;
+	urxe_receive_packet(wire, &held->from, held->packet, held->len);
+	return 0;
+}
+
+/* Sends or hands up; tries again at the next poll when the socket is full. */
+static void let_go(struct urxe_wire *wire, struct urxe_held *held)
+{
+	int ret = emit(wire, held);
+
+	if ((ret == -EAGAIN || ret == -ENOBUFS) && wire->delayed.len < MAX_HELD) {
+		held->due = 0;
+		append(&wire->delayed, held);
+		return;
+	}
+	free(held);
+}
+
+/* A packet has gone by: those that waited for it count down. */
+static void count_pass(struct urxe_wire *wire, bool out)
+{
+	for (struct urxe_held *held = wire->passed.head; held; held = held->next)
+		if (held->out == out && held->passes)
+			held->passes--;
+}
+
+static void release_passed(struct urxe_wire *wire, uint64_t now)
+{
+	struct urxe_held **link = &wire->passed.head;
+	struct urxe_hold_list ready = {.tail = &ready.head};
+
+	while (*link) {
+		if ((*link)->passes && (*link)->due > now)
+			link = &(*link)->next;
+		else
+			append(&ready, unlink_at(&wire->passed, link));
+	}
+	while (ready.head)
+		let_go(wire, unlink_at(&ready, &ready.head));
+}
+
+static struct urxe_held *copy(const void *packet, uint32_t len)
+{
+	struct urxe_held *held = calloc(1, sizeof(*held) + len);
+
+	if (!held)
+		return NULL;
+	held->len = len;
+	memcpy(held->packet, packet, len);
+	return held;
+}
+
+/* One packet, to go now, later, or after others. */
+static void dispatch(struct urxe_wire *wire, struct urxe_held *held, const struct urxe_fault *fault,
+		     unsigned reorder)
+{
+	uint64_t now = fault->delay || reorder ? urxe_wire_now() : 0;
+	bool out = held->out;
+
+	if (wire->delayed.len + wire->passed.len >= MAX_HELD) {
+		free(held);
+		return;
+	}
+	if (reorder) {
+		held->due = now + fault->delay + REORDER_WAIT;
+		held->passes = reorder;
+		append(&wire->passed, held);
+		return;
+	}
+	if (fault->delay) {
+		held->due = now + fault->delay;
+		append(&wire->delayed, held);
+		return;
+	}
+	let_go(wire, held);
+	if (wire->passed.head) {
+		count_pass(wire, out);
+		release_passed(wire, 0);
+	}
+}
+
+static void inject(struct urxe_wire *wire, struct urxe_fault *fault, const struct urxe_held *like,
+		   const void *packet, uint32_t len)
+{
+	struct urxe_fate fate = urxe_fault_draw(fault);
+
+	if (fate.drop)
+		return;
+	for (int copies = fate.dup ? 2 : 1; copies; copies--) {
+		struct urxe_held *held = copy(packet, len);
+
+		if (!held)
+			return;
+		held->out = like->out;
+		if (held->out)
+			held->path = like->path;
+		else
+			held->from = like->from;
+		if (fate.corrupt)
+			urxe_fault_corrupt(fault, held->packet, len);
+		dispatch(wire, held, fault, copies == 1 ? fate.reorder : 0);
+		fate.corrupt = false; /* the second copy is whole */
+	}
+}
+
+void urxe_hold_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		   uint32_t len)
+{
+	struct urxe_held like = {.out = true, .path = *path};
+
+	inject(wire, &urxe_wire_dev(wire, path->dev)->fault, &like, packet, len);
+}
+
+void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
+		  uint32_t len)
+{
+	struct urxe_held like = {.from = *from};
+
+	inject(wire, &urxe_wire_dev(wire, from->pkt.dev)->fault, &like, packet, len);
+}
+
+void urxe_hold_release(struct urxe_wire *wire, uint64_t now)
+{
+	/* What cannot leave now comes to the end of the list: look at each once. */
+	for (unsigned n = wire->delayed.len; n && wire->delayed.head->due <= now; n--) {
+		struct urxe_held *held = unlink_at(&wire->delayed, &wire->delayed.head);
+		bool out = held->out;
+
+		let_go(wire, held);
+		count_pass(wire, out);
+	}
+	release_passed(wire, now);
+}
+
+uint64_t urxe_hold_deadline(const struct urxe_wire *wire)
+{
+	uint64_t deadline = wire->delayed.head ? wire->delayed.head->due : UINT64_MAX;
+
+	for (const struct urxe_held *held = wire->passed.head; held; held = held->next)
+		if (held->due < deadline)
+			deadline = held->due;
+	return deadline;
+}

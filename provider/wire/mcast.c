@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Multicast groups. Each (device, group) that is joined has a socket of its own, bound to the
+ * group's address: it gets a copy of the group's packets whoever else joined, while the sockets bound
+ * to all addresses get none (IP_MULTICAST_ALL is off), so that no packet comes twice. Guarded by
+ * the wire's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/private.h"
+
+struct urxe_group {
+	struct urxe_group *next;
+	struct urxe_device *dev;
+	struct in6_addr addr;
+	unsigned joins;
+	struct urxe_recv_socket sock;
+};
+
+static struct urxe_group **find(struct urxe_wire *wire, const struct urxe_device *dev,
+				const struct in6_addr *addr)
+{
+	struct urxe_group **link = &wire->groups;
+
+	while (*link && ((*link)->dev != dev || !IN6_ARE_ADDR_EQUAL(&(*link)->addr, addr)))
+		link = &(*link)->next;
+	return link;
+}
+
+static int join(int fd, const struct in6_addr *addr, unsigned ifindex)
+{
+	struct ip_mreqn mreq4 = {.imr_ifindex = ifindex};
+	struct ipv6_mreq mreq6 = {.ipv6mr_multiaddr = *addr, .ipv6mr_interface = ifindex};
+	int ret;
+
+	if (urxe_is_ipv4(addr)) {
+		mreq4.imr_multiaddr.s_addr = addr->s6_addr32[3];
+		ret = urxe_libc.setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &mreq4,
+					   sizeof(mreq4));
+	} else {
+		ret = urxe_libc.setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &mreq6,
+					   sizeof(mreq6));
+	}
+	return ret ? -errno : 0;
+}
+
+int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev, const union ibv_gid *mgid)
+{
+	struct urxe_group *group, **link;
+	enum urxe_family family;
+	struct in6_addr addr;
+	int ret;
+
+	urxe_wire_group_addr(&addr, mgid);
+	if (!urxe_is_multicast(&addr))
+		return -EINVAL;
+	link = find(wire, dev, &addr);
+	if (*link) {
+		(*link)->joins++;
+		return 0;
+	}
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	family = urxe_is_ipv4(&addr) ? URXE_IPV4 : URXE_IPV6;
+	ret = urxe_udp_open_group(&addr, family, dev->ifindex);
+	if (ret < 0) {
+		free(group);
+		return ret;
+	}
+	group->sock = (struct urxe_recv_socket){
+		.fd = ret, .family = family, .multicast = true, .vlen = 1};
+	ret = join(group->sock.fd, &addr, dev->ifindex);
+	if (!ret)
+		ret = urxe_wire_watch(wire, group->sock.fd);
+	if (ret) {
+		urxe_libc.close(group->sock.fd);
+		free(group);
+		return ret;
+	}
+	group->dev = dev;
+	group->addr = addr;
+	group->joins = 1;
+	*link = group;
+	return 0;
+}
+
+static void close_group(struct urxe_wire *wire, struct urxe_group **link)
+{
+	struct urxe_group *group = *link;
+
+	if (wire->busy == &group->sock)
+		wire->busy = &wire->recv[URXE_IPV4];
+	*link = group->next;
+	urxe_libc.close(group->sock.fd);
+	free(group);
+}
+
+void urxe_wire_mcast_leave(struct urxe_wire *wire, struct urxe_device *dev,
+			   const union ibv_gid *mgid)
+{
+	struct urxe_group **link;
+	struct in6_addr addr;
+
+	urxe_wire_group_addr(&addr, mgid);
+	link = find(wire, dev, &addr);
+	if (*link && !--(*link)->joins)
+		close_group(wire, link);
+}
+
+void urxe_mcast_close(struct urxe_wire *wire)
+{
+	while (wire->groups)
+		close_group(wire, &wire->groups);
+}
+
+int urxe_mcast_receive(struct urxe_wire *wire, unsigned budget, uint64_t now)
+{
+	struct urxe_group *group, *next;
+	int packets = 0;
+
+	for (group = wire->groups; group; group = next) {
+		next = group->next;
+		if (urxe_poll_due(wire, &group->sock, now))
+			packets += urxe_receive(wire, &group->sock, budget);
+	}
+	return packets;
+}

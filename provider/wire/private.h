@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the files of the wire share: struct urxe_wire and the calls between them. Nothing outside
+ * this directory (and its tests) includes it. All of it is guarded by the engine's lock, under which
+ * the functions of wire.h are called.
+ *
+ *	wire.c	   the wire as a whole: create, poll, housekeeping, devices and their counters
+ *	udp.c	   sockets: how they are opened and with which options
+ *	path.c	   address vectors
+ *	send.c	   packets to datagrams, in runs that the kernel cuts itself
+ *	receive.c  datagrams to packets, ICRC, whose packet it is
+ *	steer.c	   the program that makes the kernel choose the right process
+ *	forward.c  packets that came to the wrong process
+ *	mcast.c	   multicast groups
+ *	hold.c	   packets that fault injection makes wait
+ */
+#ifndef URXE_WIRE_PRIVATE_H
+#define URXE_WIRE_PRIVATE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "host/libc.h"
+#include "host/log.h"
+#include "wire/fault.h"
+#include "wire/icrc.h"
+#include "wire/opcode.h"
+#include "wire/roce.h"
+#include "wire/wire.h"
+
+#define URXE_DATAGRAM_MAX 65507 /* UDP payload of one send */
+#define URXE_RX_BUFFERS	  16
+#define URXE_RX_BUFFER	  65536
+#define URXE_DEV_MEMOS	  8
+
+enum urxe_family {
+	URXE_IPV4, /* also the number of the reuseport group in the host segment */
+	URXE_IPV6,
+	URXE_NUM_FAMILIES,
+};
+
+union urxe_sockaddr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+struct urxe_send_socket {
+	int fd; /* -1: not yet opened */
+	uint16_t port;
+};
+
+/* A socket that packets come from. */
+struct urxe_recv_socket {
+	int fd; /* -1: this host has not that family */
+	enum urxe_family family;
+	bool multicast;
+	unsigned vlen;	  /* datagrams to ask for: more when the last call was filled */
+	unsigned skipped; /* polls that did not look at it */
+	uint64_t polled;  /* when it was last looked at, ns */
+};
+
+/* Where a datagram came from: what all its packets have in common. */
+struct urxe_arrival {
+	struct urxe_flow flow;
+	struct urxe_rx_packet pkt; /* bth and len are each packet's own */
+	unsigned ifindex;
+	uint16_t next_id;    /* the IPv4 identification to be expected */
+	uint32_t prefix_len; /* prefix is for packets of this length; 0: not computed */
+	uint32_t prefix;
+};
+
+struct urxe_dev_state {
+	uint64_t *counters;
+	bool no_gso; /* its netdev refused UDP_SEGMENT */
+	struct urxe_fault fault;
+};
+
+struct urxe_tx;	  /* send.c: scratch */
+struct urxe_rx;	  /* receive.c: buffers and scratch */
+struct urxe_mail; /* forward.c */
+struct urxe_group;
+struct urxe_held;
+
+struct urxe_hold_list {
+	struct urxe_held *head, **tail;
+	unsigned len;
+};
+
+struct urxe_wire {
+	struct urxe_segment *seg;
+	unsigned slot;
+	int epfd;
+	struct urxe_recv_socket recv[URXE_NUM_FAMILIES];
+	struct urxe_recv_socket *busy; /* the one that had something last */
+	struct urxe_send_socket send[URXE_NUM_FAMILIES][URXE_SEND_SOCKETS];
+	struct urxe_icrc *icrc;
+	struct urxe_tx *tx;
+	struct urxe_rx *rx;
+	struct urxe_mail *mail;
+	struct urxe_group *groups;
+	uint32_t steered; /* generation of the group order that our program was made from */
+
+	/* Devices, and which of them owns an address. */
+	struct urxe_device *devs[URXE_MAX_DEVICES];
+	int num_devs;
+	uint64_t devs_read; /* when, ns */
+	struct urxe_dev_state dev[URXE_MAX_DEVICES];
+	uint64_t nowhere[URXE_NUM_COUNTERS]; /* counters of packets that belong to no device */
+	struct {
+		struct in6_addr addr;
+		unsigned ifindex;
+		struct urxe_device *dev;
+	} memo[URXE_DEV_MEMOS];
+	unsigned memos;
+
+	/* Faults: what the environment says, and which settings of the segment were read. */
+	struct urxe_fault env_fault;
+	uint32_t fault_generation;
+	struct urxe_hold_list delayed; /* in the order in which they are due */
+	struct urxe_hold_list passed;  /* waiting for later packets to pass */
+
+	/* Whom packets are handed to, while urxe_wire_poll() runs. */
+	urxe_wire_rx_fn *fn;
+	void *arg;
+};
+
+uint64_t urxe_wire_now(void);
+
+/* wire.c */
+struct urxe_dev_state *urxe_wire_dev(struct urxe_wire *wire, const struct urxe_device *dev);
+uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *dev);
+/* The device that has the address; for a multicast one and unknown ones, that of the ifindex. */
+struct urxe_device *urxe_wire_find_dev(struct urxe_wire *wire, const struct in6_addr *addr,
+				       unsigned ifindex);
+
+/* udp.c: descriptors or -errno. */
+int urxe_udp_open_recv(enum urxe_family family);
+/* Bound to a group address instead of all: for mcast.c. */
+int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex);
+int urxe_udp_open_send(enum urxe_family family, uint16_t *port);
+int urxe_wire_watch(struct urxe_wire *wire, int fd);
+
+static inline bool urxe_is_ipv4(const struct in6_addr *addr)
+{
+	return IN6_IS_ADDR_V4MAPPED(addr);
+}
+
+static inline struct in6_addr urxe_v4mapped(struct in_addr addr)
+{
+	struct in6_addr mapped = {.s6_addr32 = {0, 0, htobe32(0xffff), addr.s_addr}};
+
+	return mapped;
+}
+
+static inline bool urxe_is_multicast(const struct in6_addr *addr)
+{
+	return urxe_is_ipv4(addr) ? addr->s6_addr[12] >> 4 == 0xe : IN6_IS_ADDR_MULTICAST(addr);
+}
+
+/* path.c: ifindex is the scope of link-local and multicast IPv6 addresses. */
+void urxe_path_sockaddr(union urxe_sockaddr *to, socklen_t *len, const struct in6_addr *addr,
+			uint16_t port, unsigned ifindex);
+
+/* send.c */
+int urxe_tx_create(struct urxe_tx **tx);
+void urxe_tx_destroy(struct urxe_tx *tx);
+/* Sends one packet, ICRC included, as it is. 0 or -errno. */
+int urxe_send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		  uint32_t len);
+void urxe_send_close(struct urxe_wire *wire);
+
+/* receive.c */
+int urxe_rx_create(struct urxe_rx **rx);
+void urxe_rx_destroy(struct urxe_rx *rx);
+/* Takes what one socket has; returns the number of packets. */
+int urxe_receive(struct urxe_wire *wire, struct urxe_recv_socket *sock, unsigned budget);
+/* One packet with its ICRC, which is checked here; local delivery only. */
+void urxe_receive_packet(struct urxe_wire *wire, struct urxe_arrival *from, void *packet,
+			 uint32_t len);
+/* Fills in what follows from the flow's addresses. */
+void urxe_arrival_finish(struct urxe_wire *wire, struct urxe_arrival *from);
+void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packet, uint32_t len);
+
+/* steer.c: both under urxe_segment_lock(). leaving: this process's socket is about to be closed. */
+void urxe_steer(struct urxe_wire *wire, bool leaving);
+void urxe_steer_renew(struct urxe_wire *wire);
+
+/* forward.c */
+int urxe_mail_open(struct urxe_wire *wire);
+void urxe_mail_close(struct urxe_wire *wire);
+/* Adds a packet (of the datagram that is being walked) to those for its owner; sends at flush. */
+void urxe_mail_post(struct urxe_wire *wire, const struct urxe_arrival *from, unsigned slot,
+		    void *packet, uint32_t len, uint32_t stride);
+void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from);
+int urxe_mail_receive(struct urxe_wire *wire, uint64_t now);
+
+/* mcast.c */
+int urxe_mcast_receive(struct urxe_wire *wire, unsigned budget, uint64_t now);
+void urxe_mcast_close(struct urxe_wire *wire);
+
+/* hold.c */
+int urxe_hold_open(struct urxe_wire *wire);
+void urxe_hold_close(struct urxe_wire *wire);
+void urxe_hold_settings(struct urxe_wire *wire);
+/* Lets the fault of the device act on a packet that leaves or arrives; the packet is copied. */
+void urxe_hold_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		   uint32_t len);
+void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
+		  uint32_t len);
+void urxe_hold_release(struct urxe_wire *wire, uint64_t now);
+uint64_t urxe_hold_deadline(const struct urxe_wire *wire);
+
+/* The poll rule for a socket: always the one that had packets last, others every 16th time or when
+ * 2 µs have passed, so that an idle family costs little and none waits. */
+static inline bool urxe_poll_due(const struct urxe_wire *wire, struct urxe_recv_socket *sock,
+				 uint64_t now)
+{
+	if (sock != wire->busy && ++sock->skipped < 16 && now - sock->polled < 2000)
+		return false;
+	sock->skipped = 0;
+	sock->polled = now;
+	return true;
+}
+
+#endif

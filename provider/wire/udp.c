@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The wire's UDP sockets and their options. Receive sockets are bound to port 4791 of all addresses
+ * (one for IPv4, one for IPv6 alone) and share it with the other processes of this user. Send
+ * sockets have ports of their own, so that routers and receivers spread the flows, and are never
+ * connected: only then does the kernel number IPv4 packets from 0 (icrc.h). Guarded by the wire's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "wire/private.h"
+
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
+#endif
+#ifndef SOL_UDP
+#define SOL_UDP 17
+#endif
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define RECV_BUFFER (8 << 20)
+#define SEND_BUFFER (2 << 20)
+
+static int set(int fd, int level, int name, int value)
+{
+	return urxe_libc.setsockopt(fd, level, name, &value, sizeof(value)) ? -errno : 0;
+}
+
+/* As large as we may: past the limit when privileged, to it otherwise. URXE_RCVBUF=bytes makes it
+ * that small instead: as on a host with a small limit. */
+static void set_buffers(int fd)
+{
+	const char *text = getenv("URXE_RCVBUF");
+	int bytes = text ? atoi(text) : 0;
+
+	if (bytes > 0) {
+		set(fd, SOL_SOCKET, SO_RCVBUF, bytes / 2); /* the kernel doubles it */
+		return;
+	}
+	if (set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECV_BUFFER))
+		set(fd, SOL_SOCKET, SO_RCVBUF, RECV_BUFFER);
+}
+
+/* What a packet's headers said comes with it as control messages. */
+static int set_receive4(int fd)
+{
+	int ret = set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+
+	if (!ret)
+		ret = set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+	if (!ret)
+		ret = set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	/* Groups that another process joined are not ours. */
+	if (!ret)
+		ret = set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	return ret;
+}
+
+static int set_receive6(int fd)
+{
+	int ret = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+
+	if (!ret)
+		ret = set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+	if (!ret)
+		ret = set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+	if (!ret)
+		ret = set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+	if (ret)
+		return ret;
+	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	/* The kernel's rxe sends no UDP checksum, over IPv6 either. */
+	return set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr, socklen_t len)
+{
+	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
+	int fd = urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = family == URXE_IPV4 ? set_receive4(fd) : set_receive6(fd);
+	if (!ret)
+		ret = set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (!ret) {
+		set(fd, SOL_UDP, UDP_GRO, 1); /* faster where the kernel knows it (5.0) */
+		set_buffers(fd);
+		if (urxe_libc.bind(fd, &addr->sa, len))
+			ret = -errno;
+	}
+	if (!ret)
+		return fd;
+	urxe_libc.close(fd);
+	return ret;
+}
+
+int urxe_udp_open_recv(enum urxe_family family)
+{
+	union urxe_sockaddr addr;
+	socklen_t len;
+	struct in6_addr any = IN6ADDR_ANY_INIT;
+
+	if (family == URXE_IPV4)
+		any = urxe_v4mapped((struct in_addr){INADDR_ANY});
+	urxe_path_sockaddr(&addr, &len, &any, URXE_UDP_PORT, 0);
+	return open_receive(family, &addr, len);
+}
+
+int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex)
+{
+	union urxe_sockaddr addr;
+	socklen_t len;
+
+	urxe_path_sockaddr(&addr, &len, group, URXE_UDP_PORT, ifindex);
+	return open_receive(family, &addr, len);
+}
+
+static int set_send(int fd, enum urxe_family family)
+{
+	/* DF; a packet that is too large for the path is EMSGSIZE. */
+	int ret = family == URXE_IPV4 ? set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+				      : set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+
+	if (ret)
+		return ret;
+	if (family == URXE_IPV4) {
+		set(fd, IPPROTO_IP, IP_MULTICAST_TTL, 64);
+		set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
+	} else {
+		set(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 64);
+		set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
+		set(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+	}
+	if (set(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER))
+		set(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
+	set(fd, SOL_SOCKET, SO_RCVBUF, 0); /* nothing is read from it */
+	return 0;
+}
+
+int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
+{
+	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
+	int fd = urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	union urxe_sockaddr addr = {.sa.sa_family = domain};
+	socklen_t len = family == URXE_IPV4 ? sizeof(addr.in) : sizeof(addr.in6);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = family == URXE_IPV4 ? 0 : set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!ret)
+		ret = set_send(fd, family);
+	/* The ICRC covers the source port: it must be known before the first packet. */
+	if (!ret &&
+	    (urxe_libc.bind(fd, &addr.sa, len) || urxe_libc.getsockname(fd, &addr.sa, &len)))
+		ret = -errno;
+	if (ret) {
+		urxe_libc.close(fd);
+		return ret;
+	}
+	*port = ntohs(family == URXE_IPV4 ? addr.in.sin_port : addr.in6.sin6_port);
+	return fd;
+}
+
+int urxe_wire_watch(struct urxe_wire *wire, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	return urxe_libc.epoll_ctl(wire->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}

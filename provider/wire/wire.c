@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The wire as a whole: making and ending it, polling, housekeeping, and which device a packet belongs
+ * to. Called under the engine's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "wire/private.h"
+
+#define DEVS_AGE 1000000000ull /* ns after which an unknown address makes us look for new devices */
+
+uint64_t urxe_wire_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* ---- devices ---- */
+
+/* Packets that belong to no device share the state of one that is never configured. */
+struct urxe_dev_state *urxe_wire_dev(struct urxe_wire *wire, const struct urxe_device *dev)
+{
+	static struct urxe_dev_state none;
+
+	if (!dev || dev->index < 0 || dev->index >= URXE_MAX_DEVICES)
+		return &none;
+	return &wire->dev[dev->index];
+}
+
+uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *dev)
+{
+	struct urxe_dev_state *state;
+
+	if (!dev || dev->index < 0 || dev->index >= URXE_MAX_DEVICES)
+		return wire->nowhere;
+	state = &wire->dev[dev->index];
+	if (!state->counters)
+		state->counters = urxe_segment_counters(wire->seg, dev->index);
+	return state->counters ? state->counters : wire->nowhere;
+}
+
+static bool has_addr(const struct urxe_device *dev, const struct in6_addr *addr)
+{
+	for (unsigned k = 0; k < dev->gid_len; k++)
+		if (!memcmp(dev->gids[k].raw, addr, sizeof(*addr)))
+			return true;
+	return false;
+}
+
+/* The same link-local address may be on several devices: the interface decides. Any other one is on
+ * one device, whatever interface the kernel says it came by (lo, for packets of this host). */
+static struct urxe_device *search(struct urxe_wire *wire, const struct in6_addr *addr,
+				  unsigned ifindex)
+{
+	struct urxe_device *by_addr = NULL, *by_ifindex = NULL;
+
+	urxe_device_lock();
+	for (int k = 0; k < wire->num_devs; k++) {
+		struct urxe_device *dev = wire->devs[k];
+
+		if (dev->ifindex == ifindex && !by_ifindex)
+			by_ifindex = dev;
+		if (!has_addr(dev, addr))
+			continue;
+		if (!by_addr || dev->ifindex == ifindex)
+			by_addr = dev;
+	}
+	urxe_device_unlock();
+	return by_addr ? by_addr : by_ifindex;
+}
+
+static void read_devices(struct urxe_wire *wire, uint64_t now)
+{
+	int n = urxe_devices(wire->devs, URXE_MAX_DEVICES);
+
+	wire->num_devs = n > 0 ? n : 0;
+	wire->devs_read = now;
+	wire->memos = 0;
+}
+
+struct urxe_device *urxe_wire_find_dev(struct urxe_wire *wire, const struct in6_addr *addr,
+				       unsigned ifindex)
+{
+	unsigned known = wire->memos < URXE_DEV_MEMOS ? wire->memos : URXE_DEV_MEMOS;
+	struct urxe_device *dev;
+	uint64_t now;
+
+	for (unsigned k = 0; k < known; k++)
+		if (wire->memo[k].ifindex == ifindex &&
+		    IN6_ARE_ADDR_EQUAL(&wire->memo[k].addr, addr))
+			return wire->memo[k].dev;
+	dev = search(wire, addr, ifindex);
+	now = urxe_wire_now();
+	if (!dev && now - wire->devs_read > DEVS_AGE) {
+		read_devices(wire, now);
+		dev = search(wire, addr, ifindex);
+	}
+	known = wire->memos++ % URXE_DEV_MEMOS;
+	wire->memo[known].addr = *addr;
+	wire->memo[known].ifindex = ifindex;
+	wire->memo[known].dev = dev;
+	return dev;
+}
+
+/* ---- making and ending ---- */
+
+static void explain_in_use(void)
+{
+	urxe_log(URXE_LOG_ERROR,
+		 "UDP port %d is taken, by the kernel's rdma_rxe or another user's process: run in "
+		 "a network namespace of your own (unshare -Urn), or end that process or unload "
+		 "rdma_rxe (see ss -ulpn sport = %d)",
+		 URXE_UDP_PORT, URXE_UDP_PORT);
+}
+
+/* Both sockets and the group's member list change together, under the segment's lock. A host without
+ * one of the families goes on with the other. */
+static int open_sockets(struct urxe_wire *wire)
+{
+	int ret = 0, opened = 0;
+
+	urxe_segment_lock(wire->seg);
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		int fd = urxe_udp_open_recv(f);
+
+		if (fd < 0) {
+			ret = fd;
+			if (fd == -EADDRINUSE || fd == -EMFILE || fd == -ENFILE)
+				break;
+			continue;
+		}
+		wire->recv[f].fd = fd;
+		urxe_segment_group_add(wire->seg, f);
+		opened++;
+		ret = urxe_wire_watch(wire, fd);
+		if (ret)
+			break;
+	}
+	if (opened && ret != -EADDRINUSE)
+		urxe_steer(wire, false);
+	urxe_segment_unlock(wire->seg);
+	if (ret == -EADDRINUSE)
+		explain_in_use();
+	if (opened && (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL || ret == -EPROTONOSUPPORT))
+		ret = 0;
+	return ret;
+}
+
+static void close_sockets(struct urxe_wire *wire)
+{
+	bool any = wire->recv[URXE_IPV4].fd >= 0 || wire->recv[URXE_IPV6].fd >= 0;
+
+	if (!any)
+		return;
+	urxe_segment_lock(wire->seg);
+	urxe_steer(wire, true);
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		if (wire->recv[f].fd < 0)
+			continue;
+		urxe_libc.close(wire->recv[f].fd);
+		wire->recv[f].fd = -1;
+		urxe_segment_group_remove(wire->seg, f);
+	}
+	urxe_segment_unlock(wire->seg);
+}
+
+/* Everything but the receive sockets, which only their owner may take out of the group. */
+static void release(struct urxe_wire *wire)
+{
+	urxe_mcast_close(wire);
+	urxe_send_close(wire);
+	urxe_hold_close(wire);
+	urxe_mail_close(wire);
+	if (wire->epfd >= 0)
+		urxe_libc.close(wire->epfd);
+	urxe_icrc_destroy(wire->icrc);
+	urxe_tx_destroy(wire->tx);
+	urxe_rx_destroy(wire->rx);
+	free(wire);
+}
+
+static int open_all(struct urxe_wire *wire)
+{
+	int ret;
+
+	wire->epfd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
+	if (wire->epfd < 0)
+		return -errno;
+	ret = urxe_icrc_create(&wire->icrc);
+	if (!ret)
+		ret = urxe_tx_create(&wire->tx);
+	if (!ret)
+		ret = urxe_rx_create(&wire->rx);
+	if (!ret)
+		ret = urxe_hold_open(wire);
+	if (!ret)
+		ret = urxe_mail_open(wire);
+	if (!ret)
+		ret = open_sockets(wire);
+	return ret;
+}
+
+int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **out)
+{
+	struct urxe_wire *wire = calloc(1, sizeof(*wire));
+	int ret;
+
+	*out = NULL;
+	if (!wire)
+		return -ENOMEM;
+	wire->seg = seg;
+	wire->slot = urxe_segment_slot(seg);
+	wire->epfd = -1;
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		wire->recv[f] = (struct urxe_recv_socket){.fd = -1, .family = f, .vlen = 1};
+		for (unsigned k = 0; k < URXE_SEND_SOCKETS; k++)
+			wire->send[f][k].fd = -1;
+	}
+	wire->busy = &wire->recv[URXE_IPV4];
+	ret = open_all(wire);
+	if (ret) {
+		urxe_wire_destroy(wire);
+		return ret;
+	}
+	read_devices(wire, urxe_wire_now());
+	*out = wire;
+	return 0;
+}
+
+void urxe_wire_destroy(struct urxe_wire *wire)
+{
+	if (!wire)
+		return;
+	close_sockets(wire);
+	release(wire);
+}
+
+void urxe_wire_forked(struct urxe_wire *wire)
+{
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
+		if (wire->recv[f].fd >= 0)
+			urxe_libc.close(wire->recv[f].fd);
+	release(wire);
+}
+
+/* ---- running ---- */
+
+int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
+		   void *arg)
+{
+	int packets;
+
+	wire->fn = fn;
+	wire->arg = arg;
+	if (wire->delayed.head || wire->passed.head)
+		urxe_hold_release(wire, now);
+	packets = urxe_mail_receive(wire, now);
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		struct urxe_recv_socket *sock = &wire->recv[f];
+
+		if (sock->fd >= 0 && urxe_poll_due(wire, sock, now))
+			packets += urxe_receive(wire, sock, budget);
+	}
+	if (wire->groups)
+		packets += urxe_mcast_receive(wire, budget, now);
+	return packets;
+}
+
+int urxe_wire_fd(const struct urxe_wire *wire)
+{
+	return wire->epfd;
+}
+
+uint64_t urxe_wire_deadline(const struct urxe_wire *wire)
+{
+	return urxe_hold_deadline(wire);
+}
+
+void urxe_wire_housekeep(struct urxe_wire *wire)
+{
+	urxe_segment_reap(wire->seg);
+	urxe_steer_renew(wire);
+	urxe_hold_settings(wire);
+	wire->memos = 0; /* addresses may have moved */
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the wire's tests share: a network namespace of their own, so that port 4791 and its loopback
+ * traffic disturb nobody, a device on lo, and a wire with a place to put what arrives.
+ */
+#ifndef URXE_TESTS_WIRE_TEST_H
+#define URXE_TESTS_WIRE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/libc.h"
+#include "host/segment.h"
+#include "wire/private.h"
+
+#define LAST_SLOT_SEEN 256
+
+/* A namespace with nothing but lo, up. Where namespaces are forbidden, the one we are in will do. */
+static inline void own_network(void)
+{
+	struct ifreq req = {.ifr_name = "lo"};
+	int flags = geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET;
+	int fd;
+
+	urxe_libc_init();
+	if (unshare(flags))
+		return;
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(ioctl(fd, SIOCGIFFLAGS, &req), 0);
+	req.ifr_flags |= IFF_UP;
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &req), 0);
+	close(fd);
+}
+
+static inline union ibv_gid gid_of(const char *text)
+{
+	union ibv_gid gid;
+
+	assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
+	return gid;
+}
+
+/* The device on lo as the host floor finds it. */
+static inline struct urxe_device *lo_device(void)
+{
+	struct urxe_device *devs[URXE_MAX_DEVICES];
+	int n = urxe_devices(devs, URXE_MAX_DEVICES);
+
+	for (int k = 0; k < n; k++)
+		if (!strcmp(devs[k]->netdev, "lo"))
+			return devs[k];
+	fail_msg("no device on lo (%d devices)", n);
+	return NULL;
+}
+
+static inline void pause_ms(unsigned ms)
+{
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+
+	nanosleep(&ts, NULL);
+}
+
+/* Writes the BTH of a SEND ONLY and returns the packet ready for its payload. */
+static inline void fill_packet(struct urxe_tx_packet *pkt, uint32_t qpn, uint32_t psn,
+			       const struct iovec *iov, unsigned iovcnt)
+{
+	memset(pkt, 0, sizeof(*pkt));
+	for (unsigned k = 0; k < iovcnt; k++)
+		pkt->payload_len += iov[k].iov_len;
+	pkt->iov = iov;
+	pkt->iovcnt = iovcnt;
+	pkt->header_len = sizeof(struct urxe_bth);
+	urxe_bth_fill((struct urxe_bth *)pkt->header, URXE_RC_SEND_ONLY, false,
+		      urxe_pad_of(pkt->payload_len), URXE_PKEY_DEFAULT, qpn, false, psn);
+}
+
+/* Polls until want more packets were handed up or ms have passed without one. */
+static inline void poll_for(struct urxe_wire *wire, urxe_wire_rx_fn *fn, void *arg,
+			    const unsigned *have, unsigned want, unsigned ms)
+{
+	uint64_t quiet = urxe_wire_now();
+	unsigned before = *have;
+
+	while (*have < want) {
+		uint64_t now = urxe_wire_now();
+
+		urxe_wire_poll(wire, 64, now, fn, arg);
+		if (*have != before)
+			quiet = now;
+		else if (now - quiet > ms * 1000000ull)
+			return;
+		before = *have;
+	}
+}
+
+#endif
