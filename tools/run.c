@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * urxe run: finds the library, sets the environment and becomes the program. What the dynamic linker
+ * would pass over in silence (a program that is setuid, static or of another architecture runs, and
+ * sees no device) is an error here that says so. One thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "tools/urxe.h"
+#include "wire/fault.h"
+
+#define LIBRARY "liburxe.so.0"
+
+/* Where the library is, seen from the directory of this program, and at last where it was to be
+ * installed. */
+static const char *const places[] = {
+	"provider/" LIBRARY,		   /* the build tree */
+	URXE_BINDIR_TO_LIBDIR "/" LIBRARY, /* an installation, wherever it was moved */
+	LIBRARY,
+};
+
+static const char installed_library[] = URXE_LIBDIR "/" LIBRARY;
+
+/* Into path: the library. False, with a complaint, if it is nowhere. */
+static bool find_library(char path[PATH_MAX])
+{
+	char dir[PATH_MAX], *slash, candidate[2 * PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	unsigned i;
+
+	if (len > 0) {
+		dir[len] = 0;
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = 0;
+		for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+			snprintf(candidate, sizeof(candidate), "%s/%s", dir, places[i]);
+			if (realpath(candidate, path))
+				return true;
+		}
+	}
+	if (realpath(installed_library, path))
+		return true;
+	urxe_complain(
+		"%s is neither in %s/provider nor %s; build it with `ninja -C build` or install "
+		"it with `meson install -C build`",
+		LIBRARY, len > 0 ? dir : "the build tree", installed_library);
+	return false;
+}
+
+/* LD_PRELOAD with the library in front and, if it was built with a sanitizer, the sanitizer's
+ * runtime before it, which must be the first of all. */
+static bool set_preload(const char *library)
+{
+	static const char *const runtimes[] = {"libasan.so", "libtsan.so", "libclang_rt.asan",
+					       "libclang_rt.tsan"};
+	const char *old = getenv("LD_PRELOAD");
+	char runtime[NAME_MAX] = "", *value;
+	unsigned i;
+	bool ok;
+
+	if (strpbrk(library, ": ")) {
+		urxe_complain(
+			"the path %s has a space or a colon in it, which LD_PRELOAD cannot name; "
+			"build or install urxe under another path",
+			library);
+		return false;
+	}
+	for (i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
+		if (urxe_elf_needs(library, runtimes[i], runtime, sizeof(runtime)))
+			break;
+	if (old && strstr(old, library))
+		return true;
+	ok = asprintf(&value, "%s%s%s%s%s", runtime, *runtime ? ":" : "", library,
+		      old && *old ? ":" : "", old ? old : "") >= 0 &&
+	     !setenv("LD_PRELOAD", value, 1);
+	if (!ok)
+		urxe_complain("out of memory");
+	else
+		free(value);
+	return ok;
+}
+
+/* Into path: the file that a shell would run for that name. Returns 0 or an errno. */
+static int find_program(const char *name, char path[PATH_MAX])
+{
+	const char *search = getenv("PATH"), *colon;
+	struct stat st;
+	int err = ENOENT;
+
+	if (!*name)
+		return ENOENT;
+	if (strchr(name, '/')) {
+		snprintf(path, PATH_MAX, "%s", name);
+		return stat(path, &st) ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
+	}
+	for (search = search ? search : "/usr/bin:/bin"; search;
+	     search = colon ? colon + 1 : NULL) {
+		colon = strchrnul(search, ':');
+		snprintf(path, PATH_MAX, "%.*s/%s", colon > search ? (int)(colon - search) : 1,
+			 colon > search ? search : ".", name);
+		colon = *colon ? colon : NULL;
+		if (stat(path, &st) || S_ISDIR(st.st_mode))
+			continue;
+		if (!access(path, X_OK))
+			return 0;
+		err = EACCES;
+	}
+	return err;
+}
+
+/* The interpreter that a script's first line names; false if the file is no script. */
+static bool script_interpreter(const char *path, char interpreter[PATH_MAX])
+{
+	char line[PATH_MAX + 2], *p;
+	FILE *f = fopen(path, "re");
+	bool found = f && fgets(line, sizeof(line), f) && line[0] == '#' && line[1] == '!';
+
+	if (f)
+		fclose(f);
+	if (!found)
+		return false;
+	p = line + 2 + strspn(line + 2, " \t");
+	p[strcspn(p, " \t\r\n")] = 0;
+	snprintf(interpreter, PATH_MAX, "%s", p);
+	return true;
+}
+
+/* Does the kernel give the program rights that its caller does not have? Then the dynamic linker
+ * takes no library from the caller. */
+static const char *privilege(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return NULL;
+	if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
+		return "is setuid";
+	if ((st.st_mode & S_ISGID) && st.st_gid != getgid())
+		return "is setgid";
+	if (getuid() && getxattr(path, "security.capability", NULL, 0) > 0)
+		return "has file capabilities";
+	return NULL;
+}
+
+/* True if a library can be preloaded into that program; a complaint if not. */
+static bool preloadable(const char *path)
+{
+	const char *special = privilege(path);
+	char interpreter[PATH_MAX];
+
+	if (special) {
+		urxe_complain(
+			"%s %s, and such a program loads no library from its caller; run it as "
+			"the user it changes to, or run a copy of it without that right",
+			path, special);
+		return false;
+	}
+	switch (urxe_elf_kind(path)) {
+	case URXE_ELF_STATIC:
+		urxe_complain("%s is linked statically, so no library can be loaded into it; use a "
+			      "dynamically linked build of it",
+			      path);
+		return false;
+	case URXE_ELF_FOREIGN:
+		urxe_complain(
+			"%s is built for another architecture than urxe; build urxe for that one "
+			"as well (for 32-bit programs on 64-bit machines: with -m32)",
+			path);
+		return false;
+	case URXE_ELF_OTHER:
+		return !script_interpreter(path, interpreter) || preloadable(interpreter);
+	default: return true; /* dynamic; or unreadable, yet it may be executable */
+	}
+}
+
+static bool log_level_known(const char *level)
+{
+	static const char *const levels[] = {"error", "warn", "info", "debug"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(levels) / sizeof(*levels); i++)
+		if (!strcmp(level, levels[i]))
+			return true;
+	urxe_complain("\"%s\" is not a log level; the levels are error, warn, info and debug",
+		      level);
+	return false;
+}
+
+static bool fault_understood(const char *spec)
+{
+	struct urxe_fault fault;
+	char err[256];
+
+	if (!urxe_fault_parse(spec, &fault, err, sizeof(err)))
+		return true;
+	urxe_complain("--fault: %s", err);
+	return false;
+}
+
+/* Takes the options; the index of the program's name in argv, or -1 after a complaint. */
+static int options(int argc, char **argv)
+{
+	static const struct option known[] = {{"devices", required_argument, NULL, 'd'},
+					      {"fault", required_argument, NULL, 'f'},
+					      {"log", required_argument, NULL, 'l'},
+					      {NULL}};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
+		switch (c) {
+		case 'd': setenv("URXE_DEVICES", optarg, 1); break;
+		case 'f':
+			if (!fault_understood(optarg))
+				return -1;
+			setenv("URXE_FAULT", optarg, 1);
+			break;
+		case 'l':
+			if (!log_level_known(optarg))
+				return -1;
+			setenv("URXE_LOG", optarg, 1);
+			break;
+		case ':':
+			urxe_complain("%s needs a value, see urxe --help", argv[optind - 1]);
+			return -1;
+		default:
+			urxe_complain("%s is not an option of urxe run; options of the program go "
+				      "behind its name: urxe run -- PROGRAM ARGUMENT...",
+				      argv[optind - 1]);
+			return -1;
+		}
+	}
+	if (optind == argc) {
+		urxe_complain("run needs a program: urxe run -- PROGRAM ARGUMENT...");
+		return -1;
+	}
+	return optind;
+}
+
+int urxe_cmd_run(int argc, char **argv)
+{
+	char library[PATH_MAX], path[PATH_MAX];
+	int first = options(argc, argv), err;
+
+	if (first < 0)
+		return URXE_EXIT_USAGE;
+	if (!find_library(library))
+		return URXE_EXIT_CANNOT;
+	err = find_program(argv[first], path);
+	if (err == ENOENT || err == ENOTDIR) {
+		urxe_complain("%s: no such program%s", argv[first],
+			      strchr(argv[first], '/') ? "" : " in PATH");
+		return URXE_EXIT_NOT_FOUND;
+	}
+	if (err) {
+		urxe_complain("%s: %s", argv[first], strerror(err));
+		return URXE_EXIT_CANNOT;
+	}
+	if (!preloadable(path) || !set_preload(library))
+		return URXE_EXIT_CANNOT;
+	/* By path and, for a script without a first line, through the shell. */
+	execvp(path, argv + first);
+	urxe_complain("%s: %s", path, strerror(errno));
+	return errno == ENOENT ? URXE_EXIT_NOT_FOUND : URXE_EXIT_CANNOT;
+}
