@@ -1,0 +1,699 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What there is in the sysfs view, as tables, and what each file contains, in the forms of the
+ * kernel's drivers/infiniband/core/sysfs.c: GUIDs as four groups, GIDs as eight, states with their
+ * number in front, a newline at the end. Contents are made from the device at the moment of the
+ * call; nothing is kept.
+ *
+ * Any thread. Port and GIDs of a device are read under urxe_device_lock.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "host/libc.h"
+#include "host/segment.h"
+#include "preload/files.h"
+#include "preload/sysfs.h"
+
+/* The kernel's major number for uverbs and its first minor there. */
+#define UVERBS_MAJOR 231
+#define UVERBS_MINOR 192
+
+static _Atomic(const struct urxe_sysfs_devices *) snapshot;
+
+/* One above the highest uverbsN that the kernel has, so that our numbers are nobody else's. */
+static int first_free_uverbs(void)
+{
+	int first = 0;
+	struct dirent *e;
+	DIR *dir = urxe_files_kernel_opendir("/sys/class/infiniband_verbs");
+
+	if (!dir)
+		return 0;
+	while ((e = readdir(dir))) {
+		int n;
+
+		if (sscanf(e->d_name, "uverbs%d", &n) == 1 && n >= first)
+			first = n + 1;
+	}
+	closedir(dir);
+	return first;
+}
+
+const struct urxe_sysfs_devices *urxe_sysfs_refresh(void)
+{
+	static const struct urxe_sysfs_devices none;
+	const struct urxe_sysfs_devices *old = atomic_load(&snapshot);
+	struct urxe_sysfs_devices now, *fresh;
+
+	memset(&now, 0, sizeof(now));
+	now.first_uverbs = first_free_uverbs();
+	now.len = urxe_devices(now.dev, URXE_MAX_DEVICES);
+	if (now.len < 0) {
+		now.len = 0;
+		memset(now.dev, 0, sizeof(now.dev));
+	}
+	urxe_device_lock();
+	for (int i = 0; i < now.len; i++)
+		memcpy(now.netdev[i], now.dev[i]->netdev, IF_NAMESIZE);
+	urxe_device_unlock();
+
+	if (old && !memcmp(old, &now, sizeof(now)))
+		return old;
+	fresh = malloc(sizeof(*fresh));
+	if (!fresh)
+		return old ? old : &none;
+	*fresh = now;
+	atomic_store(&snapshot, fresh);
+	return fresh;
+}
+
+const struct urxe_sysfs_devices *urxe_sysfs_devices(void)
+{
+	const struct urxe_sysfs_devices *devs = atomic_load(&snapshot);
+
+	return devs ? devs : urxe_sysfs_refresh();
+}
+
+static unsigned uverbs_of(const struct urxe_device *dev)
+{
+	return urxe_sysfs_devices()->first_uverbs + dev->index;
+}
+
+dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node)
+{
+	return makedev(UVERBS_MAJOR, UVERBS_MINOR + node->index);
+}
+
+#define SHOW(name) \
+	static ssize_t show_##name(const struct urxe_sysfs_node *node, char *buf, size_t len)
+
+static ssize_t print_guid(uint64_t guid, char *buf, size_t len)
+{
+	uint16_t g[4];
+
+	memcpy(g, &guid, sizeof(g));
+	return snprintf(buf, len, "%04x:%04x:%04x:%04x\n", ntohs(g[0]), ntohs(g[1]), ntohs(g[2]),
+			ntohs(g[3]));
+}
+
+SHOW(guid)
+{
+	return print_guid(node->dev->guid, buf, len);
+}
+
+SHOW(name)
+{
+	return snprintf(buf, len, "%s\n", node->dev->name);
+}
+
+SHOW(netdev)
+{
+	char name[IF_NAMESIZE];
+
+	urxe_device_lock();
+	memcpy(name, node->dev->netdev, sizeof(name));
+	urxe_device_unlock();
+	return snprintf(buf, len, "%s\n", name);
+}
+
+SHOW(uevent)
+{
+	return snprintf(buf, len, "NAME=%s\n", node->dev->name);
+}
+
+static void port_get(const struct urxe_device *dev, struct urxe_port *port)
+{
+	urxe_device_lock();
+	*port = dev->port;
+	urxe_device_unlock();
+}
+
+SHOW(state)
+{
+	struct urxe_port port;
+
+	port_get(node->dev, &port);
+	return snprintf(buf, len, "%s\n", port.state == IBV_PORT_ACTIVE ? "4: ACTIVE" : "1: DOWN");
+}
+
+SHOW(phys_state)
+{
+	struct urxe_port port;
+
+	port_get(node->dev, &port);
+	return snprintf(buf, len, "%s\n",
+			port.state == IBV_PORT_ACTIVE ? "5: LinkUp" : "3: Disabled");
+}
+
+/* The kernel names the lanes and the lane rate with which an Ethernet link is reported. */
+SHOW(rate)
+{
+	static const struct {
+		uint32_t mbps; /* up to this speed */
+		const char *text;
+	} rates[] = {
+		{1000, "2.5 Gb/sec (1X)"},	     {10000, "10 Gb/sec (1X FDR10)"},
+		{20000, "20 Gb/sec (4X DDR)"},	     {25000, "25 Gb/sec (1X EDR)"},
+		{40000, "40 Gb/sec (4X FDR10)"},     {50000, "50 Gb/sec (1X HDR)"},
+		{100000, "100 Gb/sec (4X EDR)"},     {200000, "200 Gb/sec (4X HDR)"},
+		{UINT32_MAX, "400 Gb/sec (4X NDR)"},
+	};
+	struct urxe_port port;
+	unsigned i = 0;
+
+	port_get(node->dev, &port);
+	while (port.speed_mbps > rates[i].mbps)
+		i++;
+	return snprintf(buf, len, "%s\n", rates[i].text);
+}
+
+static void gid_get(const struct urxe_sysfs_node *node, union ibv_gid *gid)
+{
+	urxe_device_lock();
+	*gid = node->dev->gids[node->index];
+	urxe_device_unlock();
+}
+
+SHOW(gid)
+{
+	uint16_t g[8];
+	union ibv_gid gid;
+
+	gid_get(node, &gid);
+	memcpy(g, &gid, sizeof(g));
+	return snprintf(buf, len, "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n", ntohs(g[0]),
+			ntohs(g[1]), ntohs(g[2]), ntohs(g[3]), ntohs(g[4]), ntohs(g[5]),
+			ntohs(g[6]), ntohs(g[7]));
+}
+
+/* The attributes of an empty slot cannot be read; programs count on EINVAL to tell. */
+static bool gid_is_empty(const struct urxe_sysfs_node *node)
+{
+	static const union ibv_gid empty;
+	union ibv_gid gid;
+
+	gid_get(node, &gid);
+	return !memcmp(&gid, &empty, sizeof(gid));
+}
+
+SHOW(gid_type)
+{
+	return gid_is_empty(node) ? -EINVAL : snprintf(buf, len, "RoCE v2\n");
+}
+
+SHOW(gid_ndev)
+{
+	return gid_is_empty(node) ? -EINVAL : show_netdev(node, buf, len);
+}
+
+static void counters_get(const struct urxe_device *dev, uint64_t sum[URXE_NUM_COUNTERS])
+{
+	struct urxe_segment *seg;
+
+	memset(sum, 0, sizeof(*sum) * URXE_NUM_COUNTERS);
+	if (urxe_segment_view(&seg))
+		return; /* nobody has opened a device yet */
+	urxe_segment_counters_sum(seg, dev->index, sum);
+	urxe_segment_leave(seg);
+}
+
+SHOW(hw_counter)
+{
+	uint64_t sum[URXE_NUM_COUNTERS];
+
+	counters_get(node->dev, sum);
+	return snprintf(buf, len, "%llu\n", (unsigned long long)sum[node->index]);
+}
+
+/* PortCounters and PortCountersExtended (IBTA vol. 1, 16.1.3.5 and 16.1.4.11). */
+enum port_counter {
+	XMIT_DATA, /* in units of four bytes, as the standard counts */
+	RCV_DATA,
+	XMIT_PACKETS,
+	RCV_PACKETS,
+	RCV_ERRORS,
+	XMIT_DISCARDS,
+	DOWNED,
+};
+
+SHOW(port_counter)
+{
+	uint64_t sum[URXE_NUM_COUNTERS];
+	uint64_t v = 0;
+
+	counters_get(node->dev, sum);
+	switch ((enum port_counter)node->index) {
+	case XMIT_DATA: v = sum[URXE_CNT_SENT_BYTES] / 4; break;
+	case RCV_DATA: v = sum[URXE_CNT_RCVD_BYTES] / 4; break;
+	case XMIT_PACKETS: v = sum[URXE_CNT_SENT_PKTS]; break;
+	case RCV_PACKETS: v = sum[URXE_CNT_RCVD_PKTS]; break;
+	case RCV_ERRORS: v = sum[URXE_CNT_ICRC_ERR] + sum[URXE_CNT_RCVD_BAD]; break;
+	case XMIT_DISCARDS: v = sum[URXE_CNT_SEND_ERR]; break;
+	case DOWNED: v = sum[URXE_CNT_LINK_DOWNED]; break;
+	}
+	return snprintf(buf, len, "%llu\n", (unsigned long long)v);
+}
+
+SHOW(uverbs_dev)
+{
+	return snprintf(buf, len, "%d:%d\n", UVERBS_MAJOR, UVERBS_MINOR + (int)node->index);
+}
+
+SHOW(uverbs_uevent)
+{
+	return snprintf(buf, len, "MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/uverbs%u\n", UVERBS_MAJOR,
+			UVERBS_MINOR + (int)node->index, node->index);
+}
+
+/* Of the netdev's device or, as for virtio, of the bus device above it; -1 where nobody says. */
+SHOW(numa_node)
+{
+	static const char *const places[] = {"device", "device/.."};
+	char path[64 + IF_NAMESIZE], name[IF_NAMESIZE];
+	ssize_t n = -1;
+
+	show_netdev(node, name, sizeof(name));
+	name[strcspn(name, "\n")] = '\0';
+	for (unsigned i = 0; i < 2 && n <= 0; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/class/net/%s/%s/numa_node", name, places[i]);
+		fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		n = urxe_libc.read(fd, buf, len);
+		urxe_libc.close(fd);
+	}
+	return n > 0 ? n : snprintf(buf, len, "-1\n");
+}
+
+SHOW(device)
+{
+	return snprintf(buf, len, "../../../%s", node->dev->name);
+}
+
+SHOW(class_device)
+{
+	return snprintf(buf, len, "../../devices/virtual/urxe/%s/infiniband/%s", node->dev->name,
+			node->dev->name);
+}
+
+SHOW(class_uverbs)
+{
+	return snprintf(buf, len, "../../devices/virtual/urxe/%s/infiniband_verbs/uverbs%u",
+			node->dev->name, node->index);
+}
+
+SHOW(class_net)
+{
+	return snprintf(buf, len, "../../../../../class/net/%s", node->name);
+}
+
+#define FILE_SHOW(n, fn)                                       \
+	{                                                      \
+		.name = n, .type = URXE_SYSFS_FILE, .show = fn \
+	}
+#define FILE_TEXT(n, t)                                       \
+	{                                                     \
+		.name = n, .type = URXE_SYSFS_FILE, .text = t \
+	}
+#define FILE_INDEX(n, fn, i)                                               \
+	{                                                                  \
+		.name = n, .type = URXE_SYSFS_FILE, .show = fn, .index = i \
+	}
+#define LINK_TEXT(n, t)                                       \
+	{                                                     \
+		.name = n, .type = URXE_SYSFS_LINK, .text = t \
+	}
+#define DIRECTORY(n, d)                                     \
+	{                                                   \
+		.name = n, .type = URXE_SYSFS_DIR, .dir = d \
+	}
+#define END                  \
+	{                    \
+		.name = NULL \
+	}
+
+static void set_entry(struct urxe_sysfs_node *node, enum urxe_sysfs_type type, const char *name)
+{
+	node->type = type;
+	snprintf(node->name, sizeof(node->name), "%s", name);
+}
+
+static bool numbered(struct urxe_sysfs_node *node, unsigned i, unsigned n, urxe_sysfs_show_fn *show)
+{
+	if (i >= n)
+		return false;
+	node->type = URXE_SYSFS_FILE;
+	node->show = show;
+	node->index = i;
+	snprintf(node->name, sizeof(node->name), "%u", i);
+	return true;
+}
+
+static bool more_gids(const struct urxe_sysfs_node *parent, unsigned i,
+		      struct urxe_sysfs_node *node)
+{
+	return numbered(node, i, URXE_MAX_GIDS, show_gid);
+}
+
+static bool more_types(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	return numbered(node, i, URXE_MAX_GIDS, show_gid_type);
+}
+
+static bool more_ndevs(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	return numbered(node, i, URXE_MAX_GIDS, show_gid_ndev);
+}
+
+static const struct urxe_sysfs_dir dir_gids = {.more = more_gids};
+static const struct urxe_sysfs_dir dir_types = {.more = more_types};
+static const struct urxe_sysfs_dir dir_ndevs = {.more = more_ndevs};
+
+static const struct urxe_sysfs_attr gid_attrs[] = {
+	DIRECTORY("ndevs", &dir_ndevs),
+	DIRECTORY("types", &dir_types),
+	END,
+};
+static const struct urxe_sysfs_dir dir_gid_attrs = {.fixed = gid_attrs};
+
+static const struct urxe_sysfs_attr pkeys[] = {FILE_TEXT("0", "0xffff\n"), END};
+static const struct urxe_sysfs_dir dir_pkeys = {.fixed = pkeys};
+
+static const struct urxe_sysfs_attr counters[] = {
+	FILE_TEXT("VL15_dropped", "0\n"),
+	FILE_TEXT("excessive_buffer_overrun_errors", "0\n"),
+	FILE_INDEX("link_downed", show_port_counter, DOWNED),
+	FILE_TEXT("link_error_recovery", "0\n"),
+	FILE_TEXT("local_link_integrity_errors", "0\n"),
+	FILE_TEXT("multicast_rcv_packets", "0\n"),
+	FILE_TEXT("multicast_xmit_packets", "0\n"),
+	FILE_TEXT("port_rcv_constraint_errors", "0\n"),
+	FILE_INDEX("port_rcv_data", show_port_counter, RCV_DATA),
+	FILE_INDEX("port_rcv_errors", show_port_counter, RCV_ERRORS),
+	FILE_INDEX("port_rcv_packets", show_port_counter, RCV_PACKETS),
+	FILE_TEXT("port_rcv_remote_physical_errors", "0\n"),
+	FILE_TEXT("port_rcv_switch_relay_errors", "0\n"),
+	FILE_TEXT("port_xmit_constraint_errors", "0\n"),
+	FILE_INDEX("port_xmit_data", show_port_counter, XMIT_DATA),
+	FILE_INDEX("port_xmit_discards", show_port_counter, XMIT_DISCARDS),
+	FILE_INDEX("port_xmit_packets", show_port_counter, XMIT_PACKETS),
+	FILE_TEXT("port_xmit_wait", "0\n"),
+	FILE_TEXT("symbol_error", "0\n"),
+	FILE_INDEX("unicast_rcv_packets", show_port_counter, RCV_PACKETS),
+	FILE_INDEX("unicast_xmit_packets", show_port_counter, XMIT_PACKETS),
+	END,
+};
+static const struct urxe_sysfs_dir dir_counters = {.fixed = counters};
+
+#define HW_COUNTER(id, name) FILE_INDEX(#name, show_hw_counter, URXE_CNT_##id),
+static const struct urxe_sysfs_attr hw_counters[] = {
+	URXE_COUNTERS(HW_COUNTER) FILE_TEXT("lifespan", "10\n"),
+	END,
+};
+#undef HW_COUNTER
+static const struct urxe_sysfs_dir dir_hw_counters = {.fixed = hw_counters};
+
+static const struct urxe_sysfs_attr port[] = {
+	FILE_TEXT("cap_mask", "0x00010000\n"),
+	DIRECTORY("counters", &dir_counters),
+	DIRECTORY("gid_attrs", &dir_gid_attrs),
+	DIRECTORY("gids", &dir_gids),
+	DIRECTORY("hw_counters", &dir_hw_counters),
+	FILE_TEXT("lid", "0x0\n"),
+	FILE_TEXT("lid_mask_count", "0\n"),
+	FILE_TEXT("link_layer", "Ethernet\n"),
+	FILE_SHOW("phys_state", show_phys_state),
+	DIRECTORY("pkeys", &dir_pkeys),
+	FILE_SHOW("rate", show_rate),
+	FILE_TEXT("sm_lid", "0x0\n"),
+	FILE_TEXT("sm_sl", "0\n"),
+	FILE_SHOW("state", show_state),
+	END,
+};
+static const struct urxe_sysfs_dir dir_port = {.fixed = port};
+
+static const struct urxe_sysfs_attr ports[] = {DIRECTORY("1", &dir_port), END};
+static const struct urxe_sysfs_dir dir_ports = {.fixed = ports};
+
+static const struct urxe_sysfs_attr device[] = {
+	FILE_TEXT("board_id", "urxe\n"),
+	{.name = "device", .type = URXE_SYSFS_LINK, .show = show_device},
+	FILE_TEXT("fw_ver", URXE_VERSION "\n"),
+	FILE_TEXT("hca_type", "urxe\n"),
+	FILE_TEXT("hw_rev", "0\n"),
+	FILE_SHOW("node_desc", show_name),
+	FILE_SHOW("node_guid", show_guid),
+	FILE_TEXT("node_type", "1: CA\n"),
+	FILE_SHOW("parent", show_netdev),
+	DIRECTORY("ports", &dir_ports),
+	LINK_TEXT("subsystem", "../../../../../../class/infiniband"),
+	FILE_SHOW("sys_image_guid", show_guid),
+	FILE_SHOW("uevent", show_uevent),
+	END,
+};
+static const struct urxe_sysfs_dir dir_device = {.fixed = device};
+
+static const struct urxe_sysfs_attr uverbs[] = {
+	FILE_TEXT("abi_version", "1\n"),
+	FILE_SHOW("dev", show_uverbs_dev),
+	{.name = "device", .type = URXE_SYSFS_LINK, .show = show_device},
+	FILE_SHOW("ibdev", show_name),
+	LINK_TEXT("subsystem", "../../../../../../class/infiniband_verbs"),
+	FILE_SHOW("uevent", show_uverbs_uevent),
+	END,
+};
+static const struct urxe_sysfs_dir dir_uverbs = {.fixed = uverbs};
+
+/* What lies below the parent device: one entry each. */
+static bool parent_infiniband(const struct urxe_sysfs_node *parent, unsigned i,
+			      struct urxe_sysfs_node *node)
+{
+	if (i)
+		return false;
+	set_entry(node, URXE_SYSFS_DIR, node->dev->name);
+	node->dir = &dir_device;
+	return true;
+}
+
+static bool parent_verbs(const struct urxe_sysfs_node *parent, unsigned i,
+			 struct urxe_sysfs_node *node)
+{
+	if (i)
+		return false;
+	node->type = URXE_SYSFS_DIR;
+	node->dir = &dir_uverbs;
+	node->index = uverbs_of(node->dev);
+	snprintf(node->name, sizeof(node->name), "uverbs%u", node->index);
+	return true;
+}
+
+static bool parent_net(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	if (i)
+		return false;
+	set_entry(node, URXE_SYSFS_LINK, "");
+	show_netdev(node, node->name, sizeof(node->name));
+	node->name[strcspn(node->name, "\n")] = '\0';
+	node->show = show_class_net;
+	return true;
+}
+
+static const struct urxe_sysfs_dir dir_parent_infiniband = {.more = parent_infiniband};
+static const struct urxe_sysfs_dir dir_parent_verbs = {.more = parent_verbs};
+static const struct urxe_sysfs_dir dir_parent_net = {.more = parent_net};
+
+static const struct urxe_sysfs_attr parent_device[] = {
+	DIRECTORY("infiniband", &dir_parent_infiniband),
+	DIRECTORY("infiniband_verbs", &dir_parent_verbs),
+	DIRECTORY("net", &dir_parent_net),
+	FILE_SHOW("numa_node", show_numa_node),
+	END,
+};
+static const struct urxe_sysfs_dir dir_parent_device = {.fixed = parent_device};
+
+/* The directories that hold one entry per device. */
+static bool each_device(unsigned i, struct urxe_sysfs_node *node)
+{
+	const struct urxe_sysfs_devices *devs = urxe_sysfs_devices();
+
+	if (i >= (unsigned)devs->len)
+		return false;
+	node->dev = devs->dev[i];
+	return true;
+}
+
+static bool more_devices(const struct urxe_sysfs_node *parent, unsigned i,
+			 struct urxe_sysfs_node *node)
+{
+	if (!each_device(i, node))
+		return false;
+	set_entry(node, URXE_SYSFS_DIR, node->dev->name);
+	node->dir = &dir_parent_device;
+	return true;
+}
+
+static bool more_class(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	if (!each_device(i, node))
+		return false;
+	set_entry(node, URXE_SYSFS_LINK, node->dev->name);
+	node->show = show_class_device;
+	return true;
+}
+
+static bool more_class_verbs(const struct urxe_sysfs_node *parent, unsigned i,
+			     struct urxe_sysfs_node *node)
+{
+	if (!each_device(i, node))
+		return false;
+	node->type = URXE_SYSFS_LINK;
+	node->show = show_class_uverbs;
+	node->index = uverbs_of(node->dev);
+	snprintf(node->name, sizeof(node->name), "uverbs%u", node->index);
+	return true;
+}
+
+static bool more_dev(const struct urxe_sysfs_node *parent, unsigned i, struct urxe_sysfs_node *node)
+{
+	if (!each_device(i, node))
+		return false;
+	node->type = URXE_SYSFS_CHR;
+	node->index = uverbs_of(node->dev);
+	snprintf(node->name, sizeof(node->name), "uverbs%u", node->index);
+	return true;
+}
+
+static const struct urxe_sysfs_dir dir_all_devices = {.more = more_devices};
+
+static const struct urxe_sysfs_dir dir_class_infiniband = {
+	.kernel = true,
+	.merged = true,
+	.more = more_class,
+};
+
+static const struct urxe_sysfs_attr class_verbs[] = {FILE_TEXT("abi_version", "6\n"), END};
+static const struct urxe_sysfs_dir dir_class_verbs = {
+	.kernel = true,
+	.merged = true,
+	.fixed = class_verbs,
+	.more = more_class_verbs,
+};
+
+/* libibumad asks for the version before it lists the devices. */
+static const struct urxe_sysfs_attr class_mad[] = {FILE_TEXT("abi_version", "5\n"), END};
+static const struct urxe_sysfs_dir dir_class_mad = {
+	.kernel = true,
+	.merged = true,
+	.fixed = class_mad,
+};
+
+static const struct urxe_sysfs_dir dir_dev_infiniband = {
+	.kernel = true,
+	.merged = true,
+	.more = more_dev,
+};
+
+static const struct urxe_sysfs_attr class[] = {
+	DIRECTORY("infiniband", &dir_class_infiniband),
+	DIRECTORY("infiniband_mad", &dir_class_mad),
+	DIRECTORY("infiniband_verbs", &dir_class_verbs),
+	END,
+};
+static const struct urxe_sysfs_dir dir_class = {.kernel = true, .fixed = class};
+
+static const struct urxe_sysfs_attr virtual[] = {DIRECTORY("urxe", &dir_all_devices), END};
+static const struct urxe_sysfs_dir dir_virtual = {.kernel = true, .fixed = virtual};
+
+static const struct urxe_sysfs_attr devices[] = {DIRECTORY("virtual", &dir_virtual), END};
+static const struct urxe_sysfs_dir dir_devices = {.kernel = true, .fixed = devices};
+
+static const struct urxe_sysfs_attr sys[] = {
+	DIRECTORY("class", &dir_class),
+	DIRECTORY("devices", &dir_devices),
+	END,
+};
+static const struct urxe_sysfs_dir dir_sys = {.kernel = true, .fixed = sys};
+
+static const struct urxe_sysfs_attr dev[] = {DIRECTORY("infiniband", &dir_dev_infiniband), END};
+static const struct urxe_sysfs_dir dir_dev = {.kernel = true, .fixed = dev};
+
+static const struct urxe_sysfs_attr root[] = {
+	DIRECTORY("dev", &dir_dev),
+	DIRECTORY("sys", &dir_sys),
+	END,
+};
+const struct urxe_sysfs_dir urxe_sysfs_root = {.kernel = true, .fixed = root};
+
+static void node_of_attr(const struct urxe_sysfs_attr *attr, struct urxe_sysfs_node *node)
+{
+	set_entry(node, attr->type, attr->name);
+	node->dir = attr->dir;
+	node->show = attr->show;
+	node->text = attr->text;
+	/* The files of a uverbs keep its number. */
+	if (attr->index)
+		node->index = attr->index;
+}
+
+/* A child belongs to the device of its parent, unless it says otherwise. */
+static void node_inherit(const struct urxe_sysfs_node *dir, struct urxe_sysfs_node *node)
+{
+	memset(node, 0, sizeof(*node));
+	node->dev = dir->dev;
+	node->index = dir->index;
+}
+
+bool urxe_sysfs_entry(const struct urxe_sysfs_node *dir, unsigned i, struct urxe_sysfs_node *node)
+{
+	const struct urxe_sysfs_attr *attr = dir->dir->fixed;
+
+	node_inherit(dir, node);
+	for (; attr && attr->name; attr++)
+		if (!i--) {
+			node_of_attr(attr, node);
+			return true;
+		}
+	return dir->dir->more && dir->dir->more(dir, i, node);
+}
+
+bool urxe_sysfs_lookup(const struct urxe_sysfs_node *dir, const char *name,
+		       struct urxe_sysfs_node *node)
+{
+	const struct urxe_sysfs_attr *attr = dir->dir->fixed;
+
+	node_inherit(dir, node);
+	for (; attr && attr->name; attr++)
+		if (!strcmp(attr->name, name)) {
+			node_of_attr(attr, node);
+			return true;
+		}
+	for (unsigned i = 0; dir->dir->more; i++) {
+		node_inherit(dir, node);
+		if (!dir->dir->more(dir, i, node))
+			break;
+		if (!strcmp(node->name, name))
+			return true;
+	}
+	return false;
+}
+
+ssize_t urxe_sysfs_show(const struct urxe_sysfs_node *node, char *buf, size_t len)
+{
+	if (node->text)
+		return snprintf(buf, len, "%s", node->text);
+	return node->show(node, buf, len);
+}
