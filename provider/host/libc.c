@@ -39,9 +39,9 @@ struct urxe_libc urxe_libc;
 /* One loaded object's tables, as its dynamic section names them. */
 struct object {
 	uintptr_t base;
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
-	const uint16_t *versions;	/* NULL: no versions */
+	const uint16_t *versions; /* NULL: no versions */
 	const uint32_t *gnu_hash;
 	const uint32_t *sysv_hash;
 };
@@ -60,8 +60,10 @@ static int object_of_name(const char *path)
 		const char *prefix;
 		int object;
 	} names[] = {
-		{ "libc.so.6", LIBC },	  { "libdl.so.2", LIBDL }, { "ld-musl-", LIBC },
-		{ "libc.musl-", LIBC },
+		{"libc.so.6", LIBC},
+		{"libdl.so.2", LIBDL},
+		{"ld-musl-", LIBC},
+		{"libc.musl-", LIBC},
 	};
 	const char *base = strrchr(path, '/');
 
@@ -78,7 +80,7 @@ static const void *dynamic_address(uintptr_t base, ElfW(Addr) value)
 	return (const void *)(value < base ? base + value : value);
 }
 
-static bool object_read(struct object *obj, uintptr_t base, const ElfW(Dyn) *dyn)
+static bool object_read(struct object *obj, uintptr_t base, const ElfW(Dyn) * dyn)
 {
 	memset(obj, 0, sizeof(*obj));
 	obj->base = base;
@@ -130,7 +132,7 @@ static bool symbol_fits(const struct object *obj, uint32_t i, const char *name)
  * DT_GNU_HASH: nbuckets, index of the first hashed symbol, words of the Bloom filter, its shift;
  * the filter; the buckets; then a hash per symbol, whose lowest bit ends a bucket's chain.
  */
-static const ElfW(Sym) *lookup_gnu(const struct object *obj, const char *name)
+static const ElfW(Sym) * lookup_gnu(const struct object *obj, const char *name)
 {
 	const uint32_t *t = obj->gnu_hash;
 	const uint32_t *buckets = t + 4 + t[2] * (sizeof(ElfW(Addr)) / sizeof(*t));
@@ -156,7 +158,7 @@ static const ElfW(Sym) *lookup_gnu(const struct object *obj, const char *name)
 }
 
 /* DT_HASH: nbuckets, number of symbols, the buckets, a link per symbol. Only counted through. */
-static const ElfW(Sym) *lookup_sysv(const struct object *obj, const char *name)
+static const ElfW(Sym) * lookup_sysv(const struct object *obj, const char *name)
 {
 	for (uint32_t i = 0; i < obj->sysv_hash[1]; i++)
 		if (symbol_fits(obj, i, name))
@@ -171,7 +173,7 @@ static void *resolve_ifunc(uintptr_t resolver)
 	/* struct __ifunc_arg_t; bit 62 of the first argument says that it is passed. */
 	const struct {
 		unsigned long size, hwcap, hwcap2;
-	} arg = { sizeof(arg), getauxval(AT_HWCAP), getauxval(AT_HWCAP2) };
+	} arg = {sizeof(arg), getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
 
 	return ((void *(*)(uint64_t, const void *))resolver)(arg.hwcap | 1ULL << 62, &arg);
 #else
@@ -183,7 +185,7 @@ static void *lookup(const struct functions *f, const char *name, void *plain)
 {
 	for (int i = 0; i < NUM_OBJECTS; i++) {
 		const struct object *obj = &f->objects[i];
-		const ElfW(Sym) *sym;
+		const ElfW(Sym) * sym;
 
 		if (!f->found[i])
 			continue;
@@ -197,37 +199,37 @@ static void *lookup(const struct functions *f, const char *name, void *plain)
 	return plain;
 }
 
-#define FUNCTIONS(X)                                                                               \
-	X(open)                                                                                    \
-	X(openat)                                                                                  \
-	X(close)                                                                                   \
-	X(read)                                                                                    \
-	X(write)                                                                                   \
-	X(pread)                                                                                   \
-	X(fcntl)                                                                                   \
-	X(ioctl)                                                                                   \
-	X(dup)                                                                                     \
-	X(poll)                                                                                    \
-	X(socket)                                                                                  \
-	X(bind)                                                                                    \
-	X(connect)                                                                                 \
-	X(getsockname)                                                                             \
-	X(setsockopt)                                                                              \
-	X(getsockopt)                                                                              \
-	X(sendto)                                                                                  \
-	X(sendmsg)                                                                                 \
-	X(sendmmsg)                                                                                \
-	X(recv)                                                                                    \
-	X(recvmsg)                                                                                 \
-	X(recvmmsg)                                                                                \
-	X(epoll_create1)                                                                           \
-	X(epoll_ctl)                                                                               \
-	X(epoll_wait)                                                                              \
-	X(eventfd)                                                                                 \
-	X(timerfd_create)                                                                          \
-	X(timerfd_settime)                                                                         \
-	X(dlsym)                                                                                   \
-	X(dlvsym)                                                                                  \
+#define FUNCTIONS(X)       \
+	X(open)            \
+	X(openat)          \
+	X(close)           \
+	X(read)            \
+	X(write)           \
+	X(pread)           \
+	X(fcntl)           \
+	X(ioctl)           \
+	X(dup)             \
+	X(poll)            \
+	X(socket)          \
+	X(bind)            \
+	X(connect)         \
+	X(getsockname)     \
+	X(setsockopt)      \
+	X(getsockopt)      \
+	X(sendto)          \
+	X(sendmsg)         \
+	X(sendmmsg)        \
+	X(recv)            \
+	X(recvmsg)         \
+	X(recvmmsg)        \
+	X(epoll_create1)   \
+	X(epoll_ctl)       \
+	X(epoll_wait)      \
+	X(eventfd)         \
+	X(timerfd_create)  \
+	X(timerfd_settime) \
+	X(dlsym)           \
+	X(dlvsym)          \
 	X(dlopen)
 
 #define COUNT(name) +1
@@ -237,7 +239,7 @@ _Static_assert(sizeof(struct urxe_libc) == (0 FUNCTIONS(COUNT)) * sizeof(void *)
 __attribute__((constructor(101))) void urxe_libc_init(void)
 {
 	static int ready;
-	struct functions f = { 0 };
+	struct functions f = {0};
 	struct urxe_libc found;
 
 	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE))

@@ -122,10 +122,10 @@ static int tsan_timerfd_settime(int fd, int flags, const void *new_value, void *
 void urxe_libc_tsan_wrap(struct urxe_libc *libc)
 {
 	/* Racing threads store equal values; the sanitizer need not know. */
-#define WRAP(name)                                                                                 \
-	do {                                                                                       \
-		__atomic_store_n(&real.name, libc->name, __ATOMIC_RELAXED);                        \
-		libc->name = tsan_##name;                                                          \
+#define WRAP(name)                                                          \
+	do {                                                                \
+		__atomic_store_n(&real.name, libc->name, __ATOMIC_RELAXED); \
+		libc->name = tsan_##name;                                   \
 	} while (0)
 	WRAP(read);
 	WRAP(write);

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The list of devices. It only grows, to URXE_MAX_DEVICES, and its entries live as long as the
+ * process, so readers need no lock to find one: the count is published after the entry.
+ *
+ * refresh_lock serialises those that read the kernel's state and bring the list up to it; the
+ * device lock (taken inside it) guards ports, GID tables and the changes not yet reported, and is
+ * held for moments. Both are taken around fork(), so that the child finds them free and the data
+ * whole; the handlers are registered early, so that the locks of the floors above, which are
+ * taken before these, are also taken before these at a fork.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/config.h"
+#include "host/device.h"
+#include "host/device_list.h"
+#include "host/gid.h"
+#include "host/log.h"
+
+/* GRH or IPv6 header, UDP, BTH, XRCETH, AtomicETH, ICRC: what the kernel leaves room for. */
+#define MAX_HEADERS (40 + 8 + 12 + 4 + 28 + 4)
+
+#define DEFAULT_SPEED_MBPS 10000
+
+enum change {
+	CHANGE_UP = 1 << 0,
+	CHANGE_DOWN = 1 << 1,
+	CHANGE_GIDS = 1 << 2,
+};
+
+struct entry {
+	struct urxe_device dev; /* first: a device pointer is an entry pointer */
+	unsigned changes;	/* enum change; device lock */
+};
+
+static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct entry *entries[URXE_MAX_DEVICES];
+static int num_entries;
+
+/* Under refresh_lock. */
+static struct urxe_config config;
+static enum { CONFIG_UNREAD, CONFIG_GOOD, CONFIG_BAD } config_state;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&refresh_lock);
+	pthread_mutex_lock(&device_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&device_lock);
+	pthread_mutex_unlock(&refresh_lock);
+}
+
+__attribute__((constructor(102))) static void init_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+void urxe_device_lock(void)
+{
+	pthread_mutex_lock(&device_lock);
+}
+
+void urxe_device_unlock(void)
+{
+	pthread_mutex_unlock(&device_lock);
+}
+
+uint32_t urxe_mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+enum ibv_mtu urxe_mtu_of_netdev(uint32_t netdev_mtu)
+{
+	enum ibv_mtu mtu = IBV_MTU_4096;
+
+	while (mtu > IBV_MTU_256 && urxe_mtu_bytes(mtu) + MAX_HEADERS > netdev_mtu)
+		mtu--;
+	return mtu;
+}
+
+static int count_entries(void)
+{
+	return __atomic_load_n(&num_entries, __ATOMIC_ACQUIRE);
+}
+
+static unsigned ifindex_of(const struct entry *e)
+{
+	return __atomic_load_n(&e->dev.ifindex, __ATOMIC_RELAXED);
+}
+
+struct urxe_device *urxe_device_by_name(const char *name)
+{
+	int n = count_entries();
+
+	for (int i = 0; i < n; i++)
+		if (!strcmp(entries[i]->dev.name, name))
+			return &entries[i]->dev;
+	return NULL;
+}
+
+struct urxe_device *urxe_device_by_ifindex(unsigned ifindex)
+{
+	int n = count_entries();
+
+	for (int i = 0; ifindex && i < n; i++)
+		if (ifindex_of(entries[i]) == ifindex)
+			return &entries[i]->dev;
+	return NULL;
+}
+
+/* Follows a netdev through renaming by its index, and through removal and return by its name. */
+static const struct urxe_netdev *find_netdev(const struct urxe_device *dev,
+					     const struct urxe_netdevs *nds)
+{
+	const struct urxe_netdev *nd = NULL;
+
+	if (dev->ifindex)
+		nd = urxe_netdevs_by_index(nds, dev->ifindex);
+	if (!nd) {
+		nd = urxe_netdevs_by_name(nds, dev->netdev);
+		if (nd && urxe_device_by_ifindex(nd->ifindex))
+			return NULL;
+	}
+	return nd;
+}
+
+static void port_read(struct urxe_port *port, const struct urxe_netdev *nd)
+{
+	uint32_t speed = urxe_netdev_speed(nd->name);
+
+	/* lo's operational state is "unknown"; the kernel counts that as running. */
+	port->state =
+		nd->flags & IFF_UP && nd->flags & IFF_RUNNING ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	port->netdev_mtu = nd->mtu;
+	port->active_mtu = urxe_mtu_of_netdev(nd->mtu);
+	port->speed_mbps = speed ? speed : DEFAULT_SPEED_MBPS;
+}
+
+static void entry_update(struct entry *e, const struct urxe_netdevs *nds)
+{
+	const struct urxe_netdev *nd = find_netdev(&e->dev, nds);
+	struct urxe_device *dev = &e->dev;
+	struct urxe_port port = dev->port;
+	enum ibv_port_state old;
+
+	if (nd)
+		port_read(&port, nd);
+	else
+		port.state = IBV_PORT_DOWN;
+
+	urxe_device_lock();
+	old = dev->port.state;
+	dev->port = port;
+	__atomic_store_n(&dev->ifindex, nd ? nd->ifindex : 0, __ATOMIC_RELAXED);
+	if (nd)
+		memcpy(dev->netdev, nd->name, sizeof(dev->netdev));
+	if (urxe_gid_table_update(dev->gids, &dev->gid_len, nds->addrs, nd ? nds->num_addrs : 0,
+				  nd ? nd->ifindex : 0))
+		e->changes |= CHANGE_GIDS;
+	if (port.state != old)
+		e->changes |= port.state == IBV_PORT_ACTIVE ? CHANGE_UP : CHANGE_DOWN;
+	urxe_device_unlock();
+}
+
+static bool guid_taken(uint64_t guid)
+{
+	for (int i = 0; i < num_entries; i++)
+		if (entries[i]->dev.guid == guid)
+			return true;
+	for (unsigned i = 0; i < config.count; i++)
+		if (config.devices[i].guid == guid)
+			return true;
+	return false;
+}
+
+/* VLANs and bridges share the MAC of the netdev below; the second of a MAC gets a hashed GUID. */
+static uint64_t choose_guid(const char *name, const struct urxe_netdev *nd)
+{
+	static const uint8_t no_mac[6];
+	const struct urxe_config_device *section = urxe_config_find(&config, name);
+	uint64_t guid;
+
+	if (section && section->guid)
+		return section->guid;
+	guid = urxe_guid_of_mac(nd->mac);
+	if (!memcmp(nd->mac, no_mac, sizeof(no_mac)) || guid_taken(guid))
+		guid = urxe_guid_of_host(nd->name);
+	return guid;
+}
+
+static int entry_create(const char *name, int index, const struct urxe_netdev *nd,
+			const struct urxe_netdevs *nds)
+{
+	struct entry *e = calloc(1, sizeof(*e));
+	struct urxe_device *dev;
+
+	if (!e)
+		return -ENOMEM;
+	dev = &e->dev;
+	snprintf(dev->name, sizeof(dev->name), "%s", name);
+	memcpy(dev->netdev, nd->name, sizeof(dev->netdev));
+	memcpy(dev->mac, nd->mac, sizeof(dev->mac));
+	dev->index = index;
+	dev->guid = choose_guid(name, nd);
+	dev->ifindex = nd->ifindex;
+	port_read(&dev->port, nd);
+	urxe_gid_table_update(dev->gids, &dev->gid_len, nds->addrs, nds->num_addrs, nd->ifindex);
+
+	entries[num_entries] = e;
+	__atomic_store_n(&num_entries, num_entries + 1, __ATOMIC_RELEASE);
+	urxe_log(URXE_LOG_INFO, "%s is on %s", dev->name, dev->netdev);
+	return 0;
+}
+
+/* Those that the configuration names; one whose netdev is missing waits for it. */
+static int create_named(const struct urxe_netdevs *nds)
+{
+	int index = 0;
+
+	for (unsigned i = 0; i < config.count; i++) {
+		const struct urxe_config_device *want = &config.devices[i];
+		const struct urxe_netdev *nd;
+		int ret;
+
+		if (!want->netdev[0])
+			continue;
+		index++;
+		if (urxe_device_by_name(want->name))
+			continue;
+		nd = urxe_netdevs_by_name(nds, want->netdev);
+		if (!nd) {
+			urxe_log(URXE_LOG_WARN, "%s waits for its netdev %s: there is none",
+				 want->name, want->netdev);
+			continue;
+		}
+		if (urxe_device_by_ifindex(nd->ifindex))
+			continue;
+		ret = entry_create(want->name, index - 1, nd, nds);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Every netdev that is up and has an address. */
+static int create_found(const struct urxe_netdevs *nds, bool loopback)
+{
+	for (unsigned i = 0; i < nds->num_devs; i++) {
+		const struct urxe_netdev *nd = &nds->devs[i];
+		char name[IBV_SYSFS_NAME_MAX];
+		int ret;
+
+		if (!!(nd->flags & IFF_LOOPBACK) != loopback || !(nd->flags & IFF_UP) ||
+		    !urxe_netdev_has_address(nds, nd->ifindex) ||
+		    urxe_device_by_ifindex(nd->ifindex))
+			continue;
+		if (num_entries == URXE_MAX_DEVICES) {
+			urxe_log(URXE_LOG_WARN, "more than %d netdevs: %s gets no device",
+				 URXE_MAX_DEVICES, nd->name);
+			return 0;
+		}
+		snprintf(name, sizeof(name), "urxe%d", num_entries);
+		ret = entry_create(name, num_entries, nd, nds);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int create_new(const struct urxe_netdevs *nds)
+{
+	int ret;
+
+	if (config_state == CONFIG_UNREAD)
+		config_state = urxe_config_load(&config) ? CONFIG_BAD : CONFIG_GOOD;
+	if (config_state == CONFIG_BAD)
+		return -EINVAL;
+	if (config.named)
+		return create_named(nds);
+	ret = create_found(nds, false);
+	return ret ? ret : create_found(nds, true);
+}
+
+int urxe_devices_refresh(bool make_new)
+{
+	struct urxe_netdevs nds;
+	int ret;
+
+	pthread_mutex_lock(&refresh_lock);
+	ret = urxe_netdevs_load(&nds);
+	if (ret) {
+		urxe_log(URXE_LOG_WARN, "cannot list the netdevs: %s", strerror(-ret));
+	} else {
+		for (int i = 0; i < num_entries; i++)
+			entry_update(entries[i], &nds);
+		if (make_new)
+			ret = create_new(&nds);
+		urxe_netdevs_free(&nds);
+	}
+	pthread_mutex_unlock(&refresh_lock);
+	return ret;
+}
+
+int urxe_devices(struct urxe_device **devs, int max)
+{
+	int ret = urxe_devices_refresh(true);
+	int n = count_entries();
+
+	if (ret)
+		return ret;
+	if (n > max)
+		n = max;
+	for (int i = 0; i < n; i++)
+		devs[i] = &entries[i]->dev;
+	return n;
+}
+
+bool urxe_devices_concern(unsigned ifindex)
+{
+	int n = count_entries();
+
+	for (int i = 0; i < n; i++) {
+		unsigned own = ifindex_of(entries[i]);
+
+		if (!own || own == ifindex)
+			return true;
+	}
+	return false;
+}
+
+void urxe_devices_changes(urxe_device_event_fn *fn, void *arg)
+{
+	static const struct {
+		enum change change;
+		enum ibv_event_type event;
+	} events[] = {
+		{CHANGE_DOWN, IBV_EVENT_PORT_ERR},
+		{CHANGE_UP, IBV_EVENT_PORT_ACTIVE},
+		{CHANGE_GIDS, IBV_EVENT_GID_CHANGE},
+	};
+	int n = count_entries();
+
+	for (int i = 0; i < n; i++) {
+		struct entry *e = entries[i];
+		unsigned changes;
+
+		urxe_device_lock();
+		changes = e->changes;
+		e->changes = 0;
+		urxe_device_unlock();
+		for (size_t j = 0; fn && j < sizeof(events) / sizeof(events[0]); j++)
+			if (changes & events[j].change)
+				fn(&e->dev, events[j].event, arg);
+	}
+}

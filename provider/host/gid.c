@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * GIDs from addresses, and GUIDs from MACs. No state; the callers in device.c hold its locks.
+ */
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/gid.h"
+#include "host/log.h"
+#include "host/siphash.h"
+#include "host/sysinfo.h"
+
+enum gid_kind { LINK_LOCAL, MAPPED, OTHER, NUM_KINDS };
+
+static enum gid_kind kind_of(const struct in6_addr *addr)
+{
+	if (IN6_IS_ADDR_LINKLOCAL(addr))
+		return LINK_LOCAL;
+	return IN6_IS_ADDR_V4MAPPED(addr) ? MAPPED : OTHER;
+}
+
+static bool in_use(const union ibv_gid *gid)
+{
+	return gid->global.subnet_prefix || gid->global.interface_id;
+}
+
+static bool has_address(const struct urxe_netaddr *addrs, unsigned num, unsigned ifindex,
+			const union ibv_gid *gid)
+{
+	for (unsigned i = 0; i < num; i++)
+		if (addrs[i].ifindex == ifindex && !memcmp(&addrs[i].addr, gid, sizeof(*gid)))
+			return true;
+	return false;
+}
+
+static bool drop_gone(union ibv_gid *gids, unsigned gid_len, const struct urxe_netaddr *addrs,
+		      unsigned num, unsigned ifindex)
+{
+	bool changed = false;
+
+	for (unsigned i = 0; i < gid_len; i++) {
+		if (!in_use(&gids[i]) || has_address(addrs, num, ifindex, &gids[i]))
+			continue;
+		memset(&gids[i], 0, sizeof(gids[i]));
+		changed = true;
+	}
+	return changed;
+}
+
+/* Puts an address into the lowest free slot, unless it has one. */
+static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct in6_addr *addr)
+{
+	unsigned slot = URXE_MAX_GIDS;
+
+	for (unsigned i = *gid_len; i-- > 0;) {
+		if (!memcmp(&gids[i], addr, sizeof(*addr)))
+			return false;
+		if (!in_use(&gids[i]))
+			slot = i;
+	}
+	if (slot == URXE_MAX_GIDS) {
+		if (*gid_len == URXE_MAX_GIDS) {
+			urxe_log(URXE_LOG_WARN,
+				 "a netdev has more than %d addresses: "
+				 "the others get no GID",
+				 URXE_MAX_GIDS);
+			return false;
+		}
+		slot = (*gid_len)++;
+	}
+	memcpy(&gids[slot], addr, sizeof(gids[slot]));
+	return true;
+}
+
+bool urxe_gid_table_update(union ibv_gid gids[URXE_MAX_GIDS], unsigned *gid_len,
+			   const struct urxe_netaddr *addrs, unsigned num_addrs, unsigned ifindex)
+{
+	bool changed = drop_gone(gids, *gid_len, addrs, num_addrs, ifindex);
+
+	for (enum gid_kind kind = 0; kind < NUM_KINDS; kind++)
+		for (unsigned i = 0; i < num_addrs; i++)
+			if (addrs[i].ifindex == ifindex && kind_of(&addrs[i].addr) == kind)
+				changed |= add_address(gids, gid_len, &addrs[i].addr);
+	return changed;
+}
+
+uint64_t urxe_guid_of_mac(const uint8_t mac[6])
+{
+	const uint8_t eui[8] = {mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+	uint64_t guid;
+
+	memcpy(&guid, eui, sizeof(guid));
+	return guid;
+}
+
+uint64_t urxe_guid_of_host(const char *netdev)
+{
+	static const uint64_t key[2] = {0x75727865206c6f20, 0x6775696420763120};
+	char id[64], text[256];
+	uint64_t hash;
+	ssize_t len;
+
+	/* Containers often have an empty machine-id. */
+	len = urxe_read_file("/etc/machine-id", id, sizeof(id));
+	if (len < 32)
+		len = urxe_read_file("/proc/sys/kernel/random/boot_id", id, sizeof(id));
+	if (len < 0)
+		id[0] = '\0';
+	len = snprintf(text, sizeof(text), "%s %u %llu %s", id, (unsigned)geteuid(),
+		       (unsigned long long)urxe_netns_inode(), netdev);
+	hash = urxe_siphash(key, text, len);
+	return htobe64((hash & ~(3ULL << 56)) | 2ULL << 56);
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Membership of the host segment: slots, their liveness, the segment lock, and the removal of what
+ * the dead left. segment_layout.h has the picture.
+ *
+ * Liveness: a joining process opens the file a second time, locks its slot's byte through that
+ * description, maps the file through it and closes the descriptor. The mapping keeps the
+ * description, and with it the lock, alive; the mapping is not passed on to children
+ * (MADV_DONTFORK). So the lock ends exactly with this process's memory: no descriptor is left that
+ * the program could close or a child keep.
+ *
+ * The segment lock is a file lock too, and not a robust mutex in the segment: the kernel drops it
+ * whatever happens, and it looks the same to 32-bit and 64-bit programs and to every libc. It is taken
+ * under a (recursive) mutex of the process. Slots, groups, owners of keys and retired counters are
+ * written under it; readers take none and are told by generations.
+ *
+ * members_lock guards the one membership of the process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/libc.h"
+#include "host/log.h"
+#include "host/segment_layout.h"
+
+static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct urxe_segment *member;
+static pid_t members_pid; /* of the process that has it; 0: none. Read without the lock. */
+
+static void init_locks(struct urxe_segment *seg)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&seg->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_init(&seg->alloc_lock, NULL);
+	seg->depth = 0;
+}
+
+static struct urxe_segment *segment_new(void)
+{
+	struct urxe_segment *seg = calloc(1, sizeof(*seg));
+
+	if (!seg)
+		return NULL;
+	seg->fd = -1;
+	seg->pid = getpid();
+	seg->refs = 1;
+	init_locks(seg);
+	return seg;
+}
+
+static void segment_free(struct urxe_segment *seg)
+{
+	if (seg->map)
+		munmap(seg->map, sizeof(*seg->map));
+	segment_file_close(seg);
+	segment_numbers_free(seg);
+	pthread_mutex_destroy(&seg->lock);
+	pthread_mutex_destroy(&seg->alloc_lock);
+	free(seg);
+}
+
+void urxe_segment_lock(struct urxe_segment *seg)
+{
+	int fd, ret;
+
+	pthread_mutex_lock(&seg->lock);
+	if (seg->depth++)
+		return;
+	fd = segment_file_fd(seg);
+	if (fd < 0)
+		return;
+	ret = segment_file_lock(fd, SEGMENT_LOCK_BYTE, false);
+	if (ret)
+		urxe_log(URXE_LOG_WARN, "cannot lock %s: %s", seg->path, strerror(-ret));
+}
+
+void urxe_segment_unlock(struct urxe_segment *seg)
+{
+	if (!--seg->depth && seg->fd >= 0) {
+		int fd = segment_file_fd(seg);
+
+		if (fd >= 0)
+			segment_file_unlock(fd, SEGMENT_LOCK_BYTE);
+	}
+	pthread_mutex_unlock(&seg->lock);
+}
+
+static uint32_t slot_state(const struct segment_map *map, unsigned slot)
+{
+	return __atomic_load_n(&map->slots[slot].state, __ATOMIC_ACQUIRE);
+}
+
+static bool slot_stale(struct segment_map *map, int fd, unsigned slot)
+{
+	return slot_state(map, slot) == SLOT_USED && !segment_file_locked(fd, slot, 1);
+}
+
+/* Under the segment lock. Each step may be repeated by the next one, should we die here. */
+static void slot_clear(struct segment_map *map, unsigned slot)
+{
+	segment_groups_forget(map, slot);
+	segment_keys_forget(map, slot);
+	segment_counters_retire(map, slot);
+}
+
+static void reap_locked(struct segment_map *map, int fd)
+{
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+		if (!slot_stale(map, fd, s))
+			continue;
+		urxe_log(URXE_LOG_INFO, "process %u (slot %u) is gone", map->slots[s].pid, s);
+		slot_clear(map, s);
+	}
+}
+
+void urxe_segment_reap(struct urxe_segment *seg)
+{
+	bool any = false;
+	int fd;
+
+	if (!seg->slot)
+		return;
+	pthread_mutex_lock(&seg->lock);
+	fd = segment_file_fd(seg);
+	for (unsigned s = URXE_SLOT_FIRST; fd >= 0 && s <= URXE_SLOT_LAST && !any; s++)
+		any = slot_stale(seg->map, fd, s);
+	if (any) {
+		urxe_segment_lock(seg);
+		reap_locked(seg->map, fd);
+		urxe_segment_unlock(seg);
+	}
+	pthread_mutex_unlock(&seg->lock);
+}
+
+bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot)
+{
+	bool alive;
+	int fd;
+
+	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST ||
+	    slot_state(seg->map, slot) != SLOT_USED)
+		return false;
+	if (slot == seg->slot)
+		return true;
+	pthread_mutex_lock(&seg->lock);
+	fd = segment_file_fd(seg);
+	alive = fd < 0 || segment_file_locked(fd, slot, 1);
+	pthread_mutex_unlock(&seg->lock);
+	return alive;
+}
+
+/* Locks a free slot's byte through fd: the slot, or -EUSERS. */
+static int slot_choose(struct urxe_segment *seg, struct segment_header *header, int fd,
+		       const struct segment_slot *slots)
+{
+	const unsigned num = URXE_SLOT_LAST - URXE_SLOT_FIRST + 1;
+	unsigned start = header->next_slot;
+
+	/* Slots go round, so that packets for a process that is gone find nobody in its place. */
+	if (start < URXE_SLOT_FIRST || start > URXE_SLOT_LAST)
+		start = URXE_SLOT_FIRST;
+	for (unsigned i = 0; i < num; i++) {
+		unsigned s = URXE_SLOT_FIRST + (start - URXE_SLOT_FIRST + i) % num;
+
+		/* Free but locked: its process is just leaving. */
+		if (slots[s].state == SLOT_FREE && !segment_file_lock(fd, s, true)) {
+			header->next_slot = s + 1;
+			return s;
+		}
+	}
+	urxe_log(URXE_LOG_ERROR,
+		 "%u programs of this user use urxe, and no more can: end one, or use another "
+		 "network namespace",
+		 num);
+	return -EUSERS;
+}
+
+/* Under the segment lock, with the file mapped through fd, which is the lock's description. */
+static int slot_take(struct urxe_segment *seg, int fd)
+{
+	struct segment_map *map = seg->map;
+	struct segment_slot *slot;
+	int s, ret;
+
+	segment_counters_settle(map);
+	reap_locked(map, seg->fd);
+	s = slot_choose(seg, &map->header, fd, map->slots);
+	if (s < 0)
+		return s;
+	slot = &map->slots[s];
+	if (!slot->backed) {
+		ret = segment_file_allocate(seg, fd, offsetof(struct segment_map, living[s]),
+					    sizeof(map->living[s]));
+		if (ret)
+			return ret;
+		slot->backed = 1;
+	}
+	memset(&map->living[s], 0, sizeof(map->living[s]));
+	slot->pid = seg->pid;
+	__atomic_store_n(&slot->mail, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
+	seg->slot = s;
+	return 0;
+}
+
+/* Opens and maps the file a second time, for liveness; the descriptor is not kept. */
+static int join_locked(struct urxe_segment *seg)
+{
+	int fd = segment_file_reopen(seg);
+	void *p;
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	p = mmap(NULL, sizeof(*seg->map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		ret = -errno;
+	} else {
+		seg->map = p;
+		madvise(p, sizeof(*seg->map), MADV_DONTFORK);
+		ret = segment_numbers_init(seg);
+		if (!ret)
+			ret = slot_take(seg, fd);
+	}
+	urxe_libc.close(fd);
+	return ret;
+}
+
+static int join(struct urxe_segment **out)
+{
+	struct urxe_segment *seg = segment_new();
+	int ret;
+
+	if (!seg)
+		return -ENOMEM;
+	ret = segment_file_open(seg, true);
+	if (!ret) {
+		/* segment_file_open() left the segment lock taken. */
+		ret = join_locked(seg);
+		segment_file_unlock(seg->fd, SEGMENT_LOCK_BYTE);
+	}
+	if (ret) {
+		segment_free(seg);
+		return ret;
+	}
+	*out = seg;
+	return 0;
+}
+
+int urxe_segment_join(struct urxe_segment **seg)
+{
+	pid_t pid = __atomic_load_n(&members_pid, __ATOMIC_RELAXED);
+	int ret = 0;
+
+	/* A child that was not told: the lock may be held by a thread that it does not have. */
+	if (pid && pid != getpid())
+		urxe_segment_forked(member);
+	pthread_mutex_lock(&members_lock);
+	if (member)
+		member->refs++;
+	else
+		ret = join(&member);
+	if (!ret)
+		__atomic_store_n(&members_pid, member->pid, __ATOMIC_RELAXED);
+	*seg = member;
+	pthread_mutex_unlock(&members_lock);
+	return ret;
+}
+
+int urxe_segment_view(struct urxe_segment **out)
+{
+	struct urxe_segment *seg = segment_new();
+	int ret;
+
+	if (!seg)
+		return -ENOMEM;
+	ret = segment_file_open(seg, false);
+	if (ret) {
+		segment_free(seg);
+		return ret;
+	}
+	*out = seg;
+	return 0;
+}
+
+void urxe_segment_leave(struct urxe_segment *seg)
+{
+	pthread_mutex_lock(&members_lock);
+	if (--seg->refs) {
+		pthread_mutex_unlock(&members_lock);
+		return;
+	}
+	if (seg == member) {
+		member = NULL;
+		__atomic_store_n(&members_pid, 0, __ATOMIC_RELAXED);
+	}
+	if (seg->slot) {
+		urxe_segment_lock(seg);
+		slot_clear(seg->map, seg->slot);
+		urxe_segment_unlock(seg);
+	}
+	segment_free(seg);
+	pthread_mutex_unlock(&members_lock);
+}
+
+/*
+ * The child has one thread and no mapping: whatever lock another thread of the parent held is made
+ * new, and private zeros take the mapping's place, so that a pointer still held (to counters, say)
+ * leads nowhere but to harmless memory.
+ */
+void urxe_segment_forked(struct urxe_segment *seg)
+{
+	if (seg->pid == getpid())
+		return;
+	pthread_mutex_init(&members_lock, NULL);
+	init_locks(seg);
+	if (seg == member) {
+		member = NULL;
+		members_pid = 0;
+	}
+	segment_file_close(seg);
+	if (mmap(seg->map, sizeof(*seg->map), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		urxe_log(URXE_LOG_WARN, "no memory after a fork");
+	seg->slot = 0;
+}
+
+unsigned urxe_segment_slot(const struct urxe_segment *seg)
+{
+	return seg->slot;
+}
+
+void urxe_segment_mail_add(struct urxe_segment *seg, unsigned slot)
+{
+	if (slot >= URXE_SLOT_FIRST && slot <= URXE_SLOT_LAST)
+		__atomic_fetch_add(&seg->map->slots[slot].mail, 1, __ATOMIC_RELEASE);
+}
+
+unsigned urxe_segment_mail_take(struct urxe_segment *seg)
+{
+	uint32_t *mail = &seg->map->slots[seg->slot].mail;
+
+	/* Looked at in every poll: the line is not written to while there is no mail. */
+	if (!__atomic_load_n(mail, __ATOMIC_RELAXED))
+		return 0;
+	return __atomic_exchange_n(mail, 0, __ATOMIC_ACQUIRE);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The host segment's file: where it lies, that it is really ours, how it is made, and its locks.
+ *
+ * It lies in $URXE_RUNTIME_DIR, else in /dev/shm, else in $XDG_RUNTIME_DIR, else in /tmp, under the
+ * name urxe-<uid>-<inode of the network namespace>. All but the first may be writable by other
+ * users, who could put something there before us: so links are not followed, and a file of another
+ * owner is refused.
+ *
+ * The file is kept when the last process leaves (it is small, holds the retired counters, and is
+ * gone at the next boot). Only a file of another version that nobody uses is removed, under its
+ * lock; therefore whoever has waited for the lock looks whether the file still has its name.
+ *
+ * Any thread; the callers in segment.c hold their locks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/libc.h"
+#include "host/log.h"
+#include "host/segment_layout.h"
+#include "host/sysinfo.h"
+
+#define MAX_RETRIES 100
+
+static int byte_lock(int fd, int cmd, short type, unsigned first, unsigned num, struct flock *fl)
+{
+	int ret;
+
+	*fl = (struct flock){.l_type = type, .l_start = first, .l_len = num};
+	do
+		ret = urxe_libc.fcntl(fd, cmd, fl);
+	while (ret < 0 && errno == EINTR);
+	return ret < 0 ? -errno : 0;
+}
+
+int segment_file_lock(int fd, unsigned byte, bool try)
+{
+	struct flock fl;
+	int ret = byte_lock(fd, try ? F_OFD_SETLK : F_OFD_SETLKW, F_WRLCK, byte, 1, &fl);
+
+	return ret == -EACCES ? -EAGAIN : ret;
+}
+
+void segment_file_unlock(int fd, unsigned byte)
+{
+	struct flock fl;
+
+	byte_lock(fd, F_OFD_SETLK, F_UNLCK, byte, 1, &fl);
+}
+
+bool segment_file_locked(int fd, unsigned first, unsigned num)
+{
+	struct flock fl;
+
+	return byte_lock(fd, F_OFD_GETLK, F_WRLCK, first, num, &fl) || fl.l_type != F_UNLCK;
+}
+
+int segment_file_allocate(struct urxe_segment *seg, int fd, off_t offset, off_t len)
+{
+	int ret;
+
+	do
+		ret = posix_fallocate(fd, offset, len);
+	while (ret == EINTR);
+	if (ret == ENOSPC)
+		urxe_log(URXE_LOG_ERROR,
+			 "no room for %s (%ld KiB more): free some there, or name another folder "
+			 "in URXE_RUNTIME_DIR",
+			 seg->path, (long)len / 1024);
+	else if (ret)
+		urxe_log(URXE_LOG_ERROR, "cannot allocate %s: %s", seg->path, strerror(ret));
+	return -ret;
+}
+
+/* Refuses what somebody else put under the segment's name. */
+static int check_owner(const struct urxe_segment *seg, const struct urxe_stat *st)
+{
+	if (S_ISREG(st->mode) && st->uid == geteuid() && !(st->mode & 077))
+		return 0;
+	urxe_log(URXE_LOG_ERROR,
+		 "%s is not a private file of this user (owner %u, mode %o): have it removed, or "
+		 "name another folder in URXE_RUNTIME_DIR",
+		 seg->path, st->uid, st->mode & 07777);
+	return -EACCES;
+}
+
+/* Opens seg->path. -ENOENT: it is not there (or cannot be made there): try the next folder. */
+static int open_path(const struct urxe_segment *seg, int flags, struct urxe_stat *st)
+{
+	int fd = urxe_libc.open(seg->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags,
+				0600);
+	int ret = fd < 0 ? -errno : 0;
+	int refused = 0;
+
+	/* Is it the folder that refuses, or a file that somebody put there? */
+	if (fd < 0 && ret != -EMFILE && ret != -ENFILE && ret != -ENOMEM && ret != -ENOSPC) {
+		fd = urxe_libc.open(seg->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return -ENOENT;
+	}
+	if (fd >= 0) {
+		int err = urxe_fstat(fd, st);
+
+		if (err)
+			ret = err;
+		else
+			refused = check_owner(seg, st);
+		if (!ret && !refused)
+			return fd;
+		urxe_libc.close(fd);
+	}
+	if (refused)
+		return refused;
+	urxe_log(URXE_LOG_ERROR, "cannot open %s: %s", seg->path, strerror(-ret));
+	return ret;
+}
+
+static int open_anywhere(struct urxe_segment *seg, int flags, struct urxe_stat *st)
+{
+	const char *named = getenv("URXE_RUNTIME_DIR");
+	const char *dirs[] = {"/dev/shm", getenv("XDG_RUNTIME_DIR"), "/tmp"};
+	unsigned num = sizeof(dirs) / sizeof(dirs[0]);
+
+	if (named && *named) {
+		dirs[0] = named;
+		num = 1;
+	}
+	for (unsigned i = 0; i < num; i++) {
+		int n, fd;
+
+		if (!dirs[i] || !*dirs[i])
+			continue;
+		n = snprintf(seg->path, sizeof(seg->path), "%s/urxe-%u-%llu", dirs[i],
+			     (unsigned)geteuid(), (unsigned long long)urxe_netns_inode());
+		if (n >= (int)sizeof(seg->path))
+			continue;
+		fd = open_path(seg, flags, st);
+		if (fd != -ENOENT)
+			return fd;
+	}
+	if (flags & O_CREAT) {
+		urxe_log(URXE_LOG_ERROR,
+			 "cannot make the host segment in %s: name a folder that this user may "
+			 "write to in URXE_RUNTIME_DIR",
+			 num == 1 ? named : "/dev/shm or /tmp");
+		return -EACCES;
+	}
+	return -ENOENT;
+}
+
+enum content { EMPTY, OURS, FOREIGN };
+
+static enum content content_of(int fd, uint64_t size)
+{
+	struct segment_header h = {0};
+
+	if (urxe_libc.pread(fd, &h, sizeof(h), 0) != sizeof(h) || !h.magic)
+		return EMPTY;
+	return h.magic == SEGMENT_MAGIC && h.version == SEGMENT_VERSION &&
+			       h.num_counters == URXE_NUM_COUNTERS &&
+			       h.size == sizeof(struct segment_map) && size >= h.size
+		       ? OURS
+		       : FOREIGN;
+}
+
+static struct segment_map *map_file(int fd)
+{
+	void *p = mmap(NULL, sizeof(struct segment_map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Under the segment lock. Until the magic is there, the next one to come does it again. */
+static int make_content(struct urxe_segment *seg, int fd)
+{
+	struct segment_map *map;
+	int ret;
+
+	if (ftruncate(fd, sizeof(struct segment_map)) < 0)
+		return -errno;
+	ret = segment_file_allocate(seg, fd, 0, SEGMENT_FIXED_SIZE);
+	if (ret)
+		return ret;
+	map = map_file(fd);
+	if (!map)
+		return -errno;
+	map->header.version = SEGMENT_VERSION;
+	map->header.num_counters = URXE_NUM_COUNTERS;
+	map->header.size = sizeof(struct segment_map);
+	map->header.next_slot = URXE_SLOT_FIRST;
+	if (getrandom(map->header.key_secret, sizeof(map->header.key_secret), 0) !=
+	    sizeof(map->header.key_secret))
+		ret = -EIO;
+	else
+		__atomic_store_n(&map->header.magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
+	munmap(map, sizeof(*map));
+	return ret;
+}
+
+/* -EAGAIN: the file was removed meanwhile: begin again. */
+static int make_usable(struct urxe_segment *seg, int fd)
+{
+	struct urxe_stat st;
+	int ret = segment_file_lock(fd, SEGMENT_LOCK_BYTE, false);
+
+	if (ret) {
+		urxe_log(URXE_LOG_ERROR,
+			 "cannot lock %s: %s: name a folder on another file system "
+			 "in URXE_RUNTIME_DIR",
+			 seg->path, strerror(-ret));
+		return ret;
+	}
+	ret = urxe_fstat(fd, &st);
+	if (ret)
+		return ret;
+	if (!st.nlink)
+		return -EAGAIN;
+	switch (content_of(fd, st.size)) {
+	case OURS: return 0;
+	case EMPTY: return make_content(seg, fd);
+	case FOREIGN: break;
+	}
+	if (segment_file_locked(fd, URXE_SLOT_FIRST, URXE_SLOT_LAST - URXE_SLOT_FIRST + 1)) {
+		urxe_log(URXE_LOG_ERROR,
+			 "%s is in use by programs that run another version of urxe: end them, or "
+			 "use that version",
+			 seg->path);
+		return -EPROTO;
+	}
+	return unlink(seg->path) < 0 ? -errno : -EAGAIN;
+}
+
+static int open_for_members(struct urxe_segment *seg)
+{
+	struct urxe_stat st;
+	int ret = -EAGAIN;
+
+	for (int i = 0; i < MAX_RETRIES && ret == -EAGAIN; i++) {
+		int fd = open_anywhere(seg, O_CREAT, &st);
+
+		if (fd < 0)
+			return fd;
+		ret = make_usable(seg, fd);
+		if (!ret) {
+			seg->fd = fd;
+			seg->dev = st.dev;
+			seg->ino = st.ino;
+			return 0;
+		}
+		urxe_libc.close(fd);
+	}
+	return ret;
+}
+
+static int open_for_viewers(struct urxe_segment *seg)
+{
+	struct urxe_stat st;
+	enum content content;
+	int fd = open_anywhere(seg, 0, &st);
+
+	if (fd < 0)
+		return fd;
+	content = content_of(fd, st.size);
+	if (content != OURS) {
+		urxe_libc.close(fd);
+		return content == EMPTY ? -ENOENT : -EPROTO;
+	}
+	seg->fd = fd;
+	seg->dev = st.dev;
+	seg->ino = st.ino;
+	seg->map = map_file(fd);
+	return seg->map ? 0 : -ENOMEM;
+}
+
+int segment_file_open(struct urxe_segment *seg, bool create)
+{
+	seg->fd = -1;
+	return create ? open_for_members(seg) : open_for_viewers(seg);
+}
+
+static bool same_file(const struct urxe_segment *seg, int fd)
+{
+	struct urxe_stat st;
+
+	return fd >= 0 && !urxe_fstat(fd, &st) && st.dev == seg->dev && st.ino == seg->ino;
+}
+
+int segment_file_reopen(const struct urxe_segment *seg)
+{
+	struct urxe_stat st;
+	int fd = open_path(seg, 0, &st);
+
+	if (fd >= 0 && (st.dev != seg->dev || st.ino != seg->ino)) {
+		urxe_libc.close(fd);
+		fd = -ENOENT;
+	}
+	if (fd == -ENOENT)
+		urxe_log(URXE_LOG_ERROR,
+			 "%s was removed while in use: end all programs that use urxe, and start "
+			 "them again",
+			 seg->path);
+	return fd;
+}
+
+int segment_file_fd(struct urxe_segment *seg)
+{
+	if (same_file(seg, seg->fd))
+		return seg->fd;
+	if (seg->pid != getpid())
+		return -1;
+	/* Closed by the program; the number may be another file's by now. */
+	seg->fd = segment_file_reopen(seg);
+	return seg->fd;
+}
+
+void segment_file_close(struct urxe_segment *seg)
+{
+	if (same_file(seg, seg->fd))
+		urxe_libc.close(seg->fd);
+	seg->fd = -1;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What lies in the host segment, and what this process knows about it. Private to segment*.c.
+ *
+ *	offset   size
+ *	0        4096	header: magic, version, sizes, secret of the keys, generations
+ *	4096     16384	slots: 256 × 64 bytes; slot s is the process whose QPNs end in s
+ *	20480    4096	key_owner: one byte per block of 4096 key indices: its slot, 0 free
+ *	24576    1024	groups: 2 copies × 2 reuseport groups × (count, 255 slots)
+ *	25600    20480	faults: 32 devices × (generation, 2 copies of 256 characters)
+ *	46080    16384	retired: 2 copies × 32 devices × 32 counters of the processes that are gone
+ *	65536		end of the part that is allocated when the file is made
+ *	65536    2 MiB	256 × (32 devices × 32 counters): a slot's part is allocated when it is first
+ *			taken, the rest is a hole. Nobody reads the part of a slot that is not USED.
+ *
+ * Death at any instruction must leave this usable. So whatever is longer than a word is kept twice:
+ * the copy not in use is written, then one store of a generation switches. The file is also
+ * locked by bytes (OFD locks; nothing need be stored there, and these never move between versions):
+ *
+ *	byte 1		the segment lock, held briefly
+ *	byte 2…253	slot s is alive: held by the process for as long as it has the segment mapped
+ */
+#ifndef URXE_HOST_SEGMENT_LAYOUT_H
+#define URXE_HOST_SEGMENT_LAYOUT_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "host/segment.h"
+
+#define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
+#define SEGMENT_VERSION	  1
+#define SEGMENT_LOCK_BYTE 1
+#define MAX_COUNTERS	  32
+#define KEY_BLOCKS	  4096
+#define KEY_BLOCK_BITS	  12
+#define NUM_GROUPS	  2
+
+_Static_assert(URXE_NUM_COUNTERS <= MAX_COUNTERS, "make room for more counters");
+
+struct segment_header {
+	uint64_t magic; /* written last when the file is made */
+	uint32_t version;
+	uint32_t num_counters;
+	uint64_t size;
+	uint64_t key_secret[2];
+	uint32_t group_generation; /* its lowest bit says which copy of the groups holds */
+	uint32_t fault_generation;
+	uint64_t retire;    /* RETIRE_…: which copy of the retired counters holds */
+	uint32_t next_slot; /* where the search for a free slot begins */
+	uint32_t unused;
+};
+
+/*
+ * The word `retire`: a generation whose lowest bit says which copy holds, and in the low byte the
+ * slot whose counters were added last but which may not have been freed yet. With it, counters of
+ * a slot are added exactly once, although the one who adds them may die half-way.
+ */
+#define RETIRE_WORD(gen, slot) ((uint64_t)(gen) << 8 | (slot))
+#define RETIRE_GEN(word)       ((word) >> 8)
+#define RETIRE_COPY(word)      ((word) >> 8 & 1)
+#define RETIRE_SLOT(word)      ((unsigned)((word)&0xff))
+
+enum slot_state {
+	SLOT_FREE,
+	SLOT_USED, /* alive while byte s is locked; stale after that */
+};
+
+struct segment_slot {
+	uint32_t state;	 /* enum slot_state */
+	uint32_t mail;	 /* packets forwarded to it and not yet taken */
+	uint32_t pid;	 /* for people; in its own pid namespace */
+	uint32_t backed; /* its counters' part of the file is allocated */
+	uint8_t unused[48];
+};
+
+struct segment_group {
+	uint8_t count;
+	uint8_t slots[255];
+};
+
+struct segment_fault {
+	uint32_t generation; /* its lowest bit says which copy holds */
+	char spec[2][URXE_FAULT_SPEC_LEN];
+	uint8_t unused[124];
+};
+
+struct segment_counters {
+	uint64_t counters[URXE_MAX_DEVICES][MAX_COUNTERS];
+};
+
+struct segment_map {
+	union {
+		struct segment_header header;
+		uint8_t header_page[4096];
+	};
+	struct segment_slot slots[256];
+	uint8_t key_owner[KEY_BLOCKS];
+	struct segment_group groups[2][NUM_GROUPS];
+	struct segment_fault faults[URXE_MAX_DEVICES];
+	struct segment_counters retired[2];
+	uint8_t unused[3072];
+	struct segment_counters living[256];
+};
+
+_Static_assert(sizeof(struct segment_slot) == 64, "a slot is a cache line");
+_Static_assert(sizeof(struct segment_fault) == 640, "layout");
+_Static_assert(sizeof(struct segment_counters) == 8192, "layout");
+_Static_assert(offsetof(struct segment_map, slots) == 4096, "layout");
+_Static_assert(offsetof(struct segment_map, key_owner) == 20480, "layout");
+_Static_assert(offsetof(struct segment_map, groups) == 24576, "layout");
+_Static_assert(offsetof(struct segment_map, faults) == 25600, "layout");
+_Static_assert(offsetof(struct segment_map, retired) == 46080, "layout");
+_Static_assert(offsetof(struct segment_map, living) == 65536, "layout");
+_Static_assert(sizeof(struct segment_map) == 65536 + 256 * 8192, "layout");
+
+#define SEGMENT_FIXED_SIZE offsetof(struct segment_map, living)
+
+/* A block of 4096 key indices that this process owns. */
+struct key_block {
+	uint16_t id;
+	uint64_t used[64]; /* a bit per index */
+};
+
+struct urxe_segment {
+	struct segment_map *map;
+	char path[256];
+	int fd;		   /* for locks; checked before use, since a program may close it */
+	uint64_t dev, ino; /* of the file */
+	unsigned slot;	   /* 0: a view, or the parent's after a fork */
+	pid_t pid;
+	unsigned refs;	      /* of the membership; members_lock in segment.c */
+	pthread_mutex_t lock; /* the segment lock among threads; recursive */
+	unsigned depth;	      /* of the segment lock; under it */
+
+	pthread_mutex_t alloc_lock; /* all below */
+	uint32_t qpn_next;
+	uint64_t qpn_used[1024]; /* a bit per QPN index */
+	uint32_t key_next, keys_used;
+	unsigned num_blocks;
+	struct key_block *blocks[KEY_BLOCKS]; /* in order of claim */
+	struct key_block *block_of_id[KEY_BLOCKS];
+};
+
+/* segment_file.c: the file and its locks. */
+
+/* Opens the file (made and initialised if create) and takes the segment lock if create. */
+int segment_file_open(struct urxe_segment *seg, bool create);
+void segment_file_close(struct urxe_segment *seg);
+/* Another descriptor (and description) of the same file, or -errno after a line on stderr. */
+int segment_file_reopen(const struct urxe_segment *seg);
+/* The lock descriptor, opened anew where the program closed it; -1 where that cannot be done. */
+int segment_file_fd(struct urxe_segment *seg);
+/* Takes (waits for) and drops a lock on one byte; -EAGAIN when try and it is taken. */
+int segment_file_lock(int fd, unsigned byte, bool try);
+void segment_file_unlock(int fd, unsigned byte);
+/* Does anybody hold a lock on these bytes? True if that cannot be found out. */
+bool segment_file_locked(int fd, unsigned first, unsigned num);
+/* Allocates a part of the file: -ENOSPC after a line on stderr. */
+int segment_file_allocate(struct urxe_segment *seg, int fd, off_t offset, off_t len);
+
+/* segment_group.c, segment_counters.c, segment_numbers.c: with the segment lock held. */
+void segment_groups_forget(struct segment_map *map, unsigned slot);
+/* Adds a slot's counters to the retired ones, exactly once, and frees the slot. */
+void segment_counters_retire(struct segment_map *map, unsigned slot);
+/* Frees the slot that somebody who died had added but not freed. Before a slot is taken. */
+void segment_counters_settle(struct segment_map *map);
+void segment_keys_forget(struct segment_map *map, unsigned slot);
+
+int segment_numbers_init(struct urxe_segment *seg);
+void segment_numbers_free(struct urxe_segment *seg);
+
+#endif

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * QPNs and key indices. Which of them are in use is this process's own business and dies with it;
+ * the segment only keeps processes apart.
+ *
+ * QPNs: the slot is the low byte, 2^16 indices above it are given out in a circle from a random
+ * start.
+ *
+ * Key indices: 2^24, in 4096 blocks of 4096. A process claims blocks in the segment (one byte each:
+ * the slot that owns it) and gives their indices out in a circle. What leaves here is not that
+ * index but its image under a permutation of 24 bits with the segment's secret (a Feistel network
+ * of 6 rounds over two halves of 12 bits, with SipHash as its function): unique because a
+ * permutation is, and without the secret as unpredictable as random numbers, while the dead are
+ * cleaned up after by looking through 4096 bytes.
+ *
+ * alloc_lock guards all of it; blocks are claimed with compare-and-swap.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "host/segment_layout.h"
+#include "host/siphash.h"
+
+#define QPN_INDICES    65536u
+#define KEY_BLOCK_SIZE (1u << KEY_BLOCK_BITS)
+#define HALF_MASK      0xfffu
+#define FEISTEL_ROUNDS 6
+
+/* Blocks that are left to processes that have none yet: one for every slot. */
+#define RESERVED_BLOCKS 256
+
+int segment_numbers_init(struct urxe_segment *seg)
+{
+	uint32_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	seg->qpn_next = random[0] % QPN_INDICES;
+	seg->key_next = random[1] % KEY_BLOCK_SIZE;
+	return 0;
+}
+
+void segment_numbers_free(struct urxe_segment *seg)
+{
+	for (unsigned i = 0; i < seg->num_blocks; i++)
+		free(seg->blocks[i]);
+	seg->num_blocks = 0;
+}
+
+/* The first clear bit at or after start, going round; num if there is none. num: times of 64. */
+static uint32_t find_clear(const uint64_t *bits, uint32_t num, uint32_t start)
+{
+	uint32_t words = num / 64, word = start / 64;
+	uint64_t clear = ~bits[word] & ~0ULL << start % 64;
+
+	/* The first word is looked at twice: its upper part first, its lower part last. */
+	for (uint32_t i = 0; i <= words; i++) {
+		if (clear)
+			return word * 64 + __builtin_ctzll(clear);
+		word = (word + 1) % words;
+		clear = ~bits[word];
+	}
+	return num;
+}
+
+static void set_bit(uint64_t *bits, uint32_t i)
+{
+	bits[i / 64] |= 1ULL << i % 64;
+}
+
+static bool test_and_clear_bit(uint64_t *bits, uint32_t i)
+{
+	bool was = bits[i / 64] >> i % 64 & 1;
+
+	bits[i / 64] &= ~(1ULL << i % 64);
+	return was;
+}
+
+uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
+{
+	uint32_t qpn = 0, i;
+
+	if (!seg->slot)
+		return 0;
+	pthread_mutex_lock(&seg->alloc_lock);
+	i = find_clear(seg->qpn_used, QPN_INDICES, seg->qpn_next);
+	if (i < QPN_INDICES) {
+		set_bit(seg->qpn_used, i);
+		seg->qpn_next = (i + 1) % QPN_INDICES;
+		qpn = i << 8 | seg->slot;
+	}
+	pthread_mutex_unlock(&seg->alloc_lock);
+	return qpn;
+}
+
+void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
+{
+	if (!seg->slot || URXE_SLOT_OF_QPN(qpn) != seg->slot || qpn >> 24)
+		return;
+	pthread_mutex_lock(&seg->alloc_lock);
+	test_and_clear_bit(seg->qpn_used, qpn >> 8);
+	pthread_mutex_unlock(&seg->alloc_lock);
+}
+
+static uint32_t feistel_function(const uint64_t secret[2], uint32_t round, uint32_t half)
+{
+	uint64_t block = (uint64_t)round << 32 | half;
+
+	return urxe_siphash(secret, &block, sizeof(block)) & HALF_MASK;
+}
+
+static uint32_t permute(const uint64_t secret[2], uint32_t x)
+{
+	uint32_t left = x >> 12, right = x & HALF_MASK, t;
+
+	for (uint32_t i = 0; i < FEISTEL_ROUNDS; i++) {
+		t = left ^ feistel_function(secret, i, right);
+		left = right;
+		right = t;
+	}
+	return left << 12 | right;
+}
+
+static uint32_t permute_back(const uint64_t secret[2], uint32_t x)
+{
+	uint32_t left = x >> 12, right = x & HALF_MASK, t;
+
+	for (uint32_t i = FEISTEL_ROUNDS; i-- > 0;) {
+		t = right ^ feistel_function(secret, i, left);
+		right = left;
+		left = t;
+	}
+	return left << 12 | right;
+}
+
+static unsigned free_blocks(const struct segment_map *map)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < KEY_BLOCKS; i++)
+		n += !__atomic_load_n(&map->key_owner[i], __ATOMIC_RELAXED);
+	return n;
+}
+
+static bool claim_block(struct urxe_segment *seg)
+{
+	struct key_block *block;
+	uint32_t start;
+
+	if (seg->num_blocks && free_blocks(seg->map) <= RESERVED_BLOCKS)
+		return false;
+	if (getrandom(&start, sizeof(start), 0) != sizeof(start))
+		return false;
+	block = calloc(1, sizeof(*block));
+	if (!block)
+		return false;
+	for (unsigned i = 0; i < KEY_BLOCKS; i++) {
+		uint8_t nobody = 0;
+
+		block->id = (start + i) % KEY_BLOCKS;
+		if (!__atomic_compare_exchange_n(&seg->map->key_owner[block->id], &nobody,
+						 seg->slot, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			continue;
+		seg->blocks[seg->num_blocks++] = block;
+		seg->block_of_id[block->id] = block;
+		return true;
+	}
+	free(block);
+	return false;
+}
+
+/* The next index of this process's blocks that is not in use: before the permutation. */
+static uint32_t next_index(struct urxe_segment *seg)
+{
+	uint32_t start = seg->key_next & (KEY_BLOCK_SIZE - 1);
+	unsigned nth = seg->key_next >> KEY_BLOCK_BITS;
+	uint32_t i = KEY_BLOCK_SIZE;
+
+	/* The block that it starts in is looked at twice, as in find_clear(). */
+	for (unsigned tries = 0; tries <= seg->num_blocks; tries++) {
+		i = find_clear(seg->blocks[nth]->used, KEY_BLOCK_SIZE, start);
+		if (i < KEY_BLOCK_SIZE && (i >= start || tries == seg->num_blocks))
+			break;
+		nth = (nth + 1) % seg->num_blocks;
+		start = 0;
+	}
+	set_bit(seg->blocks[nth]->used, i);
+	seg->keys_used++;
+	seg->key_next = nth << KEY_BLOCK_BITS | i;
+	if ((i + 1) % KEY_BLOCK_SIZE)
+		seg->key_next++;
+	else
+		seg->key_next = (nth + 1) % seg->num_blocks << KEY_BLOCK_BITS;
+	return (uint32_t)seg->blocks[nth]->id << KEY_BLOCK_BITS | i;
+}
+
+uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
+{
+	uint32_t index = 0;
+
+	if (!seg->slot)
+		return 0;
+	pthread_mutex_lock(&seg->alloc_lock);
+	while (!index) {
+		/* More blocks well before they are full, so that an index rests before it returns. */
+		if (seg->keys_used >= seg->num_blocks * (KEY_BLOCK_SIZE / 8 * 7))
+			claim_block(seg);
+		if (seg->keys_used == seg->num_blocks * KEY_BLOCK_SIZE)
+			break;
+		/* 0 is no key: whoever draws it keeps it and draws again. */
+		index = permute(seg->map->header.key_secret, next_index(seg));
+	}
+	pthread_mutex_unlock(&seg->alloc_lock);
+	return index;
+}
+
+void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index)
+{
+	struct key_block *block;
+	uint32_t i;
+
+	if (!seg->slot || !index || index >> 24)
+		return;
+	i = permute_back(seg->map->header.key_secret, index);
+	pthread_mutex_lock(&seg->alloc_lock);
+	block = seg->block_of_id[i >> KEY_BLOCK_BITS];
+	if (block && test_and_clear_bit(block->used, i & (KEY_BLOCK_SIZE - 1)))
+		seg->keys_used--;
+	pthread_mutex_unlock(&seg->alloc_lock);
+}
+
+void segment_keys_forget(struct segment_map *map, unsigned slot)
+{
+	for (unsigned i = 0; i < KEY_BLOCKS; i++)
+		if (map->key_owner[i] == slot)
+			__atomic_store_n(&map->key_owner[i], 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Small facts about the host and the process. The stat family is interposed by this very library
+ * and has changed its names over glibc's versions, so it is called as the system call statx.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/libc.h"
+#include "host/sysinfo.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+ssize_t urxe_read_file(const char *path, char *buf, size_t max)
+{
+	int fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		n = urxe_libc.read(fd, buf + len, max - len);
+		if (n > 0)
+			len += n;
+		else if (n < 0 && errno != EINTR)
+			break;
+	} while (n != 0 && len < max);
+	if (n < 0)
+		n = -errno;
+	else
+		n = len < max ? (ssize_t)len : -EFBIG;
+	urxe_libc.close(fd);
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
+}
+
+static int stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st)
+{
+	struct statx stx;
+
+	if (syscall(SYS_statx, dirfd, path, flags, STATX_BASIC_STATS, &stx) < 0)
+		return -errno;
+	st->dev = (uint64_t)stx.stx_dev_major << 32 | stx.stx_dev_minor;
+	st->ino = stx.stx_ino;
+	st->size = stx.stx_size;
+	st->mode = stx.stx_mode;
+	st->uid = stx.stx_uid;
+	st->nlink = stx.stx_nlink;
+	return 0;
+}
+
+int urxe_fstat(int fd, struct urxe_stat *st)
+{
+	return stat_at(fd, "", AT_EMPTY_PATH, st);
+}
+
+uint64_t urxe_netns_inode(void)
+{
+	struct urxe_stat st;
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+	int fd;
+
+	if (!stat_at(AT_FDCWD, "/proc/thread-self/ns/net", 0, &st) ||
+	    !stat_at(AT_FDCWD, "/proc/self/ns/net", 0, &st))
+		return st.ino;
+
+	/* No /proc: a socket knows its namespace by another number, as unique. */
+	fd = urxe_libc.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	if (urxe_libc.getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) < 0)
+		cookie = 0;
+	urxe_libc.close(fd);
+	return cookie;
+}
