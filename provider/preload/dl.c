@@ -28,19 +28,6 @@ void *urxe_next_dlvsym;
 
 void *urxe_dl_serve(void *handle, const char *name, const char *version);
 
-static bool in_libibverbs(void *address)
-{
-	static const char prefix[] = "libibverbs.so";
-	const char *file;
-	Dl_info info;
-
-	if (!dladdr(address, &info) || !info.dli_fname)
-		return false;
-	file = strrchr(info.dli_fname, '/');
-	file = file ? file + 1 : info.dli_fname;
-	return !strncmp(file, prefix, sizeof(prefix) - 1);
-}
-
 static bool version_is_ours(const struct urxe_verb *verb, const char *version)
 {
 	static const char private[] = "IBVERBS_PRIVATE_";
@@ -72,7 +59,7 @@ void *urxe_dl_serve(void *handle, const char *name, const char *version)
 		return version && !verb->version ? verb->own : NULL;
 
 	found = version ? urxe_libc.dlvsym(handle, name, version) : urxe_libc.dlsym(handle, name);
-	return found && in_libibverbs(found) ? verb->own : NULL;
+	return found && urxe_in_libibverbs(found) ? verb->own : NULL;
 }
 
 #endif

@@ -40,16 +40,20 @@ static void *libibverbs(void)
 	return h;
 }
 
-/* dlvsym and dlsym take their caller for the object that RTLD_NEXT starts from: the barrier keeps
- * the compiler from jumping to them, which would leave our caller's address on the stack. */
+/*
+ * The symbol in the version that we have, or for a private one in whatever version. A wrapper in
+ * another preloaded library carries no version, and dlvsym() would pass it by: what an unversioned
+ * search finds outside libibverbs comes first.
+ *
+ * dlvsym and dlsym take their caller for the object that RTLD_NEXT starts from: the barrier keeps
+ * the compiler from jumping to them, which would leave our caller's address on the stack.
+ */
 static void *lookup(void *handle, const struct urxe_verb *verb)
 {
-	void *p;
+	void *p = urxe_libc.dlsym(handle, verb->name);
 
-	if (verb->version)
+	if (verb->version && (!p || urxe_in_libibverbs(p)))
 		p = urxe_libc.dlvsym(handle, verb->name, verb->version);
-	else
-		p = urxe_libc.dlsym(handle, verb->name);
 	__asm__ volatile("" : "+r"(p));
 	return p;
 }
@@ -78,4 +82,17 @@ void *urxe_libc_next(const char *name)
 	p = urxe_libc.dlsym(RTLD_NEXT, name);
 	__asm__ volatile("" : "+r"(p));
 	return p;
+}
+
+bool urxe_in_libibverbs(const void *address)
+{
+	static const char prefix[] = "libibverbs.so";
+	const char *file;
+	Dl_info info;
+
+	if (!dladdr(address, &info) || !info.dli_fname)
+		return false;
+	file = strrchr(info.dli_fname, '/');
+	file = file ? file + 1 : info.dli_fname;
+	return !strncmp(file, prefix, sizeof(prefix) - 1);
 }

@@ -52,6 +52,9 @@ static inline void *urxe_verb_next(struct urxe_verb *verb)
 	return next ? next : urxe_verb_next_slow(verb);
 }
 
+/* Does that address lie in a libibverbs? Any thread. */
+bool urxe_in_libibverbs(const void *address);
+
 /* The next definition of a function of libc, for programs' calls that pass through us. */
 void *urxe_libc_next(const char *name);
 
