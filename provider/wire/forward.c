@@ -27,8 +27,7 @@
 
 #define LETTER_MAGIC   0x75727865u
 #define LETTER_PACKETS 128
-#define OWNERS	       8       /* of one batch; more than that and one letter leaves early */
-#define LOOK_ANYWAY    1000000 /* ns: a letter may lie there that nobody counted */
+#define OWNERS	       8 /* of one batch; more than that and one letter leaves early */
 
 struct letter {
 	uint32_t magic;
@@ -53,7 +52,6 @@ struct draft {
 
 struct urxe_mail {
 	int fd;
-	uint64_t looked; /* when the socket was last read, ns */
 	ino_t netns;
 	struct draft drafts[OWNERS];
 	unsigned used;
@@ -108,7 +106,7 @@ int urxe_mail_open(struct urxe_wire *wire)
 		urxe_log(URXE_LOG_ERROR,
 			 "another process holds the unix socket of this one's place on the host; "
 			 "end the processes that `ss -xp | grep urxe/` shows");
-	return ret ? ret : urxe_wire_watch(wire, mail->fd);
+	return ret ? ret : urxe_wire_watch(wire, mail->fd, NULL);
 }
 
 void urxe_mail_close(struct urxe_wire *wire)
@@ -151,7 +149,6 @@ static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, 
 		return;
 	if (urxe_libc.sendmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return;
-	urxe_segment_mail_add(wire->seg, draft->slot);
 	urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_FORWARDED] += draft->packets;
 }
 
@@ -259,14 +256,11 @@ static int open_letter(struct urxe_wire *wire, uint8_t *bytes, size_t len)
 	return packets;
 }
 
-int urxe_mail_receive(struct urxe_wire *wire, uint64_t now)
+int urxe_mail_receive(struct urxe_wire *wire)
 {
 	struct urxe_mail *mail = wire->mail;
 	int packets = 0;
 
-	if (!urxe_segment_mail_take(wire->seg) && now - mail->looked < LOOK_ANYWAY)
-		return 0;
-	mail->looked = now;
 	for (int letters = 0; letters < 64; letters++) {
 		struct iovec iov = {mail->buffer, sizeof(mail->buffer)};
 		_Alignas(8) uint8_t control[CMSG_SPACE(sizeof(struct ucred))];

@@ -70,11 +70,10 @@ int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev, const 
 		free(group);
 		return ret;
 	}
-	group->sock = (struct urxe_recv_socket){
-		.fd = ret, .family = family, .multicast = true, .vlen = 1};
+	group->sock = (struct urxe_recv_socket){.fd = ret, .vlen = 1};
 	ret = join(group->sock.fd, &addr, dev->ifindex);
 	if (!ret)
-		ret = urxe_wire_watch(wire, group->sock.fd);
+		ret = urxe_wire_watch(wire, group->sock.fd, &group->sock);
 	if (ret) {
 		urxe_libc.close(group->sock.fd);
 		free(group);
@@ -91,8 +90,6 @@ static void close_group(struct urxe_wire *wire, struct urxe_group **link)
 {
 	struct urxe_group *group = *link;
 
-	if (wire->busy == &group->sock)
-		wire->busy = &wire->recv[URXE_IPV4];
 	*link = group->next;
 	urxe_libc.close(group->sock.fd);
 	free(group);
@@ -114,17 +111,4 @@ void urxe_mcast_close(struct urxe_wire *wire)
 {
 	while (wire->groups)
 		close_group(wire, &wire->groups);
-}
-
-int urxe_mcast_receive(struct urxe_wire *wire, unsigned budget, uint64_t now)
-{
-	struct urxe_group *group, *next;
-	int packets = 0;
-
-	for (group = wire->groups; group; group = next) {
-		next = group->next;
-		if (urxe_poll_due(wire, &group->sock, now))
-			packets += urxe_receive(wire, &group->sock, budget);
-	}
-	return packets;
 }

@@ -55,12 +55,8 @@ struct urxe_send_socket {
 
 /* A socket that packets come from. */
 struct urxe_recv_socket {
-	int fd; /* -1: this host has not that family */
-	enum urxe_family family;
-	bool multicast;
-	unsigned vlen;	  /* datagrams to ask for: more when the last call was filled */
-	unsigned skipped; /* polls that did not look at it */
-	uint64_t polled;  /* when it was last looked at, ns */
+	int fd;	       /* -1: this host has not that family */
+	unsigned vlen; /* datagrams to ask for: more when the last call was filled */
 };
 
 /* Where a datagram came from: what all its packets have in common. */
@@ -95,7 +91,6 @@ struct urxe_wire {
 	unsigned slot;
 	int epfd;
 	struct urxe_recv_socket recv[URXE_NUM_FAMILIES];
-	struct urxe_recv_socket *busy; /* the one that had something last */
 	struct urxe_send_socket send[URXE_NUM_FAMILIES][URXE_SEND_SOCKETS];
 	struct urxe_icrc *icrc;
 	struct urxe_tx *tx;
@@ -142,7 +137,8 @@ int urxe_udp_open_recv(enum urxe_family family);
 /* Bound to a group address instead of all: for mcast.c. */
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex);
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port);
-int urxe_wire_watch(struct urxe_wire *wire, int fd);
+/* Adds a socket to those that urxe_wire_poll() asks for; sock NULL: the mail's. */
+int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *sock);
 
 static inline bool urxe_is_ipv4(const struct in6_addr *addr)
 {
@@ -196,10 +192,9 @@ void urxe_mail_close(struct urxe_wire *wire);
 void urxe_mail_post(struct urxe_wire *wire, const struct urxe_arrival *from, unsigned slot,
 		    void *packet, uint32_t len, uint32_t stride);
 void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from);
-int urxe_mail_receive(struct urxe_wire *wire, uint64_t now);
+int urxe_mail_receive(struct urxe_wire *wire);
 
 /* mcast.c */
-int urxe_mcast_receive(struct urxe_wire *wire, unsigned budget, uint64_t now);
 void urxe_mcast_close(struct urxe_wire *wire);
 
 /* hold.c */
@@ -213,17 +208,5 @@ void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const
 		  uint32_t len);
 void urxe_hold_release(struct urxe_wire *wire, uint64_t now);
 uint64_t urxe_hold_deadline(const struct urxe_wire *wire);
-
-/* The poll rule for a socket: always the one that had packets last, others every 16th time or when
- * 2 µs have passed, so that an idle family costs little and none waits. */
-static inline bool urxe_poll_due(const struct urxe_wire *wire, struct urxe_recv_socket *sock,
-				 uint64_t now)
-{
-	if (sock != wire->busy && ++sock->skipped < 16 && now - sock->polled < 2000)
-		return false;
-	sock->skipped = 0;
-	sock->polled = now;
-	return true;
-}
 
 #endif

@@ -254,7 +254,6 @@ int urxe_receive(struct urxe_wire *wire, struct urxe_recv_socket *sock, unsigned
 		sock->vlen = 1;
 		return 0;
 	}
-	wire->busy = sock;
 	if ((unsigned)n == vlen)
 		sock->vlen = vlen * 2 < URXE_RX_BUFFERS ? vlen * 2 : URXE_RX_BUFFERS;
 	else

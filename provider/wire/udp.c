@@ -174,9 +174,9 @@ int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
 	return fd;
 }
 
-int urxe_wire_watch(struct urxe_wire *wire, int fd)
+int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *sock)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = sock};
 
 	return urxe_libc.epoll_ctl(wire->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }

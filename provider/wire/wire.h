@@ -88,7 +88,8 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
  * Takes what has arrived, at most about budget packets, and calls fn for each packet whose ICRC
  * fits and whose destination QPN is of this process (or 1, or multicast); others go to their
  * owner. Also sends packets that fault injection delayed and that are due. Returns the number of
- * packets taken from the sockets (0: nothing there). Never blocks. now: CLOCK_MONOTONIC, ns.
+ * packets taken from the sockets (0: nothing there). Never blocks. now: CLOCK_MONOTONIC, ns. fn may
+ * send, but not poll, join or leave.
  */
 int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
 		   void *arg);

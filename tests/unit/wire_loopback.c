@@ -276,25 +276,23 @@ static void descriptor(void **state)
 	}
 }
 
-/* A family that was silent while the other was busy is heard within 16 polls, whatever the clock. */
+/* A family that was silent while the other was busy is heard at once. */
 static void no_family_waits(void **state)
 {
 	for (unsigned f = 0; f < 2; f++) {
 		struct urxe_path busy = path_to(loops[f][0], loops[f][1], 0, 0);
 		struct urxe_path quiet = path_to(loops[!f][0], loops[!f][1], 0, 0);
-		struct inbox in = {.path = &quiet};
-		struct iovec iov = {data, 8};
+		struct inbox in = { .path = &quiet };
+		struct iovec iov = { data, 8 };
 		struct urxe_tx_packet pkt;
 		uint32_t size = 8;
-		int polls = 0;
 
-		send_sizes(&busy, &size, 1);
+		for (int k = 0; k < 20; k++)
+			send_sizes(&busy, &size, 1);
 		fill_packet(&pkt, qpn, 0, &iov, 1);
 		assert_int_equal(urxe_wire_send(wire, &quiet, &pkt, 1), 1);
-		for (; !in.have && polls < 100; polls++)
-			urxe_wire_poll(wire, 64, 0, take, &in);
+		urxe_wire_poll(wire, 64, urxe_wire_now(), take, &in);
 		assert_int_equal(in.have, 1);
-		assert_in_range(polls, 1, 16);
 	}
 }
 
