@@ -98,6 +98,10 @@ void end_open(struct end *end)
 		fail(NULL, "device or port query failed");
 	if (end->port.state != IBV_PORT_ACTIVE)
 		fail(NULL, "port 1 is not active");
+	/* The kernel's rxe hands its own flag bits out, where this one has another place. */
+	end->with_inv = strncmp(ibv_get_device_name(end->ctx->device), "rxe", 3)
+				? IBV_WC_WITH_INV
+				: IBV_WC_WITH_INV | 1 << 2;
 	choose_gid(end);
 	end->pd = ibv_alloc_pd(end->ctx);
 	if (!end->pd)

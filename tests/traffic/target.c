@@ -271,7 +271,7 @@ static void take_reliable(const struct arrival *a)
 	if (op->kind == OP_SEND_INV) {
 		unsigned area = tg->current & 1;
 
-		if (!(a->wc->wc_flags & IBV_WC_WITH_INV) ||
+		if (!(a->wc->wc_flags & qp->worker->end->with_inv) ||
 		    a->wc->invalidated_rkey != tg->type2_key[area])
 			fail(qp, "send_inv: flags %#x, key %#x, expected %#x", a->wc->wc_flags,
 			     a->wc->invalidated_rkey, tg->type2_key[area]);

@@ -290,7 +290,8 @@ struct end {
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 	int gid_index;
-	uint64_t *shared; /* words that all QPs of the peer work on: [0] fetch-add, [1] CAS */
+	unsigned with_inv; /* IBV_WC_WITH_INV as the device has it */
+	uint64_t *shared;  /* words that all QPs of the peer work on: [0] fetch-add, [1] CAS */
 	struct ibv_mr *shared_mr;
 	atomic_ullong cas_seen;	     /* the peer's shared[1] as last seen */
 	pthread_mutex_t bitmap_lock; /* guards bitmap */
