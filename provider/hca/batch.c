@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include <string.h>
+
+#include "hca/batch.h"
+#include "hca/engine.h"
+
+#define IOVS (sizeof(urxe_hca.iov) / sizeof(urxe_hca.iov[0]))
+
+void urxe_batch_begin(struct urxe_batch *batch, const struct urxe_path *path)
+{
+	batch->path = path;
+	batch->n = 0;
+	batch->iov_used = 0;
+}
+
+struct urxe_tx_packet *urxe_batch_add(struct urxe_batch *batch)
+{
+	struct urxe_tx_packet *pkt;
+
+	if (batch->n == URXE_TX_BATCH || batch->iov_used + URXE_MAX_SGE > IOVS)
+		return NULL;
+	pkt = &urxe_hca.tx[batch->n++];
+	pkt->header_len = 0;
+	pkt->iovcnt = 0;
+	pkt->payload_len = 0;
+	return pkt;
+}
+
+void urxe_batch_undo(struct urxe_batch *batch)
+{
+	batch->n--;
+}
+
+struct iovec *urxe_batch_iov(struct urxe_batch *batch)
+{
+	return &urxe_hca.iov[batch->iov_used];
+}
+
+void urxe_batch_payload(struct urxe_batch *batch, unsigned n, uint32_t len)
+{
+	struct urxe_tx_packet *pkt = &urxe_hca.tx[batch->n - 1];
+
+	pkt->iov = urxe_batch_iov(batch);
+	pkt->iovcnt = n;
+	pkt->payload_len = len;
+	batch->iov_used += n;
+}
+
+void urxe_batch_stage(struct urxe_batch *batch, unsigned n, uint32_t len)
+{
+	uint8_t *to = urxe_hca.stage[batch->n - 1];
+	struct iovec *iov = urxe_batch_iov(batch);
+	size_t done = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(to + done, iov[i].iov_base, iov[i].iov_len);
+		done += iov[i].iov_len;
+	}
+	iov[0].iov_base = to;
+	iov[0].iov_len = done;
+	urxe_batch_payload(batch, n ? 1 : 0, len);
+}
+
+unsigned urxe_batch_send(struct urxe_batch *batch)
+{
+	unsigned n = batch->n;
+	int ret = 0;
+
+	batch->n = 0;
+	batch->iov_used = 0;
+	if (n)
+		ret = urxe_wire_send(urxe_hca.wire, batch->path, urxe_hca.tx, n);
+	/* A path that is broken loses everything: the retry count decides. */
+	return ret < 0 ? n : (unsigned)ret;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The completer (IBTA vol. 1, 9.7.5 to 9.7.7): takes acknowledgements and the data of reads and
+ * atomics, completes send WRs in order, and decides when to send again. Under the engine lock.
+ *
+ * Three clocks run while packets are unacknowledged:
+ *   probe     a few round trips without progress: something at the end of a burst was lost, with
+ *             nothing behind it that would have made the responder say so. Resends, on our own
+ *             account: it costs no retry. Doubles each time.
+ *   timeout   the QP's own (4.096 µs * 2^timeout). Costs a retry; the last one ends the QP.
+ *   RNR       the responder asked to wait; nothing is sent before.
+ */
+#include <string.h>
+
+#include "hca/engine.h"
+
+#define PROBE_MIN     4000000ull	/* ns */
+#define PROBE_MAX     1000000000ull
+#define PROBE_UNKNOWN 20000000ull	/* before the first round trip was measured */
+#define RNR_INFINITE  7
+
+/* Table 46 of the standard: RNR timer codes in units of 10 µs. */
+static const uint32_t rnr_10us[32] = {
+	65536, 1,   2,	 3,   4,   6,	8,    12,   16,	  24,	32,   48,   64,	   96,	  128,	 192,
+	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+	49152,
+};
+
+static enum ibv_wc_opcode wc_opcode(uint8_t op)
+{
+	switch (op) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM: return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
+	case IBV_WR_BIND_MW: return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV: return IBV_WC_LOCAL_INV;
+	default: return IBV_WC_SEND;
+	}
+}
+
+/* Reports the WR at the tail of the send queue, if it wants that or failed, and frees its place. */
+void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
+{
+	struct urxe_cqe cqe = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wc_opcode(wqe->opcode),
+		.byte_len = wqe->length,
+		.qp_num = qp->qpn,
+	};
+	bool report = status != IBV_WC_SUCCESS || qp->sq_sig_all ||
+		      (wqe->flags & IBV_SEND_SIGNALED);
+
+	atomic_store_explicit(&qp->sq.tail, atomic_load(&qp->sq.tail) + 1, memory_order_release);
+	if (report)
+		urxe_cq_push(qp->scq, &cqe);
+}
+
+static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	if (wqe->done)
+		return true;
+	if (qp->ibv.qp_type != IBV_QPT_RC || wr_is_read(wqe->opcode) ||
+	    wr_is_atomic(wqe->opcode) || wr_is_local(wqe->opcode))
+		return false;
+	return urxe_psn_diff(qp->una, wqe->last_psn) > 0;
+}
+
+/* A send queue in error: RC's QP fails; UC's and UD's send queue alone stops (SQE). */
+static void fail_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
+{
+	urxe_complete_send(qp, wqe, status);
+	if (qp->ibv.qp_type == IBV_QPT_RC) {
+		urxe_qp_fail(qp, 0);
+		return;
+	}
+	atomic_store(&qp->state, IBV_QPS_SQE);
+	urxe_qp_flush(qp);
+}
+
+static void check_drained(struct urxe_qp *qp)
+{
+	uint32_t tail = atomic_load(&qp->sq.tail);
+
+	if (atomic_load(&qp->state) != IBV_QPS_SQD || qp->sqd_notified)
+		return;
+	if (tail != qp->sq.send ||
+	    (tail != atomic_load(&qp->sq.head) && sq_wqe(&qp->sq, tail)->started))
+		return;
+	qp->sqd_notified = true;
+	if (qp->attr.en_sqd_async_notify)
+		urxe_event_qp(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+/* Completes what is finished, in the order of posting. */
+void urxe_completer_retire(struct urxe_qp *qp)
+{
+	for (;;) {
+		uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+		struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, tail);
+
+		if (tail == atomic_load(&qp->sq.head) || !wqe->started)
+			break;
+		if (wqe->error) {
+			fail_send(qp, wqe, wqe->error);
+			return;
+		}
+		if (!wqe_finished(qp, wqe))
+			break;
+		/* Acknowledged while a retry had moved the cursor back to it. */
+		if (tail == qp->sq.send) {
+			qp->sq.send = tail + 1;
+			qp->offset = 0;
+		}
+		urxe_complete_send(qp, wqe, IBV_WC_SUCCESS);
+	}
+	check_drained(qp);
+}
+
+static void progressed(struct urxe_qp *qp)
+{
+	qp->progress_at = urxe_hca.now;
+	qp->probes = 0;
+	qp->retries = qp->attr.retry_cnt;
+	qp->rnr_retries = qp->attr.rnr_retry;
+}
+
+static void measure_rtt(struct urxe_qp *qp, uint32_t psn)
+{
+	uint64_t rtt;
+
+	if (!qp->rtt_start || urxe_psn_diff(psn, qp->rtt_psn) < 0)
+		return;
+	rtt = urxe_hca.now - qp->rtt_start;
+	qp->rtt_start = 0;
+	qp->peer->rtt = qp->peer->rtt ? (qp->peer->rtt * 7 + rtt) / 8 : rtt;
+}
+
+/* Bytes of the window that an acknowledged part of a WR gives back. */
+static uint64_t credit(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t upto)
+{
+	uint32_t packets = urxe_psn_diff(upto, wqe->first_psn);
+	uint64_t bytes = (uint64_t)packets * qp->mtu, back;
+
+	if (bytes > wqe->length)
+		bytes = wqe->length;
+	bytes += (uint64_t)packets * 64;
+	back = bytes > wqe->acked ? bytes - wqe->acked : 0;
+	wqe->acked = bytes;
+	return back;
+}
+
+/*
+ * Everything before psn has arrived, except the answers to reads and atomics, which must come
+ * themselves. Returns how far that is true: psn, or the first PSN whose answer is missing.
+ */
+static uint32_t acknowledge(struct urxe_qp *qp, uint32_t psn)
+{
+	uint32_t head = atomic_load(&qp->sq.head), reached = qp->una;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = atomic_load(&qp->sq.tail); i != head; i++) {
+		struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, i);
+
+		if (!wqe->started || wqe->error)
+			break;
+		if (wr_is_local(wqe->opcode) || wqe->done)
+			continue;
+		if (urxe_psn_diff(wqe->first_psn, psn) >= 0)
+			break;
+		if (wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) {
+			/* Its own data has brought una to where it is. */
+			if (urxe_psn_diff(wqe->first_psn, reached) > 0)
+				reached = wqe->first_psn;
+			break;
+		}
+		reached = urxe_psn_diff(psn, wqe->last_psn) > 0 ? urxe_psn_add(wqe->last_psn, 1) :
+								   psn;
+		bytes += credit(qp, wqe, reached);
+	}
+	if (urxe_psn_diff(reached, qp->una) > 0) {
+		measure_rtt(qp, urxe_psn_add(reached, -1));
+		qp->una = reached;
+		progressed(qp);
+		urxe_peer_acked(qp, bytes);
+	}
+	return reached;
+}
+
+/* After una moved: the cursor may have been left behind it by a retry. */
+static void catch_up(struct urxe_qp *qp)
+{
+	if (urxe_psn_diff(qp->una, qp->psn) > 0)
+		urxe_requester_rewind(qp, qp->una);
+	urxe_completer_retire(qp);
+	atomic_store(&qp->flying, qp->una != qp->psn);
+	if (urxe_requester_has_work(qp))
+		urxe_engine_ready(qp);
+}
+
+static void resend(struct urxe_qp *qp, bool timeout)
+{
+	urxe_count(qp->dev, URXE_CNT_COMP_RETRY);
+	urxe_peer_lost(qp, timeout);
+	urxe_requester_rewind(qp, qp->una);
+	urxe_engine_ready(qp);
+}
+
+/* Fails the WR that a NAK names; with answers outstanding before it, the oldest of them. */
+static void fail_oldest(struct urxe_qp *qp, enum ibv_wc_status status)
+{
+	uint32_t tail = atomic_load(&qp->sq.tail);
+
+	urxe_completer_retire(qp);
+	tail = atomic_load(&qp->sq.tail);
+	if (tail == atomic_load(&qp->sq.head) || atomic_load(&qp->state) == IBV_QPS_ERR)
+		return;
+	fail_send(qp, sq_wqe(&qp->sq, tail), status);
+}
+
+static void on_rnr_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	urxe_count(qp->dev, URXE_CNT_RCV_RNR);
+	acknowledge(qp, psn);
+	if (qp->una != psn) {
+		resend(qp, false);
+		return;
+	}
+	if (qp->attr.rnr_retry != RNR_INFINITE && qp->rnr_retries-- == 0) {
+		urxe_count(qp->dev, URXE_CNT_RNR_RETRY_EXCEEDED);
+		fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	urxe_requester_rewind(qp, psn);
+	urxe_completer_retire(qp);
+	qp->rnr_until = urxe_hca.now + rnr_10us[urxe_aeth_value(syndrome)] * 10000ull;
+	urxe_completer_arm(qp);
+}
+
+static void on_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	acknowledge(qp, psn);
+	switch (urxe_aeth_value(syndrome)) {
+	case URXE_NAK_PSN_SEQUENCE:
+		urxe_count(qp->dev, URXE_CNT_RCV_SEQ_ERR);
+		urxe_completer_retire(qp);
+		resend(qp, false);
+		break;
+	case URXE_NAK_INVALID_REQUEST: fail_oldest(qp, IBV_WC_REM_INV_REQ_ERR); break;
+	case URXE_NAK_REMOTE_ACCESS: fail_oldest(qp, IBV_WC_REM_ACCESS_ERR); break;
+	case URXE_NAK_REMOTE_OPERATIONAL: fail_oldest(qp, IBV_WC_REM_OP_ERR); break;
+	default: fail_oldest(qp, IBV_WC_REM_INV_RD_REQ_ERR); break;
+	}
+}
+
+static void on_acknowledge(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	uint8_t syndrome = urxe_aeth_syndrome(pkt->aeth);
+	uint32_t next = urxe_psn_add(psn, 1);
+
+	switch (urxe_aeth_kind(syndrome)) {
+	case URXE_AETH_ACK:
+		if (urxe_psn_diff(psn, qp->una) < 0)
+			return;
+		/* An answer before it is missing: an implied NAK (9.7.5.2.8), once per round. */
+		if (acknowledge(qp, next) != next && qp->psn == qp->max_psn)
+			resend(qp, false);
+		catch_up(qp);
+		break;
+	case URXE_AETH_RNR_NAK:
+		if (urxe_psn_diff(psn, qp->una) >= 0)
+			on_rnr_nak(qp, syndrome, psn);
+		break;
+	case URXE_AETH_NAK:
+		if (urxe_psn_diff(psn, qp->una) >= 0)
+			on_nak(qp, syndrome, psn);
+		break;
+	}
+}
+
+/* Puts data at an offset of a read's buffer; false when the memory is no longer ours. */
+static bool scatter(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t offset,
+		    const void *data, uint32_t len)
+{
+	const uint8_t *from = data;
+
+	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t piece;
+		uint64_t va;
+
+		if (offset >= sge->length) {
+			offset -= sge->length;
+			continue;
+		}
+		piece = sge->length - offset < len ? sge->length - offset : len;
+		if (mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0,
+					sge->addr + offset, piece, MEMPOOL_LOCAL_WRITE, false,
+					&va) != MEMPOOL_OK)
+			return false;
+		urxe_copy_visible((void *)(uintptr_t)va, from, piece);
+		from += piece;
+		len -= piece;
+		offset = 0;
+	}
+	return true;
+}
+
+/* The oldest WR that still waits for its data, if it is the one that owns this PSN. */
+static struct urxe_send_wqe *awaited(struct urxe_qp *qp, uint32_t psn)
+{
+	uint32_t head = atomic_load(&qp->sq.head);
+
+	for (uint32_t i = atomic_load(&qp->sq.tail); i != head; i++) {
+		struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, i);
+
+		if (!wqe->started || wqe->error)
+			return NULL;
+		if (wqe->done || !(wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)))
+			continue;
+		if (urxe_psn_diff(psn, wqe->first_psn) < 0 || urxe_psn_diff(psn, wqe->last_psn) > 0)
+			return NULL;
+		return wqe;
+	}
+	return NULL;
+}
+
+static void answered(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t psn)
+{
+	uint32_t next = urxe_psn_add(psn, 1);
+	uint64_t bytes = credit(qp, wqe, next);
+
+	measure_rtt(qp, psn);
+	qp->una = next;
+	wqe->done = psn == wqe->last_psn;
+	progressed(qp);
+	while (qp->rd_count && urxe_psn_diff(qp->rd_ends[qp->rd_first], psn) <= 0) {
+		qp->rd_first = (qp->rd_first + 1) % qp->rd_size;
+		qp->rd_count--;
+	}
+	urxe_peer_acked(qp, bytes);
+	catch_up(qp);
+}
+
+static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	struct urxe_send_wqe *wqe;
+	uint32_t offset, expected;
+
+	if (urxe_psn_diff(psn, qp->una) < 0)
+		return;
+	if (acknowledge(qp, psn) != psn) {
+		/* An earlier answer was lost; ask again, but once for all that follow it. */
+		if (qp->psn == qp->max_psn)
+			resend(qp, false);
+		catch_up(qp);
+		return;
+	}
+	wqe = awaited(qp, psn);
+	if (!wqe)
+		return;
+	if (wr_is_atomic(wqe->opcode)) {
+		uint64_t original;
+
+		if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC_ACK))
+			return;
+		original = urxe_atomic_ack_original(pkt->atomic_ack);
+		if (!scatter(qp, wqe, 0, &original, sizeof(original)))
+			wqe->error = IBV_WC_LOC_PROT_ERR;
+		answered(qp, wqe, psn);
+		return;
+	}
+	if (!urxe_op_any(pkt->mask, URXE_OP_READ_RESP))
+		return;
+	offset = (uint32_t)urxe_psn_diff(psn, wqe->first_psn) * qp->mtu;
+	expected = wqe->length - offset < qp->mtu ? wqe->length - offset : qp->mtu;
+	if (pkt->payload_len != expected)
+		wqe->error = IBV_WC_BAD_RESP_ERR;
+	else if (!scatter(qp, wqe, offset, pkt->payload, expected))
+		wqe->error = IBV_WC_LOC_PROT_ERR;
+	answered(qp, wqe, psn);
+}
+
+void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	uint32_t psn = urxe_bth_psn(pkt->bth);
+
+	if (qp->ibv.qp_type != IBV_QPT_RC)
+		return;
+	/* For what was never sent, a ghost of another connection (9.7.5.1.1). */
+	if (urxe_psn_diff(psn, qp->max_psn) >= 0)
+		return;
+	if (urxe_op_any(pkt->mask, URXE_OP_ACK))
+		on_acknowledge(qp, pkt, psn);
+	else
+		on_answer(qp, pkt, psn);
+}
+
+static uint64_t probe_interval(const struct urxe_qp *qp)
+{
+	uint64_t base = PROBE_UNKNOWN;
+
+	if (qp->peer->rtt)
+		base = qp->peer->rtt * 4 > PROBE_MIN ? qp->peer->rtt * 4 : PROBE_MIN;
+	base <<= qp->probes < 10 ? qp->probes : 10;
+	return base < PROBE_MAX ? base : PROBE_MAX;
+}
+
+static uint64_t deadline_of(const struct urxe_qp *qp)
+{
+	uint64_t probe = qp->progress_at + probe_interval(qp);
+	uint64_t timeout = qp->timeout ? qp->timeout_at : UINT64_MAX;
+
+	if (qp->rnr_until)
+		return qp->rnr_until;
+	return probe < timeout ? probe : timeout;
+}
+
+/*
+ * Sees to it that the timer fires no later than it must. Progress only moves deadlines away, so a
+ * timer that is armed stays where it is, and finds out when it fires.
+ */
+void urxe_completer_arm(struct urxe_qp *qp)
+{
+	uint64_t deadline;
+
+	if (qp->timeout_at < qp->progress_at + qp->timeout)
+		qp->timeout_at = qp->progress_at + qp->timeout;
+	deadline = deadline_of(qp);
+	if (!qp->timer.deadline || deadline < qp->timer.deadline)
+		urxe_timer_arm(&urxe_hca.wheel, &qp->timer, deadline);
+}
+
+void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
+{
+	int state = atomic_load(&qp->state);
+
+	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
+		return;
+	if (qp->rnr_until) {
+		if (now >= qp->rnr_until) {
+			qp->rnr_until = 0;
+			qp->progress_at = now;
+			urxe_engine_ready(qp);
+		} else {
+			urxe_completer_arm(qp);
+		}
+		return;
+	}
+	if (qp->una == qp->max_psn)
+		return;
+	if (qp->timeout_at < qp->progress_at + qp->timeout)
+		qp->timeout_at = qp->progress_at + qp->timeout;
+	if (now < deadline_of(qp)) {
+		urxe_completer_arm(qp);
+		return;
+	}
+	if (qp->timeout && now >= qp->timeout_at) {
+		if (qp->retries-- == 0) {
+			urxe_count(qp->dev, URXE_CNT_RETRY_EXCEEDED);
+			fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
+			return;
+		}
+		qp->timeout_at = now + qp->timeout;
+	}
+	qp->probes += qp->probes < 20;
+	resend(qp, true);
+	urxe_completer_arm(qp);
+}

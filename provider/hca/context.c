@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Device contexts (ibv_open_device(3)): what a program holds, with the operation tables that the
+ * inline functions of verbs.h call. Opening the first one starts the engine.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hca/device.h"
+#include "hca/engine.h"
+#include "hca/query.h"
+
+static void fill_ops(struct urxe_context *ctx)
+{
+	struct verbs_context *v = &ctx->vctx;
+	struct ibv_context_ops *ops = &v->context.ops;
+
+	v->sz = sizeof(*v);
+	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	v->query_port = urxe_query_port_ex;
+	v->query_device_ex = urxe_query_device_ex;
+	v->query_rt_values = urxe_query_rt_values;
+	v->create_cq_ex = urxe_create_cq_ex;
+	v->modify_cq = urxe_modify_cq;
+	v->create_qp_ex = urxe_create_qp_ex;
+	v->create_srq_ex = urxe_create_srq_ex;
+	v->advise_mr = urxe_advise_mr;
+	ops->alloc_mw = urxe_alloc_mw;
+	ops->bind_mw = urxe_bind_mw;
+	ops->dealloc_mw = urxe_dealloc_mw;
+	ops->poll_cq = urxe_poll_cq;
+	ops->req_notify_cq = urxe_req_notify_cq;
+	ops->post_send = urxe_post_send;
+	ops->post_recv = urxe_post_recv;
+	ops->post_srq_recv = urxe_post_srq_recv;
+}
+
+struct ibv_context *urxe_open_device(struct ibv_device *device)
+{
+	struct urxe_context *ctx = calloc(1, sizeof(*ctx));
+	int ret;
+
+	if (!ctx)
+		return NULL;
+	ctx->dev = urxe_device_of(device);
+	ret = urxe_engine_get();
+	if (ret)
+		goto err;
+	ret = urxe_events_create(&ctx->events, &ctx->vctx.context.async_fd);
+	if (ret) {
+		urxe_engine_put();
+		goto err;
+	}
+	ctx->vctx.context.device = device;
+	/* A program that asks for the uverbs descriptor (to poll or to pass it on) gets none. */
+	ctx->vctx.context.cmd_fd = -1;
+	ctx->vctx.context.num_comp_vectors = 16;
+	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+	fill_ops(ctx);
+	urxe_engine_lock();
+	cds_list_add(&ctx->node, &urxe_hca.contexts);
+	urxe_engine_unlock();
+	return &ctx->vctx.context;
+err:
+	free(ctx);
+	errno = -ret;
+	return NULL;
+}
+
+/* Programs that exit often leave objects behind; a context that still has some stays open. */
+int urxe_close_device(struct ibv_context *context)
+{
+	struct urxe_context *ctx = to_context(context);
+
+	if (atomic_load(&ctx->users) && !ctx->stale) {
+		errno = EBUSY;
+		return -1;
+	}
+	if (!ctx->stale) {
+		urxe_engine_lock();
+		cds_list_del(&ctx->node);
+		urxe_engine_unlock();
+		urxe_engine_put();
+	}
+	urxe_events_destroy(ctx->events);
+	free(ctx);
+	return 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Completion queues (IBTA vol. 1, 11.2.8, 11.4.2): a ring that the engine fills and the program
+ * polls, both under cq->lock. A poll that finds nothing turns the engine.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/engine.h"
+
+static uint32_t ring_size(uint32_t entries)
+{
+	uint32_t size = 1;
+
+	while (size < entries)
+		size <<= 1;
+	return size;
+}
+
+static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *cq_context,
+			      struct ibv_comp_channel *channel, uint32_t vector)
+{
+	struct urxe_cq *cq;
+
+	if (to_context(context)->stale) {
+		errno = EIO;
+		return NULL;
+	}
+	if (!cqe || cqe > URXE_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	cq->size = ring_size(cqe);
+	cq->ring = calloc(cq->size, sizeof(*cq->ring));
+	if (!cq->ring) {
+		free(cq);
+		errno = ENOMEM;
+		return NULL;
+	}
+	pthread_mutex_init(&cq->lock, NULL);
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	CDS_INIT_LIST_HEAD(&cq->event_node);
+	cq->ibv.context = context;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.cqe = cqe;
+	if (channel)
+		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_SEQ_CST);
+	atomic_fetch_add(&to_context(context)->users, 1);
+	return cq;
+}
+
+struct ibv_cq *urxe_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			      struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct urxe_cq *cq;
+
+	if (cqe < 0 || comp_vector < 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = new_cq(context, cqe, cq_context, channel, comp_vector);
+	return cq ? &cq->ibv : NULL;
+}
+
+#define CREATE_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define WC_FLAGS                                                                                   \
+	(IBV_CREATE_CQ_SUP_WC_FLAGS & ~(IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |            \
+					IBV_WC_EX_WITH_TM_INFO))
+
+struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct urxe_cq *cq;
+
+	if ((attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS) || (attr->wc_flags & ~WC_FLAGS) ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CREATE_FLAGS))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	if (!cq)
+		return NULL;
+	urxe_cq_ex_fill(cq, attr->wc_flags);
+	return &cq->ex;
+}
+
+int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct urxe_cq *cq = to_cq(ibv);
+	struct urxe_cqe *ring;
+	uint32_t size, head, tail, count;
+
+	if (cqe <= 0 || cqe > URXE_MAX_CQE)
+		return EINVAL;
+	size = ring_size(cqe);
+	ring = calloc(size, sizeof(*ring));
+	if (!ring)
+		return ENOMEM;
+	pthread_mutex_lock(&cq->lock);
+	head = atomic_load(&cq->head);
+	tail = atomic_load(&cq->tail);
+	count = head - tail;
+	if (count > (uint32_t)cqe) {
+		pthread_mutex_unlock(&cq->lock);
+		free(ring);
+		return EINVAL;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		ring[i] = cq->ring[(tail + i) & (cq->size - 1)];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->size = size;
+	cq->ibv.cqe = cqe;
+	atomic_store(&cq->tail, 0);
+	atomic_store(&cq->head, count);
+	pthread_mutex_unlock(&cq->lock);
+	return 0;
+}
+
+static void disarm(struct urxe_cq *cq)
+{
+	if (cq->arm != URXE_ARM_NONE)
+		atomic_fetch_sub(&urxe_hca.armed, 1);
+	cq->arm = URXE_ARM_NONE;
+}
+
+int urxe_destroy_cq(struct ibv_cq *ibv)
+{
+	struct urxe_cq *cq = to_cq(ibv);
+	bool stale = to_context(ibv->context)->stale;
+
+	if (atomic_load(&cq->users))
+		return EBUSY;
+	if (!stale) {
+		disarm(cq);
+		if (ibv->channel)
+			urxe_channel_forget(cq);
+		urxe_events_forget(to_context(ibv->context), ibv);
+		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
+				 &cq->events_taken);
+		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
+				 &cq->async_taken);
+	}
+	if (ibv->channel)
+		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_SEQ_CST);
+	atomic_fetch_sub(&to_context(ibv->context)->users, 1);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int urxe_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	/* Moderation may delay an event by up to cq_period; delaying none is within its terms. */
+	return attr->attr_mask & ~IBV_CQ_ATTR_MODERATE ? EINVAL : 0;
+}
+
+int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct urxe_cq *cq = to_cq(ibv);
+	enum urxe_arm arm = solicited_only ? URXE_ARM_SOLICITED : URXE_ARM_NEXT;
+
+	if (!ibv->channel)
+		return EINVAL;
+	pthread_mutex_lock(&cq->lock);
+	if (cq->arm == URXE_ARM_NONE)
+		atomic_fetch_add(&urxe_hca.armed, 1);
+	/* Asking for the next solicited one does not take back asking for the next one. */
+	if (cq->arm < arm)
+		cq->arm = arm;
+	pthread_mutex_unlock(&cq->lock);
+	urxe_engine_watch();
+	return 0;
+}
+
+void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe)
+{
+	uint32_t head;
+	bool notify;
+
+	pthread_mutex_lock(&cq->lock);
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	if (head - atomic_load(&cq->tail) >= (uint32_t)cq->ibv.cqe) {
+		bool first = !cq->overflow;
+
+		cq->overflow = true;
+		pthread_mutex_unlock(&cq->lock);
+		if (first)
+			urxe_event_cq(cq, IBV_EVENT_CQ_ERR);
+		return;
+	}
+	cq->ring[head & (cq->size - 1)] = *cqe;
+	if (cq->want_timestamp)
+		cq->ring[head & (cq->size - 1)].timestamp = urxe_now();
+	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+	notify = cq->arm == URXE_ARM_NEXT ||
+		 (cq->arm == URXE_ARM_SOLICITED &&
+		  (cqe->solicited || cqe->status != IBV_WC_SUCCESS));
+	if (notify)
+		disarm(cq);
+	pthread_mutex_unlock(&cq->lock);
+	if (notify)
+		urxe_channel_notify(cq);
+}
+
+static bool empty(struct urxe_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_acquire) ==
+	       atomic_load_explicit(&cq->tail, memory_order_relaxed);
+}
+
+static void to_wc(const struct urxe_cqe *cqe, struct ibv_wc *wc)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = cqe->wr_id,
+		.status = cqe->status,
+		.opcode = cqe->opcode,
+		.vendor_err = cqe->vendor_err,
+		.byte_len = cqe->byte_len,
+		.imm_data = cqe->imm,
+		.qp_num = cqe->qp_num,
+		.src_qp = cqe->src_qp,
+		.wc_flags = cqe->wc_flags,
+		.sl = cqe->sl,
+	};
+}
+
+static void turn_engine(struct urxe_cq *cq)
+{
+	urxe_engine_polled(urxe_now());
+	if (!to_context(cq->ibv.context)->stale)
+		urxe_engine_progress();
+}
+
+int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct urxe_cq *cq = to_cq(ibv);
+	uint32_t head, tail;
+	int got = 0;
+
+	if (empty(cq)) {
+		turn_engine(cq);
+		if (empty(cq))
+			return 0;
+	}
+	pthread_mutex_lock(&cq->lock);
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	while (got < n && tail != head)
+		to_wc(&cq->ring[tail++ & (cq->size - 1)], &wc[got++]);
+	atomic_store_explicit(&cq->tail, tail, memory_order_release);
+	pthread_mutex_unlock(&cq->lock);
+	return got;
+}
+
+/* One entry, for the extended interface; false when there is none. */
+bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
+{
+	uint32_t tail;
+	bool got;
+
+	if (empty(cq))
+		turn_engine(cq);
+	pthread_mutex_lock(&cq->lock);
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	got = !empty(cq);
+	if (got) {
+		*cqe = cq->ring[tail & (cq->size - 1)];
+		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return got;
+}

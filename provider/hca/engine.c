@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The engine's life, its lock, the QP table and the handing over of work (engine.h says how).
+ * service.c has the service thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hca/engine.h"
+#include "hca/service.h"
+#include "host/fd.h"
+
+#define RX_BUDGET 128
+#define HOUSEKEEP_NS 1000000000ull
+
+struct urxe_engine urxe_hca = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void init_lists(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	CDS_INIT_LIST_HEAD(&e->contexts);
+	CDS_INIT_LIST_HEAD(&e->windows);
+	CDS_INIT_LIST_HEAD(&e->ready);
+	for (unsigned i = 0; i < 64; i++) {
+		CDS_INIT_LIST_HEAD(&e->peers[i]);
+		CDS_INIT_LIST_HEAD(&e->mcast[i]);
+	}
+	e->now = urxe_now();
+	urxe_wheel_init(&e->wheel, e->now);
+	e->housekeep_at = e->now + HOUSEKEEP_NS;
+	atomic_store(&e->kicked, NULL);
+}
+
+static int start(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	int ret;
+
+	init_lists();
+	e->qps = mmap(NULL, sizeof(*e->qps) << 16, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (e->qps == MAP_FAILED)
+		return -ENOMEM;
+	ret = urxe_segment_join(&e->seg);
+	if (ret)
+		goto err_qps;
+	ret = mempool_table_create(URXE_MAX_MR, &e->table);
+	if (ret)
+		goto err_segment;
+	ret = urxe_wire_create(e->seg, &e->wire);
+	if (ret)
+		goto err_table;
+	ret = urxe_service_start();
+	if (ret)
+		goto err_wire;
+	return 0;
+
+err_wire:
+	urxe_wire_destroy(e->wire);
+err_table:
+	mempool_table_destroy(e->table);
+err_segment:
+	urxe_segment_leave(e->seg);
+err_qps:
+	munmap(e->qps, sizeof(*e->qps) << 16);
+	return ret;
+}
+
+static void stop(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	urxe_service_stop();
+	urxe_wire_destroy(e->wire);
+	mempool_table_destroy(e->table);
+	urxe_segment_leave(e->seg);
+	munmap(e->qps, sizeof(*e->qps) << 16);
+	e->wire = NULL;
+	e->seg = NULL;
+}
+
+int urxe_engine_get(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&users_lock);
+	if (!urxe_hca.users)
+		ret = start();
+	if (!ret)
+		urxe_hca.users++;
+	pthread_mutex_unlock(&users_lock);
+	return ret;
+}
+
+void urxe_engine_put(void)
+{
+	pthread_mutex_lock(&users_lock);
+	if (!--urxe_hca.users)
+		stop();
+	pthread_mutex_unlock(&users_lock);
+}
+
+void urxe_engine_ready(struct urxe_qp *qp)
+{
+	if (cds_list_empty(&qp->ready_node))
+		cds_list_add_tail(&qp->ready_node, &urxe_hca.ready);
+}
+
+static void take_kicked(void)
+{
+	struct urxe_qp *qp = atomic_exchange(&urxe_hca.kicked, NULL);
+
+	while (qp) {
+		struct urxe_qp *next = qp->kick_next;
+
+		atomic_store(&qp->kicked, false);
+		urxe_engine_ready(qp);
+		qp = next;
+	}
+}
+
+/*
+ * Runs each ready QP once per round: responses first, because the peer waits for them. A QP that
+ * has more than one batch goes to the end of the list, so that none starves another.
+ */
+static void run_ready(void)
+{
+	unsigned budget = 4 * URXE_TX_BATCH;
+
+	take_kicked();
+	while (!cds_list_empty(&urxe_hca.ready) && budget--) {
+		struct urxe_qp *qp =
+			cds_list_first_entry(&urxe_hca.ready, struct urxe_qp, ready_node);
+
+		cds_list_del_init(&qp->ready_node);
+		if (urxe_responder_run(qp))
+			urxe_requester_run(qp);
+	}
+}
+
+void urxe_engine_lock(void)
+{
+	pthread_mutex_lock(&urxe_hca.lock);
+	take_kicked();
+}
+
+void urxe_engine_unlock(void)
+{
+	do {
+		if (urxe_hca.wire)
+			run_ready();
+		pthread_mutex_unlock(&urxe_hca.lock);
+		/* Whoever pushed after the stack was taken and found the lock held relies on us. */
+	} while (atomic_load(&urxe_hca.kicked) && !pthread_mutex_trylock(&urxe_hca.lock));
+}
+
+static void on_timer(struct urxe_timer *timer, uint64_t now)
+{
+	urxe_completer_timer(caa_container_of(timer, struct urxe_qp, timer), now);
+}
+
+/* Under the lock. Returns whether packets came in. */
+static bool turn(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	int n;
+
+	if (!e->wire)
+		return false;
+	e->now = urxe_now();
+	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_receive, NULL);
+	urxe_wheel_run(&e->wheel, e->now, on_timer);
+	if (e->now >= e->housekeep_at) {
+		e->housekeep_at = e->now + HOUSEKEEP_NS;
+		urxe_wire_housekeep(e->wire);
+	}
+	return n > 0;
+}
+
+bool urxe_engine_turn(void)
+{
+	bool busy = turn();
+
+	urxe_engine_unlock();
+	return busy;
+}
+
+void urxe_engine_progress(void)
+{
+	if (pthread_mutex_trylock(&urxe_hca.lock))
+		return;
+	turn();
+	urxe_engine_polled(urxe_hca.now);
+	urxe_engine_unlock();
+}
+
+void urxe_engine_defer(struct urxe_qp *qp)
+{
+	struct urxe_qp *top;
+
+	if (atomic_exchange(&qp->kicked, true))
+		return;
+	top = atomic_load(&urxe_hca.kicked);
+	do {
+		qp->kick_next = top;
+	} while (!atomic_compare_exchange_weak(&urxe_hca.kicked, &top, qp));
+}
+
+void urxe_engine_kick(struct urxe_qp *qp)
+{
+	urxe_engine_defer(qp);
+	if (pthread_mutex_trylock(&urxe_hca.lock) == 0)
+		urxe_engine_unlock();
+}
+
+int urxe_engine_add_qp(struct urxe_qp *qp)
+{
+	qp->qpn = urxe_segment_qpn_alloc(urxe_hca.seg);
+	if (!qp->qpn)
+		return -ENOMEM;
+	urxe_hca.qps[qp->qpn >> 8] = qp;
+	return 0;
+}
+
+void urxe_engine_remove_qp(struct urxe_qp *qp)
+{
+	take_kicked();
+	cds_list_del_init(&qp->ready_node);
+	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
+	urxe_peer_forget(qp);
+	if (qp->peer)
+		urxe_peer_put(qp->peer);
+	qp->peer = NULL;
+	urxe_hca.qps[qp->qpn >> 8] = NULL;
+	urxe_segment_qpn_free(urxe_hca.seg, qp->qpn);
+}
+
+struct urxe_qp *urxe_engine_qp(uint32_t qpn)
+{
+	struct urxe_qp *qp = urxe_hca.qps[qpn >> 8];
+
+	return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+bool urxe_owns_fd(int fd)
+{
+	return urxe_fd_is_ours(fd);
+}
+
+/*
+ * The child of a fork has its parent's objects and none of its threads. It leaves the parent's
+ * sockets and slot alone, and starts an engine of its own when it opens a device.
+ */
+void urxe_forked(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	struct urxe_context *ctx;
+
+	if (!e->users)
+		return;
+	cds_list_for_each_entry(ctx, &e->contexts, node)
+		ctx->stale = true;
+	urxe_service_forked();
+	urxe_wire_forked(e->wire);
+	urxe_segment_forked(e->seg);
+	e->wire = NULL;
+	e->seg = NULL;
+	e->users = 0;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_mutex_init(&users_lock, NULL);
+	init_lists();
+}

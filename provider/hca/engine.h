@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The engine: the one place where protocol work is done, and the rules for who does it.
+ *
+ * There is one engine per process, with one wire, and one lock for all protocol state. Whoever
+ * waits turns the crank: a thread in ibv_poll_cq() that finds its CQ empty takes the lock if it is
+ * free, drains the wire, and gives the lock back. A thread that posts work while somebody else has
+ * the lock leaves the QP on a stack, and the holder runs it before or just after it lets go; so
+ * nobody waits for the lock to post or to poll.
+ *
+ * The service thread works for those who do not poll. While somebody polls it keeps away from the
+ * wire: polling renews a lease, and the thread sleeps until it runs out. How long a lease lasts
+ * adapts to what is found at its end: still polled, and it doubles (up to 8 ms, so that a polling
+ * loop sees it 125 times a second at most); not polled with packets waiting (a program that
+ * spins on its memory), and it is cut by four, down to none, when the thread blocks on the
+ * sockets at once. A program that arms a CQ ends the lease.
+ */
+#ifndef URXE_HCA_ENGINE_H
+#define URXE_HCA_ENGINE_H
+
+#include <netinet/in.h>
+#include <time.h>
+
+#include "hca/hca.h"
+
+struct urxe_engine {
+	pthread_mutex_t lock;
+	struct urxe_segment *seg;
+	struct urxe_wire *wire;
+	struct mempool_table *table;		/* the memory unit */
+	struct urxe_qp **qps;			/* by index: QPN >> 8 */
+	struct cds_list_head contexts;
+	struct cds_list_head peers[64];		/* by hash of address */
+	struct cds_list_head mcast[64];		/* struct urxe_mcast, by hash of group */
+	struct cds_list_head windows;
+	struct cds_list_head ready;		/* QPs with something to send */
+	struct urxe_wheel wheel;
+	_Atomic(struct urxe_qp *) kicked;	/* stack of QPs posted to while the lock was taken */
+	uint64_t now;				/* ns, as of the last look */
+	uint64_t housekeep_at;
+	int users;				/* open contexts; under urxe_engine_users_lock */
+
+	/* Packets being built, sent by one urxe_wire_send(). */
+	struct urxe_tx_packet tx[URXE_TX_BATCH];
+	struct iovec iov[URXE_TX_BATCH * 4 + URXE_MAX_SGE];
+	uint8_t stage[URXE_TX_BATCH][URXE_MAX_PAYLOAD];	/* payload that must not change under us */
+
+	/* Service thread. */
+	pthread_t thread;
+	bool running;
+	_Atomic bool stop;
+	int wake_fd;
+	int monitor_fd;
+	_Atomic uint64_t polled_at;		/* by a program; ns */
+	_Atomic uint64_t lease;			/* ns */
+	_Atomic bool leased;			/* the thread sleeps on the lease, not on the wire */
+	atomic_int armed;			/* CQs that wait for an event: no lease then */
+};
+
+extern struct urxe_engine urxe_hca;
+
+static inline uint64_t urxe_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* First user starts it, last one stops it. -errno as from the segment and the wire. */
+int urxe_engine_get(void);
+void urxe_engine_put(void);
+
+void urxe_engine_lock(void);
+/* Runs what has become ready, gives the lock back, and sees to what was kicked meanwhile. */
+void urxe_engine_unlock(void);
+
+/* Takes what is on the wire and does all that is due, unless another thread is doing so. */
+void urxe_engine_progress(void);
+/* A program polls: renews the lease. */
+void urxe_engine_polled(uint64_t now);
+/* A program will sleep on a channel: the service thread must watch the wire from now on. */
+void urxe_engine_watch(void);
+
+/* New work on a QP's send queue: sends it now, or soon. Any thread, without the engine lock. */
+void urxe_engine_kick(struct urxe_qp *qp);
+/* The same, but it may wait for the next turn, which is certain to come. */
+void urxe_engine_defer(struct urxe_qp *qp);
+/* Under the lock: puts a QP on the list of those to run before the lock is given back. */
+void urxe_engine_ready(struct urxe_qp *qp);
+
+/* The QP table. Under the lock. */
+int urxe_engine_add_qp(struct urxe_qp *qp);
+void urxe_engine_remove_qp(struct urxe_qp *qp);
+struct urxe_qp *urxe_engine_qp(uint32_t qpn);
+
+static inline void urxe_count(const struct urxe_device *dev, enum urxe_counter counter)
+{
+	urxe_segment_counters(urxe_hca.seg, dev->index)[counter]++;
+}
+
+/* peer.c: windows towards peers. Under the lock. */
+struct urxe_peer *urxe_peer_get(const struct in6_addr *addr);
+void urxe_peer_put(struct urxe_peer *peer);
+bool urxe_peer_admits(struct urxe_qp *qp);
+void urxe_peer_sent(struct urxe_qp *qp, uint64_t bytes);
+void urxe_peer_acked(struct urxe_qp *qp, uint64_t bytes);
+void urxe_peer_lost(struct urxe_qp *qp, bool timeout);
+void urxe_peer_forget(struct urxe_qp *qp);	/* what this QP has in flight is no more */
+void urxe_peer_wait(struct urxe_qp *qp);
+
+/* requester.c */
+void urxe_requester_run(struct urxe_qp *qp);
+void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn);
+bool urxe_requester_has_work(const struct urxe_qp *qp);
+/* completer.c */
+void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
+void urxe_completer_retire(struct urxe_qp *qp);
+void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
+void urxe_completer_arm(struct urxe_qp *qp);
+void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status);
+/* responder.c */
+void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,
+			   const struct urxe_rx_packet *rx);
+/* Sends what the responder owes; false when the wire is full. */
+bool urxe_responder_run(struct urxe_qp *qp);
+/* receive.c: from the wire to the QPs */
+void urxe_receive(const struct urxe_rx_packet *rx, void *arg);
+
+/* copy.c */
+void urxe_copy_visible(void *dst, const void *src, size_t len);
+
+#endif

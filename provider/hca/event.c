@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Asynchronous events (ibv_get_async_event(3)): a queue per context. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hca/engine.h"
+#include "hca/fdqueue.h"
+
+struct urxe_events {
+	struct urxe_fdqueue queue;	/* of struct event */
+};
+
+struct event {
+	struct cds_list_head node;
+	struct ibv_async_event ibv;
+	const void *object;
+	uint32_t *taken;		/* the object's count of events delivered */
+};
+
+int urxe_events_create(struct urxe_events **out, int *fd)
+{
+	struct urxe_events *events = calloc(1, sizeof(*events));
+	int ret;
+
+	if (!events)
+		return -ENOMEM;
+	ret = urxe_fdqueue_init(&events->queue);
+	if (ret) {
+		free(events);
+		return ret;
+	}
+	*fd = events->queue.fd;
+	*out = events;
+	return 0;
+}
+
+void urxe_events_destroy(struct urxe_events *events)
+{
+	struct event *event, *next;
+
+	cds_list_for_each_entry_safe(event, next, &events->queue.entries, node)
+		free(event);
+	urxe_fdqueue_fini(&events->queue);
+	free(events);
+}
+
+static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
+		 const void *object, uint32_t *taken)
+{
+	struct urxe_events *events = to_context(context)->events;
+	struct event *event = malloc(sizeof(*event));
+
+	if (!event)
+		return;
+	event->ibv = *ibv;
+	event->object = object;
+	event->taken = taken;
+	pthread_mutex_lock(&events->queue.lock);
+	urxe_fdqueue_push(&events->queue, &event->node);
+	pthread_mutex_unlock(&events->queue.lock);
+}
+
+void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.qp = &qp->ibv, .event_type = type };
+
+	push(qp->ibv.context, &event, &qp->ibv, &qp->async_taken);
+}
+
+void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.cq = &cq->ibv, .event_type = type };
+
+	push(cq->ibv.context, &event, &cq->ibv, &cq->async_taken);
+}
+
+void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.srq = &srq->ibv, .event_type = type };
+
+	push(srq->ibv.context, &event, &srq->ibv, &srq->async_taken);
+}
+
+void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type)
+{
+	struct ibv_async_event event = { .element.port_num = 1, .event_type = type };
+
+	push(&ctx->vctx.context, &event, NULL, NULL);
+}
+
+/* The object goes away: events about it that nobody took go with it. */
+void urxe_events_forget(struct urxe_context *ctx, const void *object)
+{
+	struct urxe_fdqueue *queue = &ctx->events->queue;
+	struct event *event, *next;
+
+	pthread_mutex_lock(&queue->lock);
+	cds_list_for_each_entry_safe(event, next, &queue->entries, node) {
+		if (event->object == object) {
+			urxe_fdqueue_remove(queue, &event->node);
+			free(event);
+		}
+	}
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* Destroying an object waits until the events taken about it are acknowledged. */
+void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
+		      const uint32_t *taken)
+{
+	pthread_mutex_lock(mutex);
+	while (*completed != *taken)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}
+
+int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ibv)
+{
+	struct urxe_fdqueue *queue = &to_context(context)->events->queue;
+	struct cds_list_head *node = urxe_fdqueue_take(queue);
+	struct event *event;
+
+	if (!node)
+		return -1;
+	event = cds_list_entry(node, struct event, node);
+	*ibv = event->ibv;
+	if (event->taken)
+		(*event->taken)++;
+	pthread_mutex_unlock(&queue->lock);
+	free(event);
+	return 0;
+}
+
+static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+{
+	pthread_mutex_lock(mutex);
+	(*completed)++;
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+void urxe_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		cq = event->element.cq;
+		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		qp = event->element.qp;
+		ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		srq = event->element.srq;
+		ack(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	default: break;
+	}
+}

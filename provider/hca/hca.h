@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The adapter's objects, private to this floor. Each wraps the structure of verbs.h that the
+ * program holds.
+ *
+ * Locks, outermost first; a holder takes only those further down:
+ *   engine lock        protocol state of every QP, the QP table, timers, the wire (engine.h)
+ *   sq.lock, rq.lock   producers of a work queue; its consumer is the engine
+ *   cq.lock            entries and arming of a completion queue
+ *   channel/event lock delivery of completion and asynchronous events
+ * Counters of users (PD, CQ, SRQ, MR) are atomics, so that destroying a used object is EBUSY.
+ */
+#ifndef URXE_HCA_HCA_H
+#define URXE_HCA_HCA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/list.h>
+#include <infiniband/verbs.h>
+
+#include "hca/verbs.h"
+#include "hca/timer.h"
+#include "host/device.h"
+#include "mempool/table.h"
+#include "wire/opcode.h"
+#include "wire/roce.h"
+#include "wire/wire.h"
+
+/* What query_device promises and create accepts. */
+#define URXE_MAX_QP	   (65536)
+#define URXE_MAX_QP_WR	   16384
+#define URXE_MAX_SGE	   32
+#define URXE_MAX_INLINE	   1024
+#define URXE_MAX_CQ	   65536
+#define URXE_MAX_CQE	   (1 << 22)
+#define URXE_MAX_MR	   (1 << 20)
+#define URXE_MAX_SRQ	   65536
+#define URXE_MAX_SRQ_WR	   (1 << 17)
+#define URXE_MAX_PD	   65536
+#define URXE_MAX_AH	   (1 << 20)
+#define URXE_MAX_RD_ATOM   128
+#define URXE_MAX_MSG	   (1u << 31)
+#define URXE_MAX_MCAST_GRP 8192
+
+struct urxe_context {
+	struct urxe_device *dev;
+	struct cds_list_head node;	/* in the engine's list of contexts */
+	struct urxe_events *events;	/* asynchronous events waiting for the program */
+	atomic_int users;		/* objects that still exist */
+	bool stale;			/* inherited by a fork: nothing of it works here */
+	struct verbs_context vctx;	/* last: ends in struct ibv_context */
+};
+
+struct urxe_pd {
+	struct ibv_pd ibv;
+	uint32_t number;		/* as the registration table knows it */
+	atomic_int users;
+};
+
+struct urxe_mr {
+	struct ibv_mr ibv;
+	unsigned access;
+	uint64_t iova;
+	atomic_int windows;		/* memory windows bound to it */
+};
+
+struct urxe_mw {
+	struct ibv_mw ibv;
+	uint32_t bound_to;		/* key of the region, 0: not bound. Engine lock. */
+	struct urxe_mr *mr;
+	struct cds_list_head node;	/* in the engine's list of windows */
+};
+
+struct urxe_ah {
+	struct ibv_ah ibv;
+	struct urxe_path path;
+	struct ibv_ah_attr attr;
+};
+
+/* One completion. The layout of the ring is private; poll copies it out. */
+struct urxe_cqe {
+	uint64_t wr_id;
+	uint64_t timestamp;		/* CLOCK_MONOTONIC, ns; 0 unless the CQ asked for it */
+	uint32_t status;
+	uint32_t opcode;
+	uint32_t byte_len;
+	uint32_t imm;			/* immediate data (as on the wire) or invalidated R_Key */
+	uint32_t qp_num;
+	uint32_t src_qp;
+	uint32_t wc_flags;
+	uint32_t vendor_err;
+	uint8_t sl;
+	bool solicited;
+};
+
+enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
+
+struct urxe_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	pthread_mutex_t lock;
+	struct urxe_cqe *ring;
+	uint32_t size;			/* entries of the ring: a power of two ≥ cqe */
+	_Atomic uint32_t head;		/* next to fill */
+	_Atomic uint32_t tail;		/* next to poll */
+	enum urxe_arm arm;
+	bool overflow;
+	bool want_timestamp;
+	bool single_threaded;
+	atomic_int users;
+	struct cds_list_head event_node;	/* its events that nobody took. The channel's lock. */
+	uint32_t events_taken;		/* delivered by get_cq_event */
+	uint32_t async_taken;
+	struct urxe_cqe current;	/* between start_poll and end_poll */
+};
+
+/* A receive WR: its SGEs follow. */
+struct urxe_recv_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t length;		/* sum of the SGEs */
+	struct ibv_sge sge[];
+};
+
+/* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
+struct urxe_rq {
+	pthread_mutex_t lock;
+	uint8_t *wqes;
+	uint32_t stride;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t mask;			/* ring size - 1 */
+	_Atomic uint32_t head;
+	_Atomic uint32_t tail;
+};
+
+struct urxe_srq {
+	struct ibv_srq ibv;
+	struct urxe_rq rq;
+	atomic_int users;
+	uint32_t limit;			/* rq.lock; 0: not armed */
+	uint32_t async_taken;
+};
+
+/* A send WR in the queue. SGEs or inline data follow. */
+struct urxe_send_wqe {
+	uint64_t wr_id;
+	uint8_t opcode;			/* enum ibv_wr_opcode */
+	uint8_t flags;			/* enum ibv_send_flags */
+	uint8_t num_sge;
+	bool inlined;
+	bool started;			/* has PSNs. Engine. */
+	bool done;			/* read, atomic: data is here; local: executed. Engine. */
+	uint8_t error;			/* enum ibv_wc_status to complete with. Engine. */
+	uint32_t length;		/* bytes of payload (read: bytes to come) */
+	uint32_t imm;			/* immediate data, or R_Key to invalidate */
+	uint32_t first_psn, last_psn;
+	uint32_t acked;			/* bytes of it acknowledged or received */
+	union {
+		struct {
+			uint64_t remote_addr;
+			uint64_t compare_add;
+			uint64_t swap;
+			uint32_t rkey;
+		} rdma;
+		struct {
+			struct urxe_path path;
+			uint32_t qpn;
+			uint32_t qkey;
+			uint8_t sl;
+		} ud;
+		struct {
+			struct urxe_mw *mw;
+			struct ibv_mw_bind_info info;
+			uint32_t rkey;
+		} bind;
+	};
+	struct ibv_sge sge[];
+};
+
+struct urxe_sq {
+	pthread_mutex_t lock;
+	uint8_t *wqes;
+	uint32_t stride;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t mask;
+	_Atomic uint32_t head;		/* producer: next free */
+	uint32_t gathered;		/* bytes that wait for company */
+	uint32_t build;			/* ibv_wr_*: head of what is not yet published */
+	_Atomic uint32_t tail;		/* oldest not completed */
+	_Atomic uint32_t send;		/* next to send. Written by the engine. */
+};
+
+/* A peer address: the window that all QPs towards it share. */
+struct urxe_peer {
+	struct cds_list_head node;
+	struct in6_addr addr;
+	int users;
+	uint64_t window;		/* bytes that may be in flight */
+	uint64_t threshold;		/* slow start below, linear growth above */
+	uint64_t in_flight;
+	uint64_t cut_at;		/* when the window was last cut, ns */
+	uint64_t rtt;			/* smoothed, ns; 0 unknown */
+	struct cds_list_head waiting;	/* QPs that the window holds back */
+};
+
+/* Responses that the responder owes, in PSN order: data of reads and results of atomics. */
+struct urxe_response {
+	bool atomic;
+	uint32_t first_psn, last_psn;
+	uint32_t next_psn;		/* to be sent */
+	uint32_t msn;
+	uint32_t rkey;
+	uint64_t va;			/* read: address as the requester names it */
+	uint32_t length;
+	uint64_t original;		/* atomic: value before */
+};
+
+struct urxe_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	struct urxe_sq sq;
+	struct urxe_rq rq;
+	struct urxe_cq *scq, *rcq;
+	struct urxe_srq *srq;
+	struct urxe_pd *pd;
+	struct urxe_device *dev;
+	uint32_t qpn;
+	bool sq_sig_all;
+	bool has_ex;
+	int wr_error;			/* ibv_wr_*: the first error since wr_start. sq.lock. */
+	struct urxe_send_wqe *wr_wqe;	/* ibv_wr_*: the one being built. sq.lock. */
+
+	_Atomic int state;		/* enum ibv_qp_state; written under the engine lock */
+	_Atomic bool flying;		/* packets are under way: their answers will turn the engine */
+	_Atomic bool kicked;		/* in the engine's stack of QPs with new work */
+	struct urxe_qp *kick_next;
+
+	/* Attributes (engine lock). */
+	struct ibv_qp_attr attr;
+	struct urxe_path path;
+	struct urxe_peer *peer;
+	uint32_t mtu;
+	uint64_t timeout;		/* ns; 0: none */
+
+	/* Requester. */
+	uint32_t psn;			/* next to send */
+	uint32_t offset;		/* bytes of wqe sq.send already sent */
+	uint32_t max_psn;		/* one past the highest ever sent: below it, a retry */
+	/* Reads and atomics not yet answered: the last PSN of each, oldest first (a ring). */
+	uint32_t *rd_ends;
+	uint32_t rd_size, rd_first, rd_count;
+	uint64_t in_flight;		/* this QP's share of peer->in_flight */
+	bool sqd_notified;
+	bool waiting;			/* in peer->waiting */
+	struct cds_list_head wait_node;
+	struct cds_list_head ready_node;	/* engine's list of QPs to run; self-linked if not */
+
+	/* Completer. */
+	uint32_t una;			/* oldest PSN not acknowledged */
+	uint8_t retries;		/* left */
+	uint8_t rnr_retries;
+	uint8_t probes;			/* since the last progress */
+	uint64_t progress_at;		/* last time una moved, or the first packet was sent */
+	uint64_t timeout_at;		/* when the QP's own timeout is over */
+	uint64_t rnr_until;		/* 0: not waiting */
+	uint32_t rtt_psn;		/* the packet whose round trip is being timed */
+	uint64_t rtt_start;		/* 0: none */
+	struct urxe_timer timer;
+
+	/* Responder. */
+	uint32_t epsn;			/* expected */
+	uint32_t msn;
+	enum urxe_opcode last_opcode;	/* of the message being received; URXE_NUM_OPCODES: none */
+	bool nak_sent;			/* the sequence error was reported */
+	bool drop_message;		/* UC: until the next first packet */
+	bool ack_due;
+	uint8_t ack_syndrome;		/* to be sent with ack_due */
+	uint32_t ack_psn;
+	bool recv_busy;			/* recv_wqe holds one */
+	bool last_wqe_event;
+	struct urxe_recv_wqe *recv_wqe;
+	uint32_t recv_offset;		/* bytes received of the message */
+	struct {
+		uint64_t va;		/* next address, as the requester names it */
+		uint32_t rkey;
+		uint32_t left;
+		uint32_t total;
+	} write;
+	struct urxe_response *responses;	/* ring of response_size */
+	uint16_t response_size;
+	uint16_t response_head;		/* free-running: [tail, head) exist, [send, head) to be sent */
+	uint16_t response_send;
+	uint16_t response_tail;
+
+	struct cds_list_head mcast;	/* struct urxe_mcast of this QP */
+	uint32_t async_taken;
+};
+
+static inline struct urxe_context *to_context(struct ibv_context *c)
+{
+	return caa_container_of(c, struct urxe_context, vctx.context);
+}
+
+#define URXE_TO(type, member_ptr) ((struct urxe_##type *)(member_ptr))
+
+static inline struct urxe_pd *to_pd(struct ibv_pd *pd)
+{
+	return caa_container_of(pd, struct urxe_pd, ibv);
+}
+
+static inline struct urxe_mr *to_mr(struct ibv_mr *mr)
+{
+	return caa_container_of(mr, struct urxe_mr, ibv);
+}
+
+static inline struct urxe_mw *to_mw(struct ibv_mw *mw)
+{
+	return caa_container_of(mw, struct urxe_mw, ibv);
+}
+
+static inline struct urxe_cq *to_cq(struct ibv_cq *cq)
+{
+	return caa_container_of(cq, struct urxe_cq, ibv);
+}
+
+static inline struct urxe_qp *to_qp(struct ibv_qp *qp)
+{
+	return caa_container_of(qp, struct urxe_qp, ibv);
+}
+
+static inline struct urxe_srq *to_srq(struct ibv_srq *srq)
+{
+	return caa_container_of(srq, struct urxe_srq, ibv);
+}
+
+static inline struct urxe_ah *to_ah(struct ibv_ah *ah)
+{
+	return caa_container_of(ah, struct urxe_ah, ibv);
+}
+
+static inline struct urxe_send_wqe *sq_wqe(const struct urxe_sq *sq, uint32_t index)
+{
+	return (struct urxe_send_wqe *)(sq->wqes + (size_t)(index & sq->mask) * sq->stride);
+}
+
+static inline struct urxe_recv_wqe *rq_wqe(const struct urxe_rq *rq, uint32_t index)
+{
+	return (struct urxe_recv_wqe *)(rq->wqes + (size_t)(index & rq->mask) * rq->stride);
+}
+
+/* Does this operation wait for an answer that carries data? */
+static inline bool wr_is_read(uint8_t opcode)
+{
+	return opcode == IBV_WR_RDMA_READ;
+}
+
+static inline bool wr_is_atomic(uint8_t opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static inline bool wr_is_local(uint8_t opcode)
+{
+	return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
+}
+
+/* pd.c */
+int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
+		      struct urxe_path *path);
+
+/* cq.c: adds a completion; called under the engine lock. */
+void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe);
+int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int urxe_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+/* cq_ex.c */
+void urxe_cq_ex_fill(struct urxe_cq *cq, uint64_t wc_flags);
+bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe);
+
+/* channel.c */
+void urxe_channel_notify(struct urxe_cq *cq);
+void urxe_channel_forget(struct urxe_cq *cq);
+
+/* event.c */
+int urxe_events_create(struct urxe_events **events, int *fd);
+void urxe_events_destroy(struct urxe_events *events);
+int urxe_events_fd(const struct urxe_events *events);
+void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type);
+void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type);
+void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type);
+void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type);
+void urxe_events_forget(struct urxe_context *ctx, const void *object);
+void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
+		      const uint32_t *taken);
+
+/* mr.c, mw.c */
+int urxe_mr_access_check(unsigned access);
+struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int urxe_dealloc_mw(struct ibv_mw *mw);
+int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* Carry out a bind or an invalidation; false when it is not permitted. Engine lock. */
+bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe);
+bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local);
+int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sges, uint32_t n);
+
+/* rq.c */
+int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge);
+void urxe_rq_fini(struct urxe_rq *rq);
+int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr);
+bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into);
+uint32_t urxe_rq_count(const struct urxe_rq *rq);
+int urxe_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int urxe_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
+
+/* send.c, wr.c */
+int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops);
+
+/* qp.c, qp_state.c */
+struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+bool urxe_qp_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
+			   int mask);
+/* Moves a QP to ERR: flushes its queues, tells why by an event (0 for none). Engine lock. */
+void urxe_qp_fail(struct urxe_qp *qp, int event);
+void urxe_qp_flush(struct urxe_qp *qp);
+void urxe_qp_reset(struct urxe_qp *qp);
+
+/* mcast.c */
+void urxe_mcast_detach_all(struct urxe_qp *qp);
+
+#endif

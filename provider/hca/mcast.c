@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Attaching UD QPs to multicast groups (IBTA vol. 1, 10.5). Under the engine lock. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/engine.h"
+#include "hca/mcast.h"
+
+struct cds_list_head *urxe_mcast_bucket(const struct in6_addr *group)
+{
+	uint32_t h = group->s6_addr32[3] * 2654435761u ^ group->s6_addr32[2];
+
+	return &urxe_hca.mcast[h >> 26];
+}
+
+static struct urxe_mcast *find(struct urxe_qp *qp, const union ibv_gid *gid)
+{
+	struct urxe_mcast *member;
+
+	cds_list_for_each_entry(member, &qp->mcast, qp_node)
+		if (!memcmp(&member->group, gid, sizeof(*gid)))
+			return member;
+	return NULL;
+}
+
+static bool is_multicast(const union ibv_gid *gid)
+{
+	const struct in6_addr *addr = (const struct in6_addr *)gid;
+
+	if (IN6_IS_ADDR_V4MAPPED(addr))
+		return (addr->s6_addr[12] & 0xf0) == 0xe0;
+	return addr->s6_addr[0] == 0xff;
+}
+
+int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct urxe_qp *qp = to_qp(ibv);
+	struct urxe_mcast *member;
+	int ret = 0;
+
+	if (ibv->qp_type != IBV_QPT_UD || !is_multicast(gid))
+		return EINVAL;
+	urxe_engine_lock();
+	if (find(qp, gid))
+		goto out;	/* attached already: the verb says nothing happens */
+	member = calloc(1, sizeof(*member));
+	if (!member) {
+		ret = ENOMEM;
+		goto out;
+	}
+	ret = -urxe_wire_mcast_join(urxe_hca.wire, qp->dev, gid);
+	if (ret) {
+		free(member);
+		goto out;
+	}
+	memcpy(&member->group, gid, sizeof(member->group));
+	member->qp = qp;
+	cds_list_add(&member->node, urxe_mcast_bucket(&member->group));
+	cds_list_add(&member->qp_node, &qp->mcast);
+out:
+	urxe_engine_unlock();
+	return ret;
+}
+
+static void detach(struct urxe_mcast *member)
+{
+	cds_list_del(&member->node);
+	cds_list_del(&member->qp_node);
+	urxe_wire_mcast_leave(urxe_hca.wire, member->qp->dev, (union ibv_gid *)&member->group);
+	free(member);
+}
+
+int urxe_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	struct urxe_mcast *member;
+
+	urxe_engine_lock();
+	member = find(to_qp(ibv), gid);
+	if (member)
+		detach(member);
+	urxe_engine_unlock();
+	return member ? 0 : EINVAL;
+}
+
+void urxe_mcast_detach_all(struct urxe_qp *qp)
+{
+	struct urxe_mcast *member, *next;
+
+	cds_list_for_each_entry_safe(member, next, &qp->mcast, qp_node)
+		detach(member);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Multicast: which QPs of this process are attached to which group. Under the engine lock. */
+#ifndef URXE_HCA_MCAST_H
+#define URXE_HCA_MCAST_H
+
+#include <netinet/in.h>
+#include <urcu/list.h>
+
+struct urxe_qp;
+
+struct urxe_mcast {
+	struct cds_list_head node;	/* by group */
+	struct cds_list_head qp_node;	/* of the QP */
+	struct urxe_qp *qp;
+	struct in6_addr group;
+};
+
+struct cds_list_head *urxe_mcast_bucket(const struct in6_addr *group);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Memory windows (IBTA vol. 1, 10.6.7): an R_Key over a part of a region. A window that is bound is
+ * a row of the registration table. Type 1 is bound by a verb, which chooses its key; type 2 (2B:
+ * to one QP) by a work request, whose poster chooses the key's last byte. Binding and invalidation
+ * run when the send queue reaches them, under the engine lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hca/engine.h"
+
+struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct urxe_mw *mw;
+	uint32_t index;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (to_context(pd->context)->stale) {
+		errno = EIO;
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	index = mw ? urxe_segment_key_index_alloc(urxe_hca.seg) : 0;
+	if (!index) {
+		free(mw);
+		errno = ENOMEM;
+		return NULL;
+	}
+	mw->ibv.context = pd->context;
+	mw->ibv.pd = pd;
+	mw->ibv.type = type;
+	mw->ibv.rkey = mw->ibv.handle = index << 8;
+	atomic_fetch_add(&to_pd(pd)->users, 1);
+	pthread_mutex_lock(&urxe_hca.lock);
+	cds_list_add(&mw->node, &urxe_hca.windows);
+	urxe_engine_unlock();
+	return &mw->ibv;
+}
+
+static void unbind(struct urxe_mw *mw)
+{
+	if (!mw->bound_to)
+		return;
+	mempool_table_remove(urxe_hca.table, mw->bound_to);
+	mw->bound_to = 0;
+	atomic_fetch_sub(&mw->mr->windows, 1);
+	mw->mr = NULL;
+}
+
+int urxe_dealloc_mw(struct ibv_mw *ibv)
+{
+	struct urxe_mw *mw = to_mw(ibv);
+
+	if (!to_context(ibv->context)->stale) {
+		pthread_mutex_lock(&urxe_hca.lock);
+		unbind(mw);
+		cds_list_del(&mw->node);
+		urxe_segment_key_index_free(urxe_hca.seg, ibv->handle >> 8);
+		urxe_engine_unlock();
+	}
+	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+	free(mw);
+	return 0;
+}
+
+/* May this window be bound like that (10.6.7.2.1)? Fills the row it would have. */
+static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, struct mempool_row *row)
+{
+	const struct ibv_mw_bind_info *info = &wqe->bind.info;
+	struct urxe_mw *mw = wqe->bind.mw;
+	struct urxe_mr *mr = to_mr(info->mr);
+	uint64_t va;
+
+	if (mw->ibv.pd != qp->ibv.pd || info->mr->pd != qp->ibv.pd)
+		return false;
+	if (mw->ibv.type == IBV_MW_TYPE_2 &&
+	    (mw->bound_to || wqe->bind.rkey >> 8 != mw->ibv.handle >> 8))
+		return false;
+	if ((info->mw_access_flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return false;
+	if (mempool_table_match(urxe_hca.table, info->mr->lkey, qp->pd->number, 0, info->addr,
+				info->length, MEMPOOL_MW_BIND, false, &va) != MEMPOOL_OK)
+		return false;
+	*row = (struct mempool_row){
+		.iova = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr,
+		.length = info->length,
+		.va = va,
+		.key = wqe->bind.rkey,
+		.pd = qp->pd->number,
+		.access = info->mw_access_flags &
+			  (MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_READ | MEMPOOL_REMOTE_ATOMIC),
+		.qpn = qp->qpn,
+		.parent = info->mr->lkey,
+		.kind = mw->ibv.type == IBV_MW_TYPE_1 ? MEMPOOL_WINDOW_1 : MEMPOOL_WINDOW_2,
+	};
+	return true;
+}
+
+bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	const struct ibv_mw_bind_info *info = &wqe->bind.info;
+	struct urxe_mw *mw = wqe->bind.mw;
+	struct mempool_row row;
+
+	/* Length zero takes a type 1 window's binding away. */
+	if (mw->ibv.type == IBV_MW_TYPE_1 && !info->length) {
+		unbind(mw);
+		return mw->ibv.pd == qp->ibv.pd;
+	}
+	if (!bind_ok(qp, wqe, &row))
+		return false;
+	unbind(mw);
+	if (mempool_table_add(urxe_hca.table, &row))
+		return false;
+	mw->bound_to = row.key;
+	mw->mr = to_mr(info->mr);
+	mw->ibv.rkey = row.key;
+	atomic_fetch_add(&mw->mr->windows, 1);
+	return true;
+}
+
+/*
+ * Invalidates a type 2 window, by a local work request or by a peer's SEND with Invalidate (then
+ * on the QP it is bound to). Regions of ibv_reg_mr() cannot be invalidated (10.6.5).
+ */
+bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local)
+{
+	struct urxe_mw *mw;
+	struct mempool_row row;
+
+	if (mempool_table_get(urxe_hca.table, rkey, &row) || row.kind != MEMPOOL_WINDOW_2 ||
+	    row.pd != qp->pd->number || row.qpn != qp->qpn)
+		return false;
+	cds_list_for_each_entry(mw, &urxe_hca.windows, node) {
+		if (mw->bound_to == rkey) {
+			unbind(mw);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ibv_bind_mw(3): type 1 only. The new R_Key is in mw->rkey when this returns. */
+int urxe_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
+				  .wr_id = bind->wr_id,
+				  .send_flags = bind->send_flags };
+	struct ibv_send_wr *bad;
+	uint32_t old = mw->rkey;
+	int ret;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(old);
+	wr.bind_mw.bind_info = bind->bind_info;
+	mw->rkey = wr.bind_mw.rkey;
+	ret = urxe_post_send(ibv, &wr, &bad);
+	if (ret)
+		mw->rkey = old;
+	return ret;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* What the adapter says of itself: device, port, GIDs, P_Keys (IBTA vol. 1, 11.2.1). Any thread. */
+#include <errno.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "hca/engine.h"
+#include "hca/query.h"
+
+#define DEVICE_CAPS                                                                                \
+	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |                             \
+	 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |           \
+	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_BAD_QKEY_CNTR |        \
+	 IBV_DEVICE_MEM_MGT_EXTENSIONS)
+
+int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	struct urxe_device *dev = to_context(context)->dev;
+
+	memset(attr, 0, sizeof(*attr));
+	strcpy(attr->fw_ver, URXE_VERSION);
+	attr->node_guid = dev->guid;
+	attr->sys_image_guid = dev->guid;
+	attr->max_mr_size = UINT64_MAX;
+	attr->page_size_cap = 0xfffff000;
+	attr->vendor_id = 0;
+	attr->vendor_part_id = 0;
+	attr->max_qp = URXE_MAX_QP;
+	attr->max_qp_wr = URXE_MAX_QP_WR;
+	attr->device_cap_flags = DEVICE_CAPS;
+	attr->max_sge = URXE_MAX_SGE;
+	attr->max_sge_rd = URXE_MAX_SGE;
+	attr->max_cq = URXE_MAX_CQ;
+	attr->max_cqe = URXE_MAX_CQE;
+	attr->max_mr = URXE_MAX_MR;
+	attr->max_pd = URXE_MAX_PD;
+	attr->max_qp_rd_atom = URXE_MAX_RD_ATOM;
+	attr->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
+	attr->max_res_rd_atom = URXE_MAX_QP * URXE_MAX_RD_ATOM;
+	attr->atomic_cap = IBV_ATOMIC_GLOB;
+	attr->max_mw = URXE_MAX_MR;
+	attr->max_mcast_grp = URXE_MAX_MCAST_GRP;
+	attr->max_mcast_qp_attach = URXE_MAX_QP;
+	attr->max_total_mcast_qp_attach = URXE_MAX_QP;
+	attr->max_ah = URXE_MAX_AH;
+	attr->max_srq = URXE_MAX_SRQ;
+	attr->max_srq_wr = URXE_MAX_SRQ_WR;
+	attr->max_srq_sge = URXE_MAX_SGE;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = 15;
+	attr->phys_port_cnt = 1;
+	return 0;
+}
+
+int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
+			 struct ibv_device_attr_ex *attr, size_t size)
+{
+	const uint32_t rc_odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+				IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+				IBV_ODP_SUPPORT_SRQ_RECV;
+	struct ibv_device_attr_ex all;
+
+	if (in && in->comp_mask)
+		return EINVAL;
+	memset(&all, 0, sizeof(all));
+	urxe_query_device(context, &all.orig_attr);
+	all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	all.odp_caps.per_transport_caps.rc_odp_caps = rc_odp;
+	all.odp_caps.per_transport_caps.uc_odp_caps =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
+	all.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+	all.completion_timestamp_mask = UINT64_MAX;
+	all.hca_core_clock = 1000000;	/* kHz: timestamps are nanoseconds */
+	all.phys_port_cnt_ex = 1;
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+/* Width and speed codes whose product comes closest to the netdev's, from below. */
+static void rate_of(uint32_t mbps, uint8_t *width, uint8_t *speed)
+{
+	static const struct {
+		uint32_t mbps;
+		uint8_t width, speed;
+	} rates[] = {
+		{ 400000, 2, 128 }, { 200000, 2, 64 }, { 100000, 2, 32 }, { 50000, 1, 64 },
+		{ 40000, 2, 8 },    { 25000, 1, 32 },  { 20000, 2, 2 },	  { 10000, 2, 1 },
+		{ 5000, 1, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		if (mbps >= rates[i].mbps) {
+			*width = rates[i].width;
+			*speed = rates[i].speed;
+			return;
+		}
+	}
+	*width = 1;
+	*speed = 1;
+}
+
+static void fill_port(struct urxe_device *dev, struct ibv_port_attr *attr)
+{
+	struct urxe_port port;
+	unsigned gid_len;
+
+	urxe_device_lock();
+	port = dev->port;
+	gid_len = dev->gid_len;
+	urxe_device_unlock();
+	memset(attr, 0, sizeof(*attr));
+	attr->state = port.state;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = port.active_mtu;
+	attr->gid_tbl_len = gid_len > 0 ? URXE_MAX_GIDS : 1;
+	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	attr->max_msg_sz = URXE_MAX_MSG;
+	attr->pkey_tbl_len = 1;
+	rate_of(port.speed_mbps, &attr->active_width, &attr->active_speed);
+	attr->phys_state = port.state == IBV_PORT_ACTIVE ? 5 : 3;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+}
+
+int urxe_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		       size_t size)
+{
+	struct ibv_port_attr all;
+
+	if (port != 1)
+		return EINVAL;
+	fill_port(to_context(context)->dev, &all);
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+/* The symbol's older callers pass a structure that ends before port_cap_flags2. */
+int urxe_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+{
+	return urxe_query_port_ex(context, port, attr, offsetof(struct ibv_port_attr, flags) + 1);
+}
+
+static bool gid_at(struct urxe_device *dev, unsigned index, union ibv_gid *gid)
+{
+	static const union ibv_gid none;
+
+	urxe_device_lock();
+	*gid = dev->gids[index];
+	urxe_device_unlock();
+	return memcmp(gid, &none, sizeof(none));
+}
+
+int urxe_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	if (port != 1 || index < 0 || index >= URXE_MAX_GIDS) {
+		errno = EINVAL;
+		return -1;
+	}
+	gid_at(to_context(context)->dev, index, gid);
+	return 0;
+}
+
+static bool fill_entry(struct urxe_device *dev, unsigned index, struct ibv_gid_entry *entry)
+{
+	union ibv_gid gid;
+
+	if (!gid_at(dev, index, &gid))
+		return false;
+	memset(entry, 0, sizeof(*entry));
+	entry->gid = gid;
+	entry->gid_index = index;
+	entry->port_num = 1;
+	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+	entry->ndev_ifindex = dev->ifindex;
+	return true;
+}
+
+int urxe_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags)
+{
+	if (port != 1 || index >= URXE_MAX_GIDS || flags)
+		return EINVAL;
+	return fill_entry(to_context(context)->dev, index, entry) ? 0 : ENODATA;
+}
+
+ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+			     uint32_t flags)
+{
+	struct urxe_device *dev = to_context(context)->dev;
+	struct ibv_gid_entry entry;
+	size_t n = 0;
+
+	if (flags)
+		return -EINVAL;
+	for (unsigned i = 0; i < URXE_MAX_GIDS; i++) {
+		if (!fill_entry(dev, i, &entry))
+			continue;
+		if (n == max)
+			return -EINVAL;
+		entries[n++] = entry;
+	}
+	return n;
+}
+
+int urxe_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	if (port != 1 || index) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htobe16(URXE_PKEY_DEFAULT);
+	return 0;
+}
+
+int urxe_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	if (port != 1 || pkey != htobe16(URXE_PKEY_DEFAULT)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return 0;
+}
+
+int urxe_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	if (values->comp_mask & ~IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Queries that the context's operation table calls with a size (verbs.h's extended forms). */
+#ifndef URXE_HCA_QUERY_H
+#define URXE_HCA_QUERY_H
+
+#include <infiniband/verbs.h>
+
+int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
+			 struct ibv_device_attr_ex *attr, size_t size);
+int urxe_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		       size_t size);
+int urxe_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+#endif

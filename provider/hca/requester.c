@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The requester (IBTA vol. 1, 9.7.2 to 9.7.4, 9.8, 9.9): turns send WRs into request packets. Under
+ * the engine lock.
+ *
+ * The send queue is a ring with three cursors:
+ *
+ *      tail            send           head
+ *       | sent, not     | offset bytes |
+ *       | acknowledged  | of it sent   | posted
+ *
+ * A retry moves send (and psn) back to the packet that is missing; which opcode a packet has follows
+ * from its place in its message alone, so a message resumes wherever it was cut. A long RDMA READ is
+ * asked for in several requests, so that no more answers are under way than the window allows.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "hca/batch.h"
+#include "hca/engine.h"
+
+#define PACKET_OVERHEAD 64	/* what a packet costs the window beside its payload */
+#define READ_CHUNK	(128u << 10)
+#define ACK_EVERY	16	/* packets; also on the last one of every batch */
+#define PSN_WINDOW	(1 << 22)
+#define FULL_RETRY_NS	200000	/* when the socket was full */
+
+static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
+{
+	return length ? (length + qp->mtu - 1) / qp->mtu : 1;
+}
+
+static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, bool first, bool last)
+{
+	/* Rows: WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV. Columns: middle, first, last, only. */
+	static const uint8_t rc[][4] = {
+		{ URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST,
+		  URXE_RC_WRITE_ONLY },
+		{ URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST_IMM,
+		  URXE_RC_WRITE_ONLY_IMM },
+		{ URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST, URXE_RC_SEND_ONLY },
+		{ URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_IMM,
+		  URXE_RC_SEND_ONLY_IMM },
+		{ URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_INV,
+		  URXE_RC_SEND_ONLY_INV },
+	};
+	unsigned row, column = first | last << 1;
+
+	switch (op) {
+	case IBV_WR_RDMA_WRITE: row = 0; break;
+	case IBV_WR_RDMA_WRITE_WITH_IMM: row = 1; break;
+	case IBV_WR_SEND: row = 2; break;
+	case IBV_WR_SEND_WITH_IMM: row = 3; break;
+	case IBV_WR_SEND_WITH_INV: row = 4; break;
+	case IBV_WR_RDMA_READ: return URXE_RC_READ_REQUEST;
+	case IBV_WR_ATOMIC_CMP_AND_SWP: return URXE_RC_COMPARE_SWAP;
+	default: return URXE_RC_FETCH_ADD;
+	}
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		return row == 3 ? URXE_UD_SEND_ONLY_IMM : URXE_UD_SEND_ONLY;
+	/* UC's opcodes are RC's with another service. */
+	if (qp->ibv.qp_type == IBV_QPT_UC)
+		return (rc[row][column] & ~URXE_SERVICE_MASK) | URXE_SERVICE_UC;
+	return rc[row][column];
+}
+
+/* Finds len bytes at offset of a WR's data, as pieces of our memory: how many, or -1: not ours. */
+static int gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset,
+		  uint32_t len, struct iovec *iov)
+{
+	int n = 0;
+
+	if (!len)
+		return 0;
+	if (wqe->inlined) {
+		iov->iov_base = (uint8_t *)wqe->sge + offset;
+		iov->iov_len = len;
+		return 1;
+	}
+	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t piece;
+		uint64_t va;
+
+		if (offset >= sge->length) {
+			offset -= sge->length;
+			continue;
+		}
+		piece = sge->length - offset < len ? sge->length - offset : len;
+		if (mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0,
+					sge->addr + offset, piece, 0, false, &va) != MEMPOOL_OK)
+			return -1;
+		iov[n].iov_base = (void *)(uintptr_t)va;
+		iov[n++].iov_len = piece;
+		len -= piece;
+		offset = 0;
+	}
+	return n;
+}
+
+/* A read's or atomic's buffer must be writable before it is asked for. */
+static bool local_buffer_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	uint64_t va;
+
+	for (unsigned i = 0; i < wqe->num_sge; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+
+		if (sge->length &&
+		    mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0, sge->addr,
+					sge->length, MEMPOOL_LOCAL_WRITE, false,
+					&va) != MEMPOOL_OK)
+			return false;
+	}
+	return true;
+}
+
+static void run_local(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
+{
+	bool ok;
+
+	if (wqe->opcode == IBV_WR_BIND_MW)
+		ok = urxe_mw_execute_bind(qp, wqe);
+	else
+		ok = urxe_invalidate(qp, wqe->imm, true);
+	if (!ok)
+		wqe->error = IBV_WC_MW_BIND_ERR;
+	wqe->done = true;
+}
+
+/* Gives a WR its PSNs and checks what can be checked before it starts. */
+static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
+{
+	wqe->started = true;
+	wqe->first_psn = qp->psn;
+	if (wr_is_local(wqe->opcode)) {
+		wqe->last_psn = urxe_psn_add(qp->psn, -1);
+		run_local(qp, wqe);
+		return;
+	}
+	wqe->last_psn = urxe_psn_add(qp->psn, packets_of(qp, wqe->length) - 1);
+	if (wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) {
+		if (!local_buffer_ok(qp, wqe))
+			wqe->error = IBV_WC_LOC_PROT_ERR;
+	} else if (qp->ibv.qp_type == IBV_QPT_UD && wqe->length > qp->mtu) {
+		wqe->error = IBV_WC_LOC_LEN_ERR;
+	}
+}
+
+/* May this WR begin now? Otherwise something that will happen later makes the QP ready again. */
+static bool may_start(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	if (atomic_load(&qp->state) == IBV_QPS_SQD)
+		return false;
+	if ((wqe->flags & IBV_SEND_FENCE) && qp->rd_count)
+		return false;
+	return true;
+}
+
+/* The bytes of a read to ask for next: all that is left, unless it is more than the window. */
+static uint32_t read_chunk(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	uint32_t left = wqe->length - qp->offset, chunk = READ_CHUNK;
+
+	if (qp->peer->window < chunk)
+		chunk = qp->peer->window;
+	chunk -= chunk % qp->mtu;
+	if (chunk < qp->mtu)
+		chunk = qp->mtu;
+	return left < chunk ? left : chunk;
+}
+
+static void put(struct urxe_tx_packet *pkt, const void *header, size_t len)
+{
+	memcpy(pkt->header + pkt->header_len, header, len);
+	pkt->header_len += len;
+}
+
+static void put_bth(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode,
+		    bool solicited, uint32_t payload, uint32_t qpn)
+{
+	struct urxe_bth bth;
+
+	urxe_bth_fill(&bth, opcode, solicited, urxe_pad_of(payload), URXE_PKEY_DEFAULT, qpn, false,
+		      qp->psn);
+	put(pkt, &bth, sizeof(bth));
+}
+
+static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
+{
+	uint32_t len = read_chunk(qp, wqe), n = packets_of(qp, len);
+	struct urxe_reth reth;
+
+	put_bth(qp, pkt, URXE_RC_READ_REQUEST, false, 0, qp->attr.dest_qp_num);
+	urxe_reth_fill(&reth, wqe->rdma.remote_addr + qp->offset, wqe->rdma.rkey, len);
+	put(pkt, &reth, sizeof(reth));
+	qp->offset += len;
+	qp->psn = urxe_psn_add(qp->psn, n);
+	qp->rd_ends[(qp->rd_first + qp->rd_count++) % qp->rd_size] = urxe_psn_add(qp->psn, -1);
+	urxe_peer_sent(qp, len + (uint64_t)n * PACKET_OVERHEAD);
+}
+
+static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
+{
+	bool swap = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	struct urxe_atomic_eth eth;
+
+	put_bth(qp, pkt, swap ? URXE_RC_COMPARE_SWAP : URXE_RC_FETCH_ADD,
+		wqe->flags & IBV_SEND_SOLICITED, 0, qp->attr.dest_qp_num);
+	urxe_atomic_fill(&eth, wqe->rdma.remote_addr, wqe->rdma.rkey,
+			 swap ? wqe->rdma.swap : wqe->rdma.compare_add,
+			 swap ? wqe->rdma.compare_add : 0);
+	put(pkt, &eth, sizeof(eth));
+	qp->offset = wqe->length;
+	qp->rd_ends[(qp->rd_first + qp->rd_count++) % qp->rd_size] = qp->psn;
+	qp->psn = urxe_psn_add(qp->psn, 1);
+	urxe_peer_sent(qp, wqe->length + PACKET_OVERHEAD);
+}
+
+/* A packet of a SEND or RDMA WRITE: false when its data is not ours to send. */
+static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_batch *batch,
+		       struct urxe_tx_packet *pkt)
+{
+	bool ud = qp->ibv.qp_type == IBV_QPT_UD;
+	uint32_t left = wqe->length - qp->offset, len = left < qp->mtu ? left : qp->mtu;
+	bool first = qp->offset == 0, last = len == left;
+	enum urxe_opcode opcode = request_opcode(qp, wqe->opcode, first, last);
+	struct urxe_opmask mask = urxe_opcodes[opcode].mask;
+	int pieces = gather(qp, wqe, qp->offset, len, urxe_batch_iov(batch));
+
+	if (pieces < 0)
+		return false;
+	put_bth(qp, pkt, opcode, last && (wqe->flags & IBV_SEND_SOLICITED), len,
+		ud ? wqe->ud.qpn : qp->attr.dest_qp_num);
+	if (urxe_op_any(mask, URXE_OP_HAS_DETH)) {
+		struct urxe_deth deth;
+
+		urxe_deth_fill(&deth, wqe->ud.qkey, qp->qpn);
+		put(pkt, &deth, sizeof(deth));
+	}
+	if (urxe_op_any(mask, URXE_OP_HAS_RETH)) {
+		struct urxe_reth reth;
+
+		urxe_reth_fill(&reth, wqe->rdma.remote_addr, wqe->rdma.rkey, wqe->length);
+		put(pkt, &reth, sizeof(reth));
+	}
+	if (urxe_op_any(mask, URXE_OP_HAS_IMM)) {
+		put(pkt, &wqe->imm, sizeof(wqe->imm));
+	} else if (urxe_op_any(mask, URXE_OP_HAS_IETH)) {
+		struct urxe_ieth ieth;
+
+		urxe_ieth_fill(&ieth, wqe->imm);
+		put(pkt, &ieth, sizeof(ieth));
+	}
+	/* The first time from where it lies; again, from a copy: the program may be writing to it,
+	 * and then its ICRC would never fit. */
+	if (qp->ibv.qp_type == IBV_QPT_RC && urxe_psn_diff(qp->psn, qp->max_psn) < 0)
+		urxe_batch_stage(batch, pieces, len);
+	else
+		urxe_batch_payload(batch, pieces, len);
+	qp->offset += len;
+	qp->psn = urxe_psn_add(qp->psn, 1);
+	if (qp->ibv.qp_type == IBV_QPT_RC)
+		urxe_peer_sent(qp, len + PACKET_OVERHEAD);
+	return true;
+}
+
+static bool wqe_sent(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	return urxe_psn_diff(qp->psn, wqe->last_psn) > 0;
+}
+
+/* Where the requester stands after a run. */
+enum outcome {
+	OUT_IDLE,	/* nothing left, or waiting for an event that will make it ready */
+	OUT_WINDOW,	/* the peer's window is full */
+	OUT_BATCH,	/* the batch is full: more to do */
+};
+
+/* The next packet of the WR at the cursor. */
+static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, qp->sq.send);
+	bool rc = qp->ibv.qp_type == IBV_QPT_RC;
+	struct urxe_tx_packet *pkt;
+
+	if (!wqe->started) {
+		if (!may_start(qp, wqe))
+			return OUT_IDLE;
+		start_wqe(qp, wqe);
+	}
+	if (wqe->error)
+		return OUT_IDLE;
+	if (wqe->done && wr_is_local(wqe->opcode)) {
+		qp->sq.send++;
+		return OUT_BATCH;
+	}
+	if (rc && (!urxe_peer_admits(qp) || urxe_psn_diff(qp->psn, qp->una) > PSN_WINDOW))
+		return OUT_WINDOW;
+	if ((wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) &&
+	    qp->rd_count >= qp->attr.max_rd_atomic)
+		return OUT_IDLE;
+	if (qp->ibv.qp_type == IBV_QPT_UD) {
+		if (batch->n && memcmp(batch->path, &wqe->ud.path, sizeof(wqe->ud.path)))
+			urxe_batch_send(batch);
+		batch->path = &wqe->ud.path;
+	}
+	pkt = urxe_batch_add(batch);
+	if (!pkt) {
+		urxe_batch_send(batch);
+		pkt = urxe_batch_add(batch);
+	}
+	if (wr_is_read(wqe->opcode)) {
+		build_read(qp, wqe, pkt);
+	} else if (wr_is_atomic(wqe->opcode)) {
+		build_atomic(qp, wqe, pkt);
+	} else if (!build_data(qp, wqe, batch, pkt)) {
+		urxe_batch_undo(batch);
+		wqe->error = IBV_WC_LOC_PROT_ERR;
+		return OUT_IDLE;
+	}
+	if (wqe_sent(qp, wqe)) {
+		qp->sq.send++;
+		qp->offset = 0;
+		if (!rc)
+			wqe->done = true;
+		urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
+	}
+	return OUT_BATCH;
+}
+
+static void request_ack(struct urxe_tx_packet *pkt)
+{
+	struct urxe_bth *bth = (struct urxe_bth *)pkt->header;
+
+	bth->psn |= htobe32(URXE_BTH_ACKREQ);
+}
+
+/* Before the first packet of a flight: the clocks start. */
+static void start_clocks(struct urxe_qp *qp)
+{
+	urxe_hca.now = urxe_now();
+	qp->progress_at = urxe_hca.now;
+	qp->probes = 0;
+}
+
+static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	unsigned n = batch->n, sent;
+
+	for (unsigned i = ACK_EVERY - 1; i < n; i += ACK_EVERY)
+		request_ack(&urxe_hca.tx[i]);
+	request_ack(&urxe_hca.tx[n - 1]);
+	if (urxe_psn_diff(qp->psn, qp->max_psn) > 0) {
+		if (!qp->rtt_start) {
+			qp->rtt_start = urxe_hca.now;
+			qp->rtt_psn = urxe_psn_add(qp->psn, -1);
+		}
+		qp->max_psn = qp->psn;
+	}
+	/* The PSN of the first packet that did not go out is in its header. */
+	sent = urxe_batch_send(batch);
+	if (sent < n) {
+		const struct urxe_bth *bth = (struct urxe_bth *)urxe_hca.tx[sent].header;
+
+		urxe_requester_rewind(qp, urxe_bth_psn(bth));
+		qp->rnr_until = urxe_now() + FULL_RETRY_NS;
+	}
+	urxe_completer_arm(qp);
+}
+
+bool urxe_requester_has_work(const struct urxe_qp *qp)
+{
+	return atomic_load_explicit(&qp->sq.send, memory_order_relaxed) !=
+	       atomic_load(&qp->sq.head);
+}
+
+void urxe_requester_run(struct urxe_qp *qp)
+{
+	int state = atomic_load(&qp->state);
+	bool rc = qp->ibv.qp_type == IBV_QPT_RC;
+	enum outcome out = OUT_IDLE;
+	struct urxe_batch batch;
+
+	if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+		urxe_qp_flush(qp);
+		return;
+	}
+	if ((state != IBV_QPS_RTS && state != IBV_QPS_SQD) || qp->rnr_until)
+		return;
+	if (!urxe_requester_has_work(qp))
+		return;
+	if (rc && qp->una == qp->psn)
+		start_clocks(qp);
+	urxe_batch_begin(&batch, &qp->path);
+	while (urxe_requester_has_work(qp)) {
+		out = build_one(qp, &batch);
+		if (out != OUT_BATCH || batch.n == URXE_TX_BATCH)
+			break;
+		out = OUT_IDLE;
+	}
+	if (rc && batch.n)
+		send_rc(qp, &batch);
+	else if (batch.n)
+		urxe_batch_send(&batch);
+	atomic_store(&qp->flying, rc && qp->una != qp->psn);
+	urxe_completer_retire(qp);
+	if (out == OUT_WINDOW)
+		urxe_peer_wait(qp);
+	else if (out == OUT_BATCH)
+		urxe_engine_ready(qp);
+}
+
+/* Moves the cursor to a PSN that was already given out, or to the end of those. */
+void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn)
+{
+	uint32_t head = atomic_load(&qp->sq.head), i = atomic_load(&qp->sq.tail);
+
+	urxe_peer_forget(qp);
+	while (qp->rd_count &&
+	       urxe_psn_diff(qp->rd_ends[(qp->rd_first + qp->rd_count - 1) % qp->rd_size], psn) >= 0)
+		qp->rd_count--;
+	qp->psn = psn;
+	qp->offset = 0;
+	qp->rtt_start = 0;
+	for (; i != head; i++) {
+		const struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, i);
+
+		if (!wqe->started || wqe->error)
+			break;
+		if (wr_is_local(wqe->opcode))
+			continue;
+		if (urxe_psn_diff(psn, wqe->last_psn) <= 0) {
+			int32_t into = urxe_psn_diff(psn, wqe->first_psn);
+
+			qp->offset = into > 0 ? (uint32_t)into * qp->mtu : 0;
+			break;
+		}
+	}
+	qp->sq.send = i;
+}

@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The responder (IBTA vol. 1, 9.6, 9.7.4, 9.7.5, 9.8.3): executes request packets, in the standard's
+ * order of checks, and owes the answers. Under the engine lock.
+ *
+ * Answers leave in PSN order: the data of reads and the results of atomics wait in a ring, and one
+ * acknowledgement, the newest, waits behind them. The ring also keeps what was answered lately, so
+ * that a repeated atomic is answered from it and not executed again:
+ *
+ *      response_tail        response_send        response_head
+ *       | answered, kept     | to be sent         |
+ */
+#include <string.h>
+
+#include "hca/batch.h"
+#include "hca/engine.h"
+
+/* What became of a request packet. */
+enum verdict {
+	DONE,		/* executed, or part of a message */
+	DROP,		/* silently */
+	RNR,		/* no receive WR */
+	INVALID,	/* NAK: invalid request */
+	ACCESS,		/* NAK: remote access error */
+	OPERATIONAL,	/* NAK: remote operational error */
+};
+
+static struct urxe_response *response(const struct urxe_qp *qp, uint16_t index)
+{
+	return &qp->responses[index % qp->response_size];
+}
+
+static void owe(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	qp->ack_due = true;
+	qp->ack_syndrome = syndrome;
+	qp->ack_psn = psn;
+	urxe_engine_ready(qp);
+}
+
+static void owe_ack(struct urxe_qp *qp, uint32_t psn)
+{
+	owe(qp, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, psn);
+}
+
+/* ---- receiving into a receive WR ---- */
+
+static bool take_recv(struct urxe_qp *qp)
+{
+	struct urxe_srq *srq = qp->srq;
+
+	if (qp->recv_busy)
+		return true;
+	if (!urxe_rq_take(srq ? &srq->rq : &qp->rq, qp->recv_wqe))
+		return false;
+	qp->recv_busy = true;
+	qp->recv_offset = 0;
+	if (srq && srq->limit) {
+		bool below;
+
+		pthread_mutex_lock(&srq->rq.lock);
+		below = srq->limit && urxe_rq_count(&srq->rq) < srq->limit;
+		if (below)
+			srq->limit = 0;
+		pthread_mutex_unlock(&srq->rq.lock);
+		if (below)
+			urxe_event_srq(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	}
+	return true;
+}
+
+/* Writes to the receive buffer; a status other than success is the local error that stops it. */
+static enum ibv_wc_status recv_data(struct urxe_qp *qp, const void *data, uint32_t len)
+{
+	struct urxe_recv_wqe *wqe = qp->recv_wqe;
+	uint32_t skip = qp->recv_offset;
+	const uint8_t *from = data;
+
+	if (len > wqe->length - skip)
+		return IBV_WC_LOC_LEN_ERR;
+	qp->recv_offset += len;
+	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t piece;
+		uint64_t va;
+
+		if (skip >= sge->length) {
+			skip -= sge->length;
+			continue;
+		}
+		piece = sge->length - skip < len ? sge->length - skip : len;
+		if (mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0,
+					sge->addr + skip, piece, MEMPOOL_LOCAL_WRITE, false,
+					&va) != MEMPOOL_OK)
+			return IBV_WC_LOC_PROT_ERR;
+		urxe_copy_visible((void *)(uintptr_t)va, from, piece);
+		from += piece;
+		len -= piece;
+		skip = 0;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+static void complete_recv(struct urxe_qp *qp, struct urxe_cqe *cqe)
+{
+	cqe->wr_id = qp->recv_wqe->wr_id;
+	cqe->qp_num = qp->qpn;
+	qp->recv_busy = false;
+	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
+	urxe_cq_push(qp->rcq, cqe);
+}
+
+/* A local error of the receive side: told to the program here, and to the peer by a NAK. */
+static enum verdict recv_failed(struct urxe_qp *qp, enum ibv_wc_status status)
+{
+	struct urxe_cqe cqe = { .status = status, .opcode = IBV_WC_RECV };
+
+	if (qp->ibv.qp_type != IBV_QPT_RC) {
+		/* UC and UD: without an SRQ the WR is kept for the next message (class D of table
+		 * 62), with one it is spent. */
+		qp->drop_message = true;
+		if (qp->srq)
+			complete_recv(qp, &cqe);
+		else
+			qp->recv_offset = 0;
+		return DROP;
+	}
+	complete_recv(qp, &cqe);
+	return status == IBV_WC_LOC_LEN_ERR ? INVALID : OPERATIONAL;
+}
+
+/* The message is whole: its completion, if it has one. */
+static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	struct urxe_cqe cqe = {
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = qp->recv_offset,
+		.solicited = urxe_bth_se(pkt->bth),
+	};
+
+	if (pkt->imm) {
+		cqe.wc_flags = IBV_WC_WITH_IMM;
+		cqe.imm = pkt->imm->imm;
+	} else if (pkt->ieth) {
+		cqe.wc_flags = IBV_WC_WITH_INV;
+		cqe.imm = urxe_ieth_rkey(pkt->ieth);
+	}
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE)) {
+		cqe.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+		cqe.byte_len = qp->write.total;
+	}
+	complete_recv(qp, &cqe);
+}
+
+/* ---- the operations ---- */
+
+static enum verdict execute_send(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	enum ibv_wc_status status;
+
+	if (urxe_op_any(pkt->mask, URXE_OP_START) && !take_recv(qp))
+		return RNR;
+	if (!qp->recv_busy)
+		return DROP;
+	status = recv_data(qp, pkt->payload, pkt->payload_len);
+	if (status != IBV_WC_SUCCESS)
+		return recv_failed(qp, status);
+	if (!urxe_op_any(pkt->mask, URXE_OP_END))
+		return DONE;
+	if (pkt->ieth && !urxe_invalidate(qp, urxe_ieth_rkey(pkt->ieth), false)) {
+		recv_failed(qp, IBV_WC_LOC_PROT_ERR);
+		return ACCESS;
+	}
+	complete_message(qp, pkt);
+	return DONE;
+}
+
+static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	uint32_t len = pkt->payload_len;
+	uint64_t va;
+
+	if (pkt->reth) {
+		uint32_t total = urxe_reth_length(pkt->reth);
+
+		/* The whole range is checked before its first byte is written. */
+		if (mempool_table_match(urxe_hca.table, urxe_reth_rkey(pkt->reth), qp->pd->number,
+					qp->qpn, urxe_reth_va(pkt->reth), total,
+					MEMPOOL_REMOTE_WRITE, true, &va) != MEMPOOL_OK)
+			return ACCESS;
+		qp->write.va = urxe_reth_va(pkt->reth);
+		qp->write.rkey = urxe_reth_rkey(pkt->reth);
+		qp->write.left = qp->write.total = total;
+	}
+	if (len > qp->write.left ||
+	    (urxe_op_any(pkt->mask, URXE_OP_END) && len != qp->write.left))
+		return INVALID;
+	if (pkt->imm && !take_recv(qp))
+		return RNR;
+	if (len) {
+		if (mempool_table_match(urxe_hca.table, qp->write.rkey, qp->pd->number, qp->qpn,
+					qp->write.va, len, MEMPOOL_REMOTE_WRITE, true,
+					&va) != MEMPOOL_OK)
+			return ACCESS;
+		urxe_copy_visible((void *)(uintptr_t)va, pkt->payload, len);
+		qp->write.va += len;
+		qp->write.left -= len;
+	}
+	if (pkt->imm)
+		complete_message(qp, pkt);
+	return DONE;
+}
+
+/* A place in the ring for a new answer; NULL when the peer has more outstanding than it may. */
+static struct urxe_response *new_response(struct urxe_qp *qp)
+{
+	uint16_t waiting = qp->response_head - qp->response_send;
+
+	if (waiting >= qp->response_size)
+		return NULL;
+	if ((uint16_t)(qp->response_head - qp->response_tail) == qp->response_size)
+		qp->response_tail++;
+	return response(qp, qp->response_head++);
+}
+
+static enum verdict execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	uint32_t len = urxe_reth_length(pkt->reth);
+	struct urxe_response *resp;
+	uint64_t va;
+
+	if (len > URXE_MAX_MSG)
+		return INVALID;
+	if (mempool_table_match(urxe_hca.table, urxe_reth_rkey(pkt->reth), qp->pd->number, qp->qpn,
+				urxe_reth_va(pkt->reth), len, MEMPOOL_REMOTE_READ, true,
+				&va) != MEMPOOL_OK)
+		return ACCESS;
+	resp = new_response(qp);
+	if (!resp)
+		return INVALID;
+	*resp = (struct urxe_response){
+		.first_psn = psn,
+		.next_psn = psn,
+		.last_psn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu : 0),
+		.msn = qp->msn,
+		.rkey = urxe_reth_rkey(pkt->reth),
+		.va = urxe_reth_va(pkt->reth),
+		.length = len,
+	};
+	urxe_engine_ready(qp);
+	return DONE;
+}
+
+static enum verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	uint64_t addr = urxe_atomic_va(pkt->atomic), va, value, *target;
+	struct urxe_response *resp;
+
+	if (addr & 7)
+		return INVALID;
+	if (mempool_table_match(urxe_hca.table, urxe_atomic_rkey(pkt->atomic), qp->pd->number,
+				qp->qpn, addr, 8, MEMPOOL_REMOTE_ATOMIC, true, &va) != MEMPOOL_OK)
+		return ACCESS;
+	if (va & 7)
+		return INVALID;
+	resp = new_response(qp);
+	if (!resp)
+		return INVALID;
+	target = (uint64_t *)(uintptr_t)va;
+	if (pkt->opcode == URXE_RC_FETCH_ADD) {
+		value = __atomic_fetch_add(target, urxe_atomic_swap_add(pkt->atomic),
+					   __ATOMIC_SEQ_CST);
+	} else {
+		value = urxe_atomic_compare(pkt->atomic);
+		__atomic_compare_exchange_n(target, &value, urxe_atomic_swap_add(pkt->atomic),
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	*resp = (struct urxe_response){
+		.atomic = true,
+		.first_psn = psn,
+		.next_psn = psn,
+		.last_psn = psn,
+		.msn = qp->msn,
+		.original = value,
+	};
+	urxe_engine_ready(qp);
+	return DONE;
+}
+
+/* ---- the checks ---- */
+
+/* Does this packet continue what came before (9.7.4.1.2)? */
+static bool sequence_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	bool inside = qp->last_opcode != URXE_NUM_OPCODES;
+	struct urxe_opmask last;
+
+	if (urxe_op_any(pkt->mask, URXE_OP_START) ||
+	    urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC))
+		return !inside;
+	if (!inside)
+		return false;
+	last = urxe_opcodes[qp->last_opcode].mask;
+	return urxe_op_any(last, URXE_OP_SEND) == urxe_op_any(pkt->mask, URXE_OP_SEND);
+}
+
+/* First and middle packets are full, last ones not empty (9.7.4.1.6). */
+static bool length_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	if (!urxe_op_any(pkt->mask, URXE_OP_SEND | URXE_OP_WRITE))
+		return true;
+	if (!urxe_op_any(pkt->mask, URXE_OP_END))
+		return pkt->payload_len == qp->mtu;
+	if (!urxe_op_any(pkt->mask, URXE_OP_START) && !pkt->payload_len)
+		return false;
+	return pkt->payload_len <= qp->mtu;
+}
+
+/* Does the QP take such requests at all? */
+static bool permitted(const struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	unsigned access = qp->attr.qp_access_flags;
+
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE))
+		return access & IBV_ACCESS_REMOTE_WRITE;
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		return access & IBV_ACCESS_REMOTE_READ;
+	if (urxe_op_any(pkt->mask, URXE_OP_ATOMIC))
+		return access & IBV_ACCESS_REMOTE_ATOMIC;
+	return true;
+}
+
+static enum verdict execute(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	if (!permitted(qp, pkt) || !length_ok(qp, pkt))
+		return INVALID;
+	if (urxe_op_any(pkt->mask, URXE_OP_SEND))
+		return execute_send(qp, pkt);
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE))
+		return execute_write(qp, pkt);
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		return execute_read(qp, pkt, psn);
+	return execute_atomic(qp, pkt, psn);
+}
+
+/* ---- RC ---- */
+
+/* Drops the data of reads from psn on that was not sent yet. */
+static void forget_answers(struct urxe_qp *qp, uint32_t psn)
+{
+	while (qp->response_head != qp->response_send) {
+		struct urxe_response *newest = response(qp, qp->response_head - 1);
+
+		if (newest->atomic || urxe_psn_diff(newest->last_psn, psn) < 0)
+			return;
+		if (urxe_psn_diff(newest->next_psn, psn) < 0) {
+			newest->last_psn = urxe_psn_add(psn, -1);
+			return;
+		}
+		qp->response_head--;
+	}
+}
+
+/*
+ * A request that was executed before (9.7.5.1.3). The peer has gone back to it, and will repeat
+ * all that follows: answers that were not sent yet are forgotten.
+ */
+static void rc_duplicate(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	urxe_count(qp->dev, URXE_CNT_DUP_REQ);
+	if (!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC)) {
+		/* A NAK that waits to be sent says as much, and more. */
+		if (!qp->ack_due)
+			owe_ack(qp, urxe_psn_add(qp->epsn, -1));
+		return;
+	}
+	forget_answers(qp, psn);
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ)) {
+		if (execute_read(qp, pkt, psn) == ACCESS)
+			owe(qp, URXE_AETH_NAK | URXE_NAK_REMOTE_ACCESS, psn);
+		return;
+	}
+	for (uint16_t i = qp->response_tail; i != qp->response_head; i++) {
+		struct urxe_response saved = *response(qp, i);
+
+		if (!saved.atomic || saved.first_psn != psn)
+			continue;
+		if ((int16_t)(i - qp->response_send) < 0) {
+			struct urxe_response *again = new_response(qp);
+
+			if (again)
+				*again = saved;
+			if (again)
+				again->next_psn = psn;
+		}
+		urxe_engine_ready(qp);
+		return;
+	}
+}
+
+static void rc_failed(struct urxe_qp *qp, enum verdict verdict, uint32_t psn)
+{
+	static const struct {
+		uint8_t nak;
+		int event;
+	} how[] = {
+		[INVALID] = { URXE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR },
+		[ACCESS] = { URXE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR },
+		[OPERATIONAL] = { URXE_NAK_REMOTE_OPERATIONAL, 0 },
+	};
+
+	owe(qp, URXE_AETH_NAK | how[verdict].nak, psn);
+	urxe_responder_run(qp);
+	urxe_qp_fail(qp, how[verdict].event);
+}
+
+static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	uint32_t psn = urxe_bth_psn(pkt->bth);
+	int32_t ahead = urxe_psn_diff(psn, qp->epsn);
+	enum verdict verdict;
+
+	if (ahead < 0) {
+		rc_duplicate(qp, pkt, psn);
+		return;
+	}
+	if (ahead > 0) {
+		urxe_count(qp->dev, URXE_CNT_OUT_OF_SEQ_REQ);
+		if (!qp->nak_sent) {
+			qp->nak_sent = true;
+			owe(qp, URXE_AETH_NAK | URXE_NAK_PSN_SEQUENCE, qp->epsn);
+		}
+		return;
+	}
+	verdict = sequence_ok(qp, pkt) ? execute(qp, pkt, psn) : INVALID;
+	if (verdict == RNR) {
+		urxe_count(qp->dev, URXE_CNT_SND_RNR);
+		qp->nak_sent = true;
+		owe(qp, URXE_AETH_RNR_NAK | qp->attr.min_rnr_timer, psn);
+		return;
+	}
+	if (verdict != DONE) {
+		rc_failed(qp, verdict, psn);
+		return;
+	}
+	qp->nak_sent = false;
+	if (urxe_op_any(pkt->mask, URXE_OP_END)) {
+		qp->msn = (qp->msn + 1) & URXE_PSN_MASK;
+		qp->last_opcode = URXE_NUM_OPCODES;
+	} else {
+		qp->last_opcode = pkt->opcode;
+	}
+	qp->epsn = urxe_psn_add(psn, 1);
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ)) {
+		uint32_t len = urxe_reth_length(pkt->reth);
+
+		qp->epsn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu + 1 : 1);
+	} else if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC) &&
+		   (urxe_bth_ackreq(pkt->bth) || qp->ack_due)) {
+		owe_ack(qp, psn);
+	}
+}
+
+/* ---- UC ---- */
+
+/* A lost packet loses its message, silently; the next first packet starts anew (9.8.2.2). */
+static void uc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	uint32_t psn = urxe_bth_psn(pkt->bth);
+
+	if (urxe_op_any(pkt->mask, URXE_OP_START)) {
+		qp->drop_message = false;
+		qp->last_opcode = URXE_NUM_OPCODES;
+		qp->recv_offset = 0;
+	} else if (psn != qp->epsn) {
+		qp->drop_message = true;
+	}
+	qp->epsn = urxe_psn_add(psn, 1);
+	if (qp->drop_message)
+		return;
+	if (!sequence_ok(qp, pkt) || execute(qp, pkt, psn) != DONE) {
+		qp->drop_message = true;
+		qp->last_opcode = URXE_NUM_OPCODES;
+		return;
+	}
+	qp->last_opcode = urxe_op_any(pkt->mask, URXE_OP_END) ? URXE_NUM_OPCODES : pkt->opcode;
+}
+
+/* ---- UD ---- */
+
+/* RFC 1071, over a header of 20 bytes whose checksum field is zero. */
+static uint16_t ip_checksum(const uint8_t *header)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += header[i] << 8 | header[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum;
+}
+
+static void put16(uint8_t *at, uint16_t value)
+{
+	at[0] = value >> 8;
+	at[1] = value;
+}
+
+/* The 40 bytes before a UD payload: a GRH, or an IPv4 header in the last 20 of them (A17.4.3). */
+static void fill_grh(uint8_t grh[40], const struct urxe_rx_packet *rx)
+{
+	uint16_t udp_len = 8 + rx->len + URXE_ICRC_LEN;
+
+	memset(grh, 0, 40);
+	if (IN6_IS_ADDR_V4MAPPED(&rx->sgid)) {
+		uint8_t *ip = grh + 20;
+
+		ip[0] = 0x45;
+		ip[1] = rx->traffic_class;
+		put16(ip + 2, 20 + udp_len);
+		put16(ip + 6, 0x4000);
+		ip[8] = rx->hop_limit;
+		ip[9] = IPPROTO_UDP;
+		memcpy(ip + 12, &rx->sgid.s6_addr[12], 4);
+		memcpy(ip + 16, &rx->dgid.s6_addr[12], 4);
+		put16(ip + 10, ip_checksum(ip));
+		return;
+	}
+	struct urxe_grh *h = (struct urxe_grh *)grh;
+
+	urxe_grh_set_class(h, rx->traffic_class, 0);
+	h->payload_len = htobe16(udp_len);
+	h->next_header = IPPROTO_UDP;
+	h->hop_limit = rx->hop_limit;
+	h->sgid = rx->sgid;
+	h->dgid = rx->dgid;
+}
+
+static void ud_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
+		       const struct urxe_rx_packet *rx)
+{
+	struct urxe_cqe cqe = {
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.wc_flags = IBV_WC_GRH,
+		.solicited = urxe_bth_se(pkt->bth),
+	};
+	uint8_t grh[40];
+
+	if (urxe_deth_qkey(pkt->deth) != qp->attr.qkey || pkt->payload_len > qp->mtu)
+		return;
+	if (!take_recv(qp))
+		return;
+	qp->recv_offset = 0;
+	fill_grh(grh, rx);
+	if (qp->recv_wqe->length < sizeof(grh) + pkt->payload_len) {
+		recv_failed(qp, IBV_WC_LOC_LEN_ERR);
+		return;
+	}
+	if (recv_data(qp, grh, sizeof(grh)) != IBV_WC_SUCCESS ||
+	    recv_data(qp, pkt->payload, pkt->payload_len) != IBV_WC_SUCCESS) {
+		recv_failed(qp, IBV_WC_LOC_PROT_ERR);
+		return;
+	}
+	cqe.byte_len = qp->recv_offset;
+	cqe.src_qp = urxe_deth_sqp(pkt->deth);
+	if (pkt->imm) {
+		cqe.wc_flags |= IBV_WC_WITH_IMM;
+		cqe.imm = pkt->imm->imm;
+	}
+	complete_recv(qp, &cqe);
+}
+
+void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,
+			   const struct urxe_rx_packet *rx)
+{
+	switch (qp->ibv.qp_type) {
+	case IBV_QPT_RC: rc_request(qp, pkt); break;
+	case IBV_QPT_UC: uc_request(qp, pkt); break;
+	default: ud_request(qp, pkt, rx); break;
+	}
+}
+
+/* ---- answers ---- */
+
+static void put_answer(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode,
+		       uint32_t payload, uint32_t psn)
+{
+	urxe_bth_fill((struct urxe_bth *)pkt->header, opcode, false, urxe_pad_of(payload),
+		      URXE_PKEY_DEFAULT, qp->attr.dest_qp_num, false, psn);
+	pkt->header_len = sizeof(struct urxe_bth);
+}
+
+static void put_aeth(struct urxe_tx_packet *pkt, uint8_t syndrome, uint32_t msn)
+{
+	urxe_aeth_fill((struct urxe_aeth *)(pkt->header + pkt->header_len), syndrome, msn);
+	pkt->header_len += sizeof(struct urxe_aeth);
+}
+
+static void build_atomic_answer(struct urxe_qp *qp, struct urxe_response *resp,
+				struct urxe_tx_packet *pkt)
+{
+	put_answer(qp, pkt, URXE_RC_ATOMIC_ACKNOWLEDGE, 0, resp->first_psn);
+	put_aeth(pkt, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, resp->msn);
+	urxe_atomic_ack_fill((struct urxe_atomic_ack_eth *)(pkt->header + pkt->header_len),
+			     resp->original);
+	pkt->header_len += sizeof(struct urxe_atomic_ack_eth);
+}
+
+/* The next packet of a read's data; false when the memory is no longer readable. */
+static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
+			      struct urxe_batch *batch, struct urxe_tx_packet *pkt)
+{
+	static const uint8_t opcodes[] = { URXE_RC_READ_RESPONSE_MIDDLE,
+					   URXE_RC_READ_RESPONSE_FIRST, URXE_RC_READ_RESPONSE_LAST,
+					   URXE_RC_READ_RESPONSE_ONLY };
+	uint32_t offset = (uint32_t)urxe_psn_diff(resp->next_psn, resp->first_psn) * qp->mtu;
+	uint32_t left = resp->length - offset, len = left < qp->mtu ? left : qp->mtu;
+	bool first = offset == 0, last = resp->next_psn == resp->last_psn;
+	uint64_t va;
+
+	if (mempool_table_match(urxe_hca.table, resp->rkey, qp->pd->number, qp->qpn,
+				resp->va + offset, len, MEMPOOL_REMOTE_READ, true,
+				&va) != MEMPOOL_OK)
+		return false;
+	put_answer(qp, pkt, opcodes[first | last << 1], len, resp->next_psn);
+	if (first || last)
+		put_aeth(pkt, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, resp->msn);
+	if (len) {
+		/* A copy: the program may write to the memory at any time, and the ICRC must fit
+		 * what is sent. */
+		struct iovec *iov = urxe_batch_iov(batch);
+
+		iov->iov_base = (void *)(uintptr_t)va;
+		iov->iov_len = len;
+		urxe_batch_stage(batch, 1, len);
+	}
+	return true;
+}
+
+/* Fills the batch with answers; false when the memory of a read is gone. */
+static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	while (qp->response_send != qp->response_head) {
+		struct urxe_response *resp = response(qp, qp->response_send);
+		struct urxe_tx_packet *pkt;
+		bool last = resp->next_psn == resp->last_psn;
+
+		pkt = urxe_batch_add(batch);
+		if (!pkt)
+			return true;
+		if (resp->atomic) {
+			build_atomic_answer(qp, resp, pkt);
+		} else if (!build_read_answer(qp, resp, batch, pkt)) {
+			urxe_batch_undo(batch);
+			return false;
+		}
+		if (last)
+			qp->response_send++;
+		else
+			resp->next_psn = urxe_psn_add(resp->next_psn, 1);
+	}
+	return true;
+}
+
+bool urxe_responder_run(struct urxe_qp *qp)
+{
+	struct urxe_tx_packet *pkt;
+	struct urxe_batch batch;
+	bool readable;
+
+	if (!qp->ack_due && qp->response_send == qp->response_head)
+		return true;
+	urxe_batch_begin(&batch, &qp->path);
+	readable = build_answers(qp, &batch);
+	if (!readable) {
+		uint32_t psn = response(qp, qp->response_send)->next_psn;
+
+		qp->response_send = qp->response_head;
+		qp->ack_due = false;
+		urxe_batch_send(&batch);
+		rc_failed(qp, ACCESS, psn);
+		return false;
+	}
+	if (qp->ack_due && qp->response_send == qp->response_head) {
+		pkt = urxe_batch_add(&batch);
+		if (pkt) {
+			put_answer(qp, pkt, URXE_RC_ACKNOWLEDGE, 0, qp->ack_psn);
+			put_aeth(pkt, qp->ack_syndrome, qp->msn);
+			qp->ack_due = false;
+		}
+	}
+	/* Answers that the socket has no room for are lost; the peer will ask again. */
+	urxe_batch_send(&batch);
+	if (qp->ack_due || qp->response_send != qp->response_head)
+		urxe_engine_ready(qp);
+	return true;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Receive queues and shared receive queues (IBTA vol. 1, 10.2.9, 11.4.1.2): a ring that programs
+ * fill under its lock and the engine empties.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/engine.h"
+
+int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t size = 1;
+
+	while (size < max_wr)
+		size <<= 1;
+	pthread_mutex_init(&rq->lock, NULL);
+	rq->max_wr = max_wr;
+	rq->max_sge = max_sge;
+	rq->mask = size - 1;
+	rq->stride = sizeof(struct urxe_recv_wqe) + max_sge * sizeof(struct ibv_sge);
+	rq->wqes = max_wr ? malloc((size_t)size * rq->stride) : NULL;
+	return max_wr && !rq->wqes ? -ENOMEM : 0;
+}
+
+void urxe_rq_fini(struct urxe_rq *rq)
+{
+	free(rq->wqes);
+	pthread_mutex_destroy(&rq->lock);
+}
+
+uint32_t urxe_rq_count(const struct urxe_rq *rq)
+{
+	return atomic_load(&rq->head) - atomic_load(&rq->tail);
+}
+
+/* Under rq->lock. */
+int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
+{
+	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+	struct urxe_recv_wqe *wqe = rq_wqe(rq, head);
+	uint64_t length = 0;
+
+	if (urxe_rq_count(rq) >= rq->max_wr)
+		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->num_sge;
+	for (int i = 0; i < wr->num_sge; i++) {
+		wqe->sge[i] = wr->sg_list[i];
+		length += wr->sg_list[i].length;
+	}
+	wqe->length = length > UINT32_MAX ? UINT32_MAX : length;
+	atomic_store_explicit(&rq->head, head + 1, memory_order_release);
+	return 0;
+}
+
+/* Moves the oldest WR out of the ring. Engine. */
+bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into)
+{
+	uint32_t tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
+	const struct urxe_recv_wqe *wqe = rq_wqe(rq, tail);
+
+	if (tail == atomic_load_explicit(&rq->head, memory_order_acquire))
+		return false;
+	memcpy(into, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
+	atomic_store_explicit(&rq->tail, tail + 1, memory_order_release);
+	return true;
+}
+
+int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct urxe_qp *qp = to_qp(ibv);
+	int ret = 0;
+
+	if (to_context(ibv->context)->stale || ibv->srq ||
+	    atomic_load(&qp->state) == IBV_QPS_RESET) {
+		*bad = wr;
+		return to_context(ibv->context)->stale ? EIO : EINVAL;
+	}
+	pthread_mutex_lock(&qp->rq.lock);
+	for (; wr; wr = wr->next) {
+		ret = urxe_rq_post(&qp->rq, wr);
+		if (ret) {
+			*bad = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&qp->rq.lock);
+	/* To a QP in error they come back at once. */
+	if (atomic_load(&qp->state) == IBV_QPS_ERR) {
+		urxe_engine_lock();
+		urxe_qp_flush(qp);
+		urxe_engine_unlock();
+	}
+	return ret;
+}
+
+int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct urxe_srq *srq = to_srq(ibv);
+	int ret = 0;
+
+	pthread_mutex_lock(&srq->rq.lock);
+	for (; wr; wr = wr->next) {
+		ret = urxe_rq_post(&srq->rq, wr);
+		if (ret) {
+			*bad = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&srq->rq.lock);
+	return ret;
+}

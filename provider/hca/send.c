@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Posting to a send queue (IBTA vol. 1, 11.4.1.1). What is wrong with a WR and can be seen here is
+ * an errno; what can only be seen when it runs (keys, lengths of UD messages) is a completion.
+ *
+ * Small messages are gathered: while packets of a QP are under way, a few more WRs wait for company,
+ * since the answers will turn the engine, or a poll will. The first WR of an idle QP leaves at once.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "hca/engine.h"
+#include "hca/send.h"
+
+#define GATHER_WRS   32
+#define GATHER_BYTES 16384
+
+int urxe_sq_state_errno(const struct urxe_qp *qp)
+{
+	switch (atomic_load(&qp->state)) {
+	case IBV_QPS_RESET:
+	case IBV_QPS_INIT:
+	case IBV_QPS_RTR: return EINVAL;
+	default: return to_context(qp->ibv.context)->stale ? EIO : 0;
+	}
+}
+
+/* Which operations a transport service has (table 53). */
+static bool service_has(enum ibv_qp_type type, uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM: return true;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV: return type != IBV_QPT_UD;
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_SEND_WITH_INV: return type == IBV_QPT_RC;
+	default: return false;
+	}
+}
+
+int urxe_sq_check(const struct urxe_qp *qp, uint8_t opcode, unsigned flags)
+{
+	if (!service_has(qp->ibv.qp_type, opcode))
+		return EINVAL;
+	if ((flags & IBV_SEND_INLINE) && (wr_is_read(opcode) || wr_is_atomic(opcode)))
+		return EINVAL;
+	return 0;
+}
+
+struct urxe_send_wqe *urxe_sq_claim(struct urxe_qp *qp)
+{
+	struct urxe_sq *sq = &qp->sq;
+	struct urxe_send_wqe *wqe = sq_wqe(sq, sq->build);
+
+	if (sq->build - atomic_load_explicit(&sq->tail, memory_order_acquire) >= sq->max_wr)
+		return NULL;
+	memset(wqe, 0, sizeof(*wqe));
+	sq->build++;
+	return wqe;
+}
+
+int urxe_sq_set_sges(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_sge *sges,
+		     size_t n)
+{
+	uint64_t length = 0;
+
+	if (n > qp->sq.max_sge)
+		return EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		wqe->sge[i] = sges[i];
+		length += sges[i].length;
+	}
+	if (length > URXE_MAX_MSG)
+		return EINVAL;
+	wqe->num_sge = n;
+	wqe->length = length;
+	return 0;
+}
+
+int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void *data, size_t len)
+{
+	if (len > qp->sq.max_inline - wqe->length)
+		return ENOMEM;
+	memcpy((uint8_t *)wqe->sge + wqe->length, data, len);
+	wqe->inlined = true;
+	wqe->length += len;
+	return 0;
+}
+
+int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn,
+		   uint32_t qkey)
+{
+	if (!ah || ah->pd != qp->ibv.pd)
+		return EINVAL;
+	wqe->ud.path = to_ah(ah)->path;
+	wqe->ud.qpn = qpn & URXE_QPN_MASK;
+	/* A Q_Key with the high bit set stands for the QP's own (10.2.5). */
+	wqe->ud.qkey = qkey & URXE_QKEY_PRIVILEGED ? qp->attr.qkey : qkey;
+	wqe->ud.sl = to_ah(ah)->attr.sl;
+	return 0;
+}
+
+static int set_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	int ret;
+
+	if (wr->num_sge < 0)
+		return EINVAL;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return urxe_sq_set_sges(qp, wqe, wr->sg_list, wr->num_sge);
+	wqe->inlined = true;
+	for (int i = 0; i < wr->num_sge; i++) {
+		ret = urxe_sq_add_inline(qp, wqe, (void *)(uintptr_t)wr->sg_list[i].addr,
+					 wr->sg_list[i].length);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int set_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	int ret = urxe_sq_set_sges(qp, wqe, wr->sg_list, wr->num_sge);
+
+	if (ret)
+		return ret;
+	if (wqe->length < 8)
+		return EINVAL;
+	wqe->length = 8;
+	wqe->rdma.remote_addr = wr->wr.atomic.remote_addr;
+	wqe->rdma.rkey = wr->wr.atomic.rkey;
+	wqe->rdma.compare_add = wr->wr.atomic.compare_add;
+	wqe->rdma.swap = wr->wr.atomic.swap;
+	return 0;
+}
+
+static int set_bind(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	if (!wr->bind_mw.mw || (!wr->bind_mw.bind_info.mr && wr->bind_mw.bind_info.length))
+		return EINVAL;
+	wqe->bind.mw = to_mw(wr->bind_mw.mw);
+	wqe->bind.info = wr->bind_mw.bind_info;
+	wqe->bind.rkey = wr->bind_mw.rkey;
+	return 0;
+}
+
+static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	int ret;
+
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = wr->opcode;
+	wqe->flags = wr->send_flags;
+	switch (wr->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE_WITH_IMM: wqe->imm = wr->imm_data; break;
+	case IBV_WR_SEND_WITH_INV: wqe->imm = wr->invalidate_rkey; break;
+	case IBV_WR_LOCAL_INV: wqe->imm = wr->invalidate_rkey; return 0;
+	case IBV_WR_BIND_MW: return set_bind(qp, wqe, wr);
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD: return set_atomic(qp, wqe, wr);
+	default: break;
+	}
+	ret = set_data(qp, wqe, wr);
+	if (ret)
+		return ret;
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		return urxe_sq_set_ud(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				      wr->wr.ud.remote_qkey);
+	wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
+	wqe->rdma.rkey = wr->wr.rdma.rkey;
+	return 0;
+}
+
+/* Sees that what was published gets sent: now, or with what follows it. */
+static void get_going(struct urxe_qp *qp, uint32_t waiting, uint32_t bytes)
+{
+	if (atomic_load(&qp->flying) && waiting < GATHER_WRS && bytes < GATHER_BYTES) {
+		urxe_engine_defer(qp);
+		/* The last answer may have come in between, and then nothing would turn. */
+		if (atomic_load(&qp->flying))
+			return;
+	}
+	urxe_engine_kick(qp);
+}
+
+void urxe_sq_publish(struct urxe_qp *qp, uint32_t bytes)
+{
+	uint32_t waiting, gathered;
+
+	atomic_store(&qp->sq.head, qp->sq.build);
+	waiting = qp->sq.build - atomic_load_explicit(&qp->sq.send, memory_order_relaxed);
+	gathered = waiting == 1 ? bytes : qp->sq.gathered + bytes;
+	qp->sq.gathered = gathered < GATHER_BYTES ? gathered : 0;
+	pthread_mutex_unlock(&qp->sq.lock);
+	get_going(qp, waiting, gathered);
+}
+
+int urxe_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct urxe_qp *qp = to_qp(ibv);
+	struct urxe_send_wqe *wqe;
+	uint32_t bytes = 0;
+	int ret = urxe_sq_state_errno(qp);
+
+	if (ret) {
+		*bad = wr;
+		return ret;
+	}
+	pthread_mutex_lock(&qp->sq.lock);
+	for (; wr; wr = wr->next) {
+		ret = urxe_sq_check(qp, wr->opcode, wr->send_flags);
+		wqe = ret ? NULL : urxe_sq_claim(qp);
+		if (!ret && !wqe)
+			ret = ENOMEM;
+		if (!ret) {
+			ret = build(qp, wqe, wr);
+			if (ret)
+				qp->sq.build--;
+		}
+		if (ret) {
+			*bad = wr;
+			break;
+		}
+		bytes += wqe->length;
+	}
+	urxe_sq_publish(qp, bytes);
+	return ret;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The service thread: does the work of those who do not poll, and listens to netlink. It blocks
+ * all signals (they belong to the program) and asks for a timer slack of 1 ns, because its leases
+ * are a few microseconds long.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hca/engine.h"
+#include "hca/service.h"
+#include "host/fd.h"
+#include "host/libc.h"
+#include "host/log.h"
+
+#define LEASE_MIN 20000ull	/* shorter than this is none at all */
+#define LEASE_MAX 8000000ull
+#define SLEEP_MAX 1000000000ull
+#define POLLING_AGE 10000ull	/* polled so recently: it is in a loop around ibv_poll_cq() */
+
+static void wake(void)
+{
+	uint64_t one = 1;
+
+	if (urxe_libc.write(urxe_hca.wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		urxe_log(URXE_LOG_WARN, "cannot wake the service thread: %s", strerror(errno));
+}
+
+void urxe_engine_polled(uint64_t now)
+{
+	atomic_store_explicit(&urxe_hca.polled_at, now, memory_order_relaxed);
+}
+
+void urxe_engine_watch(void)
+{
+	if (atomic_load(&urxe_hca.leased))
+		wake();
+}
+
+static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, void *arg)
+{
+	struct urxe_context *ctx;
+
+	pthread_mutex_lock(&urxe_hca.lock);
+	if (type == IBV_EVENT_PORT_ERR)
+		urxe_count(dev, URXE_CNT_LINK_DOWNED);
+	cds_list_for_each_entry(ctx, &urxe_hca.contexts, node)
+		if (ctx->dev == dev)
+			urxe_event_port(ctx, type);
+	urxe_engine_unlock();
+}
+
+/*
+ * Sleeps until a descriptor is ready or the time has come. *wire says whether to watch the wire,
+ * and then whether it is ready.
+ */
+static void wait_for(bool *wire, uint64_t until, uint64_t now)
+{
+	struct urxe_engine *e = &urxe_hca;
+	struct pollfd fds[3] = {
+		{ .fd = e->wake_fd, .events = POLLIN },
+		{ .fd = e->monitor_fd, .events = POLLIN },
+		{ .fd = *wire ? urxe_wire_fd(e->wire) : -1, .events = POLLIN },
+	};
+	uint64_t span = until > now ? until - now : 0;
+	struct timespec ts;
+
+	*wire = false;
+	if (span > SLEEP_MAX)
+		span = SLEEP_MAX;
+	ts.tv_sec = span / 1000000000;
+	ts.tv_nsec = span % 1000000000;
+	if (syscall(SYS_ppoll, fds, 3, &ts, NULL, 0) <= 0)
+		return;
+	if (fds[0].revents) {
+		uint64_t count;
+
+		(void)!urxe_libc.read(e->wake_fd, &count, sizeof(count));
+	}
+	if (fds[1].revents)
+		urxe_device_monitor_read(e->monitor_fd, on_device_event, NULL);
+	*wire = fds[2].revents;
+}
+
+static uint64_t next_deadline(void)
+{
+	uint64_t timers = urxe_wheel_next(&urxe_hca.wheel);
+	uint64_t wire = urxe_wire_deadline(urxe_hca.wire);
+	uint64_t next = timers < wire ? timers : wire;
+
+	if (!cds_list_empty(&urxe_hca.ready))
+		return 0;
+	return next < urxe_hca.housekeep_at ? next : urxe_hca.housekeep_at;
+}
+
+static void set_lease(uint64_t lease)
+{
+	if (lease > LEASE_MAX)
+		lease = LEASE_MAX;
+	atomic_store_explicit(&urxe_hca.lease, lease < LEASE_MIN ? 0 : lease,
+			      memory_order_relaxed);
+}
+
+/* Time since a program last polled; for ever when one is about to sleep on a channel. */
+static uint64_t poll_age(uint64_t now)
+{
+	uint64_t polled = atomic_load_explicit(&urxe_hca.polled_at, memory_order_relaxed);
+
+	if (!polled || atomic_load(&urxe_hca.armed))
+		return UINT64_MAX;
+	return now > polled ? now - polled : 0;
+}
+
+/* Somebody polls: keeps away until the lease is over. True when it was renewed meanwhile. */
+static bool sleep_on_lease(uint64_t lease, uint64_t age, uint64_t now)
+{
+	bool wire = false, renewed;
+
+	atomic_store(&urxe_hca.leased, true);
+	if (!atomic_load(&urxe_hca.armed) && !atomic_load(&urxe_hca.stop))
+		wait_for(&wire, now + lease - age, now);
+	atomic_store(&urxe_hca.leased, false);
+	renewed = poll_age(urxe_now()) < lease;
+	if (renewed)
+		set_lease(lease * 2);
+	return renewed;
+}
+
+static void *service(void *arg)
+{
+	struct urxe_engine *e = &urxe_hca;
+	bool ran_out = false, wire = false;
+
+	prctl(PR_SET_NAME, "urxe");
+	prctl(PR_SET_TIMERSLACK, 1);
+	while (!atomic_load(&e->stop)) {
+		uint64_t now = urxe_now(), lease = atomic_load(&e->lease), age = poll_age(now);
+		uint64_t until;
+		bool busy;
+
+		if (age < lease) {
+			ran_out = !sleep_on_lease(lease, age, now) && !atomic_load(&e->armed);
+			wire = false;
+			continue;
+		}
+		pthread_mutex_lock(&e->lock);
+		busy = urxe_engine_turn();
+		if (ran_out && busy)
+			set_lease(lease / 4);	/* somebody waited for us */
+		else if (wire && age < POLLING_AGE)
+			set_lease(LEASE_MIN);	/* woken for nothing */
+		ran_out = false;
+		pthread_mutex_lock(&e->lock);
+		until = next_deadline();
+		pthread_mutex_unlock(&e->lock);
+		wire = true;
+		if (!busy && until)
+			wait_for(&wire, until, urxe_now());
+		else
+			wire = false;
+	}
+	return NULL;
+}
+
+static int spawn(void)
+{
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(&urxe_hca.thread, NULL, service, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+int urxe_service_start(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	int ret;
+
+	atomic_store(&e->stop, false);
+	atomic_store(&e->lease, LEASE_MIN);
+	atomic_store(&e->polled_at, 0);
+	e->wake_fd = urxe_fd_keep(urxe_libc.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (e->wake_fd < 0)
+		return -errno;
+	e->monitor_fd = urxe_device_monitor_open();
+	if (e->monitor_fd < 0) {
+		ret = e->monitor_fd;
+		urxe_fd_close(e->wake_fd);
+		return ret;
+	}
+	ret = spawn();
+	if (ret) {
+		urxe_device_monitor_close(e->monitor_fd);
+		urxe_fd_close(e->wake_fd);
+		return ret;
+	}
+	e->running = true;
+	return 0;
+}
+
+void urxe_service_stop(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	atomic_store(&e->stop, true);
+	wake();
+	pthread_join(e->thread, NULL);
+	e->running = false;
+	urxe_device_monitor_close(e->monitor_fd);
+	urxe_fd_close(e->wake_fd);
+	e->wake_fd = e->monitor_fd = -1;
+}
+
+void urxe_service_forked(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	urxe_device_monitor_close(e->monitor_fd);
+	urxe_fd_close(e->wake_fd);
+	e->wake_fd = e->monitor_fd = -1;
+	e->running = false;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* The service thread; engine.h says when it works. */
+#ifndef URXE_HCA_SERVICE_H
+#define URXE_HCA_SERVICE_H
+
+#include <stdbool.h>
+
+int urxe_service_start(void);
+void urxe_service_stop(void);
+void urxe_service_forked(void);
+
+/* With the engine lock held: one turn of the engine, then gives the lock back. Were there packets? */
+bool urxe_engine_turn(void);
+
+#endif

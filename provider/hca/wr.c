@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The extended posting interface, ibv_wr_post(3). wr_start takes the send queue's lock, wr_complete
+ * or wr_abort gives it back; each operation claims a place, each setter fills the newest one. The
+ * first error sticks and is returned by wr_complete, which then posts nothing.
+ */
+#include <errno.h>
+
+#include "hca/engine.h"
+#include "hca/send.h"
+
+static struct urxe_qp *of(struct ibv_qp_ex *ex)
+{
+	return caa_container_of(ex, struct urxe_qp, ex);
+}
+
+static void fail(struct urxe_qp *qp, int error)
+{
+	if (error && !qp->wr_error)
+		qp->wr_error = error;
+}
+
+/* Claims a place for an operation; NULL when this round of posting has failed. */
+static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct urxe_qp *qp = of(ex);
+	struct urxe_send_wqe *wqe;
+
+	fail(qp, urxe_sq_check(qp, opcode, ex->wr_flags & ~IBV_SEND_INLINE));
+	wqe = qp->wr_error ? NULL : urxe_sq_claim(qp);
+	qp->wr_wqe = wqe;
+	if (!wqe) {
+		fail(qp, ENOMEM);
+		return NULL;
+	}
+	wqe->wr_id = ex->wr_id;
+	wqe->opcode = opcode;
+	wqe->flags = ex->wr_flags;
+	return wqe;
+}
+
+static void rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
+		 uint32_t imm)
+{
+	struct urxe_send_wqe *wqe = begin(ex, opcode);
+
+	if (!wqe)
+		return;
+	wqe->rdma.rkey = rkey;
+	wqe->rdma.remote_addr = addr;
+	wqe->imm = imm;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	rdma(ex, IBV_WR_RDMA_READ, rkey, addr, 0);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	rdma(ex, IBV_WR_RDMA_WRITE, rkey, addr, 0);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr, imm);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+			      uint64_t swap)
+{
+	rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, 0);
+	if (of(ex)->wr_wqe) {
+		of(ex)->wr_wqe->rdma.compare_add = compare;
+		of(ex)->wr_wqe->rdma.swap = swap;
+	}
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, 0);
+	if (of(ex)->wr_wqe)
+		of(ex)->wr_wqe->rdma.compare_add = add;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_SEND_WITH_IMM);
+
+	if (wqe)
+		wqe->imm = imm;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_SEND_WITH_INV);
+
+	if (wqe)
+		wqe->imm = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_LOCAL_INV);
+
+	if (wqe)
+		wqe->imm = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
+
+	if (!wqe)
+		return;
+	wqe->bind.mw = to_mw(mw);
+	wqe->bind.info = *info;
+	wqe->bind.rkey = rkey;
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	if (of(ex)->wr_wqe)
+		fail(of(ex), urxe_sq_set_ud(of(ex), of(ex)->wr_wqe, ah, qpn, qkey));
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *sges)
+{
+	struct urxe_qp *qp = of(ex);
+	struct urxe_send_wqe *wqe = qp->wr_wqe;
+
+	if (!wqe)
+		return;
+	fail(qp, urxe_sq_set_sges(qp, wqe, sges, n));
+	if (wr_is_atomic(wqe->opcode)) {
+		if (wqe->length < 8)
+			fail(qp, EINVAL);
+		wqe->length = 8;
+	}
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct urxe_qp *qp = of(ex);
+
+	if (!qp->wr_wqe)
+		return;
+	qp->wr_wqe->inlined = true;
+	fail(qp, urxe_sq_check(qp, qp->wr_wqe->opcode, IBV_SEND_INLINE));
+	fail(qp, urxe_sq_add_inline(qp, qp->wr_wqe, addr, length));
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n,
+				    const struct ibv_data_buf *bufs)
+{
+	for (size_t i = 0; i < n; i++)
+		wr_set_inline_data(ex, bufs[i].addr, bufs[i].length);
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct urxe_qp *qp = of(ex);
+
+	pthread_mutex_lock(&qp->sq.lock);
+	qp->wr_error = 0;
+	qp->wr_wqe = NULL;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	struct urxe_qp *qp = of(ex);
+
+	qp->sq.build = atomic_load(&qp->sq.head);
+	pthread_mutex_unlock(&qp->sq.lock);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct urxe_qp *qp = of(ex);
+	uint32_t bytes = 0;
+
+	if (!qp->wr_error)
+		qp->wr_error = urxe_sq_state_errno(qp);
+	if (qp->wr_error) {
+		int error = qp->wr_error;
+
+		wr_abort(ex);
+		return error;
+	}
+	for (uint32_t i = atomic_load(&qp->sq.head); i != qp->sq.build; i++)
+		bytes += sq_wqe(&qp->sq, i)->length;
+	urxe_sq_publish(qp, bytes);
+	return 0;
+}
+
+void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops)
+{
+	struct ibv_qp_ex *ex = &qp->ex;
+
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
+		ex->wr_rdma_write = wr_rdma_write;
+	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+		ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	if (ops & IBV_QP_EX_WITH_SEND)
+		ex->wr_send = wr_send;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_IMM)
+		ex->wr_send_imm = wr_send_imm;
+	if (ops & IBV_QP_EX_WITH_RDMA_READ)
+		ex->wr_rdma_read = wr_rdma_read;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	if (ops & IBV_QP_EX_WITH_LOCAL_INV)
+		ex->wr_local_inv = wr_local_inv;
+	if (ops & IBV_QP_EX_WITH_BIND_MW)
+		ex->wr_bind_mw = wr_bind_mw;
+	if (ops & IBV_QP_EX_WITH_SEND_WITH_INV)
+		ex->wr_send_inv = wr_send_inv;
+}

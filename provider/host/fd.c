@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "host/fd.h"
+#include "host/libc.h"
+
+#define FD_HIGH 800	/* below the usual soft limit of 1,024 */
+#define FD_MAX	65536
+
+static _Atomic uint64_t ours[FD_MAX / 64];
+
+int urxe_fd_keep(int fd)
+{
+	int saved = errno, high;
+
+	if (fd < 0)
+		return fd;
+	high = urxe_libc.fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
+	if (high >= 0) {
+		urxe_libc.close(fd);
+		fd = high;
+	} else {
+		urxe_libc.fcntl(fd, F_SETFD, FD_CLOEXEC);
+	}
+	if (fd < FD_MAX)
+		atomic_fetch_or(&ours[fd / 64], 1ull << (fd % 64));
+	errno = saved;
+	return fd;
+}
+
+void urxe_fd_close(int fd)
+{
+	if (fd < 0)
+		return;
+	if (fd < FD_MAX)
+		atomic_fetch_and(&ours[fd / 64], ~(1ull << (fd % 64)));
+	urxe_libc.close(fd);
+}
+
+bool urxe_fd_is_ours(int fd)
+{
+	return fd >= 0 && fd < FD_MAX &&
+	       (atomic_load_explicit(&ours[fd / 64], memory_order_relaxed) & (1ull << (fd % 64)));
+}
