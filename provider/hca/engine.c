@@ -173,7 +173,7 @@ static bool turn(void)
 	if (!e->wire)
 		return false;
 	e->now = urxe_now();
-	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_receive, NULL);
+	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
 	urxe_wheel_run(&e->wheel, e->now, on_timer);
 	if (e->now >= e->housekeep_at) {
 		e->housekeep_at = e->now + HOUSEKEEP_NS;

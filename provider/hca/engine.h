@@ -124,8 +124,8 @@ void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,
 			   const struct urxe_rx_packet *rx);
 /* Sends what the responder owes; false when the wire is full. */
 bool urxe_responder_run(struct urxe_qp *qp);
-/* receive.c: from the wire to the QPs */
-void urxe_receive(const struct urxe_rx_packet *rx, void *arg);
+/* dispatch.c: from the wire to the QPs */
+void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg);
 
 /* copy.c */
 void urxe_copy_visible(void *dst, const void *src, size_t len);

@@ -52,7 +52,7 @@ static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		urxe_completer_packet(qp, pkt);
 }
 
-void urxe_receive(const struct urxe_rx_packet *rx, void *arg)
+void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 {
 	struct urxe_packet pkt;
 	struct urxe_mcast *member;
