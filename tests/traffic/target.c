@@ -163,7 +163,8 @@ static void post_bind(struct qp *qp, unsigned area, int type)
 		wr.bind_mw.rkey = tg->window_key;
 		wr.bind_mw.bind_info = info;
 		err = ibv_post_send(qp->qp, &wr, &bad);
-		tg->type2_key[area] = tg->window_key;
+		/* A type 2 window's key is the consumer's to keep; rxe takes the old one from here. */
+		tg->type2_key[area] = tg->mw[area][1]->rkey = tg->window_key;
 		tg->type2_bound[area] = true;
 	}
 	if (err)
