@@ -5,9 +5,8 @@
  * own calls among these do not pass through here, so that each entry point is served by itself: the
  * 64-bit names, those of _FORTIFY_SOURCE and those of binaries from before glibc 2.33.
  *
- * chdir() into the view is not served: the kernel knows no such place, and every relative path of
- * every program would have to be looked at. Calls that change files (mkdir, unlink, chmod…) are not
- * either; the kernel says that there is nothing to change.
+ * Calls that change files (mkdir, unlink, chmod…) are not served; the kernel says that there is
+ * nothing to change.
  *
  * Any thread, signal handlers and vfork children included as long as the path is outside the view.
  */

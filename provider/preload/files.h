@@ -5,7 +5,7 @@
  *   files_next.c  the table of next definitions
  *   files_view.c  whether a path or a descriptor lies in the view, and what a call on it returns
  *   files.c       open, stat, access, readlink, realpath and their relatives
- *   files_list.c  opendir, scandir, glob, ftw
+ *   files_list.c  opendir, scandir, glob, ftw, chdir, getcwd
  *
  * Every call has a fast way out: urxe_view_maybe() looks at the path alone and lets all but a few go
  * on to the next definition at once, with errno, memory and locks untouched, so that this is safe
@@ -50,6 +50,7 @@ int __openat64_2(int dirfd, const char *path, int flags);
 ssize_t __readlink_chk(const char *path, char *buf, size_t len, size_t buflen);
 ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t len, size_t buflen);
 char *__realpath_chk(const char *path, char *resolved, size_t len);
+char *__getcwd_chk(char *buf, size_t size, size_t buflen);
 int __xstat(int ver, const char *path, struct stat *st);
 int __xstat64(int ver, const char *path, struct stat64 *st);
 int __lxstat(int ver, const char *path, struct stat *st);
@@ -61,19 +62,22 @@ int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int fl
 
 #define URXE_FILE_CALLS(X)                                                                         \
 	X(open)                                                                                    \
-	X(open64) X(openat) X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(           \
-		__openat_2) X(__openat64_2) X(fopen) X(fopen64) X(freopen) X(freopen64) X(stat)    \
-		X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(fstatat) X(fstatat64) X(       \
-			statx) X(__xstat) X(__xstat64) X(__lxstat) X(__lxstat64) X(__fxstat)       \
-			X(__fxstat64) X(__fxstatat) X(__fxstatat64) X(access) X(faccessat) X(      \
-				euidaccess) X(eaccess) X(readlink) X(readlinkat) X(__readlink_chk) \
-				X(__readlinkat_chk) X(realpath) X(__realpath_chk)                  \
-					X(canonicalize_file_name) X(getxattr) X(lgetxattr) X(      \
-						listxattr) X(llistxattr) X(statfs) X(statfs64)     \
-						X(statvfs) X(statvfs64) X(opendir) X(scandir)      \
-							X(scandir64) X(scandirat) X(scandirat64)   \
-								X(glob) X(glob64) X(ftw) X(ftw64)  \
-									X(nftw) X(nftw64)
+	X(open64)                                                                                  \
+	X(openat)                                                                                  \
+	X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2) X( \
+		fopen) X(fopen64) X(freopen) X(freopen64) X(stat) X(stat64) X(lstat) X(lstat64)    \
+		X(fstat) X(fstat64) X(fstatat) X(fstatat64) X(statx) X(__xstat) X(__xstat64) X(    \
+			__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64) X(__fxstatat)            \
+			X(__fxstatat64) X(access) X(faccessat) X(euidaccess) X(eaccess) X(         \
+				readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk)      \
+				X(realpath) X(__realpath_chk) X(canonicalize_file_name) X(         \
+					getxattr) X(lgetxattr) X(listxattr) X(llistxattr)          \
+					X(statfs) X(statfs64) X(statvfs) X(statvfs64) X(           \
+						opendir) X(scandir) X(scandir64) X(scandirat)      \
+						X(scandirat64) X(glob) X(glob64) X(ftw) X(ftw64)   \
+							X(nftw) X(nftw64) X(chdir) X(getcwd)       \
+								X(__getcwd_chk)                    \
+									X(get_current_dir_name)
 
 /* The next definitions, after ours, in the search order of the process. */
 struct urxe_files_next {
@@ -105,6 +109,9 @@ int urxe_files_kernel_lstat(const char *path, struct stat *st);
 extern atomic_bool urxe_view_opened;
 /* Set once a file of the view has been opened. */
 extern atomic_bool urxe_view_read;
+
+/* Set if the working directory that the process was started in lies in the view. */
+void urxe_view_init(void);
 
 bool urxe_view_absolute(const char *path);
 

@@ -229,3 +229,63 @@ URXE_EXPORT int nftw64(const char *path, __nftw64_func_t fn, int fds, int flags)
 		return ret;
 	return next(nftw64)(path, fn, fds, flags);
 }
+
+/*
+ * A process in a directory of the view is really in the mirror. Programs that it starts there find
+ * out when they are loaded (urxe_view_init()).
+ */
+URXE_EXPORT int chdir(const char *path)
+{
+	char real[PATH_MAX];
+	int ret;
+
+	if (!urxe_view_maybe(path) || !urxe_view_directory(AT_FDCWD, path, URXE_CALLER, real, &ret))
+		return next(chdir)(path);
+	return ret ? -1 : next(chdir)(real);
+}
+
+static char *view_cwd(char *cwd)
+{
+	const char *path = cwd ? urxe_sysfs_mirrored(cwd) : NULL;
+
+	if (path)
+		memmove(cwd, path, strlen(path) + 1);
+	return cwd;
+}
+
+/* The name in the mirror is the longer one, and may not fit where the name in the view does. */
+static char *view_getcwd(char *buf, size_t size)
+{
+	char cwd[PATH_MAX];
+
+	if (!buf || size >= sizeof(cwd))
+		return view_cwd(next(getcwd)(buf, size));
+	if (!view_cwd(next(getcwd)(cwd, sizeof(cwd))))
+		return NULL;
+	if (strlen(cwd) >= size) {
+		errno = size ? ERANGE : EINVAL;
+		return NULL;
+	}
+	return strcpy(buf, cwd);
+}
+
+URXE_EXPORT char *getcwd(char *buf, size_t size)
+{
+	if (!atomic_load_explicit(&urxe_view_opened, memory_order_relaxed))
+		return next(getcwd)(buf, size);
+	return view_getcwd(buf, size);
+}
+
+URXE_EXPORT char *__getcwd_chk(char *buf, size_t size, size_t buflen)
+{
+	if (!atomic_load_explicit(&urxe_view_opened, memory_order_relaxed) || size > buflen)
+		return next(__getcwd_chk)(buf, size, buflen);
+	return view_getcwd(buf, size);
+}
+
+URXE_EXPORT char *get_current_dir_name(void)
+{
+	if (!atomic_load_explicit(&urxe_view_opened, memory_order_relaxed))
+		return next(get_current_dir_name)();
+	return view_cwd(next(get_current_dir_name)());
+}

@@ -23,8 +23,8 @@ void urxe_files_next_init(void)
 
 static __attribute__((constructor(102))) void files_next_constructor(void)
 {
-	if (!atomic_load(&urxe_files_next_ready))
-		urxe_files_next_init();
+	urxe_files_next();
+	urxe_view_init();
 }
 
 DIR *urxe_files_kernel_opendir(const char *path)

@@ -84,34 +84,64 @@ static bool fd_link(int fd, char *link, size_t len)
 	return true;
 }
 
-/* The absolute path inside the view that a relative one may stand for. */
-static bool make_absolute(int dirfd, const char *path, char *abs, size_t len)
+/* A program that a shell starts in a directory of the view begins there. */
+void urxe_view_init(void)
 {
-	char link[PATH_MAX];
-	const char *base;
+	char cwd[PATH_MAX];
 
-	if ((!strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4)) && is_root(dirfd))
-		return (size_t)snprintf(abs, len, "/%s", path) < len;
-	if (!atomic_load(&urxe_view_opened) || !fd_link(dirfd, link, sizeof(link)))
+	if (syscall(SYS_getcwd, cwd, sizeof(cwd)) > 0 && urxe_sysfs_mirrored(cwd))
+		atomic_store(&urxe_view_opened, true);
+}
+
+/* The name of a directory of the view, if that is what the descriptor is. */
+static bool view_base(int dirfd, char *link, size_t len, const char **base,
+		      struct urxe_sysfs_found *found)
+{
+	if (!atomic_load(&urxe_view_opened) || !fd_link(dirfd, link, len))
 		return false;
-	base = urxe_sysfs_mirrored(link);
-	return base && (size_t)snprintf(abs, len, "%s/%s", base, path) < len;
+	*base = urxe_sysfs_mirrored(link);
+	/* What only leads to the view in a mirror (its "/dev", say) stands for nothing: a program
+	 * that removes a mirror must not find itself in the real one. */
+	return *base && urxe_sysfs_find(*base, true, found) == URXE_SYSFS_NODE;
+}
+
+/*
+ * A relative path. From a directory of the view a name that is not ours is left to the kernel, which
+ * knows the directory's counterpart in the mirror; only when the path leads up and out of the view
+ * does the kernel get its absolute form.
+ */
+static int find_relative(int dirfd, const char *path, bool nofollow, struct urxe_sysfs_found *found)
+{
+	char link[PATH_MAX], abs[PATH_MAX];
+	const char *base;
+	int ret;
+
+	if (!strncmp(path, "sys/", 4) || !strncmp(path, "dev/", 4)) {
+		if ((size_t)snprintf(abs, sizeof(abs), "/%s", path) >= sizeof(abs))
+			return URXE_SYSFS_NONE;
+		ret = urxe_sysfs_find(abs, nofollow, found);
+		if (ret != URXE_SYSFS_NONE && is_root(dirfd))
+			return ret;
+	}
+	if (!view_base(dirfd, link, sizeof(link), &base, found))
+		return URXE_SYSFS_NONE;
+	if ((size_t)snprintf(abs, sizeof(abs), "%s/%s", base, path) >= sizeof(abs))
+		return -ENAMETOOLONG;
+	ret = urxe_sysfs_find(abs, nofollow, found);
+	return ret == URXE_SYSFS_NONE && strstr(path, "..") ? URXE_SYSFS_KERNEL : ret;
 }
 
 int urxe_view_find(int dirfd, const char *path, bool nofollow, const void *caller,
 		   struct urxe_sysfs_found *found)
 {
-	char abs[PATH_MAX];
 	int saved = errno;
-	int ret = URXE_SYSFS_NONE;
+	int ret;
 
 	if (busy || !*path)
-		return ret;
+		return URXE_SYSFS_NONE;
 	busy = true;
-	if (*path != '/')
-		path = make_absolute(dirfd, path, abs, sizeof(abs)) ? abs : NULL;
-	if (path)
-		ret = urxe_sysfs_find(path, nofollow, found);
+	ret = *path == '/' ? urxe_sysfs_find(path, nofollow, found)
+			   : find_relative(dirfd, path, nofollow, found);
 	if (ret != URXE_SYSFS_NONE && urxe_view_hidden_from(caller))
 		ret = URXE_SYSFS_NONE;
 	busy = false;

@@ -76,18 +76,16 @@ static int walk_link(struct walk *w, const struct urxe_sysfs_node *link, const c
 	return 0;
 }
 
-/* The kernel's: the path as it came, or where our links lead. */
+/* The kernel's: found->path is where the walk got to, and the rest of the way. */
 static int walk_leaves(struct walk *w, const char *name, const char *rest)
 {
 	struct urxe_sysfs_found *f = w->found;
 	size_t at = w->len[w->depth];
 
-	if (!w->links)
-		return URXE_SYSFS_NONE;
 	if ((size_t)snprintf(f->path + at, sizeof(f->path) - at, "/%s%s", name, rest) >=
 	    sizeof(f->path) - at)
 		return -ENAMETOOLONG;
-	return URXE_SYSFS_KERNEL;
+	return w->links ? URXE_SYSFS_KERNEL : URXE_SYSFS_NONE;
 }
 
 /* A name that is not there may be that of a device that has just come. */
@@ -172,11 +170,9 @@ int urxe_sysfs_find(const char *path, bool nofollow, struct urxe_sysfs_found *fo
 	found->node = w.stack[w.depth];
 	if (found->node.type == URXE_SYSFS_DIR && found->node.dir->kernel &&
 	    !found->node.dir->merged) {
-		if (!w.links)
-			return URXE_SYSFS_NONE;
 		if (!w.depth)
 			strcpy(found->path, "/");
-		return URXE_SYSFS_KERNEL;
+		return w.links ? URXE_SYSFS_KERNEL : URXE_SYSFS_NONE;
 	}
 	if (slash && found->node.type != URXE_SYSFS_DIR)
 		return -ENOTDIR;

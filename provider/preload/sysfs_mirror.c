@@ -48,7 +48,10 @@ struct mirror {
 
 static _Atomic(struct mirror *) current;
 
-/* Called for every entry of the view and for the kernel's entries beside them (type: DT_*). */
+/*
+ * Called for every entry of the view (type: DT_*), and for the kernel's entries beside them, which are
+ * links to what they are.
+ */
 typedef int visit_fn(const char *path, unsigned char type, const char *target, void *arg);
 
 static unsigned char type_of(const struct urxe_sysfs_node *node)
@@ -76,7 +79,7 @@ static int visit_kernel_entries(const struct urxe_sysfs_node *dir, char *path, s
 		    at + strlen(e->d_name) + 2 > PATH_MAX)
 			continue;
 		sprintf(path + at, "/%s", e->d_name);
-		ret = visit(path, e->d_type, path, arg);
+		ret = visit(path, DT_LNK, path, arg);
 		path[at] = '\0';
 	}
 	if (d)
@@ -200,7 +203,19 @@ static int root_check(const char *root)
 	return 0;
 }
 
-/* Those of this user whose time is over; a name is taken away first, so that none is found half. */
+/* Takes a mirror away under a name by which nobody looks for it, then removes it. */
+static void discard(const char *root)
+{
+	char gone[PATH_MAX];
+	uint32_t salt = 0;
+
+	syscall(SYS_getrandom, &salt, sizeof(salt), 0);
+	snprintf(gone, sizeof(gone), "%s.%08x", root, salt);
+	if (!syscall(SYS_renameat2, AT_FDCWD, root, AT_FDCWD, gone, 0))
+		remove_tree(AT_FDCWD, gone);
+}
+
+/* Those of this user whose time is over. */
 static void remove_stale(const char *base)
 {
 	char mine[64];
@@ -209,18 +224,15 @@ static void remove_stale(const char *base)
 
 	snprintf(mine, sizeof(mine), PREFIX "%u-", (unsigned)geteuid());
 	while (d && (e = readdir(d))) {
-		char from[PATH_MAX], to[PATH_MAX];
+		char path[PATH_MAX];
 		struct stat st;
 
 		if (strncmp(e->d_name, mine, strlen(mine)))
 			continue;
-		snprintf(from, sizeof(from), "%s/%s", base, e->d_name);
-		if (urxe_files_kernel_lstat(from, &st) || st.st_uid != geteuid() ||
-		    st.st_mtime + STALE_SECS > time(NULL))
-			continue;
-		snprintf(to, sizeof(to), "%s/%s%ld-gone", base, mine, (long)getpid());
-		if (!syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0))
-			remove_tree(AT_FDCWD, to);
+		snprintf(path, sizeof(path), "%s/%s", base, e->d_name);
+		if (!urxe_files_kernel_lstat(path, &st) && st.st_uid == geteuid() &&
+		    st.st_mtime + STALE_SECS < time(NULL))
+			discard(path);
 	}
 	if (d)
 		closedir(d);
@@ -320,6 +332,17 @@ static int renew(bool again, const char **root)
 	return 0;
 }
 
+/* Something was removed from within, by a program that thought it was in sysfs. */
+static void discard_broken(const char *root, const char *path)
+{
+	char real[PATH_MAX];
+	struct stat st;
+
+	if ((size_t)snprintf(real, sizeof(real), "%s%s", root, path) < sizeof(real) &&
+	    urxe_files_kernel_lstat(real, &st) && errno == ENOENT && !root_check(root))
+		discard(root);
+}
+
 int urxe_sysfs_mirror(const char *path, bool listing, bool again, char *real, size_t len)
 {
 	struct mirror *m = atomic_load(&current);
@@ -329,6 +352,8 @@ int urxe_sysfs_mirror(const char *path, bool listing, bool again, char *real, si
 	if (m && !listing && !again && atomic_load(&m->devs) == urxe_sysfs_devices()) {
 		root = m->root;
 	} else {
+		if (m && again)
+			discard_broken(m->root, path);
 		ret = renew(again, &root);
 		if (ret)
 			return ret;
