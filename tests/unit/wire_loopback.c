@@ -282,8 +282,8 @@ static void no_family_waits(void **state)
 	for (unsigned f = 0; f < 2; f++) {
 		struct urxe_path busy = path_to(loops[f][0], loops[f][1], 0, 0);
 		struct urxe_path quiet = path_to(loops[!f][0], loops[!f][1], 0, 0);
-		struct inbox in = { .path = &quiet };
-		struct iovec iov = { data, 8 };
+		struct inbox in = {.path = &quiet};
+		struct iovec iov = {data, 8};
 		struct urxe_tx_packet pkt;
 		uint32_t size = 8;
 
