@@ -58,15 +58,25 @@ static bool find_library(char path[PATH_MAX])
 	return false;
 }
 
-/* LD_PRELOAD with the library in front and, if it was built with a sanitizer, the sanitizer's
- * runtime before it, which must be the first of all. */
-static bool set_preload(const char *library)
+/* Into name: the runtime of a sanitizer that a program or library was built with; false if none. */
+static bool sanitizer(const char *path, char name[NAME_MAX])
 {
 	static const char *const runtimes[] = {"libasan.so", "libtsan.so", "libclang_rt.asan",
 					       "libclang_rt.tsan"};
-	const char *old = getenv("LD_PRELOAD");
-	char runtime[NAME_MAX] = "", *value;
 	unsigned i;
+
+	for (i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
+		if (urxe_elf_needs(path, runtimes[i], name, NAME_MAX))
+			return true;
+	return false;
+}
+
+/* LD_PRELOAD with the library in front and, if it or the program was built with a sanitizer, the
+ * sanitizer's runtime before it, which insists on being the first of all. */
+static bool set_preload(const char *library, const char *program)
+{
+	const char *old = getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "";
+	char runtime[NAME_MAX], *value;
 	bool ok;
 
 	if (strpbrk(library, ": ")) {
@@ -76,18 +86,21 @@ static bool set_preload(const char *library)
 			library);
 		return false;
 	}
-	for (i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
-		if (urxe_elf_needs(library, runtimes[i], runtime, sizeof(runtime)))
-			break;
-	if (old && strstr(old, library))
-		return true;
+	if (!sanitizer(library, runtime) && !sanitizer(program, runtime))
+		runtime[0] = '\0';
+	/* What an outer urxe run has put there is not repeated. Empty entries are allowed. */
+	if (strstr(old, runtime))
+		runtime[0] = '\0';
+	if (strstr(old, library))
+		library = "";
 	ok = asprintf(&value, "%s%s%s%s%s", runtime, *runtime ? ":" : "", library,
-		      old && *old ? ":" : "", old ? old : "") >= 0 &&
-	     !setenv("LD_PRELOAD", value, 1);
+		      *library && *old ? ":" : "", old) >= 0;
+	if (ok) {
+		ok = !setenv("LD_PRELOAD", value, 1);
+		free(value);
+	}
 	if (!ok)
 		urxe_complain("out of memory");
-	else
-		free(value);
 	return ok;
 }
 
@@ -267,7 +280,7 @@ int urxe_cmd_run(int argc, char **argv)
 		urxe_complain("%s: %s", argv[first], strerror(err));
 		return URXE_EXIT_CANNOT;
 	}
-	if (!preloadable(path) || !set_preload(library))
+	if (!preloadable(path) || !set_preload(library, path))
 		return URXE_EXIT_CANNOT;
 	/* By path and, for a script without a first line, through the shell. */
 	execvp(path, argv + first);

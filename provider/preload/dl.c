@@ -38,28 +38,47 @@ static bool version_is_ours(const struct urxe_verb *verb, const char *version)
 			     : !strncmp(version, private, sizeof(private) - 1);
 }
 
-/* What dlsym (version NULL) or dlvsym is to return; NULL: go on to the next one. */
-void *urxe_dl_serve(void *handle, const char *name, const char *version)
+/* Another preloaded library may have hooks behind ours; as a last resort, what libc.h knows. */
+URXE_UNINSTRUMENTED static void *next_of(const char *name)
 {
-	const struct urxe_verb *verb;
+	void *(*real)(void *, const char *) = urxe_dl_find("dlsym");
+	void *next = real ? real(RTLD_NEXT, name) : urxe_libc_next(name);
+
+	return next ? next : urxe_dl_find(name);
+}
+
+/* Of the names that programs look up, most end here. */
+URXE_UNINSTRUMENTED static bool is_verb(const char *name)
+{
+	if (name[0] == '_')
+		name++;
+	return name[0] == 'i' && name[1] == 'b' && name[2] == 'v' && name[3] == '_';
+}
+
+static void *serve(void *handle, const char *name, const char *version)
+{
+	const struct urxe_verb *verb = urxe_verb_find(name);
 	void *found;
 
-	if (!urxe_next_dlvsym) {
-		urxe_next_dlsym = urxe_libc_next("dlsym");
-		urxe_next_dlvsym = urxe_libc_next("dlvsym");
-	}
-	if (handle == RTLD_NEXT || !name)
-		return NULL;
-	if (strncmp(name, "ibv_", 4) && strncmp(name, "_ibv_", 5))
-		return NULL;
-	verb = urxe_verb_find(name);
 	if (!verb || !version_is_ours(verb, version))
 		return NULL;
 	if (handle == RTLD_DEFAULT)
 		return version && !verb->version ? verb->own : NULL;
-
+	urxe_libc_init();
 	found = version ? urxe_libc.dlvsym(handle, name, version) : urxe_libc.dlsym(handle, name);
 	return found && urxe_in_libibverbs(found) ? verb->own : NULL;
+}
+
+/* What dlsym (version NULL) or dlvsym is to return; NULL: go on to the next one. */
+URXE_UNINSTRUMENTED void *urxe_dl_serve(void *handle, const char *name, const char *version)
+{
+	if (!urxe_next_dlvsym) {
+		urxe_next_dlsym = next_of("dlsym");
+		urxe_next_dlvsym = next_of("dlvsym");
+	}
+	if (handle == RTLD_NEXT || !name || !is_verb(name))
+		return NULL;
+	return serve(handle, name, version);
 }
 
 #endif

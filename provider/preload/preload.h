@@ -17,6 +17,9 @@
 
 #define URXE_EXPORT __attribute__((visibility("default")))
 
+/* For what may run while the runtime of a sanitizer sets itself up. */
+#define URXE_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
+
 /* A symbol of libibverbs that we define. */
 struct urxe_verb {
 	const char *name;
@@ -54,6 +57,9 @@ static inline void *urxe_verb_next(struct urxe_verb *verb)
 
 /* Does that address lie in a libibverbs? Any thread. */
 bool urxe_in_libibverbs(const void *address);
+
+/* libc's dlsym or dlvsym, found without any call; NULL if this is no glibc. */
+void *urxe_dl_find(const char *name);
 
 /* The next definition of a function of libc, for programs' calls that pass through us. */
 void *urxe_libc_next(const char *name);
