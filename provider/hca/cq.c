@@ -208,6 +208,26 @@ void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe)
 		urxe_channel_notify(cq);
 }
 
+/*
+ * Takes out the entries of a QP that is destroyed or reset, as hardware does: what a program polls
+ * afterwards is of QPs that it still knows.
+ */
+void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
+{
+	uint32_t head, to;
+
+	pthread_mutex_lock(&cq->lock);
+	head = to = atomic_load(&cq->head);
+	for (uint32_t i = head; i != atomic_load(&cq->tail); i--) {
+		struct urxe_cqe *cqe = &cq->ring[(i - 1) & (cq->size - 1)];
+
+		if (cqe->qp_num != qpn)
+			cq->ring[--to & (cq->size - 1)] = *cqe;
+	}
+	atomic_store(&cq->tail, to);
+	pthread_mutex_unlock(&cq->lock);
+}
+
 static bool empty(struct urxe_cq *cq)
 {
 	return atomic_load_explicit(&cq->head, memory_order_acquire) ==

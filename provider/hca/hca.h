@@ -379,6 +379,7 @@ int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, 
 
 /* cq.c: adds a completion; called under the engine lock. */
 void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe);
+void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn);
 int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urxe_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);

@@ -183,6 +183,13 @@ struct ibv_qp_ex *urxe_qp_to_qp_ex(struct ibv_qp *ibv)
 	return to_qp(ibv)->has_ex ? &to_qp(ibv)->ex : NULL;
 }
 
+static void clean_cqs(struct urxe_qp *qp)
+{
+	urxe_cq_clean(qp->scq, qp->qpn);
+	if (qp->rcq != qp->scq)
+		urxe_cq_clean(qp->rcq, qp->qpn);
+}
+
 int urxe_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urxe_qp *qp = to_qp(ibv);
@@ -192,6 +199,7 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 			return EBUSY;
 		urxe_engine_lock();
 		urxe_engine_remove_qp(qp);
+		clean_cqs(qp);
 		urxe_engine_unlock();
 		urxe_events_forget(to_context(ibv->context), ibv);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
@@ -262,6 +270,7 @@ void urxe_qp_fail(struct urxe_qp *qp, int event)
 /* Forgets everything, without completions. */
 void urxe_qp_reset(struct urxe_qp *qp)
 {
+	clean_cqs(qp);
 	atomic_store(&qp->sq.tail, atomic_load(&qp->sq.head));
 	flush_sends(qp);
 	atomic_store(&qp->rq.tail, atomic_load(&qp->rq.head));
