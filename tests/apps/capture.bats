@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# What urxe puts on the wire, seen by others: tshark decodes every packet as RoCEv2 and calls none
+# malformed, and an ICRC computed by other means (capture-check) is the one in the packet.
+load helpers
+
+traffic=${URXE%/*}/tests/traffic/traffic
+
+# captured COMMAND…: runs it while all of port 4791 on lo is written to $capture. gso_max_segs has the
+# kernel cut batches into packets before they reach the capture.
+captured() {
+	isolated sh -c '
+		file=$1
+		shift
+		ip link set dev lo gso_max_segs 1 || exit
+		dumpcap -q -P -B 64 -i lo -f "udp port 4791" -w "$file" 2>"$file.log" &
+		dumpcap=$!
+		# It captures once it has written the head of its file.
+		for _ in $(seq 200); do
+			[ -s "$file" ] && break
+			sleep 0.05
+		done
+		timeout 100 "$@"
+		status=$?
+		kill -INT $dumpcap
+		wait $dumpcap
+		cat "$file.log"
+		exit $status' sh "$capture" "$@"
+}
+
+# judged LEAST: tshark and capture-check on the capture, which must hold at least so many packets.
+judged() {
+	local all decoded malformed
+	all=$(tshark -r "$capture" -Y 'udp.port == 4791' 2>/dev/null | wc -l)
+	decoded=$(tshark -r "$capture" -d udp.port==4791,infiniband -Y infiniband.bth 2>/dev/null | wc -l)
+	malformed=$(tshark -r "$capture" -d udp.port==4791,infiniband -Y _ws.malformed 2>/dev/null)
+	echo "$all packets, $decoded decoded as RoCEv2; malformed: ${malformed:-none}"
+	[ "$all" -ge "$1" ]
+	[ "$decoded" -eq "$all" ]
+	[ -z "$malformed" ]
+	"$BATS_TEST_DIRNAME/capture-check" "$capture"
+}
+
+setup() {
+	[ -x "$URXE" ]
+	command -v tshark >/dev/null || skip "tshark is not installed"
+	capture=$BATS_TEST_TMPDIR/capture.pcap
+	dumpcap -v >/dev/null || skip "dumpcap may not be run by this user"
+}
+
+traffic() {
+	captured "$URXE" run -- "$traffic" --procs 1 --dev urxe0 --time-limit 60 "$@"
+}
+
+@test "RC over IPv4: every packet is well formed and has the right ICRC" {
+	traffic --gid-index 0 --ops 100 --max-size 20000
+	judged 1000
+}
+
+@test "RC over IPv6" {
+	traffic --gid-index 1 --ops 100 --max-size 20000
+	judged 1000
+}
+
+@test "RC with path MTU 256" {
+	traffic --gid-index 0 --ops 50 --max-size 20000 --mtu 256
+	judged 1000
+}
+
+@test "UC" {
+	traffic --gid-index 0 --ops 100 --max-size 20000 --qp-type uc
+	judged 1000
+}
+
+@test "UD over IPv4" {
+	traffic --gid-index 0 --ops 200 --qp-type ud
+	judged 300
+}
+
+@test "UD over IPv6" {
+	traffic --gid-index 1 --ops 200 --qp-type ud
+	judged 300
+}
