@@ -19,6 +19,7 @@
 #include "preload/files.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <link.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -40,21 +41,55 @@ bool urxe_view_absolute(const char *path)
 	return strstr(path, "infiniband") || strstr(path, "/urxe");
 }
 
+/*
+ * The file name of the object that an address lies in; "" if in none. dladdr() would take the
+ * loader's lock, which a thread that waits for us may hold; this takes none, and needs no cache that
+ * would have to follow dlopen() and dlclose().
+ */
+static const char *object_of(const void *address)
+{
+	struct dl_find_object obj;
+	const char *name, *slash;
+
+	if (!address || _dl_find_object((void *)address, &obj))
+		return "";
+	name = obj.dlfo_link_map->l_name;
+	slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+static bool begins(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+static bool is_sanitizer(const char *name)
+{
+	return begins(name, "libasan.so") || begins(name, "libtsan.so") ||
+	       begins(name, "libubsan.so") || begins(name, "libclang_rt.");
+}
+
+/* A sanitizer's runtime stands in front of some calls: whose calls they are is further up. */
+static const char *object_behind(const void *caller)
+{
+	void *frames[24];
+	int n = backtrace(frames, 24);
+	int i = 0;
+
+	while (i < n && frames[i] != caller)
+		i++;
+	while (i < n && is_sanitizer(object_of(frames[i])))
+		i++;
+	return i < n ? object_of(frames[i]) : "";
+}
+
 bool urxe_view_hidden_from(const void *caller)
 {
-	static const char verbs[] = "libibverbs.so";
-	struct dl_find_object obj;
-	const char *name;
+	const char *name = object_of(caller);
 
-	/* Takes no lock and needs no cache that would have to follow dlopen and dlclose. */
-	if (_dl_find_object((void *)caller, &obj))
-		return false;
-	if ((uintptr_t)obj.dlfo_map_start <= (uintptr_t)&memfd_dev &&
-	    (uintptr_t)&memfd_dev < (uintptr_t)obj.dlfo_map_end)
-		return true;
-	name = strrchr(obj.dlfo_link_map->l_name, '/');
-	name = name ? name + 1 : obj.dlfo_link_map->l_name;
-	return !strncmp(name, verbs, sizeof(verbs) - 1);
+	if (is_sanitizer(name))
+		name = object_behind(caller);
+	return begins(name, "libibverbs.so") || begins(name, "liburxe.so");
 }
 
 static bool is_root(int dirfd)

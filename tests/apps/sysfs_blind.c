@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int blind_sees(const char *file, const char *dir);
+__attribute__((visibility("default"))) int blind_sees(const char *file, const char *dir);
 
 /* How many of its ways to look find a file or its directory. */
 int blind_sees(const char *file, const char *dir)
