@@ -7,8 +7,10 @@
  * (librdmacm sorts by device pointers), even when the netdev goes. Its name, index and guid never
  * change; the port and the GID table are read and written under urxe_device_lock.
  *
- * Names come from URXE_DEVICES="urxe0=eth0,urxe1=lo", else from the configuration file (urxe(7)),
- * else every netdev that is up and has an address gets one: by ascending ifindex, lo last.
+ * Names come from URXE_DEVICES="urxe0=eth0,urxe1=lo", else from the configuration file (config.h),
+ * else every netdev that is up and has an address gets one: by ascending ifindex, lo last. Those
+ * found later come after them. A device follows its netdev through renaming, and through removal
+ * when one of that name comes back. Both are of the calling thread's network namespace.
  */
 #ifndef URXE_HOST_DEVICE_H
 #define URXE_HOST_DEVICE_H
@@ -32,14 +34,15 @@ struct urxe_port {
 
 struct urxe_device {
 	char name[IBV_SYSFS_NAME_MAX];	/* "urxe0" */
-	char netdev[IF_NAMESIZE];	/* "eth0" */
-	int index;			/* what ibv_get_device_index() returns: unique and stable */
-	unsigned ifindex;		/* of the netdev; 0 while it is gone */
+	char netdev[IF_NAMESIZE];	/* "eth0"; under the lock, for a netdev may be renamed */
+	int index;			/* 0 … URXE_MAX_DEVICES - 1: position in the configuration, or
+					 * in the order of finding */
+	unsigned ifindex;		/* of the netdev; 0 while it is gone. Read atomically. */
 	uint64_t guid;			/* node and port GUID, network byte order */
 	uint8_t mac[6];			/* zeros for lo */
 	struct urxe_port port;
 	/* GID table: RoCE v2 only; an unused slot is all zeros. A slot keeps its GID until the
-	 * address goes away. Link-local IPv6 first, then IPv4-mapped, then other IPv6. */
+	 * address goes away. Link-local IPv6 first, then IPv4-mapped, then other IPv6. No tentative addresses. */
 	union ibv_gid gids[URXE_MAX_GIDS];
 	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */
 };
@@ -66,7 +69,9 @@ void urxe_device_unlock(void);
  * A netlink socket that becomes readable when a netdev or an address changes; -errno on failure.
  * urxe_device_monitor_read() takes what is there without blocking, updates the devices and calls fn
  * (may be NULL) for each change, without urxe_device_lock: IBV_EVENT_PORT_ACTIVE,
- * IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE. One thread at a time.
+ * IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE. One event of a kind per device and call, however often
+ * it changed; also for what urxe_devices() saw first. One thread at a time, and one monitor per
+ * process.
  */
 int urxe_device_monitor_open(void);
 void urxe_device_monitor_read(int fd, urxe_device_event_fn *fn, void *arg);

@@ -6,6 +6,10 @@
  * of this library that opens, reads, writes, sends, waits on or closes a descriptor calls them as
  * urxe_libc.close(fd).
  *
+ * Calling them directly loses no more than checks under the address sanitizer; under the thread
+ * sanitizer those that order memory accesses are annotated (libc_tsan.h). In a static program they
+ * are the plain functions.
+ *
  * Filled by urxe_libc_init() (a constructor; also called by every interposed function that can run
  * before it). Immutable afterwards, so any thread may read it.
  */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The host segment: a file of shared memory (mode 0600, one per user and network namespace, named
- * by the namespace's inode) in which the processes of one host meet. It hands out process slots and
- * with them QPNs, keeps the 24-bit indices of keys apart, lists the members of the reuseport
+ * by the namespace's inode; in $URXE_RUNTIME_DIR, else /dev/shm, else $XDG_RUNTIME_DIR, else /tmp)
+ * in which the processes of one host meet. It hands out process slots and with them QPNs, keeps the
+ * 24-bit indices of keys apart, lists the members of the reuseport
  * groups, and holds every process's counters. All of it is claimed with fallocate, so that a full
  * /dev/shm is -ENOSPC and never SIGBUS.
  *
  * A slot belongs to its process as long as that holds a lock on the slot's byte of the file (an OFD
- * lock, dropped by the kernel however the process ends). Whoever joins, or finds a stale slot,
- * reaps the dead: their key indices, group membership and counters (added to the retired ones).
+ * lock that lives and dies with the mapping: however the process ends, and whatever descriptors
+ * it closes). Whoever joins, or finds a stale slot, reaps the dead: their key indices, group
+ * membership and counters (added to the retired ones). The file stays when the last one leaves.
+ *
+ * Any thread, unless said otherwise.
  *
  * A QPN is (index << 8) | slot: unique on the host, and its owner is read off its low byte. Slots
  * run from 2 to 253, so that neither QP 0, QP 1 nor the multicast QPN 0xffffff is ever handed out.
@@ -69,11 +73,20 @@ struct urxe_segment;
  * explained by one line on stderr.
  */
 int urxe_segment_join(struct urxe_segment **seg);
+/* Gives up one join (or a view). */
 void urxe_segment_leave(struct urxe_segment *seg);
-/* In the child of a fork: unmaps and closes what was inherited, without giving up the parent's slot. */
+/*
+ * In the child of a fork, before anything else touches the segment there (its mapping is not
+ * inherited): closes what was inherited without giving up the parent's slot, and puts private
+ * zeros where the mapping was, so that pointers into it stay harmless. The handle is then a member of
+ * nothing (slot 0, no numbers); leave it or forget it. urxe_segment_join() joins anew.
+ */
 void urxe_segment_forked(struct urxe_segment *seg);
 
-/* Maps the segment without a slot, for readers (the urxe command, the sysfs view). -ENOENT if none. */
+/*
+ * Maps the segment without a slot, for readers (the urxe command, the sysfs view), which may also
+ * set faults. -ENOENT if there is none, -EPROTO if it is of another version; silent in these cases.
+ */
 int urxe_segment_view(struct urxe_segment **seg);
 
 unsigned urxe_segment_slot(const struct urxe_segment *seg);
@@ -85,14 +98,17 @@ void urxe_segment_reap(struct urxe_segment *seg);
 uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg);
 void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn);
 
-/* Key indices (the upper 24 bits of an L_Key or R_Key): random, unique on the host. 0 if none left. */
+/*
+ * Key indices (the upper 24 bits of an L_Key or R_Key): unique on the host, unpredictable, and not
+ * soon used again. 0 if none is left: all processes together have 2^24, one may take 15/16.
+ */
 uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg);
 void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
 
 /*
  * The members of a reuseport group (0: IPv4, 1: IPv6) in the kernel's order: the order of bind(),
  * where a socket that closes is replaced by the last one. bind and close must happen between lock
- * and unlock. urxe_segment_group() copies the slots in order and returns their number; generation
+ * and unlock, and so must add and remove; the lock may be taken again by the thread that has it. urxe_segment_group() copies the slots in order and returns their number; generation
  * changes whenever the order may have changed, so that a stale steering program is noticed by a
  * comparison.
  */
@@ -110,14 +126,17 @@ unsigned urxe_segment_mail_take(struct urxe_segment *seg);
 
 /*
  * This process's counters of a device, by device index (0 … URXE_MAX_DEVICES - 1): an array of
- * URXE_NUM_COUNTERS, to be incremented without a lock by one thread at a time. And the sum over
- * the living and the retired.
+ * URXE_NUM_COUNTERS, to be incremented without a lock by one thread at a time; NULL for a view or
+ * another index. And the sum over the living and the retired.
  */
 uint64_t *urxe_segment_counters(struct urxe_segment *seg, int device);
 void urxe_segment_counters_sum(struct urxe_segment *seg, int device,
 			       uint64_t sum[URXE_NUM_COUNTERS]);
 
-/* The fault specification of a device, set at run time ("" for none). Writers bump the generation. */
+/*
+ * The fault specification of a device, set at run time ("" for none; kept, not understood, here).
+ * -EINVAL: no such index, or longer than URXE_FAULT_SPEC_LEN - 1. Setting bumps the generation.
+ */
 int urxe_segment_fault_set(struct urxe_segment *seg, int device, const char *spec);
 void urxe_segment_fault_get(struct urxe_segment *seg, int device, char spec[URXE_FAULT_SPEC_LEN]);
 uint32_t urxe_segment_fault_generation(const struct urxe_segment *seg);

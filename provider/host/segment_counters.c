@@ -56,7 +56,7 @@ void segment_counters_retire(struct segment_map *map, unsigned slot)
 	word = retire_word(map);
 	next = &map->retired[!RETIRE_COPY(word)];
 	/* The switch to the other copy is seen before this copy changes. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	segment_fence();
 	memcpy(next, &map->retired[RETIRE_COPY(word)], sizeof(*next));
 	add_counters(next->counters[0], map->living[slot].counters[0],
 		     URXE_MAX_DEVICES * MAX_COUNTERS);
@@ -83,7 +83,7 @@ static void sum_once(const struct segment_map *map, uint64_t word, int device, u
 		if (s != RETIRE_SLOT(word) &&
 		    __atomic_load_n(&map->slots[s].state, __ATOMIC_ACQUIRE) == SLOT_USED)
 			add_counters(sum, map->living[s].counters[device], URXE_NUM_COUNTERS);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	segment_fence();
 }
 
 void urxe_segment_counters_sum(struct urxe_segment *seg, int device,
@@ -113,7 +113,7 @@ int urxe_segment_fault_set(struct urxe_segment *seg, int device, const char *spe
 	urxe_segment_lock(seg);
 	fault = &seg->map->faults[device];
 	gen = fault->generation + 1;
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	segment_fence();
 	snprintf(fault->spec[gen & 1], URXE_FAULT_SPEC_LEN, "%s", spec);
 	__atomic_store_n(&fault->generation, gen, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&seg->map->header.fault_generation, 1, __ATOMIC_RELEASE);
@@ -134,7 +134,7 @@ void urxe_segment_fault_get(struct urxe_segment *seg, int device, char spec[URXE
 		gen = __atomic_load_n(&fault->generation, __ATOMIC_ACQUIRE);
 		memcpy(spec, fault->spec[gen & 1], URXE_FAULT_SPEC_LEN);
 		spec[URXE_FAULT_SPEC_LEN - 1] = '\0';
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		segment_fence();
 	} while (gen != __atomic_load_n(&fault->generation, __ATOMIC_RELAXED));
 }
 

@@ -24,7 +24,7 @@ static struct segment_group *begin_change(struct segment_map *map)
 	struct segment_group *next = map->groups[(gen + 1) & 1];
 
 	/* Whoever still reads this copy must see the generation that left it before it changes. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	segment_fence();
 	memcpy(next, map->groups[gen & 1], sizeof(map->groups[0]));
 	return next;
 }
@@ -106,7 +106,7 @@ unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *s
 			count = max;
 		for (unsigned i = 0; i < count; i++)
 			slots[i] = __atomic_load_n(&copy->slots[i], __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		segment_fence();
 	} while (gen != generation_of(seg->map));
 	return count;
 }

@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "host/libc_tsan.h"
 #include "host/segment.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
@@ -141,6 +142,21 @@ struct urxe_segment {
 	struct key_block *blocks[KEY_BLOCKS]; /* in order of claim */
 	struct key_block *block_of_id[KEY_BLOCKS];
 };
+
+/*
+ * Between a generation and the copy that it is about. GCC refuses fences under the thread
+ * sanitizer, which does not model them; there the same is said to the processor alone.
+ */
+static inline void segment_fence(void)
+{
+#ifndef URXE_TSAN
+	__atomic_thread_fence(__ATOMIC_ACQ_REL);
+#elif defined(__aarch64__)
+	__asm__ volatile("dmb ish" ::: "memory");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
 
 /* segment_file.c: the file and its locks. */
 
