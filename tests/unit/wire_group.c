@@ -22,11 +22,12 @@ enum command {
 	QUIT,
 };
 
-static const char *const groups[][2] = {
-	/* as joined, as it arrives */
-	{"::ffff:239.1.2.3", "::ffff:239.1.2.3"},
-	{"ff0e::ffff:239.4.5.6", "::ffff:239.4.5.6"},
-	{"ff0e::1234", "ff0e::1234"},
+#define IPV6_GROUP 2
+/* As joined, as it arrives, from where. */
+static const char *const groups[][3] = {
+	{"::ffff:239.1.2.3", "::ffff:239.1.2.3", "::ffff:127.0.0.1"},
+	{"ff0e::ffff:239.4.5.6", "::ffff:239.4.5.6", "::ffff:127.0.0.1"},
+	{"ff0e::1234", "ff0e::1234", "2001:db8::1"},
 };
 
 struct child {
@@ -43,7 +44,12 @@ static struct child *children;
 static unsigned num_children;
 static struct urxe_segment *seg;
 static struct urxe_wire *wire;
-static struct urxe_device *dev;
+static struct urxe_device *dev, *ethernet;
+
+static struct urxe_device *group_device(unsigned group)
+{
+	return group == IPV6_GROUP ? ethernet : dev;
+}
 
 /* ---- the children ---- */
 
@@ -62,7 +68,7 @@ static void take(const struct urxe_rx_packet *pkt, void *arg)
 
 		me->multicast++;
 		if (memcmp(&group, &pkt->dgid, 16) || urxe_bth_qpn(bth) != URXE_QPN_MULTICAST ||
-		    pkt->dev != dev)
+		    pkt->dev != group_device(me->argument))
 			me->unexpected_group++;
 	} else if (urxe_bth_qpn(bth) != me->qpn || pkt->dev != dev) {
 		me->wrong++;
@@ -84,9 +90,9 @@ static void obey(struct child *me, struct urxe_wire *own)
 		group = gid_of(groups[me->argument][0]);
 		me->result = 0;
 		if (me->command == JOIN)
-			me->result = urxe_wire_mcast_join(own, dev, &group);
+			me->result = urxe_wire_mcast_join(own, group_device(me->argument), &group);
 		else
-			urxe_wire_mcast_leave(own, dev, &group);
+			urxe_wire_mcast_leave(own, group_device(me->argument), &group);
 		break;
 	case TIDY: urxe_wire_housekeep(own); break;
 	default: break;
@@ -191,13 +197,19 @@ static void attend(const volatile unsigned *count, unsigned want)
 	assert_int_equal(ours, 0);
 }
 
-static struct urxe_path path_to(const char *to, const char *from, uint32_t hash)
+static struct urxe_path path_on(struct urxe_device *on, const char *to, const char *from,
+				uint32_t hash)
 {
 	union ibv_gid sgid = gid_of(from), dgid = gid_of(to);
 	struct urxe_path path;
 
-	assert_int_equal(urxe_wire_path_init(&path, dev, &sgid, &dgid, 0, 0, 0, hash), 0);
+	assert_int_equal(urxe_wire_path_init(&path, on, &sgid, &dgid, 0, 0, 0, hash), 0);
 	return path;
+}
+
+static struct urxe_path path_to(const char *to, const char *from, uint32_t hash)
+{
+	return path_on(dev, to, from, hash);
 }
 
 static const char *const loop[] = {"::ffff:127.0.0.1", "::1"};
@@ -224,6 +236,14 @@ static uint64_t forwarded(void)
 
 	urxe_segment_counters_sum(seg, dev->index, sum);
 	return sum[URXE_CNT_FORWARDED];
+}
+
+/* A letter is counted when it has left, which its reader may notice first. */
+static unsigned forwards_since(uint64_t before, unsigned want)
+{
+	for (int ms = 0; ms < 1000 && forwarded() - before < want; ms++)
+		pause_ms(1);
+	return forwarded() - before;
 }
 
 static void send_to_each(unsigned family, unsigned batches, unsigned size)
@@ -291,7 +311,8 @@ static void mail(void **state)
 		for (unsigned family = 0; family < 2; family++)
 			send_to_each(family, 1, index * 1000);
 		/* 4 children, 16 packets, 2 families; one child's need no mail */
-		assert_int_equal(forwarded() - before, (index < 4 ? 3 : 4) * 16 * 2);
+		assert_int_equal(forwards_since(before, (index < 4 ? 3 : 4) * 16 * 2),
+				 (index < 4 ? 3 : 4) * 16 * 2);
 	}
 	end();
 }
@@ -408,12 +429,12 @@ static void multicast(void **state)
 {
 	static const uint32_t everyone = URXE_QPN_MULTICAST;
 
-	for (unsigned g = 0; g < 3; g++) {
+	for (unsigned g = 0; g < (ethernet ? 3 : 2); g++) {
 		struct urxe_path path;
 		unsigned ours = 0;
 
 		begin(4);
-		path = path_to(groups[g][0], loop[g == 2], g);
+		path = path_on(group_device(g), groups[g][0], groups[g][2], g);
 		/* nobody has joined */
 		send_to(&path, &everyone, 1, 0, 4, 32);
 		pause_ms(20);
@@ -432,7 +453,7 @@ static void multicast(void **state)
 			assert_int_equal(children[k].multicast, 16);
 		assert_int_equal(children[3].multicast, 0);
 		/* unicast comes once, as before */
-		send_to_each(g == 2, 2, 64);
+		send_to_each(g == IPV6_GROUP, 2, 64);
 		pause_ms(20);
 		for (unsigned k = 0; k < 4; k++) {
 			assert_int_equal(children[k].have, 32 + children[k].multicast);
@@ -465,9 +486,30 @@ static void no_groups(void **state)
 	end();
 }
 
+/* Linux does not loop IPv6 multicast back on lo: a pair of virtual Ethernets is made for it. */
+static struct urxe_device *make_ethernet(void)
+{
+	struct urxe_device *devs[URXE_MAX_DEVICES];
+	int n;
+
+	assert_int_equal(system("ip link add urxet0 type veth peer name urxet1 && "
+				"ip link set urxet0 up && ip link set urxet1 up && "
+				"ip -6 addr add 2001:db8::1/64 dev urxet0 nodad"),
+			 0);
+	pause_ms(100); /* the carrier comes up */
+	n = urxe_devices(devs, URXE_MAX_DEVICES);
+	for (int k = 0; k < n; k++)
+		if (!strcmp(devs[k]->netdev, "urxet0"))
+			return devs[k];
+	fail_msg("no device on urxet0");
+	return NULL;
+}
+
 static int setup(void **state)
 {
-	own_network();
+	/* never in a namespace that is somebody else's */
+	if (own_network())
+		ethernet = make_ethernet();
 	dev = lo_device();
 	children = mmap(NULL, MAX_CHILDREN * sizeof(*children), PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <net/route.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,9 @@
 
 #define LAST_SLOT_SEEN 256
 
-/* A namespace with nothing but lo, up. Where namespaces are forbidden, the one we are in will do. */
-static inline void own_network(void)
+/* A namespace with nothing but lo, up. Where namespaces are forbidden, the one we are in will do:
+ * false. */
+static inline bool own_network(void)
 {
 	struct ifreq req = {.ifr_name = "lo"};
 	int flags = geteuid() ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET;
@@ -40,13 +42,14 @@ static inline void own_network(void)
 
 	urxe_libc_init();
 	if (unshare(flags))
-		return;
+		return false;
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(ioctl(fd, SIOCGIFFLAGS, &req), 0);
 	req.ifr_flags |= IFF_UP;
 	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &req), 0);
 	close(fd);
+	return true;
 }
 
 static inline union ibv_gid gid_of(const char *text)
