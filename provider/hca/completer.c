@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "hca/engine.h"
+#include "host/log.h"
 
 #define PROBE_MIN     4000000ull	/* ns */
 #define PROBE_MAX     1000000000ull
@@ -71,6 +72,8 @@ static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *w
 /* A send queue in error: RC's QP fails; UC's and UD's send queue alone stops (SQE). */
 static void fail_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
 {
+	urxe_log(URXE_LOG_DEBUG, "QP 0x%06x: work request %u, PSN 0x%06x: completion status %d", qp->qpn, wqe->opcode,
+		 wqe->first_psn, status);
 	urxe_complete_send(qp, wqe, status);
 	if (qp->ibv.qp_type == IBV_QPT_RC) {
 		urxe_qp_fail(qp, 0);

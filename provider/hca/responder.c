@@ -14,6 +14,9 @@
 
 #include "hca/batch.h"
 #include "hca/engine.h"
+#include "host/log.h"
+
+#define IN_ORDER_MAX (1u << 20)	/* bytes of reads that later requests wait for */
 
 /* What became of a request packet. */
 enum verdict {
@@ -399,6 +402,23 @@ static void rc_duplicate(struct urxe_qp *qp, const struct urxe_packet *pkt, uint
 	}
 }
 
+/*
+ * Data of a read is fetched when it is sent. A request that follows a read could change it, or take
+ * away the window that it goes through: the standard leaves that order to a fence, but what is owed
+ * is sent first, as an adapter that works in order would. Of very long reads this is not promised.
+ */
+static void send_reads_first(struct urxe_qp *qp)
+{
+	uint64_t owed = 0;
+
+	for (uint16_t i = qp->response_send; i != qp->response_head; i++)
+		owed += response(qp, i)->length;
+	if (owed > IN_ORDER_MAX)
+		return;
+	while (qp->response_send != qp->response_head && urxe_responder_run(qp))
+		;
+}
+
 static void rc_failed(struct urxe_qp *qp, enum verdict verdict, uint32_t psn)
 {
 	static const struct {
@@ -410,6 +430,8 @@ static void rc_failed(struct urxe_qp *qp, enum verdict verdict, uint32_t psn)
 		[OPERATIONAL] = { URXE_NAK_REMOTE_OPERATIONAL, 0 },
 	};
 
+	urxe_log(URXE_LOG_DEBUG, "QP 0x%06x: request with PSN 0x%06x refused, NAK code %u", qp->qpn,
+		 psn, how[verdict].nak);
 	owe(qp, URXE_AETH_NAK | how[verdict].nak, psn);
 	urxe_responder_run(qp);
 	urxe_qp_fail(qp, how[verdict].event);
@@ -433,6 +455,9 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		}
 		return;
 	}
+	if (qp->response_send != qp->response_head &&
+	    !urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		send_reads_first(qp);
 	verdict = sequence_ok(qp, pkt) ? execute(qp, pkt, psn) : INVALID;
 	if (verdict == RNR) {
 		urxe_count(qp->dev, URXE_CNT_SND_RNR);
