@@ -187,9 +187,9 @@ static void counters(void **state)
 	assert_int_equal(after[URXE_CNT_RCVD_PKTS] - before[URXE_CNT_RCVD_PKTS], 10);
 	assert_int_equal(after[URXE_CNT_SENT_BYTES] - before[URXE_CNT_SENT_BYTES], 200);
 	assert_int_equal(after[URXE_CNT_RCVD_BYTES] - before[URXE_CNT_RCVD_BYTES], 200);
-	assert_int_equal(after[URXE_CNT_ICRC_ERR], 0);
-	assert_int_equal(after[URXE_CNT_RCVD_BAD], 0);
-	assert_int_equal(after[URXE_CNT_FORWARDED], 0);
+	assert_int_equal(after[URXE_CNT_ICRC_ERR], before[URXE_CNT_ICRC_ERR]);
+	assert_int_equal(after[URXE_CNT_RCVD_BAD], before[URXE_CNT_RCVD_BAD]);
+	assert_int_equal(after[URXE_CNT_FORWARDED], before[URXE_CNT_FORWARDED]);
 }
 
 /* What a stranger sends: too short, no multiple of 4, a wrong ICRC, and a QPN of nobody. */
