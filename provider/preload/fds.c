@@ -28,6 +28,8 @@
 #include "host/libc.h"
 #include "preload/preload.h"
 
+#define MOST_NUMBERS (1 << 20)
+
 /* What stands behind our hooks: libc, or another preloaded library. */
 static struct {
 	int (*close)(int fd);
@@ -150,13 +152,14 @@ static int sweep_walk(struct sweep *s)
 	return 0;
 }
 
-/* Without /proc: every number that could be open. */
+/* Without /proc: every number that could be open, and no more than a million where the limit on
+ * open files is no help. */
 static void sweep_numbers(struct sweep *s)
 {
-	long max = sysconf(_SC_OPEN_MAX);
-	unsigned fd;
+	long limit = sysconf(_SC_OPEN_MAX);
+	unsigned fd, end = limit > 0 && limit < MOST_NUMBERS ? limit : MOST_NUMBERS;
 
-	for (fd = s->cursor; fd <= s->last && fd < (max > 0 ? max : 1 << 20); fd++)
+	for (fd = s->cursor; fd <= s->last && fd < end; fd++)
 		sweep_descriptor(s, fd, -1);
 }
 

@@ -37,7 +37,6 @@
 /* clang-format off */
 
 /* Context, GIDs and P_Keys */
-VERB(int, close_device, "IBVERBS_1.1", (struct ibv_context *context), (context), context, MINUS_RESULT)
 VERB(int, get_async_event, "IBVERBS_1.1", (struct ibv_context *context, struct ibv_async_event *event), (context, event), context, MINUS_RESULT)
 VERB(int, query_device, "IBVERBS_1.1", (struct ibv_context *context, struct ibv_device_attr *attr), (context, attr), context, ERRNO_RESULT)
 VERB(int, query_gid, "IBVERBS_1.1", (struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid), (context, port, index, gid), context, MINUS_RESULT)

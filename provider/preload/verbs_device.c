@@ -9,12 +9,18 @@
  * because the chain changes by single pointer stores.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <infiniband/verbs.h>
 
 #include "hca/verbs.h"
+#include "host/fd.h"
 #include "preload/preload.h"
 
 #undef ibv_get_device_list
@@ -182,28 +188,78 @@ URXE_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 	return next ? next(device) : 0;
 }
 
+/*
+ * A context's cmd_fd. Programs duplicate it and hand it to other processes, to import the context
+ * there, and expect to be told if that cannot be done: it is an open descriptor, which nothing can be
+ * done with, of a name by which we know it again.
+ */
+static const char cmd_name[] = "urxe-context";
+
+static int cmd_open(void)
+{
+	return urxe_fd_keep(syscall(SYS_memfd_create, cmd_name, MFD_CLOEXEC));
+}
+
+static bool is_cmd(int fd)
+{
+	static const char prefix[] = "/memfd:";
+	char link[64], name[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = syscall(SYS_readlinkat, AT_FDCWD, link, name, sizeof(name) - 1);
+	if (len < 0)
+		return false;
+	name[len] = '\0';
+	return !strncmp(name, prefix, sizeof(prefix) - 1) &&
+	       !strncmp(name + sizeof(prefix) - 1, cmd_name, sizeof(cmd_name) - 1);
+}
+
 URXE_VERB(ibv_open_device, "IBVERBS_1.1")
 
 URXE_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	__typeof__(ibv_open_device) *next;
+	struct ibv_context *context;
 
-	if (urxe_is_device(device))
-		return urxe_open_device(device);
-	next = urxe_verb_next(&verb_ibv_open_device);
-	return next ? next(device) : (errno = ENOSYS, NULL);
+	if (!urxe_is_device(device)) {
+		next = urxe_verb_next(&verb_ibv_open_device);
+		return next ? next(device) : (errno = ENOSYS, NULL);
+	}
+	atomic_store(&urxe_attached, true);
+	context = urxe_open_device(device);
+	if (context)
+		context->cmd_fd = cmd_open();
+	return context;
+}
+
+URXE_VERB(ibv_close_device, "IBVERBS_1.1")
+
+URXE_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	__typeof__(ibv_close_device) *next;
+	int cmd_fd, ret;
+
+	if (!urxe_is_context(context)) {
+		next = urxe_verb_next(&verb_ibv_close_device);
+		return next ? next(context) : (errno = ENOSYS, -1);
+	}
+	cmd_fd = context->cmd_fd;
+	ret = urxe_close_device(context);
+	if (!ret)
+		urxe_fd_close(cmd_fd);
+	return ret;
 }
 
 URXE_VERB(ibv_import_device, "IBVERBS_1.10")
 
-/* A context of ours cannot be imported: it has no kernel object behind its descriptor that another
- * process could share. */
+/* A context of ours cannot be imported: there is no kernel object that another process could share. */
 URXE_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	__typeof__(ibv_import_device) *next;
 	struct ibv_context *context;
 
-	if (cmd_fd >= 0 && urxe_owns_fd(cmd_fd)) {
+	if (is_cmd(cmd_fd)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
