@@ -35,14 +35,14 @@ struct urxe_port {
 struct urxe_device {
 	char name[IBV_SYSFS_NAME_MAX];	/* "urxe0" */
 	char netdev[IF_NAMESIZE];	/* "eth0"; under the lock, for a netdev may be renamed */
-	int index;			/* 0 … URXE_MAX_DEVICES - 1: position in the configuration, or
-					 * in the order of finding */
+	int index; /* 0 … URXE_MAX_DEVICES - 1: by configuration, else in the order of finding */
 	unsigned ifindex;		/* of the netdev; 0 while it is gone. Read atomically. */
 	uint64_t guid;			/* node and port GUID, network byte order */
 	uint8_t mac[6];			/* zeros for lo */
 	struct urxe_port port;
 	/* GID table: RoCE v2 only; an unused slot is all zeros. A slot keeps its GID until the
-	 * address goes away. Link-local IPv6 first, then IPv4-mapped, then other IPv6. No tentative addresses. */
+	 * address goes away. Link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative
+	 * addresses have none. */
 	union ibv_gid gids[URXE_MAX_GIDS];
 	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */
 };

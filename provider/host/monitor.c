@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "host/device_list.h"
-#include "host/libc.h"
+#include "host/fd.h"
 #include "host/log.h"
 
 int urxe_device_monitor_open(void)
 {
-	int fd = urxe_netlink_open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
-				   SOCK_NONBLOCK);
+	int fd = urxe_fd_keep(urxe_netlink_open(
+		RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, SOCK_NONBLOCK));
 
 	if (fd < 0) {
 		urxe_log(URXE_LOG_WARN, "cannot watch the netdevs: %s", strerror(-fd));
@@ -67,5 +67,5 @@ void urxe_device_monitor_read(int fd, urxe_device_event_fn *fn, void *arg)
 
 void urxe_device_monitor_close(int fd)
 {
-	urxe_libc.close(fd);
+	urxe_fd_close(fd);
 }

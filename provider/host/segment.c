@@ -10,8 +10,8 @@
  * the program could close or a child keep.
  *
  * The segment lock is a file lock too, and not a robust mutex in the segment: the kernel drops it
- * whatever happens, and it looks the same to 32-bit and 64-bit programs and to every libc. It is taken
- * under a (recursive) mutex of the process. Slots, groups, owners of keys and retired counters are
+ * whatever happens, and it looks the same to 32-bit and 64-bit programs and to every libc. It is
+ * taken under a (recursive) mutex of the process. Slots, groups, owners of keys and retired counters are
  * written under it; readers take none and are told by generations.
  *
  * members_lock guards the one membership of the process.

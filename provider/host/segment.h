@@ -30,7 +30,7 @@
 #define URXE_SLOT_LAST	253
 #define URXE_SLOT_OF_QPN(qpn) ((qpn) & 0xff)
 
-/* Counters under the names that the kernel's rxe has in hw_counters/, and the port's standard ones. */
+/* Counters under the names that rxe has in hw_counters/, and the port's standard ones. */
 #define URXE_COUNTERS(X)                                                                           \
 	X(SENT_PKTS, sent_pkts)                                                                    \
 	X(RCVD_PKTS, rcvd_pkts)                                                                    \
@@ -78,8 +78,8 @@ void urxe_segment_leave(struct urxe_segment *seg);
 /*
  * In the child of a fork, before anything else touches the segment there (its mapping is not
  * inherited): closes what was inherited without giving up the parent's slot, and puts private
- * zeros where the mapping was, so that pointers into it stay harmless. The handle is then a member of
- * nothing (slot 0, no numbers); leave it or forget it. urxe_segment_join() joins anew.
+ * zeros where the mapping was, so that pointers into it stay harmless. The handle is then a member
+ * of nothing (slot 0, no numbers); leave it or forget it. urxe_segment_join() joins anew.
  */
 void urxe_segment_forked(struct urxe_segment *seg);
 
@@ -94,7 +94,7 @@ bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot);
 /* Removes what dead processes left. Cheap when there are none; call it now and then (seconds). */
 void urxe_segment_reap(struct urxe_segment *seg);
 
-/* QPNs of this process: random start, cyclic, so that a number is not soon used again. 0 if none. */
+/* QPNs of this process: random start, cyclic: a number is not soon used again. 0 if none. */
 uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg);
 void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn);
 
@@ -108,8 +108,9 @@ void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
 /*
  * The members of a reuseport group (0: IPv4, 1: IPv6) in the kernel's order: the order of bind(),
  * where a socket that closes is replaced by the last one. bind and close must happen between lock
- * and unlock, and so must add and remove; the lock may be taken again by the thread that has it. urxe_segment_group() copies the slots in order and returns their number; generation
- * changes whenever the order may have changed, so that a stale steering program is noticed by a
+ * and unlock, and so must add and remove; the lock may be taken again by the thread that has it.
+ * urxe_segment_group() copies the slots in order and returns their number; generation changes
+ * whenever the order may have changed, so that a stale steering program is noticed by a
  * comparison.
  */
 void urxe_segment_lock(struct urxe_segment *seg);

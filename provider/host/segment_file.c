@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
@@ -250,7 +251,7 @@ static int open_for_members(struct urxe_segment *seg)
 			return fd;
 		ret = make_usable(seg, fd);
 		if (!ret) {
-			seg->fd = fd;
+			seg->fd = urxe_fd_keep(fd);
 			seg->dev = st.dev;
 			seg->ino = st.ino;
 			return 0;
@@ -273,10 +274,10 @@ static int open_for_viewers(struct urxe_segment *seg)
 		urxe_libc.close(fd);
 		return content == EMPTY ? -ENOENT : -EPROTO;
 	}
-	seg->fd = fd;
+	seg->fd = urxe_fd_keep(fd);
 	seg->dev = st.dev;
 	seg->ino = st.ino;
-	seg->map = map_file(fd);
+	seg->map = map_file(seg->fd);
 	return seg->map ? 0 : -ENOMEM;
 }
 
@@ -317,13 +318,13 @@ int segment_file_fd(struct urxe_segment *seg)
 	if (seg->pid != getpid())
 		return -1;
 	/* Closed by the program; the number may be another file's by now. */
-	seg->fd = segment_file_reopen(seg);
+	seg->fd = urxe_fd_keep(segment_file_reopen(seg));
 	return seg->fd;
 }
 
 void segment_file_close(struct urxe_segment *seg)
 {
 	if (same_file(seg, seg->fd))
-		urxe_libc.close(seg->fd);
+		urxe_fd_close(seg->fd);
 	seg->fd = -1;
 }

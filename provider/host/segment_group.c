@@ -2,8 +2,8 @@
 /*
  * The members of the reuseport groups, in the kernel's order: a bind() appends, and the last one
  * takes the place of one that closes (reuseport_detach_sock() in net/core/sock_reuseport.c). When
- * several die at once the kernel's order is not known; they are removed in the order of their slots.
- * A wrong order costs speed only, since a packet for another process is forwarded to it.
+ * several die at once the kernel's order is not known; they are removed in the order of their
+ * slots. A wrong order costs speed only, since a packet for another process is forwarded to it.
  *
  * Two copies; the lowest bit of the generation says which holds. Written under the segment lock,
  * read without.

@@ -10,15 +10,15 @@
  *	25600    20480	faults: 32 devices × (generation, 2 copies of 256 characters)
  *	46080    16384	retired: 2 copies × 32 devices × 32 counters of the processes that are gone
  *	65536		end of the part that is allocated when the file is made
- *	65536    2 MiB	256 × (32 devices × 32 counters): a slot's part is allocated when it is first
- *			taken, the rest is a hole. Nobody reads the part of a slot that is not USED.
+ *	65536    2 MiB	256 × (32 devices × 32 counters): a slot's part is allocated when it is
+ *			first taken, the rest is a hole. Nobody reads the part of a slot that is not USED.
  *
  * Death at any instruction must leave this usable. So whatever is longer than a word is kept twice:
  * the copy not in use is written, then one store of a generation switches. The file is also
  * locked by bytes (OFD locks; nothing need be stored there, and these never move between versions):
  *
  *	byte 1		the segment lock, held briefly
- *	byte 2…253	slot s is alive: held by the process for as long as it has the segment mapped
+ *	byte 2…253	slot s is alive: held by the process for as long as it maps the segment
  */
 #ifndef URXE_HOST_SEGMENT_LAYOUT_H
 #define URXE_HOST_SEGMENT_LAYOUT_H

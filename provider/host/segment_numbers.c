@@ -205,7 +205,7 @@ uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
 		return 0;
 	pthread_mutex_lock(&seg->alloc_lock);
 	while (!index) {
-		/* More blocks well before they are full, so that an index rests before it returns. */
+		/* More blocks well before they are full: an index rests before it returns. */
 		if (seg->keys_used >= seg->num_blocks * (KEY_BLOCK_SIZE / 8 * 7))
 			claim_block(seg);
 		if (seg->keys_used == seg->num_blocks * KEY_BLOCK_SIZE)

@@ -315,19 +315,21 @@ static void test_child_outlives(void **state)
 static void member_that_closes_all(void *arg)
 {
 	struct urxe_segment *seg = join(), *view;
-	int fd, other;
+	int fd, other, probe;
 
 	closefrom(3);
 	/* The numbers now belong to others, whom locks and closes must not hit. */
 	fd = open("/dev/null", O_RDWR);
 	other = dup(fd);
 	CHECK(fd >= 3 && other > fd);
+	probe = open(segment_path(), O_RDWR | O_CLOEXEC);
+	CHECK(probe > other);
+	urxe_segment_lock(seg);
+	CHECK(segment_file_locked(probe, SEGMENT_LOCK_BYTE, 1));
+	urxe_segment_unlock(seg);
+	CHECK(!segment_file_locked(probe, SEGMENT_LOCK_BYTE, 1));
 	CHECK(urxe_segment_view(&view) == 0);
 	CHECK(urxe_segment_slot_alive(view, urxe_segment_slot(seg)));
-	urxe_segment_lock(seg);
-	CHECK(segment_file_locked(view->fd, SEGMENT_LOCK_BYTE, 1));
-	urxe_segment_unlock(seg);
-	CHECK(!segment_file_locked(view->fd, SEGMENT_LOCK_BYTE, 1));
 	urxe_segment_leave(seg);
 	CHECK(fcntl(fd, F_GETFD) >= 0 && fcntl(other, F_GETFD) >= 0);
 	urxe_segment_leave(view);
