@@ -15,6 +15,10 @@
 #ifndef URXE_PRELOAD_FILES_H
 #define URXE_PRELOAD_FILES_H
 
+#ifdef _FILE_OFFSET_BITS
+#error "open() and open64() are two functions here: build without _FILE_OFFSET_BITS"
+#endif
+
 #include <sys/cdefs.h>
 /* These functions are the ones that are asked about NULL: no promise about arguments here. */
 #undef __nonnull

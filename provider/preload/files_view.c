@@ -141,9 +141,8 @@ static bool view_base(int dirfd, char *link, size_t len, const char **base,
 }
 
 /*
- * A relative path. From a directory of the view a name that is not ours is left to the kernel, which
- * knows the directory's counterpart in the mirror; only when the path leads up and out of the view
- * does the kernel get its absolute form.
+ * A relative path. From a directory of the view a name that is not ours is the kernel's: it leads up
+ * and out of the view, or to something that the kernel has beside ours.
  */
 static int find_relative(int dirfd, const char *path, bool nofollow, struct urxe_sysfs_found *found)
 {
@@ -163,7 +162,10 @@ static int find_relative(int dirfd, const char *path, bool nofollow, struct urxe
 	if ((size_t)snprintf(abs, sizeof(abs), "%s/%s", base, path) >= sizeof(abs))
 		return -ENAMETOOLONG;
 	ret = urxe_sysfs_find(abs, nofollow, found);
-	return ret == URXE_SYSFS_NONE && strstr(path, "..") ? URXE_SYSFS_KERNEL : ret;
+	if (ret != URXE_SYSFS_NONE)
+		return ret;
+	found->beside = !strstr(path, "..");
+	return URXE_SYSFS_KERNEL;
 }
 
 int urxe_view_find(int dirfd, const char *path, bool nofollow, const void *caller,
@@ -308,6 +310,17 @@ static int open_node(const struct urxe_sysfs_found *f, int flags)
 	return open_mirrored(f, flags);
 }
 
+/*
+ * A directory of the kernel's beside ours is entered through the link to it in the mirror: what
+ * removes a mirror, without following links, must not be shown the real one instead.
+ */
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !next(lstat)(path, &st) && S_ISDIR(st.st_mode);
+}
+
 bool urxe_view_open(int dirfd, const char *path, int flags, const void *caller, int *ret)
 {
 	bool create = flags & O_CREAT && !(flags & O_PATH);
@@ -319,6 +332,8 @@ bool urxe_view_open(int dirfd, const char *path, int flags, const void *caller, 
 	if (v == URXE_SYSFS_NONE)
 		return false;
 	if (v == URXE_SYSFS_KERNEL) {
+		if (f.beside && is_directory(f.path))
+			return false;
 		*ret = next(openat)(AT_FDCWD, f.path, flags, 0);
 		return true;
 	}

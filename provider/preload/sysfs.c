@@ -143,6 +143,7 @@ int urxe_sysfs_find(const char *path, bool nofollow, struct urxe_sysfs_found *fo
 	bool slash = false;
 
 	found->in_directory = false;
+	found->beside = false;
 	w.found = found;
 	w.links = 0;
 	w.refreshed = false;

@@ -109,6 +109,7 @@ enum urxe_sysfs_verdict {
 struct urxe_sysfs_found {
 	struct urxe_sysfs_node node;
 	bool in_directory; /* with -ENOENT: only the last name is missing */
+	bool beside;	   /* the kernel's, named relative to a directory that holds ours as well */
 	char path[PATH_MAX];
 };
 

@@ -49,8 +49,8 @@ struct mirror {
 static _Atomic(struct mirror *) current;
 
 /*
- * Called for every entry of the view (type: DT_*), and for the kernel's entries beside them, which are
- * links to what they are.
+ * Called for every entry of the view (type: DT_*), and for the kernel's entries beside them:
+ * devices, and links to whatever else they are.
  */
 typedef int visit_fn(const char *path, unsigned char type, const char *target, void *arg);
 
@@ -79,7 +79,7 @@ static int visit_kernel_entries(const struct urxe_sysfs_node *dir, char *path, s
 		    at + strlen(e->d_name) + 2 > PATH_MAX)
 			continue;
 		sprintf(path + at, "/%s", e->d_name);
-		ret = visit(path, DT_LNK, path, arg);
+		ret = visit(path, e->d_type == DT_CHR ? DT_CHR : DT_LNK, path, arg);
 		path[at] = '\0';
 	}
 	if (d)

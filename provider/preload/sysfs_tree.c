@@ -153,24 +153,24 @@ SHOW(phys_state)
 			port.state == IBV_PORT_ACTIVE ? "5: LinkUp" : "3: Disabled");
 }
 
-/* The kernel names the lanes and the lane rate with which an Ethernet link is reported. */
+/* The width and speed that urxe_query_port() gives for the netdev's speed, as the kernel prints them. */
 SHOW(rate)
 {
 	static const struct {
-		uint32_t mbps; /* up to this speed */
+		uint32_t mbps; /* from this speed on */
 		const char *text;
 	} rates[] = {
-		{1000, "2.5 Gb/sec (1X)"},	     {10000, "10 Gb/sec (1X FDR10)"},
-		{20000, "20 Gb/sec (4X DDR)"},	     {25000, "25 Gb/sec (1X EDR)"},
-		{40000, "40 Gb/sec (4X FDR10)"},     {50000, "50 Gb/sec (1X HDR)"},
-		{100000, "100 Gb/sec (4X EDR)"},     {200000, "200 Gb/sec (4X HDR)"},
-		{UINT32_MAX, "400 Gb/sec (4X NDR)"},
+		{400000, "400 Gb/sec (4X NDR)"}, {200000, "200 Gb/sec (4X HDR)"},
+		{100000, "100 Gb/sec (4X EDR)"}, {50000, "50 Gb/sec (1X HDR)"},
+		{40000, "40 Gb/sec (4X FDR10)"}, {25000, "25 Gb/sec (1X EDR)"},
+		{20000, "20 Gb/sec (4X DDR)"},	 {10000, "10 Gb/sec (4X)"},
+		{5000, "5 Gb/sec (1X DDR)"},	 {0, "2.5 Gb/sec (1X)"},
 	};
 	struct urxe_port port;
 	unsigned i = 0;
 
 	port_get(node->dev, &port);
-	while (port.speed_mbps > rates[i].mbps)
+	while (port.speed_mbps < rates[i].mbps)
 		i++;
 	return snprintf(buf, len, "%s\n", rates[i].text);
 }

@@ -10,6 +10,8 @@ setup() {
 	export ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS"
 	export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
 	export URXE_DEVICES=urxe0=lo
+	# meson points it at the folder of the test programs, where a library plays libibverbs.
+	unset LD_LIBRARY_PATH
 	# A kernel with RDMA devices has numbers of its own for uverbs, and a view that is not ours alone.
 	[ ! -e $IB ] || skip "the kernel has RDMA devices here"
 }
@@ -199,4 +201,16 @@ calls() {
 	echo "$output"
 	[ "$status" = 0 ]
 	[[ "$output" == *"Read-only file system"* ]]
+}
+
+@test "rate, state and GUID are those that verbs report" {
+	run under ibv_devinfo -v -d urxe0
+	[ "$status" = 0 ]
+	[[ "$output" == *"active_width:"*"4X"* ]]
+	[[ "$output" == *"active_speed:"*"2.5 Gbps"* ]]
+	[[ "$output" == *"PORT_ACTIVE"* && "$output" == *"LINK_UP (5)"* ]]
+	[ "$(under cat $DEV/ports/1/rate)" = "10 Gb/sec (4X)" ]
+	[[ "$output" == *"node_guid:"*"$(under cat $DEV/node_guid)"* ]]
+	[[ "$output" == *"fw_ver:"*"$(under cat $DEV/fw_ver)"* ]]
+	[[ "$output" == *"board_id:"*"$(under cat $DEV/board_id)"* ]]
 }
