@@ -35,10 +35,11 @@ same() {
 		exec 5>&1; echo to five >&5; exec 5>&-
 		(echo a subshell); echo a pipe | cat | tr a b
 		cat <(echo substitution); read -r x <<<here; echo "$x"
-		coproc cat; echo through >&"${COPROC[1]}"; eval "exec ${COPROC[1]}>&-"; cat <&"${COPROC[0]}"
 		for fd in /proc/$$/fd/*; do echo "${fd##*/}"; done
 		exec 700</dev/null; echo "seven hundred: $?"; trap 'echo trapped' USR1; kill -USR1 $$
-		sleep 5 & kill %1; wait %1; echo "killed: $?"
+		sleep 5 & kill $!; wait $!; echo "killed: $?"
+		coproc cat; in=${COPROC[0]} out=${COPROC[1]}; echo through >&"$out"
+		read -r x <&"$in"; echo "$x"; kill "$COPROC_PID"
 		ls /nonexistent; printf -v v '%s' end; echo "$v"; exit 3
 	END
 	same bash ./script
@@ -229,6 +230,14 @@ sys.exit('liburxe' not in open('/proc/self/maps').read())"
 import ctypes; ctypes.CDLL(None).close(-77)'
 		[[ $output == *"wrapped close"* ]]
 	done
+}
+
+@test "devices of others are listed and served beside ours" {
+	not_sanitized	# its runtime must come first
+	LD_PRELOAD=$LIBRARY:$URXE_BIN/attach_other_library.so run "$URXE_BIN/attach_other"
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$output" = ok ]
 }
 
 @test "a program that closes and replaces every descriptor leaves ours alone" {
