@@ -20,7 +20,7 @@
 #include "hca/engine.h"
 
 #define PACKET_OVERHEAD 64	/* what a packet costs the window beside its payload */
-#define READ_CHUNK	(128u << 10)
+#define READ_CHUNK	(64u << 10)	/* a multiple of every MTU */
 #define ACK_EVERY	16	/* packets; also on the last one of every batch */
 #define PSN_WINDOW	(1 << 22)
 #define FULL_RETRY_NS	200000	/* when the socket was full */
@@ -157,16 +157,15 @@ static bool may_start(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	return true;
 }
 
-/* The bytes of a read to ask for next: all that is left, unless it is more than the window. */
+/*
+ * The bytes of a read to ask for next: up to the next multiple of READ_CHUNK, so that a retry never
+ * asks for PSNs of two requests at once. A responder that had seen only the first of them would
+ * answer for both, and then not know that it had.
+ */
 static uint32_t read_chunk(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	uint32_t left = wqe->length - qp->offset, chunk = READ_CHUNK;
+	uint32_t left = wqe->length - qp->offset, chunk = READ_CHUNK - qp->offset % READ_CHUNK;
 
-	if (qp->peer->window < chunk)
-		chunk = qp->peer->window;
-	chunk -= chunk % qp->mtu;
-	if (chunk < qp->mtu)
-		chunk = qp->mtu;
 	return left < chunk ? left : chunk;
 }
 

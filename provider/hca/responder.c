@@ -494,6 +494,9 @@ static void uc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	uint32_t psn = urxe_bth_psn(pkt->bth);
 
+	/* Behind what was received: a duplicate, or too late to be in order. */
+	if (urxe_psn_diff(psn, qp->epsn) < 0)
+		return;
 	if (urxe_op_any(pkt->mask, URXE_OP_START)) {
 		qp->drop_message = false;
 		qp->last_opcode = URXE_NUM_OPCODES;
