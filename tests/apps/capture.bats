@@ -28,15 +28,29 @@ captured() {
 		exit $status' sh "$capture" "$@"
 }
 
+# tshark guesses at what a payload may be, and takes a random one of a few bytes for a protocol above
+# that ends too early: whatever guesses at InfiniBand's payload is off.
+above() {
+	tshark -G heuristic-decodes 2>/dev/null |
+		awk '$1 == "infiniband.payload" && $2 != "ethertype" { print "--disable-protocol " $2 }'
+	echo --disable-heuristic eth_over_ib
+}
+
+# decoded FILTER: the packets of the capture which that filter shows, a line each.
+decoded() {
+	# shellcheck disable=SC2046
+	tshark -r "$capture" -d udp.port==4791,infiniband $(above) -Y "$1" 2>/dev/null
+}
+
 # judged LEAST: tshark and capture-check on the capture, which must hold at least so many packets.
 judged() {
-	local all decoded malformed
-	all=$(tshark -r "$capture" -Y 'udp.port == 4791' 2>/dev/null | wc -l)
-	decoded=$(tshark -r "$capture" -d udp.port==4791,infiniband -Y infiniband.bth 2>/dev/null | wc -l)
-	malformed=$(tshark -r "$capture" -d udp.port==4791,infiniband -Y _ws.malformed 2>/dev/null)
-	echo "$all packets, $decoded decoded as RoCEv2; malformed: ${malformed:-none}"
+	local all roce malformed
+	all=$(decoded 'udp.port == 4791' | wc -l)
+	roce=$(decoded infiniband.bth | wc -l)
+	malformed=$(decoded _ws.malformed)
+	echo "$all packets, $roce decoded as RoCEv2; malformed: ${malformed:-none}"
 	[ "$all" -ge "$1" ]
-	[ "$decoded" -eq "$all" ]
+	[ "$roce" -eq "$all" ]
 	[ -z "$malformed" ]
 	"$BATS_TEST_DIRNAME/capture-check" "$capture"
 }
@@ -52,32 +66,32 @@ traffic() {
 	captured "$URXE" run -- "$traffic" --procs 1 --dev urxe0 --time-limit 60 "$@"
 }
 
-@test "RC over IPv4: every packet is well formed and has the right ICRC" {
+@test "RC over IPv4: no malformed packet, every ICRC right" {
 	traffic --gid-index 0 --ops 100 --max-size 20000
 	judged 1000
 }
 
-@test "RC over IPv6" {
+@test "RC over IPv6: no malformed packet, every ICRC right" {
 	traffic --gid-index 1 --ops 100 --max-size 20000
 	judged 1000
 }
 
-@test "RC with path MTU 256" {
+@test "RC with path MTU 256: no malformed packet, every ICRC right" {
 	traffic --gid-index 0 --ops 50 --max-size 20000 --mtu 256
 	judged 1000
 }
 
-@test "UC" {
+@test "UC: no malformed packet, every ICRC right" {
 	traffic --gid-index 0 --ops 100 --max-size 20000 --qp-type uc
 	judged 1000
 }
 
-@test "UD over IPv4" {
+@test "UD over IPv4: no malformed packet, every ICRC right" {
 	traffic --gid-index 0 --ops 200 --qp-type ud
 	judged 300
 }
 
-@test "UD over IPv6" {
+@test "UD over IPv6: no malformed packet, every ICRC right" {
 	traffic --gid-index 1 --ops 200 --qp-type ud
 	judged 300
 }
