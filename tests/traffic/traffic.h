@@ -262,6 +262,7 @@ struct worker {
 	struct end *end;
 	unsigned index, nqps;
 	int fd;
+	bool alone; /* the other end has closed */
 	struct qp *qps;
 	struct qp_info *infos; /* until connected */
 	struct ibv_cq *send_cq, *recv_cq;

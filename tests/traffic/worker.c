@@ -86,11 +86,22 @@ static void take_msg(struct worker *w, const struct msg *msg)
 	}
 }
 
+/* The other end has closed: it may, once it has said of each QP that it is done. */
+static void check_end(struct worker *w)
+{
+	unsigned i;
+
+	for (i = 0; i < w->nqps; i++)
+		if (!w->qps[i].tg.peer_done)
+			fail(&w->qps[i], "the other end is gone");
+	w->alone = true;
+}
+
 static bool read_msgs(struct worker *w)
 {
 	bool some = false;
 
-	for (;;) {
+	while (!w->alone) {
 		ssize_t n = recv(w->fd, (char *)&w->msg_buf + w->msg_len,
 				 sizeof(w->msg_buf) - w->msg_len, MSG_DONTWAIT);
 
@@ -98,8 +109,10 @@ static bool read_msgs(struct worker *w)
 			return some;
 		if (n < 0)
 			fail(NULL, "control connection: %m");
-		if (!n)
-			fail(NULL, "the other end is gone");
+		if (!n) {
+			check_end(w);
+			return some;
+		}
 		w->msg_len += n;
 		if (w->msg_len < sizeof(w->msg_buf))
 			continue;
@@ -107,6 +120,7 @@ static bool read_msgs(struct worker *w)
 		take_msg(w, &w->msg_buf);
 		some = true;
 	}
+	return some;
 }
 
 /* Every receive that the open rounds need is posted, so only the last of a round, which is sent
