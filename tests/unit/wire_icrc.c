@@ -136,6 +136,27 @@ static void slow_one_is_crc32(void **state)
 			 0xdebb20e3);
 }
 
+/* Two packets that the kernel's rxe (Linux 6.1) sent from 10.77.0.1 to 10.77.0.2. */
+static void captured(void **state)
+{
+	struct urxe_flow flow = {.sport = 0xed1e, .dport = 4791};
+	uint8_t ack[] = {0x11, 0x00, 0xff, 0xff, 0x00, 0x2d, 0x5d, 0x02, 0x00, 0xe0,
+			 0x82, 0x47, 0x1f, 0x00, 0x00, 0x01, 0xdf, 0x20, 0xfb, 0x2d};
+	uint8_t send[48] = {0x04, 0x20, 0xff, 0xff, 0x00,	 0x2d, 0x5d, 0x02,
+			    0x80, 0x2b, 0xa2, 0xe2, [44] = 0xf9, 0x93, 0x1d, 0xaf};
+	uint16_t id = 0;
+
+	memset(send + 12, 0x7b, 30);
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:10.77.0.1", &flow.saddr), 1);
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:10.77.0.2", &flow.daddr), 1);
+	assert_true(urxe_icrc_check(icrc, &flow, urxe_icrc_prefix(&flow, sizeof(ack)), ack,
+				    sizeof(ack), &id));
+	assert_int_equal(id, 0x5f36 + 1);
+	assert_true(urxe_icrc_check(icrc, &flow, urxe_icrc_prefix(&flow, sizeof(send)), send,
+				    sizeof(send), &id));
+	assert_int_equal(id, 0x5f37 + 1);
+}
+
 static void computes(void **state)
 {
 	for (unsigned len = 16; len <= MAX_LEN; len += len < 200 ? 4 : 4 * (1 + rand() % 40)) {
@@ -339,6 +360,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(slow_one_is_crc32),
+		TEST(captured),
 		TEST(computes),
 		TEST(in_pieces),
 		TEST(recovers_every_id),

@@ -255,6 +255,96 @@ static void broken_path(void **state)
 	assert_false(urxe_wire_dev(wire, dev)->no_gso);
 }
 
+/* ---- kernels and netdevs that refuse, put between the wire and the sockets ---- */
+
+static struct urxe_libc real;
+static int refuse_segments; /* the errno for sends with UDP_SEGMENT; 0: let them pass */
+static unsigned room;	    /* datagrams or runs that the socket still takes */
+
+static bool has_segments(const struct msghdr *msg)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR((struct msghdr *)msg, c))
+		if (c->cmsg_level == 17 && c->cmsg_type == 103)
+			return true;
+	return false;
+}
+
+static ssize_t fussy_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	errno = room ? refuse_segments : EAGAIN;
+	if (!room || (refuse_segments && has_segments(msg)))
+		return -1;
+	room--;
+	return real.sendmsg(fd, msg, flags);
+}
+
+static int fussy_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
+{
+	unsigned k = 0;
+
+	while (k < n && fussy_sendmsg(fd, &msgs[k].msg_hdr, flags) >= 0)
+		k++;
+	return k ? (int)k : -1;
+}
+
+static void be_fussy(void)
+{
+	real = urxe_libc;
+	urxe_libc.sendmsg = fussy_sendmsg;
+	urxe_libc.sendmmsg = fussy_sendmmsg;
+}
+
+static void no_segmentation(void **state)
+{
+	static const int errors[] = {EIO, EINVAL};
+
+	be_fussy();
+	for (unsigned e = 0; e < 2; e++) {
+		struct urxe_path path = path_to(loops[e][0], loops[e][1], 0, 0);
+		uint32_t sizes[URXE_TX_BATCH];
+
+		for (unsigned k = 0; k < URXE_TX_BATCH; k++)
+			sizes[k] = k == 7 ? 900 : 100;
+		urxe_wire_dev(wire, dev)->no_gso = false;
+		refuse_segments = errors[e];
+		room = 1000;
+		send_sizes(&path, sizes, URXE_TX_BATCH);
+		/* for good: it is not tried again, each packet is a send of its own */
+		assert_true(urxe_wire_dev(wire, dev)->no_gso);
+		refuse_segments = 0;
+		room = URXE_TX_BATCH;
+		send_sizes(&path, sizes, URXE_TX_BATCH);
+		assert_int_equal(room, 0);
+	}
+	urxe_wire_dev(wire, dev)->no_gso = false;
+	urxe_libc = real;
+}
+
+/* A socket that is full takes the first runs; the count says how many packets they were. */
+static void full_socket(void **state)
+{
+	struct urxe_path path = path_to(loops[0][0], loops[0][1], 0, 0);
+	struct iovec small = {data, 8}, large = {data, 100};
+	struct urxe_tx_packet pkts[9];
+	struct inbox in = {.path = &path};
+
+	/* three runs of three: each ends with a shorter packet */
+	for (unsigned k = 0; k < 9; k++) {
+		fill_packet(&pkts[k], qpn, k, k % 3 == 2 ? &small : &large, 1);
+		/* all carry the same bytes: the inbox looks at data + PSN */
+		((struct urxe_bth *)pkts[k].header)->psn = 0;
+	}
+	be_fussy();
+	refuse_segments = 0;
+	for (unsigned runs = 0; runs < 4; runs++) {
+		room = runs;
+		assert_int_equal(urxe_wire_send(wire, &path, pkts, 9), runs * 3);
+	}
+	urxe_libc = real;
+	poll_for(wire, take, &in, &in.have, 18, 1000);
+	assert_int_equal(in.have, 18);
+}
+
 /* The descriptor is readable exactly when there is something. */
 static void descriptor(void **state)
 {
@@ -319,11 +409,12 @@ static int group_teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_size),	cmocka_unit_test(batches),
-		cmocka_unit_test(gather_lists), cmocka_unit_test(ip_header_fields),
-		cmocka_unit_test(counters),	cmocka_unit_test(strangers),
-		cmocka_unit_test(paths),	cmocka_unit_test(broken_path),
-		cmocka_unit_test(descriptor),	cmocka_unit_test(no_family_waits),
+		cmocka_unit_test(each_size),	   cmocka_unit_test(batches),
+		cmocka_unit_test(gather_lists),	   cmocka_unit_test(ip_header_fields),
+		cmocka_unit_test(counters),	   cmocka_unit_test(strangers),
+		cmocka_unit_test(paths),	   cmocka_unit_test(broken_path),
+		cmocka_unit_test(no_segmentation), cmocka_unit_test(full_socket),
+		cmocka_unit_test(descriptor),	   cmocka_unit_test(no_family_waits),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
