@@ -9,7 +9,8 @@
 
 #include "traffic.h"
 
-#define QUIET 0.03 /* seconds without a message after which the rest of a lossy round is lost */
+#define QUIET	    0.03 /* seconds without a message after which the rest of a lossy round is lost */
+#define QUIET_LOOKS 3
 
 /* The next operation whose receive is not posted yet; NULL when no further round is planned. */
 static const struct op *next_to_post(struct target *tg)
@@ -249,7 +250,9 @@ bool target_step(struct qp *qp)
 {
 	struct target *tg = &qp->tg;
 
-	if (tg->sent_told && !tg->finished && seconds_now() - tg->quiet_since > QUIET)
+	/* Time alone says little on a busy machine: this thread must also have looked in vain. */
+	if (tg->sent_told && !tg->finished && ++tg->quiet_looks > QUIET_LOOKS &&
+	    seconds_now() - tg->quiet_since > QUIET)
 		finish_round(qp);
 	receive_fill(qp);
 	return open_next(qp);
@@ -356,6 +359,7 @@ static void take_lossy(const struct arrival *a)
 	}
 	tg->seen[number & 1][i] = true;
 	tg->quiet_since = seconds_now();
+	tg->quiet_looks = 0;
 	if (number != tg->current) {
 		tg->late++;
 		tg->lost--;
@@ -430,6 +434,9 @@ void target_receive(struct qp *qp, const struct ibv_wc *wc)
 		take_reliable(&a);
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		used = 0;
+	/* UC: a message that lost its end may have used this receive before (9.8.2.2). */
+	if (cfg->qp_type == IBV_QPT_UC)
+		used = a.chunk->capacity;
 	if (!arena_release(a.arena, a.chunk, used, &bad))
 		fail(qp, "a message of %u bytes changed memory beside its pieces, at %zu",
 		     wc->byte_len, bad);

@@ -229,6 +229,7 @@ struct target {
 	uint32_t post_round;
 	unsigned post_op;
 	double quiet_since;
+	unsigned quiet_looks;
 	struct arena arena;
 	struct chunk **posted; /* in order: FIFO by depth */
 	unsigned post_head, post_tail;

@@ -116,8 +116,12 @@ static void guard_between(struct qp *qp, unsigned area, size_t from, size_t to)
 	size_t same = pattern_check(base + from, guard, from, to - from);
 
 	if (same < to - from)
-		fail(qp, "area %u, byte %zu, to which nothing was written: %#04x, expected %#04x",
-		     area, from + same, base[from + same], pattern_byte(guard, from + same));
+		fail(qp,
+		     "area %u, byte %zu (between the writes that end at %zu and begin at %zu), to "
+		     "which nothing was written: %#04x, expected %#04x; round %u, %llu lost before",
+		     area, from + same, from, to, base[from + same],
+		     pattern_byte(guard, from + same), qp->tg.current,
+		     (unsigned long long)qp->tg.lost);
 }
 
 /* UC: each byte is what was there or what was written; a write that left something out is lost. */

@@ -79,6 +79,7 @@ static void take_msg(struct worker *w, const struct msg *msg)
 		if (msg->round == qp->tg.current) {
 			qp->tg.sent_told = true;
 			qp->tg.quiet_since = seconds_now();
+			qp->tg.quiet_looks = 0;
 		}
 		break;
 	case MSG_DONE: target_done(qp, msg); break;
