@@ -42,7 +42,6 @@ struct ibv_comp_channel *urxe_create_comp_channel(struct ibv_context *context)
 	}
 	channel->ibv.context = context;
 	channel->ibv.fd = channel->queue.fd;
-	atomic_fetch_add(&to_context(context)->users, 1);
 	return &channel->ibv;
 }
 
@@ -53,7 +52,6 @@ int urxe_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (__atomic_load_n(&ibv->refcnt, __ATOMIC_SEQ_CST))
 		return EBUSY;
 	urxe_fdqueue_fini(&channel->queue);
-	atomic_fetch_sub(&to_context(ibv->context)->users, 1);
 	free(channel);
 	return 0;
 }

@@ -56,6 +56,9 @@ struct ibv_context *urxe_open_device(struct ibv_device *device)
 	ctx->vctx.context.cmd_fd = -1;
 	ctx->vctx.context.num_comp_vectors = 16;
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+	pthread_mutex_init(&ctx->lock, NULL);
+	CDS_INIT_LIST_HEAD(&ctx->mrs);
+	CDS_INIT_LIST_HEAD(&ctx->cqs);
 	fill_ops(ctx);
 	urxe_engine_lock();
 	cds_list_add(&ctx->node, &urxe_hca.contexts);
@@ -67,17 +70,36 @@ err:
 	return NULL;
 }
 
-/* Programs that exit often leave objects behind; a context that still has some stays open. */
+/*
+ * Programs leave objects behind: those stop working, as they do when the kernel closes a context.
+ * Their memory stays, because the program still has pointers to it.
+ */
+static void abandon_objects(struct urxe_context *ctx)
+{
+	struct ibv_context *context = &ctx->vctx.context;
+	struct urxe_mw *mw, *next;
+	struct urxe_mr *mr;
+	struct urxe_cq *cq;
+
+	for (unsigned i = 0; i < URXE_QP_SLOTS; i++)
+		if (urxe_hca.qps[i] && urxe_hca.qps[i]->ibv.context == context)
+			urxe_qp_retract(urxe_hca.qps[i]);
+	cds_list_for_each_entry_safe(mw, next, &urxe_hca.windows, node)
+		if (mw->ibv.context == context)
+			urxe_mw_revoke(mw);
+	cds_list_for_each_entry(mr, &ctx->mrs, node)
+		urxe_mr_revoke(mr);
+	cds_list_for_each_entry(cq, &ctx->cqs, node)
+		urxe_cq_disarm(cq);
+}
+
 int urxe_close_device(struct ibv_context *context)
 {
 	struct urxe_context *ctx = to_context(context);
 
-	if (atomic_load(&ctx->users) && !ctx->stale) {
-		errno = EBUSY;
-		return -1;
-	}
 	if (!ctx->stale) {
 		urxe_engine_lock();
+		abandon_objects(ctx);
 		cds_list_del(&ctx->node);
 		urxe_engine_unlock();
 		urxe_engine_put();

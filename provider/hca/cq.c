@@ -51,7 +51,9 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ibv.cqe = cqe;
 	if (channel)
 		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_SEQ_CST);
-	atomic_fetch_add(&to_context(context)->users, 1);
+	pthread_mutex_lock(&to_context(context)->lock);
+	cds_list_add(&cq->node, &to_context(context)->cqs);
+	pthread_mutex_unlock(&to_context(context)->lock);
 	return cq;
 }
 
@@ -122,7 +124,7 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	return 0;
 }
 
-static void disarm(struct urxe_cq *cq)
+void urxe_cq_disarm(struct urxe_cq *cq)
 {
 	if (cq->arm != URXE_ARM_NONE)
 		atomic_fetch_sub(&urxe_hca.armed, 1);
@@ -137,7 +139,7 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 	if (atomic_load(&cq->users))
 		return EBUSY;
 	if (!stale) {
-		disarm(cq);
+		urxe_cq_disarm(cq);
 		if (ibv->channel)
 			urxe_channel_forget(cq);
 		urxe_events_forget(to_context(ibv->context), ibv);
@@ -148,7 +150,9 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 	}
 	if (ibv->channel)
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_SEQ_CST);
-	atomic_fetch_sub(&to_context(ibv->context)->users, 1);
+	pthread_mutex_lock(&to_context(ibv->context)->lock);
+	cds_list_del(&cq->node);
+	pthread_mutex_unlock(&to_context(ibv->context)->lock);
 	free(cq->ring);
 	free(cq);
 	return 0;
@@ -202,7 +206,7 @@ void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe)
 		 (cq->arm == URXE_ARM_SOLICITED &&
 		  (cqe->solicited || cqe->status != IBV_WC_SUCCESS));
 	if (notify)
-		disarm(cq);
+		urxe_cq_disarm(cq);
 	pthread_mutex_unlock(&cq->lock);
 	if (notify)
 		urxe_channel_notify(cq);

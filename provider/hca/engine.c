@@ -42,7 +42,7 @@ static int start(void)
 	int ret;
 
 	init_lists();
-	e->qps = mmap(NULL, sizeof(*e->qps) << 16, PROT_READ | PROT_WRITE,
+	e->qps = mmap(NULL, sizeof(*e->qps) * URXE_QP_SLOTS, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->qps == MAP_FAILED)
 		return -ENOMEM;
@@ -67,7 +67,7 @@ err_table:
 err_segment:
 	urxe_segment_leave(e->seg);
 err_qps:
-	munmap(e->qps, sizeof(*e->qps) << 16);
+	munmap(e->qps, sizeof(*e->qps) * URXE_QP_SLOTS);
 	return ret;
 }
 
@@ -79,7 +79,7 @@ static void stop(void)
 	urxe_wire_destroy(e->wire);
 	mempool_table_destroy(e->table);
 	urxe_segment_leave(e->seg);
-	munmap(e->qps, sizeof(*e->qps) << 16);
+	munmap(e->qps, sizeof(*e->qps) * URXE_QP_SLOTS);
 	e->wire = NULL;
 	e->seg = NULL;
 }

@@ -23,6 +23,8 @@
 
 #include "hca/hca.h"
 
+#define URXE_QP_SLOTS 65536
+
 struct urxe_engine {
 	pthread_mutex_t lock;
 	struct urxe_segment *seg;

@@ -48,7 +48,10 @@ struct urxe_context {
 	struct urxe_device *dev;
 	struct cds_list_head node;	/* in the engine's list of contexts */
 	struct urxe_events *events;	/* asynchronous events waiting for the program */
-	atomic_int users;		/* objects that still exist */
+	/* Objects that a program may leave behind when it closes the context: their kin in the
+	 * kernel would go with it. Under lock. */
+	pthread_mutex_t lock;
+	struct cds_list_head mrs, cqs;
 	bool stale;			/* inherited by a fork: nothing of it works here */
 	struct verbs_context vctx;	/* last: ends in struct ibv_context */
 };
@@ -61,6 +64,7 @@ struct urxe_pd {
 
 struct urxe_mr {
 	struct ibv_mr ibv;
+	struct cds_list_head node;	/* in the context's list */
 	unsigned access;
 	uint64_t iova;
 	atomic_int windows;		/* memory windows bound to it */
@@ -102,6 +106,7 @@ struct urxe_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
+	struct cds_list_head node;	/* in the context's list */
 	pthread_mutex_t lock;
 	struct urxe_cqe *ring;
 	uint32_t size;			/* entries of the ring: a power of two ≥ cqe */
@@ -379,6 +384,7 @@ int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, 
 
 /* cq.c: adds a completion; called under the engine lock. */
 void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe);
+void urxe_cq_disarm(struct urxe_cq *cq);
 void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn);
 int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urxe_req_notify_cq(struct ibv_cq *cq, int solicited_only);
@@ -405,6 +411,8 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 		      const uint32_t *taken);
 
 /* mr.c, mw.c */
+void urxe_mr_revoke(struct urxe_mr *mr);
+void urxe_mw_revoke(struct urxe_mw *mw);
 int urxe_mr_access_check(unsigned access);
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urxe_dealloc_mw(struct ibv_mw *mw);
@@ -434,6 +442,8 @@ void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops);
 struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 bool urxe_qp_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
 			   int mask);
+/* Takes a QP out of the engine: nothing arrives at it or leaves from it any more. Engine lock. */
+void urxe_qp_retract(struct urxe_qp *qp);
 /* Moves a QP to ERR: flushes its queues, tells why by an event (0 for none). Engine lock. */
 void urxe_qp_fail(struct urxe_qp *qp, int event);
 void urxe_qp_flush(struct urxe_qp *qp);

@@ -114,6 +114,9 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		errno = ret == -ENOSPC ? ENOMEM : -ret;
 		return NULL;
 	}
+	pthread_mutex_lock(&ctx->lock);
+	cds_list_add(&mr->node, &ctx->mrs);
+	pthread_mutex_unlock(&ctx->lock);
 	atomic_fetch_add(&to_pd(pd)->users, 1);
 	return &mr->ibv;
 }
@@ -125,6 +128,13 @@ static void wait_for_copies(void)
 	urxe_engine_unlock();
 }
 
+/* Takes its keys away. */
+void urxe_mr_revoke(struct urxe_mr *mr)
+{
+	mempool_table_remove(urxe_hca.table, mr->ibv.lkey);
+	urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
+}
+
 int urxe_dereg_mr(struct ibv_mr *ibv)
 {
 	struct urxe_mr *mr = to_mr(ibv);
@@ -132,10 +142,12 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 	if (atomic_load(&mr->windows))
 		return EBUSY;
 	if (!to_context(ibv->context)->stale) {
-		mempool_table_remove(urxe_hca.table, ibv->lkey);
-		urxe_segment_key_index_free(urxe_hca.seg, ibv->lkey >> 8);
+		urxe_mr_revoke(mr);
 		wait_for_copies();
 	}
+	pthread_mutex_lock(&to_context(ibv->context)->lock);
+	cds_list_del(&mr->node);
+	pthread_mutex_unlock(&to_context(ibv->context)->lock);
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	free(mr);
 	return 0;

@@ -51,15 +51,21 @@ static void unbind(struct urxe_mw *mw)
 	mw->mr = NULL;
 }
 
+/* Takes its key away. Engine lock. */
+void urxe_mw_revoke(struct urxe_mw *mw)
+{
+	unbind(mw);
+	cds_list_del(&mw->node);
+	urxe_segment_key_index_free(urxe_hca.seg, mw->ibv.handle >> 8);
+}
+
 int urxe_dealloc_mw(struct ibv_mw *ibv)
 {
 	struct urxe_mw *mw = to_mw(ibv);
 
 	if (!to_context(ibv->context)->stale) {
 		pthread_mutex_lock(&urxe_hca.lock);
-		unbind(mw);
-		cds_list_del(&mw->node);
-		urxe_segment_key_index_free(urxe_hca.seg, ibv->handle >> 8);
+		urxe_mw_revoke(mw);
 		urxe_engine_unlock();
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);

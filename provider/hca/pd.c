@@ -22,7 +22,6 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
 	pd->ibv.context = context;
 	pd->number = atomic_fetch_add(&next_pd, 1);
 	pd->ibv.handle = pd->number;
-	atomic_fetch_add(&to_context(context)->users, 1);
 	return &pd->ibv;
 }
 
@@ -32,7 +31,6 @@ int urxe_dealloc_pd(struct ibv_pd *ibv)
 
 	if (atomic_load(&pd->users))
 		return EBUSY;
-	atomic_fetch_sub(&to_context(ibv->context)->users, 1);
 	free(pd);
 	return 0;
 }

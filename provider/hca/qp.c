@@ -190,6 +190,13 @@ static void clean_cqs(struct urxe_qp *qp)
 		urxe_cq_clean(qp->rcq, qp->qpn);
 }
 
+void urxe_qp_retract(struct urxe_qp *qp)
+{
+	urxe_mcast_detach_all(qp);
+	urxe_engine_remove_qp(qp);
+	clean_cqs(qp);
+}
+
 int urxe_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urxe_qp *qp = to_qp(ibv);
@@ -198,8 +205,7 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 		if (!cds_list_empty(&qp->mcast))
 			return EBUSY;
 		urxe_engine_lock();
-		urxe_engine_remove_qp(qp);
-		clean_cqs(qp);
+		urxe_qp_retract(qp);
 		urxe_engine_unlock();
 		urxe_events_forget(to_context(ibv->context), ibv);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
