@@ -114,7 +114,7 @@ static void explain_in_use(void)
 	urxe_log(URXE_LOG_ERROR,
 		 "UDP port %d is taken, by the kernel's rdma_rxe or another user's process: run in "
 		 "a network namespace of your own (unshare -Urn), or end that process or unload "
-		 "rdma_rxe (see ss -ulpn sport = %d)",
+		 "rdma_rxe (ss -ulpn sport = :%d names it)",
 		 URXE_UDP_PORT, URXE_UDP_PORT);
 }
 

@@ -386,6 +386,90 @@ static void no_family_waits(void **state)
 	}
 }
 
+static void end_wire(void)
+{
+	urxe_wire_destroy(wire);
+	wire = NULL;
+}
+
+/* Somebody else's socket on the port, of either family, is an error with a cure; when it goes, all is
+ * well again, and nothing of the failed attempt is left in the group. */
+static void port_taken(void **state)
+{
+	uint8_t slots[256];
+
+	for (unsigned f = 0; f < 2; f++) {
+		union urxe_sockaddr addr = {.sa.sa_family = f ? AF_INET6 : AF_INET};
+		int on = 1, fd = socket(addr.sa.sa_family, SOCK_DGRAM, 0);
+		uint32_t size = 8;
+		struct urxe_path path;
+
+		end_wire();
+		addr.in.sin_port = htons(URXE_UDP_PORT);
+		if (f)
+			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+		assert_int_equal(bind(fd, &addr.sa, f ? sizeof(addr.in6) : sizeof(addr.in)), 0);
+		assert_int_equal(urxe_wire_create(seg, &wire), -EADDRINUSE);
+		assert_null(wire);
+		close(fd);
+		assert_int_equal(urxe_segment_group(seg, URXE_IPV4, slots, 256), 0);
+		assert_int_equal(urxe_segment_group(seg, URXE_IPV6, slots, 256), 0);
+		assert_int_equal(urxe_wire_create(seg, &wire), 0);
+		assert_int_equal(urxe_segment_group(seg, URXE_IPV4, slots, 256), 1);
+		assert_int_equal(slots[0], urxe_segment_slot(seg));
+		path = path_to(loops[f][0], loops[f][1], 0, 0);
+		send_sizes(&path, &size, 1);
+	}
+}
+
+static int absent; /* a family that this host has not */
+
+static int poor_socket(int domain, int type, int protocol)
+{
+	errno = EAFNOSUPPORT;
+	return domain == absent ? -1 : real.socket(domain, type, protocol);
+}
+
+/* A host with one family only works with that one. */
+static void one_family(void **state)
+{
+	static const int families[] = {AF_INET, AF_INET6};
+
+	for (unsigned f = 0; f < 2; f++) {
+		struct urxe_path path;
+		uint32_t size = 8;
+
+		end_wire();
+		real = urxe_libc;
+		absent = families[!f];
+		urxe_libc.socket = poor_socket;
+		assert_int_equal(urxe_wire_create(seg, &wire), 0);
+		path = path_to(loops[f][0], loops[f][1], 0, 0);
+		send_sizes(&path, &size, 1);
+		urxe_libc = real;
+	}
+	end_wire();
+	assert_int_equal(urxe_wire_create(seg, &wire), 0);
+}
+
+/* Without a descriptor left, a send socket that is open serves another path's packets. */
+static void no_descriptor_left(void **state)
+{
+	struct urxe_path path = path_to(loops[0][0], loops[0][1], 0, 0);
+	uint32_t size = 8;
+
+	end_wire();
+	assert_int_equal(urxe_wire_create(seg, &wire), 0);
+	path.source = 3;
+	send_sizes(&path, &size, 1);
+	real = urxe_libc;
+	absent = AF_INET;
+	urxe_libc.socket = poor_socket;
+	path.source = 4;
+	send_sizes(&path, &size, 1);
+	urxe_libc = real;
+}
+
 static int group_setup(void **state)
 {
 	own_network();
@@ -409,12 +493,21 @@ static int group_teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_size),	   cmocka_unit_test(batches),
-		cmocka_unit_test(gather_lists),	   cmocka_unit_test(ip_header_fields),
-		cmocka_unit_test(counters),	   cmocka_unit_test(strangers),
-		cmocka_unit_test(paths),	   cmocka_unit_test(broken_path),
-		cmocka_unit_test(no_segmentation), cmocka_unit_test(full_socket),
-		cmocka_unit_test(descriptor),	   cmocka_unit_test(no_family_waits),
+		cmocka_unit_test(each_size),
+		cmocka_unit_test(batches),
+		cmocka_unit_test(gather_lists),
+		cmocka_unit_test(ip_header_fields),
+		cmocka_unit_test(counters),
+		cmocka_unit_test(strangers),
+		cmocka_unit_test(paths),
+		cmocka_unit_test(broken_path),
+		cmocka_unit_test(no_segmentation),
+		cmocka_unit_test(full_socket),
+		cmocka_unit_test(descriptor),
+		cmocka_unit_test(no_family_waits),
+		cmocka_unit_test(port_taken),
+		cmocka_unit_test(one_family),
+		cmocka_unit_test(no_descriptor_left),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
