@@ -26,29 +26,29 @@ enum mempool_access {
 };
 
 enum mempool_kind {
-	MEMPOOL_REGION = 1,	/* memory region: L_Key and R_Key */
-	MEMPOOL_WINDOW_1,	/* memory window type 1: R_Key, any QP of the PD */
-	MEMPOOL_WINDOW_2,	/* memory window type 2B: R_Key, one QP */
+	MEMPOOL_REGION = 1, /* memory region: L_Key and R_Key */
+	MEMPOOL_WINDOW_1,   /* memory window type 1: R_Key, any QP of the PD */
+	MEMPOOL_WINDOW_2,   /* memory window type 2B: R_Key, one QP */
 };
 
 /* One registration as its maker describes it. */
 struct mempool_row {
-	uint64_t iova;		/* first address as requests name it (0 when zero-based) */
-	uint64_t length;	/* bytes; 0 is a valid, empty region; iova + length ≤ 2^64 */
-	uint64_t va;		/* where iova lies in the owner's memory */
-	uint32_t key;		/* (24-bit index << 8) | consumer's byte */
-	uint32_t pd;		/* protection domain */
-	uint32_t access;	/* enum mempool_access */
-	uint32_t qpn;		/* MEMPOOL_WINDOW_2: the QP it is bound to */
-	uint32_t parent;	/* windows: key of the region it is bound to */
+	uint64_t iova;	 /* first address as requests name it (0 when zero-based) */
+	uint64_t length; /* bytes; 0 is a valid, empty region; iova + length ≤ 2^64 */
+	uint64_t va;	 /* where iova lies in the owner's memory */
+	uint32_t key;	 /* (24-bit index << 8) | consumer's byte */
+	uint32_t pd;	 /* protection domain */
+	uint32_t access; /* enum mempool_access */
+	uint32_t qpn;	 /* MEMPOOL_WINDOW_2: the QP it is bound to */
+	uint32_t parent; /* windows: key of the region it is bound to */
 	enum mempool_kind kind;
 };
 
 /* Why a request may not touch the memory; the caller turns it into a completion status or a NAK. */
 enum mempool_verdict {
 	MEMPOOL_OK,
-	MEMPOOL_NO_KEY,		/* no such key, or not of that kind */
-	MEMPOOL_WRONG_PD,	/* of another protection domain (or window of another QP) */
+	MEMPOOL_NO_KEY,	  /* no such key, or not of that kind */
+	MEMPOOL_WRONG_PD, /* of another protection domain (or window of another QP) */
 	MEMPOOL_OUT_OF_BOUNDS,
 	MEMPOOL_NO_RIGHTS,
 };

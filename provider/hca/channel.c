@@ -8,7 +8,7 @@
 
 struct urxe_channel {
 	struct ibv_comp_channel ibv;
-	struct urxe_fdqueue queue;	/* of struct urxe_channel_event */
+	struct urxe_fdqueue queue; /* of struct urxe_channel_event */
 };
 
 struct urxe_channel_event {
@@ -79,7 +79,7 @@ void urxe_channel_forget(struct urxe_cq *cq)
 	struct urxe_channel_event *event, *next;
 
 	pthread_mutex_lock(&channel->queue.lock);
-	cds_list_for_each_entry_safe(event, next, &cq->event_node, cq_node) {
+	cds_list_for_each_entry_safe (event, next, &cq->event_node, cq_node) {
 		urxe_fdqueue_remove(&channel->queue, &event->node);
 		free(event);
 	}

@@ -15,16 +15,16 @@
 #include "hca/engine.h"
 #include "host/log.h"
 
-#define PROBE_MIN     4000000ull	/* ns */
+#define PROBE_MIN     4000000ull /* ns */
 #define PROBE_MAX     1000000000ull
-#define PROBE_UNKNOWN 20000000ull	/* before the first round trip was measured */
+#define PROBE_UNKNOWN 20000000ull /* before the first round trip was measured */
 #define RNR_INFINITE  7
 
 /* Table 46 of the standard: RNR timer codes in units of 10 µs. */
 static const uint32_t rnr_10us[32] = {
-	65536, 1,   2,	 3,   4,   6,	8,    12,   16,	  24,	32,   48,   64,	   96,	  128,	 192,
-	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
-	49152,
+	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
+	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
 static enum ibv_wc_opcode wc_opcode(uint8_t op)
@@ -51,8 +51,8 @@ void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_
 		.byte_len = wqe->length,
 		.qp_num = qp->qpn,
 	};
-	bool report = status != IBV_WC_SUCCESS || qp->sq_sig_all ||
-		      (wqe->flags & IBV_SEND_SIGNALED);
+	bool report =
+		status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED);
 
 	atomic_store_explicit(&qp->sq.tail, atomic_load(&qp->sq.tail) + 1, memory_order_release);
 	if (report)
@@ -63,8 +63,8 @@ static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *w
 {
 	if (wqe->done)
 		return true;
-	if (qp->ibv.qp_type != IBV_QPT_RC || wr_is_read(wqe->opcode) ||
-	    wr_is_atomic(wqe->opcode) || wr_is_local(wqe->opcode))
+	if (qp->ibv.qp_type != IBV_QPT_RC || wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode) ||
+	    wr_is_local(wqe->opcode))
 		return false;
 	return urxe_psn_diff(qp->una, wqe->last_psn) > 0;
 }
@@ -72,8 +72,8 @@ static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *w
 /* A send queue in error: RC's QP fails; UC's and UD's send queue alone stops (SQE). */
 static void fail_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
 {
-	urxe_log(URXE_LOG_DEBUG, "QP 0x%06x: work request %u, PSN 0x%06x: completion status %d", qp->qpn, wqe->opcode,
-		 wqe->first_psn, status);
+	urxe_log(URXE_LOG_DEBUG, "QP 0x%06x: work request %u, PSN 0x%06x: completion status %d",
+		 qp->qpn, wqe->opcode, wqe->first_psn, status);
 	urxe_complete_send(qp, wqe, status);
 	if (qp->ibv.qp_type == IBV_QPT_RC) {
 		urxe_qp_fail(qp, 0);
@@ -179,8 +179,8 @@ static uint32_t acknowledge(struct urxe_qp *qp, uint32_t psn)
 				reached = wqe->first_psn;
 			break;
 		}
-		reached = urxe_psn_diff(psn, wqe->last_psn) > 0 ? urxe_psn_add(wqe->last_psn, 1) :
-								   psn;
+		reached = urxe_psn_diff(psn, wqe->last_psn) > 0 ? urxe_psn_add(wqe->last_psn, 1)
+								: psn;
 		bytes += credit(qp, wqe, reached);
 	}
 	if (urxe_psn_diff(reached, qp->una) > 0) {

@@ -84,12 +84,12 @@ static void abandon_objects(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_QP_SLOTS; i++)
 		if (urxe_hca.qps[i] && urxe_hca.qps[i]->ibv.context == context)
 			urxe_qp_retract(urxe_hca.qps[i]);
-	cds_list_for_each_entry_safe(mw, next, &urxe_hca.windows, node)
+	cds_list_for_each_entry_safe (mw, next, &urxe_hca.windows, node)
 		if (mw->ibv.context == context)
 			urxe_mw_revoke(mw);
-	cds_list_for_each_entry(mr, &ctx->mrs, node)
+	cds_list_for_each_entry (mr, &ctx->mrs, node)
 		urxe_mr_revoke(mr);
-	cds_list_for_each_entry(cq, &ctx->cqs, node)
+	cds_list_for_each_entry (cq, &ctx->cqs, node)
 		urxe_cq_disarm(cq);
 }
 

@@ -71,9 +71,9 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *context, int cqe, void *cq_con
 }
 
 #define CREATE_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
-#define WC_FLAGS                                                                                   \
-	(IBV_CREATE_CQ_SUP_WC_FLAGS & ~(IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |            \
-					IBV_WC_EX_WITH_TM_INFO))
+#define WC_FLAGS                      \
+	(IBV_CREATE_CQ_SUP_WC_FLAGS & \
+	 ~(IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO))
 
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
@@ -202,9 +202,8 @@ void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe)
 	if (cq->want_timestamp)
 		cq->ring[head & (cq->size - 1)].timestamp = urxe_now();
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-	notify = cq->arm == URXE_ARM_NEXT ||
-		 (cq->arm == URXE_ARM_SOLICITED &&
-		  (cqe->solicited || cqe->status != IBV_WC_SUCCESS));
+	notify = cq->arm == URXE_ARM_NEXT || (cq->arm == URXE_ARM_SOLICITED &&
+					      (cqe->solicited || cqe->status != IBV_WC_SUCCESS));
 	if (notify)
 		urxe_cq_disarm(cq);
 	pthread_mutex_unlock(&cq->lock);

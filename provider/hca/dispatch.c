@@ -70,9 +70,8 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 	}
 	if (!rx->multicast || !pkt.deth)
 		return;
-	cds_list_for_each_entry(member, urxe_mcast_bucket(&rx->dgid), node) {
-		if (same_gid(&member->group, &rx->dgid) &&
-		    (!rx->dev || member->qp->dev == rx->dev))
+	cds_list_for_each_entry (member, urxe_mcast_bucket(&rx->dgid), node) {
+		if (same_gid(&member->group, &rx->dgid) && (!rx->dev || member->qp->dev == rx->dev))
 			deliver(member->qp, &pkt, rx);
 	}
 }

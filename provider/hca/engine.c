@@ -12,10 +12,10 @@
 #include "hca/service.h"
 #include "host/fd.h"
 
-#define RX_BUDGET 128
+#define RX_BUDGET    128
 #define HOUSEKEEP_NS 1000000000ull
 
-struct urxe_engine urxe_hca = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct urxe_engine urxe_hca = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -263,7 +263,7 @@ void urxe_forked(void)
 
 	if (!e->users)
 		return;
-	cds_list_for_each_entry(ctx, &e->contexts, node)
+	cds_list_for_each_entry (ctx, &e->contexts, node)
 		ctx->stale = true;
 	urxe_service_forked();
 	urxe_wire_forked(e->wire);

@@ -29,23 +29,23 @@ struct urxe_engine {
 	pthread_mutex_t lock;
 	struct urxe_segment *seg;
 	struct urxe_wire *wire;
-	struct mempool_table *table;		/* the memory unit */
-	struct urxe_qp **qps;			/* by index: QPN >> 8 */
+	struct mempool_table *table; /* the memory unit */
+	struct urxe_qp **qps;	     /* by index: QPN >> 8 */
 	struct cds_list_head contexts;
-	struct cds_list_head peers[64];		/* by hash of address */
-	struct cds_list_head mcast[64];		/* struct urxe_mcast, by hash of group */
+	struct cds_list_head peers[64]; /* by hash of address */
+	struct cds_list_head mcast[64]; /* struct urxe_mcast, by hash of group */
 	struct cds_list_head windows;
-	struct cds_list_head ready;		/* QPs with something to send */
+	struct cds_list_head ready; /* QPs with something to send */
 	struct urxe_wheel wheel;
-	_Atomic(struct urxe_qp *) kicked;	/* stack of QPs posted to while the lock was taken */
-	uint64_t now;				/* ns, as of the last look */
+	_Atomic(struct urxe_qp *) kicked; /* stack of QPs posted to while the lock was taken */
+	uint64_t now;			  /* ns, as of the last look */
 	uint64_t housekeep_at;
-	int users;				/* open contexts; under urxe_engine_users_lock */
+	int users; /* open contexts; under urxe_engine_users_lock */
 
 	/* Packets being built, sent by one urxe_wire_send(). */
 	struct urxe_tx_packet tx[URXE_TX_BATCH];
 	struct iovec iov[URXE_TX_BATCH * 4 + URXE_MAX_SGE];
-	uint8_t stage[URXE_TX_BATCH][URXE_MAX_PAYLOAD];	/* payload that must not change under us */
+	uint8_t stage[URXE_TX_BATCH][URXE_MAX_PAYLOAD]; /* payload that must not change under us */
 
 	/* Service thread. */
 	pthread_t thread;
@@ -53,10 +53,10 @@ struct urxe_engine {
 	_Atomic bool stop;
 	int wake_fd;
 	int monitor_fd;
-	_Atomic uint64_t polled_at;		/* by a program; ns */
-	_Atomic uint64_t lease;			/* ns */
-	_Atomic bool leased;			/* the thread sleeps on the lease, not on the wire */
-	atomic_int armed;			/* CQs that wait for an event: no lease then */
+	_Atomic uint64_t polled_at; /* by a program; ns */
+	_Atomic uint64_t lease;	    /* ns */
+	_Atomic bool leased;	    /* the thread sleeps on the lease, not on the wire */
+	atomic_int armed;	    /* CQs that wait for an event: no lease then */
 };
 
 extern struct urxe_engine urxe_hca;
@@ -108,7 +108,7 @@ bool urxe_peer_admits(struct urxe_qp *qp);
 void urxe_peer_sent(struct urxe_qp *qp, uint64_t bytes);
 void urxe_peer_acked(struct urxe_qp *qp, uint64_t bytes);
 void urxe_peer_lost(struct urxe_qp *qp, bool timeout);
-void urxe_peer_forget(struct urxe_qp *qp);	/* what this QP has in flight is no more */
+void urxe_peer_forget(struct urxe_qp *qp); /* what this QP has in flight is no more */
 void urxe_peer_wait(struct urxe_qp *qp);
 
 /* requester.c */

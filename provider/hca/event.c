@@ -7,14 +7,14 @@
 #include "hca/fdqueue.h"
 
 struct urxe_events {
-	struct urxe_fdqueue queue;	/* of struct event */
+	struct urxe_fdqueue queue; /* of struct event */
 };
 
 struct event {
 	struct cds_list_head node;
 	struct ibv_async_event ibv;
 	const void *object;
-	uint32_t *taken;		/* the object's count of events delivered */
+	uint32_t *taken; /* the object's count of events delivered */
 };
 
 int urxe_events_create(struct urxe_events **out, int *fd)
@@ -38,14 +38,14 @@ void urxe_events_destroy(struct urxe_events *events)
 {
 	struct event *event, *next;
 
-	cds_list_for_each_entry_safe(event, next, &events->queue.entries, node)
+	cds_list_for_each_entry_safe (event, next, &events->queue.entries, node)
 		free(event);
 	urxe_fdqueue_fini(&events->queue);
 	free(events);
 }
 
-static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
-		 const void *object, uint32_t *taken)
+static void push(struct ibv_context *context, const struct ibv_async_event *ibv, const void *object,
+		 uint32_t *taken)
 {
 	struct urxe_events *events = to_context(context)->events;
 	struct event *event = malloc(sizeof(*event));
@@ -62,28 +62,28 @@ static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
 
 void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type)
 {
-	struct ibv_async_event event = { .element.qp = &qp->ibv, .event_type = type };
+	struct ibv_async_event event = {.element.qp = &qp->ibv, .event_type = type};
 
 	push(qp->ibv.context, &event, &qp->ibv, &qp->async_taken);
 }
 
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type)
 {
-	struct ibv_async_event event = { .element.cq = &cq->ibv, .event_type = type };
+	struct ibv_async_event event = {.element.cq = &cq->ibv, .event_type = type};
 
 	push(cq->ibv.context, &event, &cq->ibv, &cq->async_taken);
 }
 
 void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type)
 {
-	struct ibv_async_event event = { .element.srq = &srq->ibv, .event_type = type };
+	struct ibv_async_event event = {.element.srq = &srq->ibv, .event_type = type};
 
 	push(srq->ibv.context, &event, &srq->ibv, &srq->async_taken);
 }
 
 void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type)
 {
-	struct ibv_async_event event = { .element.port_num = 1, .event_type = type };
+	struct ibv_async_event event = {.element.port_num = 1, .event_type = type};
 
 	push(&ctx->vctx.context, &event, NULL, NULL);
 }
@@ -95,7 +95,7 @@ void urxe_events_forget(struct urxe_context *ctx, const void *object)
 	struct event *event, *next;
 
 	pthread_mutex_lock(&queue->lock);
-	cds_list_for_each_entry_safe(event, next, &queue->entries, node) {
+	cds_list_for_each_entry_safe (event, next, &queue->entries, node) {
 		if (event->object == object) {
 			urxe_fdqueue_remove(queue, &event->node);
 			free(event);

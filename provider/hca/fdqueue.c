@@ -34,7 +34,7 @@ void urxe_fdqueue_push(struct urxe_fdqueue *queue, struct cds_list_head *entry)
 void urxe_fdqueue_remove(struct urxe_fdqueue *queue, struct cds_list_head *entry)
 {
 	uint64_t count;
-	struct iovec iov = { &count, sizeof(count) };
+	struct iovec iov = {&count, sizeof(count)};
 
 	cds_list_del_init(entry);
 	/* Its count goes too, without blocking; where the kernel cannot do that, the next reader

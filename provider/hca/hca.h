@@ -46,35 +46,35 @@
 
 struct urxe_context {
 	struct urxe_device *dev;
-	struct cds_list_head node;	/* in the engine's list of contexts */
-	struct urxe_events *events;	/* asynchronous events waiting for the program */
+	struct cds_list_head node;  /* in the engine's list of contexts */
+	struct urxe_events *events; /* asynchronous events waiting for the program */
 	/* Objects that a program may leave behind when it closes the context: their kin in the
 	 * kernel would go with it. Under lock. */
 	pthread_mutex_t lock;
 	struct cds_list_head mrs, cqs;
-	bool stale;			/* inherited by a fork: nothing of it works here */
-	struct verbs_context vctx;	/* last: ends in struct ibv_context */
+	bool stale;		   /* inherited by a fork: nothing of it works here */
+	struct verbs_context vctx; /* last: ends in struct ibv_context */
 };
 
 struct urxe_pd {
 	struct ibv_pd ibv;
-	uint32_t number;		/* as the registration table knows it */
+	uint32_t number; /* as the registration table knows it */
 	atomic_int users;
 };
 
 struct urxe_mr {
 	struct ibv_mr ibv;
-	struct cds_list_head node;	/* in the context's list */
+	struct cds_list_head node; /* in the context's list */
 	unsigned access;
 	uint64_t iova;
-	atomic_int windows;		/* memory windows bound to it */
+	atomic_int windows; /* memory windows bound to it */
 };
 
 struct urxe_mw {
 	struct ibv_mw ibv;
-	uint32_t bound_to;		/* key of the region, 0: not bound. Engine lock. */
+	uint32_t bound_to; /* key of the region, 0: not bound. Engine lock. */
 	struct urxe_mr *mr;
-	struct cds_list_head node;	/* in the engine's list of windows */
+	struct cds_list_head node; /* in the engine's list of windows */
 };
 
 struct urxe_ah {
@@ -86,11 +86,11 @@ struct urxe_ah {
 /* One completion. The layout of the ring is private; poll copies it out. */
 struct urxe_cqe {
 	uint64_t wr_id;
-	uint64_t timestamp;		/* CLOCK_MONOTONIC, ns; 0 unless the CQ asked for it */
+	uint64_t timestamp; /* CLOCK_MONOTONIC, ns; 0 unless the CQ asked for it */
 	uint32_t status;
 	uint32_t opcode;
 	uint32_t byte_len;
-	uint32_t imm;			/* immediate data (as on the wire) or invalidated R_Key */
+	uint32_t imm; /* immediate data (as on the wire) or invalidated R_Key */
 	uint32_t qp_num;
 	uint32_t src_qp;
 	uint32_t wc_flags;
@@ -106,28 +106,28 @@ struct urxe_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
-	struct cds_list_head node;	/* in the context's list */
+	struct cds_list_head node; /* in the context's list */
 	pthread_mutex_t lock;
 	struct urxe_cqe *ring;
-	uint32_t size;			/* entries of the ring: a power of two ≥ cqe */
-	_Atomic uint32_t head;		/* next to fill */
-	_Atomic uint32_t tail;		/* next to poll */
+	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
+	_Atomic uint32_t head; /* next to fill */
+	_Atomic uint32_t tail; /* next to poll */
 	enum urxe_arm arm;
 	bool overflow;
 	bool want_timestamp;
 	bool single_threaded;
 	atomic_int users;
-	struct cds_list_head event_node;	/* its events that nobody took. The channel's lock. */
-	uint32_t events_taken;		/* delivered by get_cq_event */
+	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
+	uint32_t events_taken;		 /* delivered by get_cq_event */
 	uint32_t async_taken;
-	struct urxe_cqe current;	/* between start_poll and end_poll */
+	struct urxe_cqe current; /* between start_poll and end_poll */
 };
 
 /* A receive WR: its SGEs follow. */
 struct urxe_recv_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t length;		/* sum of the SGEs */
+	uint32_t length; /* sum of the SGEs */
 	struct ibv_sge sge[];
 };
 
@@ -138,7 +138,7 @@ struct urxe_rq {
 	uint32_t stride;
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint32_t mask;			/* ring size - 1 */
+	uint32_t mask; /* ring size - 1 */
 	_Atomic uint32_t head;
 	_Atomic uint32_t tail;
 };
@@ -147,24 +147,24 @@ struct urxe_srq {
 	struct ibv_srq ibv;
 	struct urxe_rq rq;
 	atomic_int users;
-	uint32_t limit;			/* rq.lock; 0: not armed */
+	uint32_t limit; /* rq.lock; 0: not armed */
 	uint32_t async_taken;
 };
 
 /* A send WR in the queue. SGEs or inline data follow. */
 struct urxe_send_wqe {
 	uint64_t wr_id;
-	uint8_t opcode;			/* enum ibv_wr_opcode */
-	uint8_t flags;			/* enum ibv_send_flags */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags;	/* enum ibv_send_flags */
 	uint8_t num_sge;
 	bool inlined;
-	bool started;			/* has PSNs. Engine. */
-	bool done;			/* read, atomic: data is here; local: executed. Engine. */
-	uint8_t error;			/* enum ibv_wc_status to complete with. Engine. */
-	uint32_t length;		/* bytes of payload (read: bytes to come) */
-	uint32_t imm;			/* immediate data, or R_Key to invalidate */
+	bool started;	 /* has PSNs. Engine. */
+	bool done;	 /* read, atomic: data is here; local: executed. Engine. */
+	uint8_t error;	 /* enum ibv_wc_status to complete with. Engine. */
+	uint32_t length; /* bytes of payload (read: bytes to come) */
+	uint32_t imm;	 /* immediate data, or R_Key to invalidate */
 	uint32_t first_psn, last_psn;
-	uint32_t acked;			/* bytes of it acknowledged or received */
+	uint32_t acked; /* bytes of it acknowledged or received */
 	union {
 		struct {
 			uint64_t remote_addr;
@@ -195,11 +195,11 @@ struct urxe_sq {
 	uint32_t max_sge;
 	uint32_t max_inline;
 	uint32_t mask;
-	_Atomic uint32_t head;		/* producer: next free */
-	uint32_t gathered;		/* bytes that wait for company */
-	uint32_t build;			/* ibv_wr_*: head of what is not yet published */
-	_Atomic uint32_t tail;		/* oldest not completed */
-	_Atomic uint32_t send;		/* next to send. Written by the engine. */
+	_Atomic uint32_t head; /* producer: next free */
+	uint32_t gathered;     /* bytes that wait for company */
+	uint32_t build;	       /* ibv_wr_*: head of what is not yet published */
+	_Atomic uint32_t tail; /* oldest not completed */
+	_Atomic uint32_t send; /* next to send. Written by the engine. */
 };
 
 /* A peer address: the window that all QPs towards it share. */
@@ -207,24 +207,24 @@ struct urxe_peer {
 	struct cds_list_head node;
 	struct in6_addr addr;
 	int users;
-	uint64_t window;		/* bytes that may be in flight */
-	uint64_t threshold;		/* slow start below, linear growth above */
+	uint64_t window;    /* bytes that may be in flight */
+	uint64_t threshold; /* slow start below, linear growth above */
 	uint64_t in_flight;
-	uint64_t cut_at;		/* when the window was last cut, ns */
-	uint64_t rtt;			/* smoothed, ns; 0 unknown */
-	struct cds_list_head waiting;	/* QPs that the window holds back */
+	uint64_t cut_at;	      /* when the window was last cut, ns */
+	uint64_t rtt;		      /* smoothed, ns; 0 unknown */
+	struct cds_list_head waiting; /* QPs that the window holds back */
 };
 
 /* Responses that the responder owes, in PSN order: data of reads and results of atomics. */
 struct urxe_response {
 	bool atomic;
 	uint32_t first_psn, last_psn;
-	uint32_t next_psn;		/* to be sent */
+	uint32_t next_psn; /* to be sent */
 	uint32_t msn;
 	uint32_t rkey;
-	uint64_t va;			/* read: address as the requester names it */
+	uint64_t va; /* read: address as the requester names it */
 	uint32_t length;
-	uint64_t original;		/* atomic: value before */
+	uint64_t original; /* atomic: value before */
 };
 
 struct urxe_qp {
@@ -241,12 +241,12 @@ struct urxe_qp {
 	uint32_t qpn;
 	bool sq_sig_all;
 	bool has_ex;
-	int wr_error;			/* ibv_wr_*: the first error since wr_start. sq.lock. */
-	struct urxe_send_wqe *wr_wqe;	/* ibv_wr_*: the one being built. sq.lock. */
+	int wr_error;		      /* ibv_wr_*: the first error since wr_start. sq.lock. */
+	struct urxe_send_wqe *wr_wqe; /* ibv_wr_*: the one being built. sq.lock. */
 
-	_Atomic int state;		/* enum ibv_qp_state; written under the engine lock */
-	_Atomic bool flying;		/* packets are under way: their answers will turn the engine */
-	_Atomic bool kicked;		/* in the engine's stack of QPs with new work */
+	_Atomic int state;   /* enum ibv_qp_state; written under the engine lock */
+	_Atomic bool flying; /* packets are under way: their answers will turn the engine */
+	_Atomic bool kicked; /* in the engine's stack of QPs with new work */
 	struct urxe_qp *kick_next;
 
 	/* Attributes (engine lock). */
@@ -254,59 +254,59 @@ struct urxe_qp {
 	struct urxe_path path;
 	struct urxe_peer *peer;
 	uint32_t mtu;
-	uint64_t timeout;		/* ns; 0: none */
+	uint64_t timeout; /* ns; 0: none */
 
 	/* Requester. */
-	uint32_t psn;			/* next to send */
-	uint32_t offset;		/* bytes of wqe sq.send already sent */
-	uint32_t max_psn;		/* one past the highest ever sent: below it, a retry */
+	uint32_t psn;	  /* next to send */
+	uint32_t offset;  /* bytes of wqe sq.send already sent */
+	uint32_t max_psn; /* one past the highest ever sent: below it, a retry */
 	/* Reads and atomics not yet answered: the last PSN of each, oldest first (a ring). */
 	uint32_t *rd_ends;
 	uint32_t rd_size, rd_first, rd_count;
-	uint64_t in_flight;		/* this QP's share of peer->in_flight */
+	uint64_t in_flight; /* this QP's share of peer->in_flight */
 	bool sqd_notified;
-	bool waiting;			/* in peer->waiting */
+	bool waiting; /* in peer->waiting */
 	struct cds_list_head wait_node;
-	struct cds_list_head ready_node;	/* engine's list of QPs to run; self-linked if not */
+	struct cds_list_head ready_node; /* engine's list of QPs to run; self-linked if not */
 
 	/* Completer. */
-	uint32_t una;			/* oldest PSN not acknowledged */
-	uint8_t retries;		/* left */
+	uint32_t una;	 /* oldest PSN not acknowledged */
+	uint8_t retries; /* left */
 	uint8_t rnr_retries;
-	uint8_t probes;			/* since the last progress */
-	uint64_t progress_at;		/* last time una moved, or the first packet was sent */
-	uint64_t timeout_at;		/* when the QP's own timeout is over */
-	uint64_t rnr_until;		/* 0: not waiting */
-	uint32_t rtt_psn;		/* the packet whose round trip is being timed */
-	uint64_t rtt_start;		/* 0: none */
+	uint8_t probes;	      /* since the last progress */
+	uint64_t progress_at; /* last time una moved, or the first packet was sent */
+	uint64_t timeout_at;  /* when the QP's own timeout is over */
+	uint64_t rnr_until;   /* 0: not waiting */
+	uint32_t rtt_psn;     /* the packet whose round trip is being timed */
+	uint64_t rtt_start;   /* 0: none */
 	struct urxe_timer timer;
 
 	/* Responder. */
-	uint32_t epsn;			/* expected */
+	uint32_t epsn; /* expected */
 	uint32_t msn;
-	enum urxe_opcode last_opcode;	/* of the message being received; URXE_NUM_OPCODES: none */
-	bool nak_sent;			/* the sequence error was reported */
-	bool drop_message;		/* UC: until the next first packet */
+	enum urxe_opcode last_opcode; /* of the message being received; URXE_NUM_OPCODES: none */
+	bool nak_sent;		      /* the sequence error was reported */
+	bool drop_message;	      /* UC: until the next first packet */
 	bool ack_due;
-	uint8_t ack_syndrome;		/* to be sent with ack_due */
+	uint8_t ack_syndrome; /* to be sent with ack_due */
 	uint32_t ack_psn;
-	bool recv_busy;			/* recv_wqe holds one */
+	bool recv_busy; /* recv_wqe holds one */
 	bool last_wqe_event;
 	struct urxe_recv_wqe *recv_wqe;
-	uint32_t recv_offset;		/* bytes received of the message */
+	uint32_t recv_offset; /* bytes received of the message */
 	struct {
-		uint64_t va;		/* next address, as the requester names it */
+		uint64_t va; /* next address, as the requester names it */
 		uint32_t rkey;
 		uint32_t left;
 		uint32_t total;
 	} write;
-	struct urxe_response *responses;	/* ring of response_size */
+	struct urxe_response *responses; /* ring of response_size */
 	uint16_t response_size;
-	uint16_t response_head;		/* free-running: [tail, head) exist, [send, head) to be sent */
+	uint16_t response_head; /* free-running: [tail, head) exist, [send, head) to be sent */
 	uint16_t response_send;
 	uint16_t response_tail;
 
-	struct cds_list_head mcast;	/* struct urxe_mcast of this QP */
+	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
 	uint32_t async_taken;
 };
 
@@ -431,8 +431,7 @@ bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into);
 uint32_t urxe_rq_count(const struct urxe_rq *rq);
 int urxe_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int urxe_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context,
-				   struct ibv_srq_init_attr_ex *attr);
+struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 
 /* send.c, wr.c */
 int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -18,7 +18,7 @@ static struct urxe_mcast *find(struct urxe_qp *qp, const union ibv_gid *gid)
 {
 	struct urxe_mcast *member;
 
-	cds_list_for_each_entry(member, &qp->mcast, qp_node)
+	cds_list_for_each_entry (member, &qp->mcast, qp_node)
 		if (!memcmp(&member->group, gid, sizeof(*gid)))
 			return member;
 	return NULL;
@@ -43,7 +43,7 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 		return EINVAL;
 	urxe_engine_lock();
 	if (find(qp, gid))
-		goto out;	/* attached already: the verb says nothing happens */
+		goto out; /* attached already: the verb says nothing happens */
 	member = calloc(1, sizeof(*member));
 	if (!member) {
 		ret = ENOMEM;
@@ -87,6 +87,6 @@ void urxe_mcast_detach_all(struct urxe_qp *qp)
 {
 	struct urxe_mcast *member, *next;
 
-	cds_list_for_each_entry_safe(member, next, &qp->mcast, qp_node)
+	cds_list_for_each_entry_safe (member, next, &qp->mcast, qp_node)
 		detach(member);
 }

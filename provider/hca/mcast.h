@@ -9,8 +9,8 @@
 struct urxe_qp;
 
 struct urxe_mcast {
-	struct cds_list_head node;	/* by group */
-	struct cds_list_head qp_node;	/* of the QP */
+	struct cds_list_head node;    /* by group */
+	struct cds_list_head qp_node; /* of the QP */
 	struct urxe_qp *qp;
 	struct in6_addr group;
 };

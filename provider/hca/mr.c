@@ -13,12 +13,12 @@
 
 #include "hca/engine.h"
 
-#define ACCESS_KNOWN                                                                               \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
+#define ACCESS_KNOWN                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
-#define ACCESS_TABLE                                                                               \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+#define ACCESS_TABLE                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 /* Remote write and atomics need local write (ibv_reg_mr(3)). */
@@ -213,8 +213,7 @@ int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 
 		if (mempool_table_match(urxe_hca.table, sges[i].lkey, to_pd(pd)->number, 0,
 					sges[i].addr, sges[i].length,
-					write ? MEMPOOL_LOCAL_WRITE : 0, false,
-					&va) != MEMPOOL_OK)
+					write ? MEMPOOL_LOCAL_WRITE : 0, false, &va) != MEMPOOL_OK)
 			return ENOENT;
 		start = va & ~(page - 1);
 		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)

@@ -142,7 +142,7 @@ bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local)
 	if (mempool_table_get(urxe_hca.table, rkey, &row) || row.kind != MEMPOOL_WINDOW_2 ||
 	    row.pd != qp->pd->number || row.qpn != qp->qpn)
 		return false;
-	cds_list_for_each_entry(mw, &urxe_hca.windows, node) {
+	cds_list_for_each_entry (mw, &urxe_hca.windows, node) {
 		if (mw->bound_to == rkey) {
 			unbind(mw);
 			return true;
@@ -154,9 +154,8 @@ bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local)
 /* ibv_bind_mw(3): type 1 only. The new R_Key is in mw->rkey when this returns. */
 int urxe_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
-				  .wr_id = bind->wr_id,
-				  .send_flags = bind->send_flags };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_BIND_MW, .wr_id = bind->wr_id, .send_flags = bind->send_flags};
 	struct ibv_send_wr *bad;
 	uint32_t old = mw->rkey;
 	int ret;

@@ -54,8 +54,8 @@ int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, 
 	urxe_device_unlock();
 	if (!memcmp(&sgid, &none, sizeof(none)))
 		return -EINVAL;
-	return urxe_wire_path_init(path, dev, &sgid, &grh->dgid, grh->traffic_class,
-				   grh->hop_limit, grh->flow_label, hash);
+	return urxe_wire_path_init(path, dev, &sgid, &grh->dgid, grh->traffic_class, grh->hop_limit,
+				   grh->flow_label, hash);
 }
 
 struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)

@@ -14,7 +14,7 @@
 #define WINDOW_INITIAL (64u << 10)
 #define WINDOW_MIN     (8u << 10)
 #define WINDOW_MAX     (1u << 20)
-#define CUT_INTERVAL   200000ull	/* ns; where no round trip was measured yet */
+#define CUT_INTERVAL   200000ull /* ns; where no round trip was measured yet */
 
 static struct cds_list_head *bucket(const struct in6_addr *addr)
 {
@@ -28,7 +28,7 @@ struct urxe_peer *urxe_peer_get(const struct in6_addr *addr)
 	struct cds_list_head *head = bucket(addr);
 	struct urxe_peer *peer;
 
-	cds_list_for_each_entry(peer, head, node) {
+	cds_list_for_each_entry (peer, head, node) {
 		if (!memcmp(&peer->addr, addr, sizeof(*addr))) {
 			peer->users++;
 			return peer;

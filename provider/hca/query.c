@@ -9,10 +9,9 @@
 #include "hca/query.h"
 
 #define DEVICE_CAPS                                                                                \
-	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |                             \
-	 IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |           \
-	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_BAD_QKEY_CNTR |        \
-	 IBV_DEVICE_MEM_MGT_EXTENSIONS)
+	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
+	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
+	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_MGT_EXTENSIONS)
 
 int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -24,7 +23,7 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->sys_image_guid = dev->guid;
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
-	attr->vendor_id = 0xffffff;	/* as the kernel's rxe: software has no OUI */
+	attr->vendor_id = 0xffffff; /* as the kernel's rxe: software has no OUI */
 	attr->max_qp = URXE_MAX_QP;
 	attr->max_qp_wr = URXE_MAX_QP_WR;
 	attr->device_cap_flags = DEVICE_CAPS;
@@ -55,9 +54,9 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
 			 struct ibv_device_attr_ex *attr, size_t size)
 {
-	const uint32_t rc_odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-				IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
-				IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t rc_odp = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+				IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 	struct ibv_device_attr_ex all;
 
 	if (in && in->comp_mask)
@@ -70,7 +69,7 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
 	all.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	all.completion_timestamp_mask = UINT64_MAX;
-	all.hca_core_clock = 1000000;	/* kHz: timestamps are nanoseconds */
+	all.hca_core_clock = 1000000; /* kHz: timestamps are nanoseconds */
 	all.phys_port_cnt_ex = 1;
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;
@@ -83,9 +82,8 @@ static void rate_of(uint32_t mbps, uint8_t *width, uint8_t *speed)
 		uint32_t mbps;
 		uint8_t width, speed;
 	} rates[] = {
-		{ 400000, 2, 128 }, { 200000, 2, 64 }, { 100000, 2, 32 }, { 50000, 1, 64 },
-		{ 40000, 2, 8 },    { 25000, 1, 32 },  { 20000, 2, 2 },	  { 10000, 2, 1 },
-		{ 5000, 1, 2 },
+		{400000, 2, 128}, {200000, 2, 64}, {100000, 2, 32}, {50000, 1, 64}, {40000, 2, 8},
+		{25000, 1, 32},	  {20000, 2, 2},   {10000, 2, 1},   {5000, 1, 2},
 	};
 
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {

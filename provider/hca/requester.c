@@ -19,11 +19,11 @@
 #include "hca/batch.h"
 #include "hca/engine.h"
 
-#define PACKET_OVERHEAD 64	/* what a packet costs the window beside its payload */
-#define READ_CHUNK	(64u << 10)	/* a multiple of every MTU */
-#define ACK_EVERY	16	/* packets; also on the last one of every batch */
+#define PACKET_OVERHEAD 64	    /* what a packet costs the window beside its payload */
+#define READ_CHUNK	(64u << 10) /* a multiple of every MTU */
+#define ACK_EVERY	16	    /* packets; also on the last one of every batch */
 #define PSN_WINDOW	(1 << 22)
-#define FULL_RETRY_NS	200000	/* when the socket was full */
+#define FULL_RETRY_NS	200000 /* when the socket was full */
 
 static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
 {
@@ -34,15 +34,14 @@ static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, boo
 {
 	/* Rows: WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV. Columns: middle, first, last, only. */
 	static const uint8_t rc[][4] = {
-		{ URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST,
-		  URXE_RC_WRITE_ONLY },
-		{ URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST_IMM,
-		  URXE_RC_WRITE_ONLY_IMM },
-		{ URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST, URXE_RC_SEND_ONLY },
-		{ URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_IMM,
-		  URXE_RC_SEND_ONLY_IMM },
-		{ URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_INV,
-		  URXE_RC_SEND_ONLY_INV },
+		{URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST, URXE_RC_WRITE_ONLY},
+		{URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST_IMM,
+		 URXE_RC_WRITE_ONLY_IMM},
+		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST, URXE_RC_SEND_ONLY},
+		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_IMM,
+		 URXE_RC_SEND_ONLY_IMM},
+		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_INV,
+		 URXE_RC_SEND_ONLY_INV},
 	};
 	unsigned row, column = first | last << 1;
 
@@ -108,8 +107,7 @@ static bool local_buffer_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 
 		if (sge->length &&
 		    mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0, sge->addr,
-					sge->length, MEMPOOL_LOCAL_WRITE, false,
-					&va) != MEMPOOL_OK)
+					sge->length, MEMPOOL_LOCAL_WRITE, false, &va) != MEMPOOL_OK)
 			return false;
 	}
 	return true;
@@ -271,9 +269,9 @@ static bool wqe_sent(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 
 /* Where the requester stands after a run. */
 enum outcome {
-	OUT_IDLE,	/* nothing left, or waiting for an event that will make it ready */
-	OUT_WINDOW,	/* the peer's window is full */
-	OUT_BATCH,	/* the batch is full: more to do */
+	OUT_IDLE,   /* nothing left, or waiting for an event that will make it ready */
+	OUT_WINDOW, /* the peer's window is full */
+	OUT_BATCH,  /* the batch is full: more to do */
 };
 
 /* The next packet of the WR at the cursor. */
@@ -417,7 +415,8 @@ void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn)
 
 	urxe_peer_forget(qp);
 	while (qp->rd_count &&
-	       urxe_psn_diff(qp->rd_ends[(qp->rd_first + qp->rd_count - 1) % qp->rd_size], psn) >= 0)
+	       urxe_psn_diff(qp->rd_ends[(qp->rd_first + qp->rd_count - 1) % qp->rd_size], psn) >=
+		       0)
 		qp->rd_count--;
 	qp->psn = psn;
 	qp->offset = 0;

@@ -16,16 +16,16 @@
 #include "hca/engine.h"
 #include "host/log.h"
 
-#define IN_ORDER_MAX (1u << 20)	/* bytes of reads that later requests wait for */
+#define IN_ORDER_MAX (1u << 20) /* bytes of reads that later requests wait for */
 
 /* What became of a request packet. */
 enum verdict {
-	DONE,		/* executed, or part of a message */
-	DROP,		/* silently */
-	RNR,		/* no receive WR */
-	INVALID,	/* NAK: invalid request */
-	ACCESS,		/* NAK: remote access error */
-	OPERATIONAL,	/* NAK: remote operational error */
+	DONE,	     /* executed, or part of a message */
+	DROP,	     /* silently */
+	RNR,	     /* no receive WR */
+	INVALID,     /* NAK: invalid request */
+	ACCESS,	     /* NAK: remote access error */
+	OPERATIONAL, /* NAK: remote operational error */
 };
 
 static struct urxe_response *response(const struct urxe_qp *qp, uint16_t index)
@@ -116,7 +116,7 @@ static void complete_recv(struct urxe_qp *qp, struct urxe_cqe *cqe)
 /* A local error of the receive side: told to the program here, and to the peer by a NAK. */
 static enum verdict recv_failed(struct urxe_qp *qp, enum ibv_wc_status status)
 {
-	struct urxe_cqe cqe = { .status = status, .opcode = IBV_WC_RECV };
+	struct urxe_cqe cqe = {.status = status, .opcode = IBV_WC_RECV};
 
 	if (qp->ibv.qp_type != IBV_QPT_RC) {
 		/* UC and UD: without an SRQ the WR is kept for the next message (class D of table
@@ -196,8 +196,7 @@ static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *
 		qp->write.rkey = urxe_reth_rkey(pkt->reth);
 		qp->write.left = qp->write.total = total;
 	}
-	if (len > qp->write.left ||
-	    (urxe_op_any(pkt->mask, URXE_OP_END) && len != qp->write.left))
+	if (len > qp->write.left || (urxe_op_any(pkt->mask, URXE_OP_END) && len != qp->write.left))
 		return INVALID;
 	if (pkt->imm && !take_recv(qp))
 		return RNR;
@@ -425,9 +424,9 @@ static void rc_failed(struct urxe_qp *qp, enum verdict verdict, uint32_t psn)
 		uint8_t nak;
 		int event;
 	} how[] = {
-		[INVALID] = { URXE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR },
-		[ACCESS] = { URXE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR },
-		[OPERATIONAL] = { URXE_NAK_REMOTE_OPERATIONAL, 0 },
+		[INVALID] = {URXE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR},
+		[ACCESS] = {URXE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
+		[OPERATIONAL] = {URXE_NAK_REMOTE_OPERATIONAL, 0},
 	};
 
 	urxe_log(URXE_LOG_DEBUG, "QP 0x%06x: request with PSN 0x%06x refused, NAK code %u", qp->qpn,
@@ -455,8 +454,7 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		}
 		return;
 	}
-	if (qp->response_send != qp->response_head &&
-	    !urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+	if (qp->response_send != qp->response_head && !urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
 		send_reads_first(qp);
 	verdict = sequence_ok(qp, pkt) ? execute(qp, pkt, psn) : INVALID;
 	if (verdict == RNR) {
@@ -640,9 +638,8 @@ static void build_atomic_answer(struct urxe_qp *qp, struct urxe_response *resp,
 static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 			      struct urxe_batch *batch, struct urxe_tx_packet *pkt)
 {
-	static const uint8_t opcodes[] = { URXE_RC_READ_RESPONSE_MIDDLE,
-					   URXE_RC_READ_RESPONSE_FIRST, URXE_RC_READ_RESPONSE_LAST,
-					   URXE_RC_READ_RESPONSE_ONLY };
+	static const uint8_t opcodes[] = {URXE_RC_READ_RESPONSE_MIDDLE, URXE_RC_READ_RESPONSE_FIRST,
+					  URXE_RC_READ_RESPONSE_LAST, URXE_RC_READ_RESPONSE_ONLY};
 	uint32_t offset = (uint32_t)urxe_psn_diff(resp->next_psn, resp->first_psn) * qp->mtu;
 	uint32_t left = resp->length - offset, len = left < qp->mtu ? left : qp->mtu;
 	bool first = offset == 0, last = resp->next_psn == resp->last_psn;

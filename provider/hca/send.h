@@ -14,10 +14,9 @@ int urxe_sq_state_errno(const struct urxe_qp *qp);
 int urxe_sq_set_sges(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_sge *sges,
 		     size_t n);
 /* Appends to the inline data. */
-int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void *data,
-		       size_t len);
-int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah *ah,
-		   uint32_t qpn, uint32_t qkey);
+int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void *data, size_t len);
+int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn,
+		   uint32_t qkey);
 /* Makes all places up to build visible to the engine, and unlocks; then sees that they are sent. */
 void urxe_sq_publish(struct urxe_qp *qp, uint32_t bytes);
 

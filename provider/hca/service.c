@@ -19,10 +19,10 @@
 #include "host/libc.h"
 #include "host/log.h"
 
-#define LEASE_MIN 20000ull	/* shorter than this is none at all */
-#define LEASE_MAX 8000000ull
-#define SLEEP_MAX 1000000000ull
-#define POLLING_AGE 10000ull	/* polled so recently: it is in a loop around ibv_poll_cq() */
+#define LEASE_MIN   20000ull /* shorter than this is none at all */
+#define LEASE_MAX   8000000ull
+#define SLEEP_MAX   1000000000ull
+#define POLLING_AGE 10000ull /* polled so recently: it is in a loop around ibv_poll_cq() */
 
 static void wake(void)
 {
@@ -50,7 +50,7 @@ static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, v
 	pthread_mutex_lock(&urxe_hca.lock);
 	if (type == IBV_EVENT_PORT_ERR)
 		urxe_count(dev, URXE_CNT_LINK_DOWNED);
-	cds_list_for_each_entry(ctx, &urxe_hca.contexts, node)
+	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
 		if (ctx->dev == dev)
 			urxe_event_port(ctx, type);
 	urxe_engine_unlock();
@@ -64,9 +64,9 @@ static void wait_for(bool *wire, uint64_t until, uint64_t now)
 {
 	struct urxe_engine *e = &urxe_hca;
 	struct pollfd fds[3] = {
-		{ .fd = e->wake_fd, .events = POLLIN },
-		{ .fd = e->monitor_fd, .events = POLLIN },
-		{ .fd = *wire ? urxe_wire_fd(e->wire) : -1, .events = POLLIN },
+		{.fd = e->wake_fd, .events = POLLIN},
+		{.fd = e->monitor_fd, .events = POLLIN},
+		{.fd = *wire ? urxe_wire_fd(e->wire) : -1, .events = POLLIN},
 	};
 	uint64_t span = until > now ? until - now : 0;
 	struct timespec ts;
@@ -103,8 +103,7 @@ static void set_lease(uint64_t lease)
 {
 	if (lease > LEASE_MAX)
 		lease = LEASE_MAX;
-	atomic_store_explicit(&urxe_hca.lease, lease < LEASE_MIN ? 0 : lease,
-			      memory_order_relaxed);
+	atomic_store_explicit(&urxe_hca.lease, lease < LEASE_MIN ? 0 : lease, memory_order_relaxed);
 }
 
 /* Time since a program last polled; for ever when one is about to sleep on a channel. */
@@ -152,9 +151,9 @@ static void *service(void *arg)
 		pthread_mutex_lock(&e->lock);
 		busy = urxe_engine_turn();
 		if (ran_out && busy)
-			set_lease(lease / 4);	/* somebody waited for us */
+			set_lease(lease / 4); /* somebody waited for us */
 		else if (wire && age < POLLING_AGE)
-			set_lease(LEASE_MIN);	/* woken for nothing */
+			set_lease(LEASE_MIN); /* woken for nothing */
 		ran_out = false;
 		pthread_mutex_lock(&e->lock);
 		until = next_deadline();

@@ -47,7 +47,7 @@ static void run_slot(struct urxe_wheel *wheel, unsigned slot, uint64_t now, urxe
 	struct urxe_timer *timer;
 
 	CDS_INIT_LIST_HEAD(&due);
-	cds_list_for_each_safe(pos, next, &wheel->slots[slot]) {
+	cds_list_for_each_safe (pos, next, &wheel->slots[slot]) {
 		timer = cds_list_entry(pos, struct urxe_timer, node);
 		if (timer->deadline <= now) {
 			cds_list_del(pos);

@@ -15,13 +15,13 @@
 
 struct urxe_timer {
 	struct cds_list_head node;
-	uint64_t deadline;		/* CLOCK_MONOTONIC, ns; 0: not armed */
+	uint64_t deadline; /* CLOCK_MONOTONIC, ns; 0: not armed */
 };
 
 struct urxe_wheel {
 	struct cds_list_head slots[URXE_WHEEL_SLOTS];
-	uint64_t used[URXE_WHEEL_SLOTS / 64];	/* a bit per slot that may hold timers */
-	uint64_t tick;			/* all slots before it have been looked at */
+	uint64_t used[URXE_WHEEL_SLOTS / 64]; /* a bit per slot that may hold timers */
+	uint64_t tick;			      /* all slots before it have been looked at */
 	unsigned armed;
 };
 

@@ -32,8 +32,8 @@ int urxe_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 int urxe_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
 int urxe_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags);
-ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-			     size_t max, uint32_t flags);
+ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+			     uint32_t flags);
 int urxe_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
 int urxe_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
 

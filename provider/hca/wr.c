@@ -147,7 +147,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
 
 	wr_set_sge_list(ex, 1, &sge);
 }
@@ -163,8 +163,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	fail(qp, urxe_sq_add_inline(qp, qp->wr_wqe, addr, length));
 }
 
-static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n,
-				    const struct ibv_data_buf *bufs)
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *bufs)
 {
 	for (size_t i = 0; i < n; i++)
 		wr_set_inline_data(ex, bufs[i].addr, bufs[i].length);

@@ -7,7 +7,7 @@
 #include "host/fd.h"
 #include "host/libc.h"
 
-#define FD_HIGH 800	/* below the usual soft limit of 1,024 */
+#define FD_HIGH 800 /* below the usual soft limit of 1,024 */
 #define FD_MAX	65536
 
 static _Atomic uint64_t ours[FD_MAX / 64];
