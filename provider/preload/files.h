@@ -64,24 +64,23 @@ int __fxstat64(int ver, int fd, struct stat64 *st);
 int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags);
 int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int flags);
 
+/* clang-format off */
 #define URXE_FILE_CALLS(X)                                                                         \
-	X(open)                                                                                    \
-	X(open64)                                                                                  \
-	X(openat)                                                                                  \
-	X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2) X( \
-		fopen) X(fopen64) X(freopen) X(freopen64) X(stat) X(stat64) X(lstat) X(lstat64)    \
-		X(fstat) X(fstat64) X(fstatat) X(fstatat64) X(statx) X(__xstat) X(__xstat64) X(    \
-			__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64) X(__fxstatat)            \
-			X(__fxstatat64) X(access) X(faccessat) X(euidaccess) X(eaccess) X(         \
-				readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk)      \
-				X(realpath) X(__realpath_chk) X(canonicalize_file_name) X(         \
-					getxattr) X(lgetxattr) X(listxattr) X(llistxattr)          \
-					X(statfs) X(statfs64) X(statvfs) X(statvfs64) X(           \
-						opendir) X(scandir) X(scandir64) X(scandirat)      \
-						X(scandirat64) X(glob) X(glob64) X(ftw) X(ftw64)   \
-							X(nftw) X(nftw64) X(chdir) X(getcwd)       \
-								X(__getcwd_chk)                    \
-									X(get_current_dir_name)
+	X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                                \
+	X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                                    \
+	X(fopen) X(fopen64) X(freopen) X(freopen64)                                                \
+	X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(fstatat) X(fstatat64) X(statx) \
+	X(__xstat) X(__xstat64) X(__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64)                \
+	X(__fxstatat) X(__fxstatat64)                                                              \
+	X(access) X(faccessat) X(euidaccess) X(eaccess)                                            \
+	X(readlink) X(readlinkat) X(__readlink_chk) X(__readlinkat_chk)                            \
+	X(realpath) X(__realpath_chk) X(canonicalize_file_name)                                    \
+	X(getxattr) X(lgetxattr) X(listxattr) X(llistxattr)                                        \
+	X(statfs) X(statfs64) X(statvfs) X(statvfs64)                                              \
+	X(opendir) X(scandir) X(scandir64) X(scandirat) X(scandirat64)                             \
+	X(glob) X(glob64) X(ftw) X(ftw64) X(nftw) X(nftw64)                                        \
+	X(chdir) X(getcwd) X(__getcwd_chk) X(get_current_dir_name)
+/* clang-format on */
 
 /* The next definitions, after ours, in the search order of the process. */
 struct urxe_files_next {

@@ -31,6 +31,10 @@
 #define MEMFD_NAME  "urxe:"
 #define FD_PATH_LEN 64
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
 atomic_bool urxe_view_opened;
 atomic_bool urxe_view_read;
 static _Atomic(dev_t) memfd_dev;
@@ -233,7 +237,10 @@ static int memfd_of(const char *path, const char *text, size_t len, int flags)
 
 	/* 249 bytes are allowed; a longer path than that has none of our directories */
 	snprintf(name, sizeof(name), MEMFD_NAME "%.*s", 249 - (int)sizeof(MEMFD_NAME), path);
-	fd = syscall(SYS_memfd_create, name, MFD_CLOEXEC);
+	fd = syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (fd < 0 &&
+	    errno == EINVAL) /* before Linux 6.3, which some systems tell to insist on it */
+		fd = syscall(SYS_memfd_create, name, MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (urxe_libc.write(fd, text, len) != (ssize_t)len || next(fstat)(fd, &st)) {

@@ -198,7 +198,9 @@ static int root_check(const char *root)
 
 	if (urxe_files_kernel_lstat(root, &st))
 		return -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+	/* Without a mapping of user ids all others' look like ours. */
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) ||
+	    syscall(SYS_faccessat, AT_FDCWD, root, R_OK | W_OK | X_OK))
 		return -EPERM;
 	return 0;
 }

@@ -214,3 +214,30 @@ calls() {
 	[[ "$output" == *"fw_ver:"*"$(under cat $DEV/fw_ver)"* ]]
 	[[ "$output" == *"board_id:"*"$(under cat $DEV/board_id)"* ]]
 }
+
+@test "devices of the kernel are seen beside ours" {
+	cat >"$BATS_TEST_TMPDIR/inside" <<-END
+		set -e
+		is() { [ "\$1" = "\$2" ] || { echo "expected: \$2"; echo "found:    \$1"; exit 1; }; }
+		is "\$(ls $IB)" "\$(printf 'rxe0\nurxe0')"
+		is "\$(cat $IB/*/ports/1/state)" "\$(printf '4: ACTIVE\n4: ACTIVE')"
+		is "\$(cat /sys/class/infiniband_verbs/uverbs{0,1}/ibdev)" "\$(printf 'rxe0\nurxe0')"
+		is "\$(find /dev/infiniband -type c | sort | tail -2)" \
+			"\$(printf '/dev/infiniband/uverbs0\n/dev/infiniband/uverbs1')"
+		is "\$(stat -c %t:%T /dev/infiniband/uverbs1)" e7:c1
+		is "\$(readlink $IB/rxe0)" ../../devices/virtual/infiniband/rxe0
+		cd $IB
+		is "\$(cat rxe0/ports/1/link_layer urxe0/ports/1/link_layer)" \
+			"\$(printf 'Ethernet\nEthernet')"
+		is "\$(find -L . -maxdepth 2 -name node_type 2>/dev/null | sort)" \
+			"\$(printf './rxe0/node_type\n./urxe0/node_type')"
+		python3 -c "import os; os.close(os.open('/dev/infiniband/uverbs0', os.O_RDWR))"
+		is "\$(ibv_devices | awk 'NR > 2 { print \$1 }' | sort)" "\$(printf 'rxe0\nurxe0')"
+		echo all seen
+	END
+	run "$BATS_TEST_DIRNAME/../guest/run" -- "$URXE" run -- bash "$BATS_TEST_TMPDIR/inside"
+	echo "$output"
+	[ "$status" != 125 ] || skip "no guest can be booted here"
+	[ "$status" = 0 ]
+	[[ "$output" == *"all seen"* ]]
+}
