@@ -26,25 +26,25 @@
 
 /* The port as its netdev has it. A device has one port, number 1. */
 struct urxe_port {
-	enum ibv_port_state state;	/* ACTIVE: up and running; DOWN else */
-	enum ibv_mtu active_mtu;	/* largest IB MTU that fits the netdev's with our headers */
-	uint32_t netdev_mtu;		/* bytes */
-	uint32_t speed_mbps;		/* of the netdev; 10000 where it does not say */
+	enum ibv_port_state state; /* ACTIVE: up and running; DOWN else */
+	enum ibv_mtu active_mtu;   /* largest IB MTU that fits the netdev's with our headers */
+	uint32_t netdev_mtu;	   /* bytes */
+	uint32_t speed_mbps;	   /* of the netdev; 10000 where it does not say */
 };
 
 struct urxe_device {
-	char name[IBV_SYSFS_NAME_MAX];	/* "urxe0" */
-	char netdev[IF_NAMESIZE];	/* "eth0"; under the lock, for a netdev may be renamed */
+	char name[IBV_SYSFS_NAME_MAX]; /* "urxe0" */
+	char netdev[IF_NAMESIZE];      /* "eth0"; under the lock, for a netdev may be renamed */
 	int index; /* 0 … URXE_MAX_DEVICES - 1: by configuration, else in the order of finding */
-	unsigned ifindex;		/* of the netdev; 0 while it is gone. Read atomically. */
-	uint64_t guid;			/* node and port GUID, network byte order */
-	uint8_t mac[6];			/* zeros for lo */
+	unsigned ifindex; /* of the netdev; 0 while it is gone. Read atomically. */
+	uint64_t guid;	  /* node and port GUID, network byte order */
+	uint8_t mac[6];	  /* zeros for lo */
 	struct urxe_port port;
 	/* GID table: RoCE v2 only; an unused slot is all zeros. A slot keeps its GID until the
 	 * address goes away. Link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative
 	 * addresses have none. */
 	union ibv_gid gids[URXE_MAX_GIDS];
-	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */
+	unsigned gid_len; /* slots in use or used once: 0 … URXE_MAX_GIDS */
 };
 
 /* What changed, as ibv_get_async_event(3) calls it. */

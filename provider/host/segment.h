@@ -26,38 +26,38 @@
 
 #include "host/device.h"
 
-#define URXE_SLOT_FIRST 2
-#define URXE_SLOT_LAST	253
-#define URXE_SLOT_OF_QPN(qpn) ((qpn) & 0xff)
+#define URXE_SLOT_FIRST	      2
+#define URXE_SLOT_LAST	      253
+#define URXE_SLOT_OF_QPN(qpn) ((qpn)&0xff)
 
 /* Counters under the names that rxe has in hw_counters/, and the port's standard ones. */
-#define URXE_COUNTERS(X)                                                                           \
-	X(SENT_PKTS, sent_pkts)                                                                    \
-	X(RCVD_PKTS, rcvd_pkts)                                                                    \
-	X(DUP_REQ, duplicate_request)                                                              \
-	X(OUT_OF_SEQ_REQ, out_of_seq_request)                                                      \
-	X(RCV_RNR, rcvd_rnr_err)                                                                   \
-	X(SND_RNR, send_rnr_err)                                                                   \
-	X(RCV_SEQ_ERR, rcvd_seq_err)                                                               \
-	X(ACK_DEFERRED, ack_deferred)                                                              \
-	X(RETRY_EXCEEDED, retry_exceeded_err)                                                      \
-	X(RNR_RETRY_EXCEEDED, retry_rnr_exceeded_err)                                              \
-	X(COMP_RETRY, completer_retry_err)                                                         \
-	X(SEND_ERR, send_err)                                                                      \
-	X(LINK_DOWNED, link_downed)                                                                \
-	X(RDMA_SEND, rdma_sends)                                                                   \
-	X(RDMA_RECV, rdma_recvs)                                                                   \
-	X(ICRC_ERR, icrc_err)                                                                      \
-	X(RCVD_BAD, rcvd_malformed)                                                                \
-	X(FORWARDED, forwarded_pkts)                                                               \
-	X(SENT_BYTES, sent_bytes)                                                                  \
+#define URXE_COUNTERS(X)                              \
+	X(SENT_PKTS, sent_pkts)                       \
+	X(RCVD_PKTS, rcvd_pkts)                       \
+	X(DUP_REQ, duplicate_request)                 \
+	X(OUT_OF_SEQ_REQ, out_of_seq_request)         \
+	X(RCV_RNR, rcvd_rnr_err)                      \
+	X(SND_RNR, send_rnr_err)                      \
+	X(RCV_SEQ_ERR, rcvd_seq_err)                  \
+	X(ACK_DEFERRED, ack_deferred)                 \
+	X(RETRY_EXCEEDED, retry_exceeded_err)         \
+	X(RNR_RETRY_EXCEEDED, retry_rnr_exceeded_err) \
+	X(COMP_RETRY, completer_retry_err)            \
+	X(SEND_ERR, send_err)                         \
+	X(LINK_DOWNED, link_downed)                   \
+	X(RDMA_SEND, rdma_sends)                      \
+	X(RDMA_RECV, rdma_recvs)                      \
+	X(ICRC_ERR, icrc_err)                         \
+	X(RCVD_BAD, rcvd_malformed)                   \
+	X(FORWARDED, forwarded_pkts)                  \
+	X(SENT_BYTES, sent_bytes)                     \
 	X(RCVD_BYTES, rcvd_bytes)
 
 enum urxe_counter {
 #define URXE_COUNTER_ENUM(id, name) URXE_CNT_##id,
 	URXE_COUNTERS(URXE_COUNTER_ENUM)
 #undef URXE_COUNTER_ENUM
-	URXE_NUM_COUNTERS,
+		URXE_NUM_COUNTERS,
 };
 
 extern const char *const urxe_counter_names[URXE_NUM_COUNTERS];

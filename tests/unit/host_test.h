@@ -30,13 +30,13 @@
 #endif
 
 /* Like assert_true(), also in a forked child, which ends with status 1. */
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "# %s:%d: not true: %s (errno %d)\n", __FILE__, __LINE__,  \
-				#cond, errno);                                                     \
-			_exit(1);                                                                  \
-		}                                                                                  \
+#define CHECK(cond)                                                                               \
+	do {                                                                                      \
+		if (!(cond)) {                                                                    \
+			fprintf(stderr, "# %s:%d: not true: %s (errno %d)\n", __FILE__, __LINE__, \
+				#cond, errno);                                                    \
+			_exit(1);                                                                 \
+		}                                                                                 \
 	} while (0)
 
 /* Runs fn in a child, so that it has lists and memberships of its own; fails if that fails. */
@@ -112,12 +112,12 @@ static inline uint64_t host_test_now_ms(void)
 }
 
 /* Waits until cond is true, at most 5 s. */
-#define CHECK_SOON(cond)                                                                           \
-	do {                                                                                       \
-		uint64_t end__ = host_test_now_ms() + 5000;                                        \
-		while (!(cond) && host_test_now_ms() < end__)                                      \
-			usleep(1000);                                                              \
-		CHECK(cond);                                                                       \
+#define CHECK_SOON(cond)                                      \
+	do {                                                  \
+		uint64_t end__ = host_test_now_ms() + 5000;   \
+		while (!(cond) && host_test_now_ms() < end__) \
+			usleep(1000);                         \
+		CHECK(cond);                                  \
 	} while (0)
 
 static char host_test_dir[64];
