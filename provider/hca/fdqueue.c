@@ -5,11 +5,12 @@
 #include <sys/uio.h>
 
 #include "hca/fdqueue.h"
+#include "host/fd.h"
 #include "host/libc.h"
 
 int urxe_fdqueue_init(struct urxe_fdqueue *queue)
 {
-	queue->fd = urxe_libc.eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	queue->fd = urxe_fd_keep(urxe_libc.eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
 	if (queue->fd < 0)
 		return -errno;
 	pthread_mutex_init(&queue->lock, NULL);
@@ -19,7 +20,7 @@ int urxe_fdqueue_init(struct urxe_fdqueue *queue)
 
 void urxe_fdqueue_fini(struct urxe_fdqueue *queue)
 {
-	urxe_libc.close(queue->fd);
+	urxe_fd_close(queue->fd);
 	pthread_mutex_destroy(&queue->lock);
 }
 
