@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Fault specifications and the random decisions made from them. What is done with a packet that must
- * wait is in hold.c. No state beyond struct urxe_fault; its owner guards it.
+ * Fault specifications and the random decisions made from them. What is done with a packet that
+ * must wait is in hold.c. No state beyond struct urxe_fault; its owner guards it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -48,7 +48,8 @@ void urxe_fault_corrupt(struct urxe_fault *fault, void *packet, uint32_t len)
 	uint32_t bits = len * 8;
 	uint32_t bit = (random >> 8) % bits;
 
-	/* Different bits: a stride that is smaller than the packet cannot come back in two steps. */
+	/* Different bits: a stride that is smaller than the packet cannot come back in two
+	 * steps. */
 	for (unsigned k = 0; k < flips; k++) {
 		((uint8_t *)packet)[bit / 8] ^= 1u << bit % 8;
 		bit = (bit + 1 + (random >> 40) % (bits / 4 + 1)) % bits;

@@ -43,8 +43,8 @@ struct urxe_fate {
 };
 
 /*
- * Reads a specification ("" and NULL: no faults). -EINVAL, with one line in err (of size bytes) that
- * names the mistake. *fault is changed on success only.
+ * Reads a specification ("" and NULL: no faults). -EINVAL, with one line in err (of size bytes)
+ * that names the mistake. *fault is changed on success only.
  */
 int urxe_fault_parse(const char *spec, struct urxe_fault *fault, char *err, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Mail: packets that the kernel gave to the wrong process go to their owner through a datagram socket
- * of the unix domain, whose abstract name has the user, the network namespace and the owner's slot.
- * It is lossy as the network is: a full queue drops. Guarded by the wire's lock.
+ * Mail: packets that the kernel gave to the wrong process go to their owner through a datagram
+ * socket of the unix domain, whose abstract name has the user, the network namespace and the
+ * owner's slot. It is lossy as the network is: a full queue drops. Guarded by the wire's lock.
  *
  * A letter holds the packets of one received batch that belong to one owner:
  *
@@ -160,7 +160,8 @@ void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from)
 		send_draft(wire, from, &mail->drafts[mail->used - 1]);
 }
 
-/* The draft for an owner. It must still take a packet: one shorter than the stride ends a letter. */
+/* The draft for an owner. It must still take a packet: one shorter than the stride ends a
+ * letter. */
 static struct draft *draft_for(struct urxe_wire *wire, const struct urxe_arrival *from,
 			       unsigned slot, uint32_t stride)
 {

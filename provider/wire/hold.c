@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Where fault injection happens to packets: drops, duplicates and corrupts them, and keeps those that
- * must wait, in two lists: the delayed in the order in which they are due, and the reordered until
- * enough later packets have passed them. Guarded by the wire's lock.
+ * Where fault injection happens to packets: drops, duplicates and corrupts them, and keeps those
+ * that must wait, in two lists: the delayed in the order in which they are due, and the reordered
+ * until enough later packets have passed them. Guarded by the wire's lock.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The ICRC: masked prefixes, the recovery of the IPv4 identification, and the table of peers that
- * number their packets from 0. Polynomials are reflected as in CRC-32: bit 31 is x^0. Guarded by the
- * wire's lock; the constant tables are filled once before first use.
+ * number their packets from 0. Polynomials are reflected as in CRC-32: bit 31 is x^0. Guarded by
+ * the wire's lock; the constant tables are filled once before first use.
  */
 #include <errno.h>
 #include <isa-l/crc.h>
@@ -33,10 +33,10 @@ struct rollback {
 #define ROLLBACKS 64
 
 /*
- * What we know of the peer of an address. It is held to small identifications after LEARN packets in
- * a row had them; a peer that counts at random does so once in 512^LEARN tries. It is released when
- * FORGET packets in a row came with large ones that would otherwise have fitted: something else
- * now has that address.
+ * What we know of the peer of an address. It is held to small identifications after LEARN packets
+ * in a row had them; a peer that counts at random does so once in 512^LEARN tries. It is released
+ * when FORGET packets in a row came with large ones that would otherwise have fitted: something
+ * else now has that address.
  */
 struct peer {
 	struct in_addr addr;

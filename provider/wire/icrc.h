@@ -11,13 +11,13 @@
  *
  * It is stored least significant byte first behind the packet.
  *
- * IPv4's identification is covered, and a UDP socket neither sets nor sees it. Sending: Linux numbers
- * the segments of one send from an unconnected socket with DF set 0, 1, 2 …, so we know it.
- * Receiving: the CRC is linear, so the difference between the CRC that came and the one that we
- * compute for identification 0 is (identification · x^8n) mod P, n being the bytes from that field to
- * the ICRC. Multiplied by x^-8n it is the identification again, or shows that none would fit.
- * That alone lets one corruption in 65,536 pass, so a table of peers remembers who counts from 0 and
- * holds them to 0 … 127.
+ * IPv4's identification is covered, and a UDP socket neither sets nor sees it. Sending: Linux
+ * numbers the segments of one send from an unconnected socket with DF set 0, 1, 2 …, so we know
+ * it. Receiving: the CRC is linear, so the difference between the CRC that came and the one that
+ * we compute for identification 0 is (identification · x^8n) mod P, n being the bytes from that
+ * field to the ICRC. Multiplied by x^-8n it is the identification again, or shows that none would
+ * fit. That alone lets one corruption in 65,536 pass, so a table of peers remembers who counts
+ * from 0 and holds them to 0 … 127.
  *
  * Values named crc are what crc32_gzip_refl() returns and takes as its seed. A struct urxe_icrc
  * belongs to one wire and is guarded by its lock; the rest are pure functions.
@@ -53,8 +53,8 @@ uint32_t urxe_icrc_prefix(const struct urxe_flow *flow, uint32_t len);
 /* That CRC for another identification (0 … 65535; IPv4 only). */
 uint32_t urxe_icrc_prefix_id(uint32_t prefix, uint16_t id);
 
-/* Continues a CRC over bytes that start with a BTH (at least 5 of them), and over bytes that do not.
- * The former masks the byte in place for the time of the call. */
+/* Continues a CRC over bytes that start with a BTH (at least 5 of them), and over bytes that do
+ * not. The former masks the byte in place for the time of the call. */
 uint32_t urxe_icrc_bth(uint32_t crc, void *bth, size_t len);
 uint32_t urxe_icrc_add(uint32_t crc, const void *bytes, size_t len);
 
@@ -76,14 +76,15 @@ static inline uint32_t urxe_icrc_load(const void *from)
 
 /*
  * Checks a received packet of len bytes from the BTH on, ICRC included (at least 16). prefix is
- * urxe_icrc_prefix() of its flow and len. *id holds the identification it probably has (its place in
- * the batch) and receives the one after that which it had: the guess for the next. The packet is
- * unchanged on return.
+ * urxe_icrc_prefix() of its flow and len. *id holds the identification it probably has (its place
+ * in the batch) and receives the one after that which it had: the guess for the next. The packet
+ * is unchanged on return.
  */
 bool urxe_icrc_check(struct urxe_icrc *icrc, const struct urxe_flow *flow, uint32_t prefix,
 		     void *bth, uint32_t len, uint16_t *id);
 
-/* The identification that changes the CRC by diff over n bytes from that field on; -1 if none does. */
+/* The identification that changes the CRC by diff over n bytes from that field on; -1 if none
+ * does. */
 int urxe_icrc_recover_id(struct urxe_icrc *icrc, uint32_t diff, uint32_t n);
 
 #endif

@@ -4,8 +4,8 @@
  * goes through. Constant data and pure functions: any thread, no lock.
  *
  * An opcode is a number on the wire; what it means is a set of properties. The two have different
- * types (enum urxe_opcode, struct urxe_opmask), so that testing the one for the other's bits does not
- * compile.
+ * types (enum urxe_opcode, struct urxe_opmask), so that testing the one for the other's bits does
+ * not compile.
  */
 #ifndef URXE_WIRE_OPCODE_H
 #define URXE_WIRE_OPCODE_H

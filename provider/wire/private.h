@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What the files of the wire share: struct urxe_wire and the calls between them. Nothing outside
- * this directory (and its tests) includes it. All of it is guarded by the engine's lock, under which
- * the functions of wire.h are called.
+ * this directory (and its tests) includes it. All of it is guarded by the engine's lock, under
+ * which the functions of wire.h are called.
  *
  *	wire.c	   the wire as a whole: create, poll, housekeeping, devices and their counters
  *	udp.c	   sockets: how they are opened and with which options

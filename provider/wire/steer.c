@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Steering: a classic BPF program on the reuseport group that looks at the low byte of the
- * destination QPN, which is the slot of the process that owns the QP, and returns the place of that
- * process's socket in the group. It makes the wrong process's getting a packet rare and is never relied upon:
- * the kernel steers a whole GRO batch by its first packet, and the order changes when sockets close.
+ * destination QPN, which is the slot of the process that owns the QP, and returns the place of
+ * that process's socket in the group. It makes the wrong process's getting a packet rare and is
+ * never relied upon: the kernel steers a whole GRO batch by its first packet, and the order
+ * changes when sockets close.
  *
- * The program sees the UDP payload from its first byte on (the kernel pulls the UDP header before it
- * runs it), so the byte is number 7: BTH byte 4 is reserved bits, 5 to 7 are the QPN. It returns a number out
- * of range for slots that nobody has; the kernel then chooses by its hash.
+ * The program sees the UDP payload from its first byte on (the kernel pulls the UDP header before
+ * it runs it), so the byte is number 7: BTH byte 4 is reserved bits, 5 to 7 are the QPN. It
+ * returns a number out of range for slots that nobody has; the kernel then chooses by its hash.
  *
  * Slots are found by binary search:
  *

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The wire's UDP sockets and their options. Receive sockets are bound to port 4791 of all addresses
- * (one for IPv4, one for IPv6 alone) and share it with the other processes of this user. Send
- * sockets have ports of their own, so that routers and receivers spread the flows, and are never
- * connected: only then does the kernel number IPv4 packets from 0 (icrc.h). Guarded by the wire's lock.
+ * The wire's UDP sockets and their options. Receive sockets are bound to port 4791 of all
+ * addresses (one for IPv4, one for IPv6 alone) and share it with the other processes of this
+ * user. Send sockets have ports of their own, so that routers and receivers spread the flows, and
+ * are never connected: only then does the kernel number IPv4 packets from 0 (icrc.h). Guarded by
+ * the wire's lock.
  */
 #include <errno.h>
 #include <stdlib.h>

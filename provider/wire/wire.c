@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The wire as a whole: making and ending it, polling, housekeeping, and which device a packet belongs
- * to. Called under the engine's lock.
+ * The wire as a whole: making and ending it, polling, housekeeping, and which device a packet
+ * belongs to. Called under the engine's lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -118,8 +118,8 @@ static void explain_in_use(void)
 		 URXE_UDP_PORT, URXE_UDP_PORT);
 }
 
-/* Both sockets and the group's member list change together, under the segment's lock. A host without
- * one of the families goes on with the other. */
+/* Both sockets and the group's member list change together, under the segment's lock. A host
+ * without one of the families goes on with the other. */
 static int open_sockets(struct urxe_wire *wire)
 {
 	int ret = 0, opened = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libFuzzer target for what every received packet goes through before anything of it is believed: the
- * ICRC with the recovery of the IPv4 identification, and the parser.
+ * libFuzzer target for what every received packet goes through before anything of it is believed:
+ * the ICRC with the recovery of the IPv4 identification, and the parser.
  *
  * An input is a packet from the BTH to the ICRC with one byte in front:
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Fault specifications, their rates and their repeatability; then faults on a wire over lo: what was
- * sent arrives, lost, doubled, late, out of order or refused as the specification says.
+ * Fault specifications, their rates and their repeatability; then faults on a wire over lo: what
+ * was sent arrives, lost, doubled, late, out of order or refused as the specification says.
  */
 #include "wire_test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Several processes on one port: steering, mail between them, death, multicast. The parent sends; each
- * child has a wire of its own and counts what it is handed in a page that they share.
+ * Several processes on one port: steering, mail between them, death, multicast. The parent sends;
+ * each child has a wire of its own and counts what it is handed in a page that they share.
  */
 #include "wire_test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * One wire that sends to itself over 127.0.0.1 and ::1: every class of payload size, gather lists, batches
- * that the kernel cuts and joins, and what travels in the IP header.
+ * One wire that sends to itself over 127.0.0.1 and ::1: every class of payload size, gather
+ * lists, batches that the kernel cuts and joins, and what travels in the IP header.
  */
 #include "wire_test.h"
 
@@ -392,8 +392,8 @@ static void end_wire(void)
 	wire = NULL;
 }
 
-/* Somebody else's socket on the port, of either family, is an error with a cure; when it goes, all is
- * well again, and nothing of the failed attempt is left in the group. */
+/* Somebody else's socket on the port, of either family, is an error with a cure; when it goes,
+ * all is well again, and nothing of the failed attempt is left in the group. */
 static void port_taken(void **state)
 {
 	uint8_t slots[256];

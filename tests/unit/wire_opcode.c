@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The opcode table against the standard, written out by hand (IBTA vol. 1, table 38 and the pictures
- * of 9.3), the bit fields of the headers, PSN arithmetic, and the parser on malformed packets.
+ * The opcode table against the standard, written out by hand (IBTA vol. 1, table 38 and the
+ * pictures of 9.3), the bit fields of the headers, PSN arithmetic, and the parser on malformed
+ * packets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
