@@ -109,6 +109,30 @@ void verify_writes(struct qp *qp, const struct round *round, unsigned from, unsi
 	}
 }
 
+/* Whose bytes are they? The newest round in which a write puts just these there, or -1. */
+static int find_writer(struct qp *qp, unsigned area, size_t off, size_t len)
+{
+	struct end *end = qp->worker->end;
+	struct round round = {.number = 0};
+	uint64_t before = 0;
+	int writer = -1;
+	unsigned i, number;
+
+	for (number = 0; number < qp->tg.opened && before < end->cfg.ops; number++) {
+		plan_round(&end->cfg, qp->q, !end->side, number, before, &round);
+		before += round.n;
+		for (i = 0; i < round.n && (number & 1) == area; i++) {
+			const struct op *op = &round.ops[i];
+
+			if (is_write(op) && op->off <= off && off + len <= op->off + op->len &&
+			    pattern_check(qp->tg.area[area] + off, op->key,
+					  op->key_off + off - op->off, len) == len)
+				writer = number;
+		}
+	}
+	return writer;
+}
+
 static void guard_between(struct qp *qp, unsigned area, size_t from, size_t to)
 {
 	const uint8_t *base = qp->tg.area[area];
@@ -118,10 +142,13 @@ static void guard_between(struct qp *qp, unsigned area, size_t from, size_t to)
 	if (same < to - from)
 		fail(qp,
 		     "area %u, byte %zu (between the writes that end at %zu and begin at %zu), to "
-		     "which nothing was written: %#04x, expected %#04x; round %u, %llu lost before",
+		     "which nothing was written: %#04x, expected %#04x; round %u, %llu lost "
+		     "before; "
+		     "a write of round %d puts it there",
 		     area, from + same, from, to, base[from + same],
 		     pattern_byte(guard, from + same), qp->tg.current,
-		     (unsigned long long)qp->tg.lost);
+		     (unsigned long long)qp->tg.lost,
+		     find_writer(qp, area, from + same, to - from - same < 4 ? 1 : 4));
 }
 
 /* UC: each byte is what was there or what was written; a write that left something out is lost. */
