@@ -7,18 +7,13 @@
 
 #define ANY (-1)
 
-#define CONNECTED_SQD                                                                       \
-	(IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |   \
-	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_CUR_STATE |           \
-	 IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | \
-	 IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT)
-#define RC_RTS                                                                             \
-	(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH | \
-	 IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT)
-#define UC_RTS                                                                              \
-	(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | \
-	 IBV_QP_RATE_LIMIT)
-#define UD_RTS (IBV_QP_CUR_STATE | IBV_QP_QKEY | IBV_QP_RATE_LIMIT)
+#define RC_SQD                                                                            \
+	(IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |          \
+	 IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
+#define UC_RTS (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+#define RC_RTS (UC_RTS | IBV_QP_MIN_RNR_TIMER)
+#define UD_RTS (IBV_QP_CUR_STATE | IBV_QP_QKEY)
 
 static const struct transition {
 	int from, to;
@@ -26,7 +21,7 @@ static const struct transition {
 	int required, optional;
 } transitions[] = {
 	{ANY, IBV_QPS_RESET, ANY, 0, 0},
-	{ANY, IBV_QPS_ERR, ANY, 0, IBV_QP_CUR_STATE},
+	{ANY, IBV_QPS_ERR, ANY, 0, 0},
 
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RC,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
@@ -66,9 +61,9 @@ static const struct transition {
 	{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UC, 0, UC_RTS},
 	{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UD, 0, UD_RTS},
 
-	{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0, CONNECTED_SQD},
+	{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0, RC_SQD},
 	{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UC, 0,
-	 IBV_QP_AV | IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
+	 IBV_QP_AV | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
 		 IBV_QP_PATH_MIG_STATE},
 	{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
 
