@@ -44,9 +44,6 @@ static struct slot *slot_of(struct urxe_device *dev)
 	slot->ibv.node_type = IBV_NODE_CA;
 	slot->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(slot->ibv.name, sizeof(slot->ibv.name), "%s", dev->name);
-	snprintf(slot->ibv.dev_name, sizeof(slot->ibv.dev_name), "uverbs%d", dev->index);
-	snprintf(slot->ibv.dev_path, sizeof(slot->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
-		 slot->ibv.dev_name);
 	snprintf(slot->ibv.ibdev_path, sizeof(slot->ibv.ibdev_path), "/sys/class/infiniband/%s",
 		 slot->ibv.name);
 	return slot;

@@ -100,17 +100,15 @@ static void rate_of(uint32_t mbps, uint8_t *width, uint8_t *speed)
 static void fill_port(struct urxe_device *dev, struct ibv_port_attr *attr)
 {
 	struct urxe_port port;
-	unsigned gid_len;
 
 	urxe_device_lock();
 	port = dev->port;
-	gid_len = dev->gid_len;
 	urxe_device_unlock();
 	memset(attr, 0, sizeof(*attr));
 	attr->state = port.state;
 	attr->max_mtu = IBV_MTU_4096;
 	attr->active_mtu = port.active_mtu;
-	attr->gid_tbl_len = gid_len > 0 ? URXE_MAX_GIDS : 1;
+	attr->gid_tbl_len = URXE_MAX_GIDS;
 	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = URXE_MAX_MSG;
 	attr->pkey_tbl_len = 1;

@@ -22,6 +22,7 @@
 #include "hca/verbs.h"
 #include "host/fd.h"
 #include "preload/preload.h"
+#include "preload/sysfs.h"
 
 #undef ibv_get_device_list
 
@@ -94,6 +95,20 @@ static struct ibv_device **list_make(struct ibv_device **own, int n_own, struct 
 	return devices;
 }
 
+/* The uverbs names of our devices, as the sysfs view numbers them: above those of the kernel. */
+static void name_uverbs(struct ibv_device **own, int n)
+{
+	unsigned first = urxe_sysfs_refresh()->first_uverbs;
+
+	for (int i = 0; i < n; i++) {
+		unsigned number = first + urxe_get_device_index(own[i]);
+
+		snprintf(own[i]->dev_name, sizeof(own[i]->dev_name), "uverbs%u", number);
+		snprintf(own[i]->dev_path, sizeof(own[i]->dev_path),
+			 "/sys/class/infiniband_verbs/uverbs%u", number);
+	}
+}
+
 URXE_VERB(ibv_get_device_list, "IBVERBS_1.1")
 URXE_VERB(ibv_free_device_list, "IBVERBS_1.1")
 
@@ -119,6 +134,7 @@ URXE_EXPORT struct ibv_device **ibv_get_device_list(int *num)
 		errno = err;
 		return NULL;
 	}
+	name_uverbs(own, own ? n_own : 0);
 	devices = list_make(own, own ? n_own : 0, next, next ? n_next : 0);
 	if (!devices) {
 		put = urxe_verb_next(&verb_ibv_free_device_list);

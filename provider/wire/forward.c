@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/fd.h"
 #include "wire/private.h"
 
 #define LETTER_MAGIC   0x75727865u
@@ -95,7 +96,8 @@ int urxe_mail_open(struct urxe_wire *wire)
 		return -ENOMEM;
 	wire->mail = mail;
 	mail->netns = stat("/proc/self/ns/net", &st) ? 0 : st.st_ino;
-	mail->fd = urxe_libc.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mail->fd = urxe_fd_keep(
+		urxe_libc.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (mail->fd < 0)
 		return -errno;
 	urxe_libc.setsockopt(mail->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -114,7 +116,7 @@ void urxe_mail_close(struct urxe_wire *wire)
 	if (!wire->mail)
 		return;
 	if (wire->mail->fd >= 0)
-		urxe_libc.close(wire->mail->fd);
+		urxe_fd_close(wire->mail->fd);
 	free(wire->mail);
 	wire->mail = NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/fd.h"
 #include "wire/private.h"
 
 struct urxe_group {
@@ -75,7 +76,7 @@ int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev, const 
 	if (!ret)
 		ret = urxe_wire_watch(wire, group->sock.fd, &group->sock);
 	if (ret) {
-		urxe_libc.close(group->sock.fd);
+		urxe_fd_close(group->sock.fd);
 		free(group);
 		return ret;
 	}
@@ -91,7 +92,7 @@ static void close_group(struct urxe_wire *wire, struct urxe_group **link)
 	struct urxe_group *group = *link;
 
 	*link = group->next;
-	urxe_libc.close(group->sock.fd);
+	urxe_fd_close(group->sock.fd);
 	free(group);
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/fd.h"
 #include "wire/private.h"
 
 #ifndef SOL_UDP
@@ -101,7 +102,7 @@ void urxe_send_close(struct urxe_wire *wire)
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		for (unsigned k = 0; k < URXE_SEND_SOCKETS; k++) {
 			if (wire->send[f][k].fd >= 0)
-				urxe_libc.close(wire->send[f][k].fd);
+				urxe_fd_close(wire->send[f][k].fd);
 			wire->send[f][k].fd = -1;
 		}
 	}

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/fd.h"
 #include "wire/private.h"
 
 #ifndef IPV6_MULTICAST_ALL
@@ -87,7 +88,8 @@ static int set_receive6(int fd)
 static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr, socklen_t len)
 {
 	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
-	int fd = urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = urxe_fd_keep(
+		urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	int ret;
 
 	if (fd < 0)
@@ -103,7 +105,7 @@ static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr
 	}
 	if (!ret)
 		return fd;
-	urxe_libc.close(fd);
+	urxe_fd_close(fd);
 	return ret;
 }
 
@@ -153,7 +155,8 @@ static int set_send(int fd, enum urxe_family family)
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
 {
 	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
-	int fd = urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = urxe_fd_keep(
+		urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	union urxe_sockaddr addr = {.sa.sa_family = domain};
 	socklen_t len = family == URXE_IPV4 ? sizeof(addr.in) : sizeof(addr.in6);
 	int ret;
@@ -168,7 +171,7 @@ int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
 	    (urxe_libc.bind(fd, &addr.sa, len) || urxe_libc.getsockname(fd, &addr.sa, &len)))
 		ret = -errno;
 	if (ret) {
-		urxe_libc.close(fd);
+		urxe_fd_close(fd);
 		return ret;
 	}
 	*port = ntohs(family == URXE_IPV4 ? addr.in.sin_port : addr.in6.sin6_port);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "host/fd.h"
 #include "wire/private.h"
 
 #define DEVS_AGE 1000000000ull /* ns after which an unknown address makes us look for new devices */
@@ -162,7 +163,7 @@ static void close_sockets(struct urxe_wire *wire)
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		if (wire->recv[f].fd < 0)
 			continue;
-		urxe_libc.close(wire->recv[f].fd);
+		urxe_fd_close(wire->recv[f].fd);
 		wire->recv[f].fd = -1;
 		urxe_segment_group_remove(wire->seg, f);
 	}
@@ -177,7 +178,7 @@ static void release(struct urxe_wire *wire)
 	urxe_hold_close(wire);
 	urxe_mail_close(wire);
 	if (wire->epfd >= 0)
-		urxe_libc.close(wire->epfd);
+		urxe_fd_close(wire->epfd);
 	urxe_icrc_destroy(wire->icrc);
 	urxe_tx_destroy(wire->tx);
 	urxe_rx_destroy(wire->rx);
@@ -188,7 +189,7 @@ static int open_all(struct urxe_wire *wire)
 {
 	int ret;
 
-	wire->epfd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
+	wire->epfd = urxe_fd_keep(urxe_libc.epoll_create1(EPOLL_CLOEXEC));
 	if (wire->epfd < 0)
 		return -errno;
 	ret = urxe_icrc_create(&wire->icrc);
@@ -243,7 +244,7 @@ void urxe_wire_forked(struct urxe_wire *wire)
 {
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
 		if (wire->recv[f].fd >= 0)
-			urxe_libc.close(wire->recv[f].fd);
+			urxe_fd_close(wire->recv[f].fd);
 	release(wire);
 }
 
