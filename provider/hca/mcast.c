@@ -17,9 +17,11 @@ struct cds_list_head *urxe_mcast_bucket(const struct in6_addr *group)
 static struct urxe_mcast *find(struct urxe_qp *qp, const union ibv_gid *gid)
 {
 	struct urxe_mcast *member;
+	struct in6_addr group;
 
+	urxe_wire_group_addr(&group, gid);
 	cds_list_for_each_entry (member, &qp->mcast, qp_node)
-		if (!memcmp(&member->group, gid, sizeof(*gid)))
+		if (!memcmp(&member->group, &group, sizeof(group)))
 			return member;
 	return NULL;
 }
@@ -54,7 +56,7 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 		free(member);
 		goto out;
 	}
-	memcpy(&member->group, gid, sizeof(member->group));
+	urxe_wire_group_addr(&member->group, gid);
 	member->qp = qp;
 	cds_list_add(&member->node, urxe_mcast_bucket(&member->group));
 	cds_list_add(&member->qp_node, &qp->mcast);
