@@ -6,68 +6,68 @@ load helpers
 @test "ib_send_bw" { perf ib_send_bw; }
 @test "ib_send_bw -e" { perf ib_send_bw -e; }
 @test "ib_send_bw -I 64 -s 64" { perf ib_send_bw -I 64 -s 64; }
-@test "ib_send_bw -q 16" { perf ib_send_bw -q 16; }
+@test "ib_send_bw -q 16 -n 200" { perf ib_send_bw -q 16 -n 200; }
 @test "ib_send_bw --use-srq" { perf ib_send_bw --use-srq; }
-@test "ib_send_bw -s 1048576 -n 200" { perf ib_send_bw -s 1048576 -n 200; }
-@test "ib_send_bw -a -n 100" { perf ib_send_bw -a -n 100; }
+@test "ib_send_bw -s 1048576 -n 50" { perf ib_send_bw -s 1048576 -n 50; }
+@test "ib_send_bw -a -n 20" { perf ib_send_bw -a -n 20; }
 @test "ib_send_bw -c UC" { perf ib_send_bw -c UC; }
-@test "ib_send_bw -c UC -a -n 100" { perf ib_send_bw -c UC -a -n 100; }
+@test "ib_send_bw -c UC -a -n 20" { perf ib_send_bw -c UC -a -n 20; }
 @test "ib_send_bw -c UC -I 64 -s 64" { perf ib_send_bw -c UC -I 64 -s 64; }
-@test "ib_send_bw -c UC -q 16" { perf ib_send_bw -c UC -q 16; }
+@test "ib_send_bw -c UC -q 16 -n 200" { perf ib_send_bw -c UC -q 16 -n 200; }
 @test "ib_send_bw -c UD" { perf ib_send_bw -c UD; }
 @test "ib_send_bw -c UD -e" { perf ib_send_bw -c UD -e; }
-@test "ib_send_bw -c UD -a -n 100" { perf ib_send_bw -c UD -a -n 100; }
+@test "ib_send_bw -c UD -a -n 20" { perf ib_send_bw -c UD -a -n 20; }
 @test "ib_send_bw -c UD -I 64 -s 64" { perf ib_send_bw -c UD -I 64 -s 64; }
-@test "ib_send_bw -c UD -q 16" { perf ib_send_bw -c UD -q 16; }
+@test "ib_send_bw -c UD -q 16 -n 200" { perf ib_send_bw -c UD -q 16 -n 200; }
 @test "ib_send_bw -c UD --use-srq" { perf ib_send_bw -c UD --use-srq; }
 
 @test "ib_send_lat" { perf ib_send_lat; }
 @test "ib_send_lat -e" { perf ib_send_lat -e; }
 @test "ib_send_lat -I 64 -s 64" { perf ib_send_lat -I 64 -s 64; }
 @test "ib_send_lat --use-srq" { perf ib_send_lat --use-srq; }
-@test "ib_send_lat -s 1048576 -n 200" { perf ib_send_lat -s 1048576 -n 200; }
-@test "ib_send_lat -a -n 100" { perf ib_send_lat -a -n 100; }
+@test "ib_send_lat -s 1048576 -n 50" { perf ib_send_lat -s 1048576 -n 50; }
+@test "ib_send_lat -a -n 20" { perf ib_send_lat -a -n 20; }
 @test "ib_send_lat -c UC" { perf ib_send_lat -c UC; }
-@test "ib_send_lat -c UC -a -n 100" { perf ib_send_lat -c UC -a -n 100; }
+@test "ib_send_lat -c UC -a -n 20" { perf ib_send_lat -c UC -a -n 20; }
 @test "ib_send_lat -c UC -I 64 -s 64" { perf ib_send_lat -c UC -I 64 -s 64; }
 @test "ib_send_lat -c UD" { perf ib_send_lat -c UD; }
 @test "ib_send_lat -c UD -e" { perf ib_send_lat -c UD -e; }
-@test "ib_send_lat -c UD -a -n 100" { perf ib_send_lat -c UD -a -n 100; }
+@test "ib_send_lat -c UD -a -n 20" { perf ib_send_lat -c UD -a -n 20; }
 @test "ib_send_lat -c UD -I 64 -s 64" { perf ib_send_lat -c UD -I 64 -s 64; }
 @test "ib_send_lat -c UD --use-srq" { perf ib_send_lat -c UD --use-srq; }
 
 @test "ib_write_bw" { perf ib_write_bw; }
 @test "ib_write_bw -I 64 -s 64" { perf ib_write_bw -I 64 -s 64; }
-@test "ib_write_bw -q 16" { perf ib_write_bw -q 16; }
-@test "ib_write_bw -s 1048576 -n 200" { perf ib_write_bw -s 1048576 -n 200; }
-@test "ib_write_bw -a -n 100" { perf ib_write_bw -a -n 100; }
+@test "ib_write_bw -q 16 -n 200" { perf ib_write_bw -q 16 -n 200; }
+@test "ib_write_bw -s 1048576 -n 50" { perf ib_write_bw -s 1048576 -n 50; }
+@test "ib_write_bw -a -n 20" { perf ib_write_bw -a -n 20; }
 @test "ib_write_bw -c UC" { perf ib_write_bw -c UC; }
-@test "ib_write_bw -c UC -a -n 100" { perf ib_write_bw -c UC -a -n 100; }
+@test "ib_write_bw -c UC -a -n 20" { perf ib_write_bw -c UC -a -n 20; }
 @test "ib_write_bw -c UC -I 64 -s 64" { perf ib_write_bw -c UC -I 64 -s 64; }
-@test "ib_write_bw -c UC -q 16" { perf ib_write_bw -c UC -q 16; }
+@test "ib_write_bw -c UC -q 16 -n 200" { perf ib_write_bw -c UC -q 16 -n 200; }
 
 @test "ib_write_lat" { perf ib_write_lat; }
 @test "ib_write_lat -I 64 -s 64" { perf ib_write_lat -I 64 -s 64; }
-@test "ib_write_lat -s 1048576 -n 200" { perf ib_write_lat -s 1048576 -n 200; }
-@test "ib_write_lat -a -n 100" { perf ib_write_lat -a -n 100; }
+@test "ib_write_lat -s 1048576 -n 50" { perf ib_write_lat -s 1048576 -n 50; }
+@test "ib_write_lat -a -n 20" { perf ib_write_lat -a -n 20; }
 @test "ib_write_lat -c UC" { perf ib_write_lat -c UC; }
-@test "ib_write_lat -c UC -a -n 100" { perf ib_write_lat -c UC -a -n 100; }
+@test "ib_write_lat -c UC -a -n 20" { perf ib_write_lat -c UC -a -n 20; }
 @test "ib_write_lat -c UC -I 64 -s 64" { perf ib_write_lat -c UC -I 64 -s 64; }
 
 @test "ib_read_bw" { perf ib_read_bw; }
 @test "ib_read_bw -e" { perf ib_read_bw -e; }
-@test "ib_read_bw -q 16" { perf ib_read_bw -q 16; }
-@test "ib_read_bw -s 1048576 -n 200" { perf ib_read_bw -s 1048576 -n 200; }
-@test "ib_read_bw -a -n 100" { perf ib_read_bw -a -n 100; }
+@test "ib_read_bw -q 16 -n 200" { perf ib_read_bw -q 16 -n 200; }
+@test "ib_read_bw -s 1048576 -n 50" { perf ib_read_bw -s 1048576 -n 50; }
+@test "ib_read_bw -a -n 20" { perf ib_read_bw -a -n 20; }
 
 @test "ib_read_lat" { perf ib_read_lat; }
 @test "ib_read_lat -e" { perf ib_read_lat -e; }
-@test "ib_read_lat -s 1048576 -n 200" { perf ib_read_lat -s 1048576 -n 200; }
-@test "ib_read_lat -a -n 100" { perf ib_read_lat -a -n 100; }
+@test "ib_read_lat -s 1048576 -n 50" { perf ib_read_lat -s 1048576 -n 50; }
+@test "ib_read_lat -a -n 20" { perf ib_read_lat -a -n 20; }
 
 @test "ib_atomic_bw" { perf ib_atomic_bw; }
 @test "ib_atomic_bw -e" { perf ib_atomic_bw -e; }
-@test "ib_atomic_bw -q 16" { perf ib_atomic_bw -q 16; }
+@test "ib_atomic_bw -q 16 -n 200" { perf ib_atomic_bw -q 16 -n 200; }
 @test "ib_atomic_bw -A CMP_AND_SWAP" { perf ib_atomic_bw -A CMP_AND_SWAP; }
 
 @test "ib_atomic_lat" { perf ib_atomic_lat; }

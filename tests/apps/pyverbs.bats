@@ -7,8 +7,11 @@ load helpers
 tests=/usr/share/doc/rdma-core/tests
 
 @test "rdma-core's verbs tests: none fails, at least 84 pass outside test_rdmacm" {
-	[ -e $tests/run_tests.py ] || skip "rdma-core's tests are not installed"
 	dir=$BATS_TEST_TMPDIR/tests
+	if [ ! -e $tests/run_tests.py ]; then	# where dpkg is told to leave documentation out
+		(cd "$BATS_TEST_TMPDIR" && apt-get download rdma-core && dpkg -x rdma-core_*.deb .)
+		tests=$BATS_TEST_TMPDIR$tests
+	fi
 	cp -r $tests "$dir"
 	gunzip -f "$dir"/*.gz
 	cd "$dir"
