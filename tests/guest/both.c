@@ -150,7 +150,7 @@ static struct rdma_cm_id *endpoint(const char *address, int flags)
 	struct ibv_qp_init_attr init = {
 		.cap = {.max_send_wr = 4, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
 		.sq_sig_all = 1};
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id = NULL;
 
 	if (rdma_getaddrinfo(address, PORT, &hints, &res) || rdma_create_ep(&id, res, NULL, &init))
 		die("rdma_create_ep");
