@@ -32,6 +32,19 @@ int urxe_mr_access_check(unsigned access)
 	return 0;
 }
 
+/*
+ * EINVAL comes for read-only mappings, and for those that cannot be populated at all (devices) or
+ * from kernels that do not know the advice; of the latter two, reading says the same.
+ */
+static bool writable(void *page, size_t size)
+{
+	if (!madvise(page, size, MADV_POPULATE_WRITE))
+		return true;
+	if (errno == EINVAL)
+		return madvise(page, size, MADV_POPULATE_READ) && errno == EINVAL;
+	return errno != EFAULT && errno != ENOMEM;
+}
+
 /* Is [addr, addr + length) mapped, and writable where it must be? -EFAULT if not, as from pinning. */
 static int check_mapped(void *addr, size_t length, unsigned access)
 {
@@ -48,10 +61,7 @@ static int check_mapped(void *addr, size_t length, unsigned access)
 	if (msync((void *)start, last + page - start, MS_ASYNC) && errno == ENOMEM)
 		ret = -EFAULT;
 	if (!ret && (access & IBV_ACCESS_LOCAL_WRITE) &&
-	    ((madvise((void *)start, page, MADV_POPULATE_WRITE) &&
-	      (errno == EFAULT || errno == ENOMEM)) ||
-	     (madvise((void *)last, page, MADV_POPULATE_WRITE) &&
-	      (errno == EFAULT || errno == ENOMEM))))
+	    !(writable((void *)start, page) && writable((void *)last, page)))
 		ret = -EFAULT;
 	errno = saved;
 	return ret;
