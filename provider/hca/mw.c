@@ -78,10 +78,10 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, struct 
 {
 	const struct ibv_mw_bind_info *info = &wqe->bind.info;
 	struct urxe_mw *mw = wqe->bind.mw;
-	struct urxe_mr *mr = to_mr(info->mr);
+	struct urxe_mr *mr = info->mr ? to_mr(info->mr) : NULL;
 	uint64_t va;
 
-	if (mw->ibv.pd != qp->ibv.pd || info->mr->pd != qp->ibv.pd)
+	if (!mr || mw->ibv.pd != qp->ibv.pd || mr->ibv.pd != qp->ibv.pd)
 		return false;
 	if (mw->ibv.type == IBV_MW_TYPE_2 &&
 	    (mw->bound_to || wqe->bind.rkey >> 8 != mw->ibv.handle >> 8))

@@ -117,7 +117,9 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 {
 	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
 
-	if (!wqe)
+	if (!mw || (!info->mr && info->length))
+		fail(of(ex), EINVAL);
+	if (!wqe || of(ex)->wr_error)
 		return;
 	wqe->bind.mw = to_mw(mw);
 	wqe->bind.info = *info;
