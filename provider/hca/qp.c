@@ -345,12 +345,18 @@ static int set_av(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* Places for answers kept and owed: twice what the peer may have outstanding, at least 4. */
+/*
+ * Places for answers kept and owed: twice what the peer may have outstanding, at least 4. A power of
+ * two, because the cursors run on past 65,535.
+ */
 static int set_dest_rd_atomic(struct urxe_qp *qp, uint8_t n)
 {
-	uint16_t size = n * 2 > 4 ? n * 2 : 4;
-	struct urxe_response *responses = calloc(size, sizeof(*responses));
+	uint16_t size = 4;
+	struct urxe_response *responses;
 
+	while (size < n * 2)
+		size *= 2;
+	responses = calloc(size, sizeof(*responses));
 	if (!responses)
 		return ENOMEM;
 	free(qp->responses);
