@@ -9,7 +9,9 @@
 
 #include "traffic.h"
 
-#define BATCH 4
+#define BATCH	    4
+#define FIRST_PAUSE 0.001 /* seconds after the last operation of a round until its first marker */
+#define MOST_PAUSE  0.064
 
 struct batch {
 	struct ibv_send_wr wr[BATCH];
@@ -125,7 +127,7 @@ static void fill_wr(struct qp *qp, const struct op *op, struct wqe *wqe, struct 
 		wr->invalidate_rkey = in->grants[in->round.number & 1].key;
 	if (w->end->cfg.qp_type == IBV_QPT_UD) {
 		/* Each round goes to the next one of the peer's QPs. */
-		unsigned to = ((qp - w->qps) + in->round.number) % w->nqps;
+		unsigned to = ((qp - w->qps) + wqe->round) % w->nqps;
 
 		wr->wr.ud.ah = qp->ah;
 		wr->wr.ud.remote_qpn = w->qps[to].peer.qpn;
@@ -204,8 +206,12 @@ static void end_of_round(struct qp *qp)
 	uint64_t before = in->round.before + in->round.n;
 
 	in->grants[in->round.number & 1].given = false;
-	in->tell_sent = lossy(cfg);
 	in->sent_round = in->round.number;
+	if (lossy(cfg)) {
+		in->marking = true;
+		in->pause = FIRST_PAUSE;
+		in->mark_at = seconds_now() + in->pause;
+	}
 	if (before >= cfg->ops) {
 		in->all_sent = true;
 		return;
@@ -214,29 +220,64 @@ static void end_of_round(struct qp *qp)
 	in->next = 0;
 }
 
-/* Once everything is complete: tells how far it got. */
-static bool tell_progress(struct qp *qp)
+/* The target has all of the round that will ever come. */
+void initiator_ended(struct qp *qp, uint32_t round)
 {
 	struct initiator *in = &qp->in;
-	struct msg msg = {.q = qp - qp->worker->qps, .round = in->sent_round};
 
-	if (in->head != in->tail)
+	if (!in->marking || round != in->sent_round)
+		fail(qp, "the other end says that round %u has ended, which is not under way",
+		     round);
+	in->marking = false;
+}
+
+/* Any of these may be lost, so another one follows until the target has said that one has come. */
+static bool send_marker(struct qp *qp)
+{
+	struct worker *w = qp->worker;
+	const struct config *cfg = &w->end->cfg;
+	struct initiator *in = &qp->in;
+	struct ibv_send_wr wr = {0}, *bad;
+	struct ibv_sge sge[MAX_SGE];
+	struct chunk *chunk;
+	struct wqe *wqe;
+	int err;
+
+	if (in->head != in->tail || seconds_now() < in->mark_at)
 		return false;
-	if (in->tell_sent) {
-		in->tell_sent = false;
-		msg.type = MSG_SENT;
-		tell(qp->worker, &msg);
-		return true;
-	}
-	if (in->all_sent && !in->done) {
-		in->done = true;
-		msg.type = MSG_DONE;
-		msg.fadds = in->fadds;
-		msg.swaps = in->swaps;
-		tell(qp->worker, &msg);
-		return true;
-	}
-	return false;
+	chunk = arena_alloc(&in->arena, MARKER_LEN, cfg->sge_max, &w->rng);
+	if (!chunk) /* cannot be: the queue is empty */
+		fail(qp, "no room for a marker");
+	wqe = sq_claim(qp, OP_MARKER, true, &wr.wr_id);
+	wqe->op = marker_op(cfg, qp->q, w->end->side, in->sent_round);
+	wqe->round = in->sent_round;
+	wqe->chunk = chunk;
+	arena_fill(&in->arena, chunk, wqe->op.key, wqe->op.key_off);
+	fill_wr(qp, &wqe->op, wqe, &wr);
+	wr.sg_list = sge;
+	wr.num_sge = arena_sges(&in->arena, chunk, sge);
+	err = ibv_post_send(qp->qp, &wr, &bad);
+	if (err)
+		fail(qp, "ibv_post_send of a marker: %s", strerror(err));
+	in->pause = in->pause * 2 < MOST_PAUSE ? in->pause * 2 : MOST_PAUSE;
+	in->mark_at = seconds_now() + in->pause;
+	return true;
+}
+
+/* Once everything is complete, says so. */
+static bool tell_done(struct qp *qp)
+{
+	struct initiator *in = &qp->in;
+	struct msg msg = {.type = MSG_DONE,
+			  .q = qp - qp->worker->qps,
+			  .fadds = in->fadds,
+			  .swaps = in->swaps};
+
+	if (in->done || !in->all_sent || in->head != in->tail)
+		return false;
+	in->done = true;
+	tell(qp->worker, &msg);
+	return true;
 }
 
 bool initiator_step(struct qp *qp)
@@ -249,7 +290,9 @@ bool initiator_step(struct qp *qp)
 	size_t off;
 	int err;
 
-	if (tell_progress(qp))
+	if (in->marking)
+		return send_marker(qp);
+	if (tell_done(qp))
 		return true;
 	if (in->all_sent || !in->grants[in->round.number & 1].given)
 		return false;
@@ -286,8 +329,10 @@ static void complete(struct qp *qp, struct wqe *wqe)
 	}
 	if (wqe->kind == OP_LOCAL_INV)
 		return;
-	atomic_fetch_add(&end->ops, 1);
-	atomic_fetch_add(&end->bytes, wqe->op.len);
+	if (wqe->kind != OP_MARKER) {
+		atomic_fetch_add(&end->ops, 1);
+		atomic_fetch_add(&end->bytes, wqe->op.len);
+	}
 	if (!wqe->chunk)
 		return;
 	if (wqe->kind == OP_CAS || wqe->kind == OP_FADD) {
@@ -319,6 +364,7 @@ static void check_wc(struct qp *qp, const struct wqe *wqe, const struct ibv_wc *
 		[OP_FADD] = IBV_WC_FETCH_ADD,
 		[OP_BIND_MW] = IBV_WC_BIND_MW,
 		[OP_LOCAL_INV] = IBV_WC_LOCAL_INV,
+		[OP_MARKER] = IBV_WC_SEND,
 	};
 
 	if (wc->status != IBV_WC_SUCCESS)

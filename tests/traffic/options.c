@@ -7,7 +7,7 @@
 
 #include "traffic.h"
 
-#define MAGIC	  0x74726631 /* changes with struct config, qp_info or msg */
+#define MAGIC	  0x74726632 /* changes with struct config, qp_info or msg */
 #define MAX_BYTES (8u << 20)
 
 static const char usage_text[] =

@@ -4,6 +4,7 @@
  * round n, their lengths, contents and places. Choices that only one end sees (how a payload is cut
  * into pieces, what is signaled) are not made here.
  */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "traffic.h"
@@ -11,9 +12,9 @@
 #define AREA_SLACK (128 << 10)
 #define MAX_GAP	   40
 
-const char *const kind_names[OP_KINDS + 1] = {
-	"send", "send_imm", "send_inv", "write",   "write_imm",
-	"read", "cas",	    "fadd",	"bind_mw", "local_inv",
+const char *const kind_names[ALL_KINDS] = {
+	"send", "send_imm", "send_inv", "write",     "write_imm", "read",
+	"cas",	"fadd",	    "bind_mw",	"local_inv", "marker",
 };
 
 size_t area_size(const struct config *cfg)
@@ -34,6 +35,21 @@ uint64_t stream_key(const struct config *cfg, unsigned q, unsigned dir)
 uint64_t source_key(const struct config *cfg, unsigned q, unsigned dir)
 {
 	return mix64(stream_key(cfg, q, dir) ^ 0x50c3);
+}
+
+/* A message that no operation can be: its content is its own, and says the number once more. */
+struct op marker_op(const struct config *cfg, unsigned q, unsigned dir, uint32_t number)
+{
+	struct op op = {
+		.kind = OP_SEND_IMM,
+		.len = MARKER_LEN,
+		.imm = htonl(number),
+		.key = mix64(stream_key(cfg, q, dir) ^ 0x3a4b),
+		.key_off = (uint64_t)number * MARKER_LEN,
+		.solicited = true,
+	};
+
+	return op;
 }
 
 /* Lengths lean to where packets begin and end. */

@@ -78,8 +78,11 @@ static void dump_qp(const struct qp *qp)
 		"grants %d %d%s; receives round %u of %u opened, message %u of %u, posted %u%s%s\n",
 		qp->q, qp->qp->qp_num, attr.qp_state, in->round.number, in->next, in->round.n,
 		(unsigned long long)in->posted, (unsigned long long)in->completed,
-		in->grants[0].given, in->grants[1].given, in->done ? ", done" : "", tg->current,
-		tg->opened, tg->arrived, tg->rounds[tg->current & 1].messages,
+		in->grants[0].given, in->grants[1].given,
+		in->marking ? ", marking"
+		: in->done  ? ", done"
+			    : "",
+		tg->current, tg->opened, tg->arrived, tg->rounds[tg->current % ROUNDS].messages,
 		tg->post_tail - tg->post_head, tg->finished ? ", finished" : "",
 		tg->peer_done ? ", peer done" : "");
 }
@@ -118,7 +121,7 @@ void report(const struct end *end, double seconds)
 	char kinds[300] = "";
 	unsigned k, n = 0;
 
-	for (k = 0; k <= OP_KINDS; k++)
+	for (k = 0; k < ALL_KINDS; k++)
 		if (end->kinds[k])
 			n += snprintf(kinds + n, sizeof(kinds) - n, " %s=%llu", kind_names[k],
 				      (unsigned long long)end->kinds[k]);

@@ -14,6 +14,7 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 #define WORDS_BYTES 4096
+#define MARKER_ROOM 4 /* receives of a QP for markers on the way */
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -135,7 +136,11 @@ void end_close(struct end *end)
 
 uint32_t receive_capacity(const struct config *cfg)
 {
-	return cfg->max_size + (cfg->qp_type == IBV_QPT_UD ? GRH_LEN : 0);
+	uint32_t most = cfg->max_size;
+
+	if (lossy(cfg) && most < MARKER_LEN)
+		most = MARKER_LEN;
+	return most + (cfg->qp_type == IBV_QPT_UD ? GRH_LEN : 0);
 }
 
 /* Entries of a receive queue (of the shared one, with --srq). */
@@ -148,7 +153,7 @@ static unsigned count_receives(const struct worker *w)
 		/* A round of UD goes to another QP than the next, so several may meet at one. */
 		if (!cfg->srq)
 			few = cfg->qp_type == IBV_QPT_UD ? (w->nqps < 8 ? w->nqps : 8) : 1;
-		return cfg->round * few;
+		return (cfg->round + MARKER_ROOM) * few;
 	}
 	if (!cfg->srq)
 		return cfg->depth;

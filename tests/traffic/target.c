@@ -5,18 +5,26 @@
  * complete: plans it, binds a window over its area where the plan has one, and grants it to the
  * initiator. Owned by the worker.
  */
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "traffic.h"
 
-#define QUIET	    0.03 /* seconds without a message after which the rest of a lossy round is lost */
-#define QUIET_LOOKS 3
+static struct round *round_at(struct target *tg, uint32_t number)
+{
+	return &tg->rounds[number % ROUNDS];
+}
+
+static bool *seen_at(struct target *tg, uint32_t number)
+{
+	return tg->seen[number % ROUNDS];
+}
 
 /* The next operation whose receive is not posted yet; NULL when no further round is planned. */
 static const struct op *next_to_post(struct target *tg)
 {
 	for (;;) {
-		const struct round *round = &tg->rounds[tg->post_round & 1];
+		const struct round *round = round_at(tg, tg->post_round);
 
 		if (tg->post_round >= tg->opened)
 			return NULL;
@@ -103,6 +111,8 @@ void receive_fill(struct qp *qp)
 	struct worker *w = qp->worker;
 	unsigned before;
 
+	if (w->closing)
+		return;
 	if (!w->srq) {
 		while (post_own(qp))
 			;
@@ -187,7 +197,7 @@ static bool open_next(struct qp *qp)
 	const struct config *cfg = &w->end->cfg;
 	struct target *tg = &qp->tg;
 	unsigned area = tg->opened & 1, ahead = lossy(cfg) ? 1 : 2;
-	struct round *round = &tg->rounds[area], *last = &tg->rounds[!area];
+	struct round *round = round_at(tg, tg->opened), *last = round_at(tg, tg->opened - 1);
 	uint64_t before = tg->opened ? last->before + last->n : 0;
 
 	if (tg->last_opened || tg->opening || tg->opened - tg->current >= ahead || sq_room(qp) < 2)
@@ -195,7 +205,7 @@ static bool open_next(struct qp *qp)
 	if (tg->type2_bound[area])
 		post_local_inv(qp, area);
 	plan_round(cfg, qp->q, !w->end->side, tg->opened, before, round);
-	memset(tg->seen[area], 0, sizeof(tg->seen[area]));
+	memset(seen_at(tg, tg->opened), 0, sizeof(tg->seen[0]));
 	tg->opened++;
 	tg->last_opened = before + round->n >= cfg->ops;
 	if (round->window)
@@ -233,7 +243,8 @@ static void finish_round(struct qp *qp)
 {
 	struct end *end = qp->worker->end;
 	struct target *tg = &qp->tg;
-	struct round *round = &tg->rounds[tg->current & 1];
+	struct round *round = round_at(tg, tg->current);
+	struct msg msg = {.type = MSG_ENDED, .q = qp - qp->worker->qps, .round = round->number};
 	unsigned missing = round->messages - tg->arrived;
 
 	missing += verify_area(qp, round);
@@ -242,18 +253,13 @@ static void finish_round(struct qp *qp)
 	account_atomics(tg, round);
 	tg->current++;
 	tg->next = tg->verified = tg->arrived = 0;
-	tg->sent_told = false;
+	if (lossy(&end->cfg))
+		tell(qp->worker, &msg);
 	tg->finished = tg->last_opened && tg->current == tg->opened;
 }
 
 bool target_step(struct qp *qp)
 {
-	struct target *tg = &qp->tg;
-
-	/* Time alone says little on a busy machine: this thread must also have looked in vain. */
-	if (tg->sent_told && !tg->finished && ++tg->quiet_looks > QUIET_LOOKS &&
-	    seconds_now() - tg->quiet_since > QUIET)
-		finish_round(qp);
 	receive_fill(qp);
 	return open_next(qp);
 }
@@ -263,7 +269,7 @@ static void take_reliable(const struct arrival *a)
 {
 	struct qp *qp = a->qp;
 	struct target *tg = &qp->tg;
-	struct round *round = &tg->rounds[tg->current & 1];
+	struct round *round = round_at(tg, tg->current);
 	const struct op *op;
 
 	if (tg->finished || tg->current >= tg->opened)
@@ -288,17 +294,37 @@ static void take_reliable(const struct arrival *a)
 		finish_round(qp);
 }
 
-/* Finds the first unseen operation of a round that the message can be; -1 if none. */
-static int find_fit(const struct arrival *a, const struct round *round, const bool *seen,
-		    bool want_seen)
+/* A datagram's round determines the QP that it goes to. */
+static bool came_to_its_qp(const struct arrival *a, uint32_t number)
 {
+	const struct qp *qp = a->qp;
+	const struct worker *w = qp->worker;
+
+	return w->end->cfg.qp_type != IBV_QPT_UD ||
+	       a->wc->qp_num == w->qps[((qp - w->qps) + number) % w->nqps].qp->qp_num;
+}
+
+/* Finds the first operation of a round, seen before or not, that the message can be; -1 if none. */
+static int find_fit(const struct arrival *a, uint32_t number, bool want_seen)
+{
+	struct target *tg = &a->qp->tg;
+	const struct round *round = round_at(tg, number);
+	const bool *seen = seen_at(tg, number);
 	unsigned i;
 
+	if (!came_to_its_qp(a, number))
+		return -1;
 	for (i = 0; i < round->n; i++)
 		if (consumes_receive(round->ops[i].kind) && seen[i] == want_seen &&
 		    message_fits(a, &round->ops[i]))
 			return i;
 	return -1;
+}
+
+/* The oldest round that is remembered. */
+static uint32_t oldest(const struct target *tg)
+{
+	return tg->opened > ROUNDS ? tg->opened - ROUNDS : 0;
 }
 
 /* Not a message that was missing: a second copy of one, or nothing that was ever sent. */
@@ -307,42 +333,81 @@ static void take_unexpected(const struct arrival *a)
 	struct qp *qp = a->qp;
 	struct end *end = qp->worker->end;
 	struct target *tg = &qp->tg;
-	uint32_t back;
+	uint32_t number;
 
-	for (back = 0; back < 2 && back <= tg->current; back++) {
-		uint32_t number = tg->current - back;
-
-		if (number >= tg->opened ||
-		    find_fit(a, &tg->rounds[number & 1], tg->seen[number & 1], true) < 0)
+	for (number = oldest(tg); number < tg->opened; number++) {
+		if (find_fit(a, number, true) < 0)
 			continue;
 		if (end->cfg.qp_type == IBV_QPT_UD && end->opt->allow_dup) {
 			tg->duplicates++;
 			atomic_fetch_add(&end->duplicates, 1);
 			return;
 		}
-		fail(qp, "a message of %u bytes, round %u, came twice or out of order",
-		     a->wc->byte_len, number);
+		fail(qp, "a message of %u bytes, round %u, came twice or out of order (round %u)",
+		     a->wc->byte_len, number, tg->current);
 	}
 	fail(qp,
-	     "a message of %u bytes, flags %#x, is none that was sent: corrupt (round %u, %u of "
-	     "%u had arrived)",
-	     a->wc->byte_len, a->wc->wc_flags, tg->current, tg->arrived,
-	     tg->rounds[tg->current & 1].messages);
+	     "a message of %u bytes, flags %#x, at QP %#x is none that was sent there: corrupt "
+	     "(round %u, %u of %u had arrived)",
+	     a->wc->byte_len, a->wc->wc_flags, a->wc->qp_num, tg->current, tg->arrived,
+	     round_at(tg, tg->current)->messages);
+}
+
+/* With UC rounds follow each other. */
+static void check_order(const struct arrival *a, uint32_t number)
+{
+	struct qp *qp = a->qp;
+	struct target *tg = &qp->tg;
+
+	if (qp->worker->end->cfg.qp_type != IBV_QPT_UC)
+		return;
+	if (number < tg->newest)
+		fail(qp, "out of order: a message of round %u after one of round %u", number,
+		     tg->newest);
+	tg->newest = number;
+}
+
+static bool is_marker(const struct arrival *a)
+{
+	struct qp *qp = a->qp;
+	struct end *end = qp->worker->end;
+	struct op op;
+
+	if (!(a->wc->wc_flags & IBV_WC_WITH_IMM))
+		return false;
+	op = marker_op(&end->cfg, qp->q, !end->side, ntohl(a->wc->imm_data));
+	return message_fits(a, &op);
+}
+
+/* What was sent before it has come, or never will. One of a round that has ended says nothing. */
+static void take_marker(const struct arrival *a)
+{
+	struct target *tg = &a->qp->tg;
+	uint32_t number = ntohl(a->wc->imm_data);
+
+	if (number >= tg->opened)
+		fail(a->qp, "a marker of round %u, which has not begun", number);
+	if (!came_to_its_qp(a, number))
+		fail(a->qp, "a marker of round %u came to QP %#x", number, a->wc->qp_num);
+	check_order(a, number);
+	if (number == tg->current)
+		finish_round(a->qp);
 }
 
 /* UC and UD: the message must be one that has not come, and with UC a later one than the last. */
 static void take_lossy(const struct arrival *a)
 {
 	struct qp *qp = a->qp;
-	struct worker *w = qp->worker;
-	struct end *end = qp->worker->end;
 	struct target *tg = &qp->tg;
+	struct end *end = qp->worker->end;
 	bool ordered = end->cfg.qp_type == IBV_QPT_UC;
-	uint32_t number;
+	uint32_t number = 0, back;
 	int i = -1;
 
-	for (number = tg->current ? tg->current - 1 : 0; number < tg->opened; number++) {
-		i = find_fit(a, &tg->rounds[number & 1], tg->seen[number & 1], false);
+	/* Short ones of different rounds may be alike: rather one of the newest. */
+	for (back = 0; back < (ordered ? 1 : ROUNDS) && back < tg->opened; back++) {
+		number = tg->opened - 1 - back;
+		i = find_fit(a, number, false);
 		if (i >= 0)
 			break;
 	}
@@ -350,27 +415,24 @@ static void take_lossy(const struct arrival *a)
 		take_unexpected(a);
 		return;
 	}
-	if (!ordered && a->wc->qp_num != w->qps[((qp - w->qps) + number) % w->nqps].qp->qp_num)
-		fail(qp, "a datagram of round %u came to QP %#x", number, a->wc->qp_num);
-	if (ordered) {
-		memset(tg->seen[number & 1], true, i);
-		if (number == tg->current && number)
-			memset(tg->seen[(number - 1) & 1], true, MAX_ROUND);
-	}
-	tg->seen[number & 1][i] = true;
-	tg->quiet_since = seconds_now();
-	tg->quiet_looks = 0;
+	check_order(a, number);
+	if (ordered)
+		memset(seen_at(tg, number), true, i);
+	seen_at(tg, number)[i] = true;
 	if (number != tg->current) {
+		if (ordered)
+			fail(qp, "a message of %u bytes came after its round's marker",
+			     a->wc->byte_len);
 		tg->late++;
 		tg->lost--;
 		atomic_fetch_add(&end->late, 1);
 		atomic_fetch_sub(&end->lost, 1);
 		return;
 	}
-	if (tg->rounds[number & 1].ops[i].kind == OP_WRITE_IMM)
-		verify_writes(qp, &tg->rounds[number & 1], i, i + 1);
-	if (++tg->arrived == tg->rounds[number & 1].messages ||
-	    (ordered && i + 1u == tg->rounds[number & 1].n))
+	if (round_at(tg, number)->ops[i].kind == OP_WRITE_IMM)
+		verify_writes(qp, round_at(tg, number), i, i + 1);
+	if (++tg->arrived == round_at(tg, number)->messages ||
+	    (ordered && i + 1u == round_at(tg, number)->n))
 		finish_round(qp);
 }
 
@@ -410,37 +472,65 @@ static struct qp *stream_of(struct qp *qp, const struct ibv_wc *wc)
 	fail(qp, "a datagram from QP %#x, which is none of the peer's", wc->src_qp);
 }
 
+/* Gives the memory of a receive back. */
+static void release(struct qp *qp, const struct arrival *a, size_t used)
+{
+	size_t bad;
+
+	/* UC: a message that lost its end may have used this receive before (9.8.2.2). */
+	if (qp->worker->end->cfg.qp_type == IBV_QPT_UC)
+		used = a->chunk->capacity;
+	if (!arena_release(a->arena, a->chunk, used, &bad))
+		fail(qp, "a receive changed memory beside its pieces or message, at %zu", bad);
+}
+
 void target_receive(struct qp *qp, const struct ibv_wc *wc)
 {
 	struct worker *w = qp->worker;
 	const struct config *cfg = &w->end->cfg;
 	struct arrival a = {.arena = w->srq ? &w->srq_arena : &qp->tg.arena, .wc = wc};
-	size_t bad, used = wc->byte_len;
+	bool flushed = w->closing && wc->status == IBV_WC_WR_FLUSH_ERR;
 
-	if (wc->status != IBV_WC_SUCCESS)
+	if (wc->status != IBV_WC_SUCCESS && !flushed)
 		fail(qp, "a receive ended with %s (vendor %#x)", ibv_wc_status_str(wc->status),
 		     wc->vendor_err);
 	if (wc->qp_num != qp->qp->qp_num)
 		fail(qp, "a completion of a receive names QP %#x", wc->qp_num);
 	a.chunk = take_posted(qp, wc);
+	if (flushed) {
+		release(qp, &a, 0);
+		return;
+	}
 	a.qp = stream_of(qp, wc);
 	if (cfg->qp_type == IBV_QPT_UD)
 		verify_grh(&a);
-	atomic_fetch_add(&w->end->messages, 1);
-	a.qp->tg.messages++;
-	if (lossy(cfg))
-		take_lossy(&a);
-	else
-		take_reliable(&a);
-	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-		used = 0;
-	/* UC: a message that lost its end may have used this receive before (9.8.2.2). */
-	if (cfg->qp_type == IBV_QPT_UC)
-		used = a.chunk->capacity;
-	if (!arena_release(a.arena, a.chunk, used, &bad))
-		fail(qp, "a message of %u bytes changed memory beside its pieces, at %zu",
-		     wc->byte_len, bad);
+	if (lossy(cfg) && is_marker(&a)) {
+		take_marker(&a);
+	} else {
+		atomic_fetch_add(&w->end->messages, 1);
+		a.qp->tg.messages++;
+		if (lossy(cfg))
+			take_lossy(&a);
+		else
+			take_reliable(&a);
+	}
+	release(qp, &a, wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc->byte_len);
 	receive_fill(qp);
+}
+
+void target_close(struct qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	int err = ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+
+	if (err)
+		fail(qp, "to ERR: %s", strerror(err));
+}
+
+/* Each receive of its own has come back. */
+bool target_closed(const struct qp *qp)
+{
+	return qp->worker->srq || qp->tg.post_head == qp->tg.post_tail;
 }
 
 void target_done(struct qp *qp, const struct msg *msg)

@@ -8,7 +8,10 @@
  * to config.round operations, planned by plan_round() alike at both ends, the last of them one that
  * the target's receive queue sees. The target grants a round (over TCP) when the memory it writes
  * to is ready, and verifies all of it when the round's last message has come. With RC two rounds
- * are under way, in two areas of memory; with UC and UD, where messages may be missing, one.
+ * are under way, in two areas of memory; with UC and UD, where messages may be missing, one, and
+ * the initiator ends it with a marker: a small message with the round's number, sent again and
+ * again until the target says (over TCP) that the round has ended. UC delivers in order, so what
+ * was sent before a marker that has come was executed or is lost for good; no time decides it.
  *
  * Threads: an end has config.threads workers, each with its own TCP connection, CQs and QPs; what
  * workers share is the device context, the PD and the shared counters (atomics, bitmap lock).
@@ -27,6 +30,8 @@
 #define MAX_ROUND    64
 #define MAX_THREADS  64
 #define GRH_LEN	     40
+#define MARKER_LEN   16
+#define ROUNDS	     8 /* that a target remembers; a power of two */
 #define FATAL_STATUS 1
 #define HANG_STATUS  2
 
@@ -42,9 +47,11 @@ enum kind {
 	OP_BIND_MW,
 	OP_KINDS,
 	OP_LOCAL_INV = OP_KINDS, /* not in the mix: comes with type 2 windows */
+	OP_MARKER,		 /* nor this: ends a round of UC and UD */
+	ALL_KINDS,
 };
 
-extern const char *const kind_names[OP_KINDS + 1];
+extern const char *const kind_names[ALL_KINDS];
 
 /* What both ends must agree on: the client's word goes over to the server as it is. */
 struct config {
@@ -106,6 +113,7 @@ struct round {
 /* One stream: QP and direction (0 from the client). */
 uint64_t stream_key(const struct config *cfg, unsigned q, unsigned dir);
 uint64_t source_key(const struct config *cfg, unsigned q, unsigned dir);
+struct op marker_op(const struct config *cfg, unsigned q, unsigned dir, uint32_t number);
 void plan_round(const struct config *cfg, unsigned q, unsigned dir, uint32_t number,
 		uint64_t before, struct round *round);
 size_t area_size(const struct config *cfg);
@@ -170,7 +178,12 @@ struct qp_info {
 	uint32_t lid, pad;
 };
 
-enum msg_type { MSG_GRANT = 1, MSG_SENT, MSG_DONE };
+/*
+ * GRANT and ENDED are the target's words about a round, DONE the initiator's about its stream: all
+ * is complete. BYE is a worker's last word: all its QPs are done, in both directions. Nothing is
+ * taken down before both ends have said it.
+ */
+enum msg_type { MSG_GRANT = 1, MSG_ENDED, MSG_DONE, MSG_BYE };
 
 struct msg {
 	uint32_t type, q, round, key;
@@ -200,9 +213,10 @@ struct grant {
 /* The sending half of a QP. */
 struct initiator {
 	struct round round;
-	unsigned next;	/* operation of the round */
-	bool tell_sent; /* lossy: MSG_SENT is due once the queue has drained */
+	unsigned next; /* operation of the round */
+	bool marking;  /* lossy: markers go out until the target says that the round has ended */
 	uint32_t sent_round;
+	double mark_at, pause; /* seconds: when the next one goes, and how long after the last */
 	struct grant grants[2];
 	struct arena arena;
 	struct wqe *sq;
@@ -217,19 +231,18 @@ struct initiator {
 
 /* The receiving half of a QP. */
 struct target {
-	struct round rounds[2]; /* by number & 1 */
-	bool seen[2][MAX_ROUND];
+	struct round rounds[ROUNDS]; /* by number, modulo; the newest ones */
+	bool seen[ROUNDS][MAX_ROUND];
 	unsigned next;	   /* operation of the current round not yet accounted for */
 	unsigned verified; /* operations of it whose writes are verified */
 	unsigned arrived;  /* messages of it */
 	uint32_t current;  /* round whose messages are due */
 	uint32_t opened;   /* rounds 0 … opened - 1 are planned */
+	uint32_t newest;   /* UC: round of the newest message or marker */
 	bool opening;	   /* a window is being bound for round opened - 1 */
-	bool last_opened, sent_told, finished, peer_done;
+	bool last_opened, finished, peer_done;
 	uint32_t post_round;
 	unsigned post_op;
-	double quiet_since;
-	unsigned quiet_looks;
 	struct arena arena;
 	struct chunk **posted; /* in order: FIFO by depth */
 	unsigned post_head, post_tail;
@@ -263,7 +276,8 @@ struct worker {
 	struct end *end;
 	unsigned index, nqps;
 	int fd;
-	bool alone; /* the other end has closed */
+	bool said_bye, peer_bye;
+	bool closing; /* no more receives are posted */
 	struct qp *qps;
 	struct qp_info *infos; /* until connected */
 	struct ibv_cq *send_cq, *recv_cq;
@@ -302,7 +316,7 @@ struct end {
 	atomic_ullong fadds, swaps;	      /* ours on the peer's words */
 	atomic_ullong peer_fadds, peer_swaps; /* the peer's on ours */
 	atomic_ullong ops, bytes, messages, lost, late, duplicates;
-	atomic_ullong kinds[OP_KINDS + 1];
+	atomic_ullong kinds[ALL_KINDS];
 	struct worker workers[MAX_THREADS];
 	int fds[MAX_THREADS];
 };
@@ -341,6 +355,7 @@ void worker_teardown(struct worker *w);
 /* initiator.c */
 void initiator_start(struct qp *qp);
 bool initiator_step(struct qp *qp); /* true if it did something */
+void initiator_ended(struct qp *qp, uint32_t round);
 void initiator_completion(struct qp *qp, const struct ibv_wc *wc);
 struct wqe *sq_claim(struct qp *qp, enum kind kind, bool signaled, uint64_t *wr_id);
 unsigned sq_room(const struct qp *qp);
@@ -350,6 +365,8 @@ void target_start(struct qp *qp);
 bool target_step(struct qp *qp);
 void target_receive(struct qp *qp, const struct ibv_wc *wc);
 void target_bound(struct qp *qp);
+void target_close(struct qp *qp);
+bool target_closed(const struct qp *qp);
 void target_done(struct qp *qp, const struct msg *msg);
 void receive_fill(struct qp *qp);
 

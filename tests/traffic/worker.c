@@ -74,35 +74,18 @@ static void take_msg(struct worker *w, const struct msg *msg)
 		qp->in.grants[msg->round & 1].given = true;
 		qp->in.grants[msg->round & 1].key = msg->key;
 		break;
-	case MSG_SENT:
-		/* Of a round whose last message has come already if it is not the current one. */
-		if (msg->round == qp->tg.current) {
-			qp->tg.sent_told = true;
-			qp->tg.quiet_since = seconds_now();
-			qp->tg.quiet_looks = 0;
-		}
-		break;
+	case MSG_ENDED: initiator_ended(qp, msg->round); break;
 	case MSG_DONE: target_done(qp, msg); break;
+	case MSG_BYE: w->peer_bye = true; break;
 	default: fail(qp, "the other end says %u", msg->type);
 	}
-}
-
-/* The other end has closed: it may, once it has said of each QP that it is done. */
-static void check_end(struct worker *w)
-{
-	unsigned i;
-
-	for (i = 0; i < w->nqps; i++)
-		if (!w->qps[i].tg.peer_done)
-			fail(&w->qps[i], "the other end is gone");
-	w->alone = true;
 }
 
 static bool read_msgs(struct worker *w)
 {
 	bool some = false;
 
-	while (!w->alone) {
+	while (!w->peer_bye) {
 		ssize_t n = recv(w->fd, (char *)&w->msg_buf + w->msg_len,
 				 sizeof(w->msg_buf) - w->msg_len, MSG_DONTWAIT);
 
@@ -110,10 +93,8 @@ static bool read_msgs(struct worker *w)
 			return some;
 		if (n < 0)
 			fail(NULL, "control connection: %m");
-		if (!n) {
-			check_end(w);
-			return some;
-		}
+		if (!n)
+			fail(NULL, "the other end is gone, without a word");
 		w->msg_len += n;
 		if (w->msg_len < sizeof(w->msg_buf))
 			continue;
@@ -146,12 +127,22 @@ static void arm(struct worker *w)
 		fail(NULL, "ibv_req_notify_cq: %m");
 }
 
-/* Sleeps until a CQ or the other end has something; a lossy round may have to be given up. */
+static bool marking(const struct worker *w)
+{
+	unsigned i;
+
+	for (i = 0; i < w->nqps; i++)
+		if (w->qps[i].in.marking)
+			return true;
+	return false;
+}
+
+/* Sleeps until a CQ or the other end has something, or a marker may be due. */
 static void wait_events(struct worker *w)
 {
 	struct pollfd fds[2] = {{.fd = w->channel->fd, .events = POLLIN},
 				{.fd = w->fd, .events = POLLIN}};
-	int timeout = lossy(&w->end->cfg) ? 10 : -1, n;
+	int timeout = marking(w) ? 2 : -1, n;
 	struct ibv_cq *cq;
 	void *context;
 
@@ -194,23 +185,59 @@ static bool step_all(struct worker *w, bool *done)
 	return some;
 }
 
+static void say_bye(struct worker *w)
+{
+	struct msg msg = {.type = MSG_BYE};
+
+	w->said_bye = true;
+	tell(w, &msg);
+}
+
+/* Until both ends are. */
 static void run_until_done(struct worker *w)
 {
 	unsigned idle = 0, loops = 0;
 	bool done = false, some;
 
-	while (!done) {
+	while (!w->said_bye || !w->peer_bye) {
 		some = drain_cqs(w);
+		if (some && w->said_bye && !lossy(&w->end->cfg))
+			fail(NULL, "completions after the last one");
 		if (idle || !(loops++ % 16))
 			some |= read_msgs(w);
 		some |= step_all(w, &done);
+		if (done && !w->said_bye) {
+			say_bye(w);
+			some = true;
+		}
 		idle = some ? 0 : idle + 1;
-		if (!idle || done)
+		if (!idle)
 			continue;
 		if (w->channel)
 			wait_events(w);
 		else if (idle > IDLE_LOOPS)
 			sched_yield();
+	}
+}
+
+/* Markers may still be on the way: from here on none is received, and every receive that was posted
+ * comes back flushed (10.3.1.7). */
+static void close_receives(struct worker *w)
+{
+	bool closed = false;
+	unsigned i;
+
+	w->closing = true;
+	for (i = 0; i < w->nqps; i++)
+		target_close(&w->qps[i]);
+	while (!closed) {
+		bool some = drain_cqs(w);
+
+		if (!some)
+			sched_yield();
+		closed = !some;
+		for (i = 0; i < w->nqps; i++)
+			closed &= target_closed(&w->qps[i]);
 	}
 }
 
@@ -226,7 +253,9 @@ void *worker_run(void *arg)
 		target_start(&w->qps[i]);
 	}
 	run_until_done(w);
-	if (drain_cqs(w))
+	if (lossy(&w->end->cfg))
+		close_receives(w);
+	else if (drain_cqs(w))
 		fail(NULL, "completions after the last one");
 	for (i = 0; i < w->nqps; i++)
 		verify_qp_end(&w->qps[i]);
