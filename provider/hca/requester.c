@@ -387,7 +387,8 @@ void urxe_requester_run(struct urxe_qp *qp)
 		return;
 	if (!urxe_requester_has_work(qp))
 		return;
-	if (rc && qp->una == qp->psn)
+	/* Not when a retry has moved back: its own packets would put the timeout off for ever. */
+	if (rc && qp->una == qp->psn && qp->psn == qp->max_psn)
 		start_clocks(qp);
 	urxe_batch_begin(&batch, &qp->path);
 	while (urxe_requester_has_work(qp)) {
