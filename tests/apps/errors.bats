@@ -12,3 +12,16 @@ cases() {
 }
 
 @test "bad arguments" { cases verbs_errors; }
+@test "remote operations: keys, bounds, rights" { cases verbs_status remote_table; }
+@test "local buffers and receive buffers" { cases verbs_status local_buffers receive_buffers; }
+@test "retries and flushing" { cases verbs_status rnr retry flush send_queue_error; }
+@test "events of CQs, SRQs and drained queues" {
+	cases verbs_status cq_overflow srq_events send_queue_drained
+}
+@test "memory windows" { cases verbs_windows; }
+@test "limits of queues, lists, inline data and QPs" {
+	cases verbs_limits longest many_qps many_answers
+}
+@test "regions beyond 4 GiB and of all the address space" {
+	cases verbs_limits large_region implicit_region
+}

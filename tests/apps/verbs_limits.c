@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* What query_device promises holds: the largest queues, lists, regions and numbers of QPs work. */
+#include <sys/mman.h>
+
+#include "verbs_test.h"
+
+/* A queue of the longest, filled before its end can take anything, in lists of many. */
+static void longest_queues(void)
+{
+	enum { WRS = 16384, LIST = 64 };
+	struct setup s = {.type = IBV_QPT_RC,
+			  .cap = {.max_send_wr = WRS, .max_recv_wr = WRS, .max_inline_data = 8},
+			  .cqe = WRS,
+			  .rnr_timer = 14};
+	struct ibv_send_wr send[LIST], *bad;
+	struct ibv_recv_wr recv, *bad_recv;
+	uint64_t values[LIST], *got = calloc(WRS, sizeof(*got));
+	struct ibv_mr *mr;
+	struct ibv_sge in[LIST], out;
+	struct end a, b;
+
+	NEED(got);
+	NEED(mr = ibv_reg_mr(pd, got, WRS * sizeof(*got), IBV_ACCESS_LOCAL_WRITE));
+	make_pair(&a, &b, &s);
+	for (int i = 0; i < WRS; i += LIST) {
+		for (int k = 0; k < LIST; k++) {
+			values[k] = i + k + 1;
+			in[k] = (struct ibv_sge){(uintptr_t)&values[k], 8};
+			send[k] = (struct ibv_send_wr){.wr_id = i + k,
+						       .opcode = IBV_WR_SEND,
+						       .send_flags = IBV_SEND_INLINE,
+						       .sg_list = &in[k],
+						       .num_sge = 1};
+			send[k].next = k + 1 < LIST ? &send[k + 1] : NULL;
+		}
+		NEED(!ibv_post_send(a.qp, send, &bad));
+	}
+	send[0].next = NULL;
+	EXPECT(ibv_post_send(a.qp, send, &bad), ENOMEM);
+	for (int i = 0; i < WRS; i++) {
+		out = (struct ibv_sge){(uintptr_t)&got[i], 8, mr->lkey};
+		recv = (struct ibv_recv_wr){.wr_id = i, .sg_list = &out, .num_sge = 1};
+		NEED(!ibv_post_recv(b.qp, &recv, &bad_recv));
+	}
+	for (int i = 0; i < WRS; i++) {
+		EXPECT_WC(a.scq, i, IBV_WC_SUCCESS);
+		EXPECT_WC(b.rcq, i, IBV_WC_SUCCESS);
+		EXPECT(got[i], i + 1);
+		if (failures > 20)
+			break;
+	}
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	free(got);
+}
+
+/* 32 pieces on both sides, of uneven lengths, over packets and through RDMA READ as well */
+static void longest_lists(void)
+{
+	enum { SGES = 32, PIECE = 301 };
+	struct setup s = {.type = IBV_QPT_RC, .cap = {.max_send_sge = SGES, .max_recv_sge = SGES}};
+	static uint8_t from[SGES * PIECE * 2], to[SGES * PIECE * 2];
+	struct ibv_sge send[SGES], recv[SGES];
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = send, .num_sge = SGES};
+	struct ibv_recv_wr rwr = {.sg_list = recv, .num_sge = SGES}, *bad;
+	struct ibv_mr *mf, *mt;
+	struct end a, b;
+
+	NEED(mf = ibv_reg_mr(pd, from, sizeof(from),
+			     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE));
+	NEED(mt = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE));
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = i * 31 >> 3;
+	/* Every other piece of from goes, in order, into every other piece of to. */
+	for (int i = 0; i < SGES; i++) {
+		send[i] = (struct ibv_sge){(uintptr_t)from + i * 2 * PIECE, PIECE, mf->lkey};
+		recv[i] = (struct ibv_sge){(uintptr_t)to + i * 2 * PIECE, PIECE, mt->lkey};
+	}
+	make_pair(&a, &b, &s);
+	NEED(!ibv_post_recv(b.qp, &rwr, &bad));
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 0, IBV_WC_SUCCESS);
+	for (int i = 0; i < 2 * SGES * PIECE; i++) {
+		if (to[i] != (i / PIECE % 2 ? 0 : from[i])) {
+			EXPECT(to[i], i / PIECE % 2 ? 0 : from[i]);
+			break;
+		}
+	}
+	/* A run of from, scattered by a read. */
+	wr.opcode = IBV_WR_RDMA_READ;
+	wr.sg_list = recv;
+	wr.wr.rdma.remote_addr = (uintptr_t)from;
+	wr.wr.rdma.rkey = mf->rkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	for (int i = 0; i < SGES; i++)
+		EXPECT_TRUE(!memcmp(to + i * 2 * PIECE, from + i * PIECE, PIECE));
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mf), 0);
+	EXPECT(ibv_dereg_mr(mt), 0);
+}
+
+/* 1 KiB inline, from memory that is no region and changes at once */
+static void longest_inline(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .cap = {.max_inline_data = 1024}, .mtu = IBV_MTU_256};
+	static uint8_t to[1024];
+	uint8_t from[1024];
+	struct ibv_sge sge[2] = {{(uintptr_t)from, 1000}, {(uintptr_t)from + 1000, 24}};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .sg_list = sge, .num_sge = 2};
+	struct ibv_mr *mr;
+	struct end a, b;
+
+	NEED(mr = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE));
+	make_pair(&a, &b, &s);
+	for (int i = 0; i < 1024; i++)
+		from[i] = i * 7;
+	EXPECT(post_buffer(&b, 1, to, 1024, mr->lkey), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	memset(from, 0, sizeof(from));
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 1, IBV_WC_SUCCESS);
+	for (int i = 0; i < 1024 && !failures; i++)
+		EXPECT(to[i], (uint8_t)(i * 7));
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+}
+
+/* Thousands of QPs, each connected to itself; every hundredth sends. */
+static void many_qps(void)
+{
+	enum { QPS = 6000 };
+	static struct ibv_qp *qps[QPS];
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_cq *cq = ibv_create_cq(ctx, 256, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1}};
+
+	NEED(cq);
+	for (int i = 0; i < QPS; i++) {
+		NEED(qps[i] = ibv_create_qp(pd, &init));
+		NEED(qps[i]->qp_num > 1 && qps[i]->qp_num < 0xffffff);
+		NEED(!to_init(qps[i], &s) && !to_rtr(qps[i], qps[i]->qp_num, &s) &&
+		     !to_rts(qps[i], &s));
+	}
+	for (int i = 0; i < QPS; i += 100) {
+		struct ibv_send_wr wr = {.wr_id = i, .opcode = IBV_WR_RDMA_WRITE};
+
+		EXPECT(post(qps[i], &wr), 0);
+		EXPECT_WC(cq, i, IBV_WC_SUCCESS);
+	}
+	for (int i = 0; i < QPS; i++)
+		EXPECT(ibv_destroy_qp(qps[i]), 0);
+	EXPECT(ibv_destroy_cq(cq), 0);
+}
+
+/* A region of 6 GiB of which nothing is there yet: its ends, and around 4 GiB */
+static void large_region(void)
+{
+	const size_t size = 6ull << 30;
+	const uint64_t places[] = {0, (4ull << 30) - 4, 4ull << 30, size - 8};
+	struct setup s = {.type = IBV_QPT_RC};
+	uint8_t *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t words[2] = {0x0123456789abcdefull, 0};
+	struct ibv_mr *mr, *local;
+	struct end a, b;
+
+	NEED(mem != MAP_FAILED);
+	NEED(mr = ibv_reg_mr(pd, mem, size,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				     IBV_ACCESS_REMOTE_READ));
+	NEED(local = ibv_reg_mr(pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE));
+	EXPECT(mr->length, size);
+	make_pair(&a, &b, &s);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct ibv_sge sge = {(uintptr_t)&words[0], 8, local->lkey};
+		struct ibv_send_wr wr = {
+			.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+
+		wr.wr.rdma.remote_addr = (uintptr_t)mem + places[i];
+		wr.wr.rdma.rkey = mr->rkey;
+		words[1] = 0;
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+		EXPECT_TRUE(!memcmp(mem + places[i], words, 8));
+		sge.addr = (uintptr_t)&words[1];
+		wr.opcode = IBV_WR_RDMA_READ;
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+		EXPECT_TRUE(words[1] == words[0]);
+	}
+	/* Behind its end is behind its end. */
+	struct ibv_sge sge = {(uintptr_t)&words[0], 8, local->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)mem + size - 7;
+	wr.wr.rdma.rkey = mr->rkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	next_event();
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dereg_mr(local), 0);
+	munmap(mem, size);
+}
+
+/* On-demand paging, the implicit form: one region is all of the address space. */
+static void implicit_region(void)
+{
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_device_attr_ex attr;
+	uint64_t from = 42, *to = malloc(8);
+	struct ibv_mr *all;
+	struct ibv_sge sge = {(uintptr_t)&from, 8};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+	struct end a, b;
+
+	NEED(!ibv_query_device_ex(ctx, NULL, &attr) && to);
+	EXPECT_TRUE(attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
+	NEED(all = ibv_reg_mr(pd, NULL, SIZE_MAX,
+			      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE |
+				      IBV_ACCESS_REMOTE_WRITE));
+	make_pair(&a, &b, &s);
+	*to = 0;
+	sge.lkey = all->lkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = all->rkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(*to, 42);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(all), 0);
+	free(to);
+}
+
+/*
+ * So many reads and atomics, with as many outstanding as agreed, that 16-bit cursors come around; the
+ * number agreed upon is none of those that programs usually choose.
+ */
+static void many_answers(void)
+{
+	enum { DEPTH = 7, OPS = 70000 };
+	struct setup s = {.type = IBV_QPT_RC, .rd_atomic = DEPTH, .cap = {.max_send_wr = 64}};
+	static uint64_t counter, results[64];
+	struct ibv_mr *mr, *local;
+	struct ibv_wc wc[16];
+	int posted = 0, done = 0;
+	double until = seconds() + 60;
+	struct end a, b;
+
+	counter = 0;
+	NEED(mr = ibv_reg_mr(pd, &counter, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC));
+	NEED(local = ibv_reg_mr(pd, results, sizeof(results), IBV_ACCESS_LOCAL_WRITE));
+	make_pair(&a, &b, &s);
+	while (done < OPS && seconds() < until) {
+		while (posted < OPS && posted - done < 64) {
+			struct ibv_sge sge = {(uintptr_t)&results[posted % 64], 8, local->lkey};
+			struct ibv_send_wr wr = {.wr_id = posted,
+						 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+						 .sg_list = &sge,
+						 .num_sge = 1};
+
+			wr.wr.atomic.remote_addr = (uintptr_t)&counter;
+			wr.wr.atomic.rkey = mr->rkey;
+			wr.wr.atomic.compare_add = 1;
+			NEED(!post(a.qp, &wr));
+			posted++;
+		}
+		for (int i = 0, n = ibv_poll_cq(a.scq, 16, wc); i < n; i++) {
+			EXPECT(wc[i].status, IBV_WC_SUCCESS);
+			EXPECT(wc[i].wr_id, done);
+			/* Each saw the value that it alone made larger. */
+			EXPECT(results[done % 64], done);
+			NEED(failures < 20);
+			done++;
+		}
+	}
+	EXPECT(done, OPS);
+	EXPECT(counter, OPS);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dereg_mr(local), 0);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{"longest_queues", longest_queues}, {"longest_lists", longest_lists},
+		{"longest_inline", longest_inline}, {"many_qps", many_qps},
+		{"large_region", large_region},	    {"implicit_region", implicit_region},
+		{"many_answers", many_answers},
+	};
+
+	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a refused operation ends with (IBTA vol. 1, 9.7.4.1 for the responder's checks, 9.9.2 and
+ * tables 58 and 62 for the statuses): the requester's completion, the responder's completion and
+ * event, both QPs in ERR, and memory as it was.
+ */
+#include "verbs_test.h"
+
+#define ALL_ACCESS                                                                   \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+#define NONE (-1)
+
+#define SIZE   20000
+#define START  4104 /* where the region begins in the buffer: on a multiple of 8, not of a page */
+#define LENGTH 8192
+
+static uint8_t target[SIZE] __attribute__((aligned(4096)));
+static uint8_t source[SIZE] __attribute__((aligned(4096)));
+
+static void fill(void)
+{
+	memset(target, 0x5a, sizeof(target));
+	memset(source, 0xc3, sizeof(source));
+}
+
+static bool all_are(const uint8_t *mem, size_t len, uint8_t value)
+{
+	for (size_t i = 0; i < len; i++)
+		if (mem[i] != value)
+			return false;
+	return true;
+}
+
+enum key { GOOD_KEY, OTHER_INDEX, OTHER_BYTE, OTHER_PD, DEREGISTERED, ZERO_KEY };
+
+/* One remote operation on the region [START, START + LENGTH) of target. */
+static const struct remote {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+	enum key key;
+	long offset; /* from the region's beginning */
+	uint32_t length;
+	int region; /* its rights; 0: all */
+	int qp;	    /* the QP's rights; 0: all */
+	enum ibv_wc_status status;
+	int event; /* at the responder */
+} remotes[] = {
+	/* As it should be, at both ends of the region. */
+	{"write", IBV_WR_RDMA_WRITE, 0, 0, LENGTH, 0, 0, IBV_WC_SUCCESS, NONE},
+	{"write, first byte", IBV_WR_RDMA_WRITE, 0, 0, 1, 0, 0, IBV_WC_SUCCESS, NONE},
+	{"write, last byte", IBV_WR_RDMA_WRITE, 0, LENGTH - 1, 1, 0, 0, IBV_WC_SUCCESS, NONE},
+	{"read", IBV_WR_RDMA_READ, 0, 0, LENGTH, 0, 0, IBV_WC_SUCCESS, NONE},
+	{"read, last byte", IBV_WR_RDMA_READ, 0, LENGTH - 1, 1, 0, 0, IBV_WC_SUCCESS, NONE},
+	{"atomic, last word", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, LENGTH - 8, 8, 0, 0, IBV_WC_SUCCESS,
+	 NONE},
+	/* Nothing of no length is checked (9.4.3). */
+	{"empty write, no key", IBV_WR_RDMA_WRITE, ZERO_KEY, 0, 0, 0, 0, IBV_WC_SUCCESS, NONE},
+	{"empty read, bad key", IBV_WR_RDMA_READ, OTHER_INDEX, 0, 0, 0, 0, IBV_WC_SUCCESS, NONE},
+#define REFUSED	 IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR
+#define INVALID_ IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR
+	/* The key */
+	{"write, other index", IBV_WR_RDMA_WRITE, OTHER_INDEX, 0, 64, 0, 0, REFUSED},
+	{"write, other byte", IBV_WR_RDMA_WRITE, OTHER_BYTE, 0, 64, 0, 0, REFUSED},
+	{"write, key 0", IBV_WR_RDMA_WRITE, ZERO_KEY, 0, 64, 0, 0, REFUSED},
+	{"write, key of another PD", IBV_WR_RDMA_WRITE, OTHER_PD, 0, 64, 0, 0, REFUSED},
+	{"write, deregistered", IBV_WR_RDMA_WRITE, DEREGISTERED, 0, 64, 0, 0, REFUSED},
+	{"read, other index", IBV_WR_RDMA_READ, OTHER_INDEX, 0, 64, 0, 0, REFUSED},
+	{"read, other byte", IBV_WR_RDMA_READ, OTHER_BYTE, 0, 64, 0, 0, REFUSED},
+	{"read, key of another PD", IBV_WR_RDMA_READ, OTHER_PD, 0, 64, 0, 0, REFUSED},
+	{"read, deregistered", IBV_WR_RDMA_READ, DEREGISTERED, 0, 64, 0, 0, REFUSED},
+	{"atomic, other index", IBV_WR_ATOMIC_FETCH_AND_ADD, OTHER_INDEX, 0, 8, 0, 0, REFUSED},
+	{"atomic, key of another PD", IBV_WR_ATOMIC_CMP_AND_SWP, OTHER_PD, 0, 8, 0, 0, REFUSED},
+	/* The bounds, by one byte; also of messages of many packets */
+	{"write, a byte before", IBV_WR_RDMA_WRITE, 0, -1, 1, 0, 0, REFUSED},
+	{"write, from a byte before", IBV_WR_RDMA_WRITE, 0, -1, 100, 0, 0, REFUSED},
+	{"write, to a byte behind", IBV_WR_RDMA_WRITE, 0, LENGTH - 99, 100, 0, 0, REFUSED},
+	{"write, the byte behind", IBV_WR_RDMA_WRITE, 0, LENGTH, 1, 0, 0, REFUSED},
+	{"write, one too long", IBV_WR_RDMA_WRITE, 0, 0, LENGTH + 1, 0, 0, REFUSED},
+	{"write, far away", IBV_WR_RDMA_WRITE, 0, 1l << 40, 8, 0, 0, REFUSED},
+	{"write, over the top", IBV_WR_RDMA_WRITE, 0, -(long)START - 4, 8, 0, 0, REFUSED},
+	{"read, from a byte before", IBV_WR_RDMA_READ, 0, -1, 100, 0, 0, REFUSED},
+	{"read, to a byte behind", IBV_WR_RDMA_READ, 0, LENGTH - 99, 100, 0, 0, REFUSED},
+	{"read, one too long", IBV_WR_RDMA_READ, 0, 0, LENGTH + 1, 0, 0, REFUSED},
+	{"atomic, the word before", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, -8, 8, 0, 0, REFUSED},
+	{"atomic, the word behind", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, LENGTH, 8, 0, 0, REFUSED},
+	/* The region's rights */
+	{"write without right", IBV_WR_RDMA_WRITE, 0, 0, 64, ALL_ACCESS & ~IBV_ACCESS_REMOTE_WRITE,
+	 0, REFUSED},
+	{"read without right", IBV_WR_RDMA_READ, 0, 0, 64, ALL_ACCESS & ~IBV_ACCESS_REMOTE_READ, 0,
+	 REFUSED},
+	{"atomic without right", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8,
+	 ALL_ACCESS & ~IBV_ACCESS_REMOTE_ATOMIC, 0, REFUSED},
+	/* The QP's rights */
+	{"write to a QP without", IBV_WR_RDMA_WRITE, 0, 0, 64, 0,
+	 ALL_ACCESS & ~IBV_ACCESS_REMOTE_WRITE, INVALID_},
+	{"read of a QP without", IBV_WR_RDMA_READ, 0, 0, 64, 0,
+	 ALL_ACCESS & ~IBV_ACCESS_REMOTE_READ, INVALID_},
+	{"atomic on a QP without", IBV_WR_ATOMIC_CMP_AND_SWP, 0, 0, 8, 0,
+	 ALL_ACCESS & ~IBV_ACCESS_REMOTE_ATOMIC, INVALID_},
+	/* Atomics are on multiples of 8. */
+	{"atomic, misaligned by 1", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 8, 0, 0, INVALID_},
+	{"atomic, misaligned by 4", IBV_WR_ATOMIC_CMP_AND_SWP, 0, 4, 8, 0, 0, INVALID_},
+};
+
+static void expect_dead(struct end *a, struct end *b)
+{
+	EXPECT(state_of(a->qp), IBV_QPS_ERR);
+	EXPECT(state_of(b->qp), IBV_QPS_ERR);
+}
+
+static uint32_t key_of(enum key kind, struct ibv_mr *mr, struct ibv_mr *other)
+{
+	struct ibv_mr *gone;
+	uint32_t key;
+
+	switch (kind) {
+	case OTHER_INDEX: return mr->rkey ^ 0x100;
+	case OTHER_BYTE: return mr->rkey ^ 1;
+	case OTHER_PD: return other->rkey;
+	case ZERO_KEY: return 0;
+	case DEREGISTERED:
+		NEED(gone = ibv_reg_mr(mr->pd, target + START, LENGTH, ALL_ACCESS));
+		key = gone->rkey;
+		NEED(!ibv_dereg_mr(gone));
+		return key;
+	default: return mr->rkey;
+	}
+}
+
+static void one_remote(const struct remote *r)
+{
+	struct setup s = {.type = IBV_QPT_RC, .access = r->qp ? r->qp & ~0x11 : 0};
+	struct ibv_pd *foreign = ibv_alloc_pd(ctx);
+	struct ibv_mr *local = ibv_reg_mr(pd, source, SIZE, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, target + START, LENGTH, r->region ? r->region : ALL_ACCESS);
+	struct ibv_mr *other = ibv_reg_mr(foreign, target + START, LENGTH, ALL_ACCESS);
+	struct ibv_sge sge = {(uintptr_t)source, r->length, local ? local->lkey : 0};
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .opcode = r->opcode, .sg_list = &sge, .num_sge = r->length ? 1 : 0};
+	bool atomic =
+		r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	uint64_t addr = (uintptr_t)target + START + r->offset;
+	struct end a, b;
+
+	NEED(foreign && local && mr && other);
+	if (!strcmp(r->name, "write, over the top"))
+		addr = UINT64_MAX - 3;
+	s.has_access = r->qp != 0;
+	fill();
+	make_pair(&a, &b, &s);
+	if (atomic) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = key_of(r->key, mr, other);
+		memcpy(&wr.wr.atomic.compare_add, target, 8);
+		wr.wr.atomic.swap = 1;
+	} else {
+		wr.wr.rdma.remote_addr = addr;
+		wr.wr.rdma.rkey = key_of(r->key, mr, other);
+	}
+	EXPECT(post(a.qp, &wr), 0);
+	wr.wr_id = 2;
+	if (r->status != IBV_WC_SUCCESS)
+		EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 1, r->status);
+	if (r->status != IBV_WC_SUCCESS) {
+		EXPECT_WC(a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+		EXPECT_TRUE(all_are(target, SIZE, 0x5a));
+		EXPECT_TRUE(all_are(source, SIZE, 0xc3));
+		EXPECT(next_event(), r->event);
+		expect_dead(&a, &b);
+	} else {
+		EXPECT(state_of(a.qp), IBV_QPS_RTS);
+		EXPECT_TRUE(all_are(target, START, 0x5a));
+		EXPECT_TRUE(all_are(target + START + LENGTH, SIZE - START - LENGTH, 0x5a));
+		if (r->opcode == IBV_WR_RDMA_WRITE)
+			EXPECT_TRUE(all_are(target + START + r->offset, r->length, 0xc3));
+		if (r->opcode == IBV_WR_RDMA_READ)
+			EXPECT_TRUE(all_are(source, r->length, 0x5a));
+	}
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dereg_mr(other), 0);
+	EXPECT(ibv_dereg_mr(local), 0);
+	EXPECT(ibv_dealloc_pd(foreign), 0);
+}
+
+static void remote_table(void)
+{
+	for (size_t i = 0; i < sizeof(remotes) / sizeof(remotes[0]); i++) {
+		current_case = remotes[i].name;
+		one_remote(&remotes[i]);
+	}
+}
+
+/* ---- local buffers ---- */
+
+/* A WR whose own buffer is not to be used: nothing leaves, the peer stays as it is. */
+static void local_buffers(void)
+{
+	static const struct {
+		const char *name;
+		enum ibv_wr_opcode opcode;
+		enum key key;
+		long offset;
+		uint32_t length;
+		int access; /* of the local region; -1: all */
+		bool ok;
+	} table[] = {
+		{"send, bad L_Key", IBV_WR_SEND, OTHER_INDEX, 0, 64, -1, false},
+		{"send, L_Key of another PD", IBV_WR_SEND, OTHER_PD, 0, 64, -1, false},
+		{"send, a byte before", IBV_WR_SEND, 0, -1, 64, -1, false},
+		{"send, a byte behind", IBV_WR_SEND, 0, LENGTH - 63, 64, -1, false},
+		{"write, bad L_Key", IBV_WR_RDMA_WRITE, OTHER_BYTE, 0, 64, -1, false},
+		{"write, a byte behind", IBV_WR_RDMA_WRITE, 0, LENGTH - 63, 64, -1, false},
+		{"write from read-only region", IBV_WR_RDMA_WRITE, 0, 0, 64, 0, true},
+		{"read to read-only region", IBV_WR_RDMA_READ, 0, 0, 64, 0, false},
+		{"read, bad L_Key", IBV_WR_RDMA_READ, OTHER_INDEX, 0, 64, -1, false},
+		{"read, a byte behind", IBV_WR_RDMA_READ, 0, 1, LENGTH, -1, false},
+		{"atomic to read-only region", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8, 0, false},
+		{"atomic, L_Key of another PD", IBV_WR_ATOMIC_CMP_AND_SWP, OTHER_PD, 0, 8, -1,
+		 false},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct setup s = {.type = IBV_QPT_RC};
+		int access = table[i].access < 0 ? IBV_ACCESS_LOCAL_WRITE : table[i].access;
+		struct ibv_pd *foreign = ibv_alloc_pd(ctx);
+		struct ibv_mr *local = ibv_reg_mr(pd, source + START, LENGTH, access);
+		struct ibv_mr *other = ibv_reg_mr(foreign, source + START, LENGTH, access);
+		struct ibv_mr *mr = ibv_reg_mr(pd, target, SIZE, ALL_ACCESS);
+		struct ibv_sge sge = {(uintptr_t)source + START + table[i].offset, table[i].length};
+		struct ibv_send_wr wr = {
+			.wr_id = 5, .opcode = table[i].opcode, .sg_list = &sge, .num_sge = 1};
+		struct end a, b;
+
+		current_case = table[i].name;
+		NEED(foreign && local && other && mr);
+		sge.lkey = key_of(table[i].key, local, other);
+		if (table[i].length == 8) {
+			wr.wr.atomic.remote_addr = (uintptr_t)target;
+			wr.wr.atomic.rkey = mr->rkey;
+			wr.wr.atomic.compare_add = 0x5a5a5a5a5a5a5a5aull;
+		} else {
+			wr.wr.rdma.remote_addr = (uintptr_t)target;
+			wr.wr.rdma.rkey = mr->rkey;
+		}
+		fill();
+		make_pair(&a, &b, &s);
+		EXPECT(post_buffer(&b, 1, target, SIZE, mr->lkey), 0);
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(a.scq, 5, table[i].ok ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
+		EXPECT(state_of(a.qp), table[i].ok ? IBV_QPS_RTS : IBV_QPS_ERR);
+		EXPECT(state_of(b.qp), IBV_QPS_RTS);
+		EXPECT_TRUE(all_are(source, SIZE, 0xc3));
+		if (!table[i].ok)
+			EXPECT_TRUE(all_are(target, SIZE, 0x5a));
+		EXPECT_QUIET(b.rcq);
+		free_end(&a);
+		free_end(&b);
+		EXPECT(ibv_dereg_mr(mr), 0);
+		EXPECT(ibv_dereg_mr(other), 0);
+		EXPECT(ibv_dereg_mr(local), 0);
+		EXPECT(ibv_dealloc_pd(foreign), 0);
+	}
+}
+
+/* What the receiver's buffer is told as here, and to the sender. */
+static void receive_buffers(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t send, room;
+		enum key key;
+		int access;
+		enum ibv_wc_status here, there;
+	} table[] = {
+		{"send that just fits", 5000, 5000, 0, -1, IBV_WC_SUCCESS, IBV_WC_SUCCESS},
+		{"send, one byte too long", 65, 64, 0, -1, IBV_WC_REM_INV_REQ_ERR,
+		 IBV_WC_LOC_LEN_ERR},
+		{"send, too long by its last packet", 5000, 4999, 0, -1, IBV_WC_REM_INV_REQ_ERR,
+		 IBV_WC_LOC_LEN_ERR},
+		{"send to nowhere", 1, 0, 0, -1, IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR},
+		{"empty send to nowhere", 0, 0, 0, -1, IBV_WC_SUCCESS, IBV_WC_SUCCESS},
+		{"receive, bad L_Key", 64, 64, OTHER_INDEX, -1, IBV_WC_REM_OP_ERR,
+		 IBV_WC_LOC_PROT_ERR},
+		{"receive, L_Key of another PD", 64, 64, OTHER_PD, -1, IBV_WC_REM_OP_ERR,
+		 IBV_WC_LOC_PROT_ERR},
+		{"receive, read-only region", 64, 64, 0, 0, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR},
+		{"receive, buffer beyond its region", 9000, 9000, 0, -1, IBV_WC_REM_OP_ERR,
+		 IBV_WC_LOC_PROT_ERR},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct setup s = {.type = IBV_QPT_RC};
+		int access = table[i].access < 0 ? IBV_ACCESS_LOCAL_WRITE : table[i].access;
+		struct ibv_pd *foreign = ibv_alloc_pd(ctx);
+		struct ibv_mr *local = ibv_reg_mr(pd, source, SIZE, 0);
+		struct ibv_mr *mr = ibv_reg_mr(pd, target + START, LENGTH, access);
+		struct ibv_mr *other = ibv_reg_mr(foreign, target + START, LENGTH, access);
+		struct ibv_sge sge = {(uintptr_t)source, table[i].send, local ? local->lkey : 0};
+		struct ibv_send_wr wr = {
+			.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+		struct end a, b;
+
+		current_case = table[i].name;
+		NEED(foreign && local && mr && other);
+		fill();
+		make_pair(&a, &b, &s);
+		EXPECT(post_buffer(&b, 8, target + START, table[i].room,
+				   key_of(table[i].key, mr, other)),
+		       0);
+		EXPECT(post_buffer(&b, 9, target + START, 64, mr->lkey), 0);
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(a.scq, 1, table[i].here);
+		EXPECT_WC(b.rcq, 8, table[i].there);
+		EXPECT_TRUE(all_are(target, START, 0x5a));
+		EXPECT_TRUE(all_are(target + START + table[i].room, SIZE - START - table[i].room,
+				    0x5a));
+		if (table[i].here == IBV_WC_SUCCESS) {
+			EXPECT_TRUE(all_are(target + START, table[i].send, 0xc3));
+		} else {
+			EXPECT_WC(b.rcq, 9, IBV_WC_WR_FLUSH_ERR);
+			expect_dead(&a, &b);
+			if (table[i].here == IBV_WC_REM_INV_REQ_ERR)
+				EXPECT(next_event(), IBV_EVENT_QP_REQ_ERR);
+		}
+		free_end(&a);
+		free_end(&b);
+		EXPECT(ibv_dereg_mr(mr), 0);
+		EXPECT(ibv_dereg_mr(other), 0);
+		EXPECT(ibv_dereg_mr(local), 0);
+		EXPECT(ibv_dealloc_pd(foreign), 0);
+	}
+}
+
+/* ---- retries ---- */
+
+static void rnr_exhausted(void)
+{
+	/* RNR timer 10 is 0.32 ms; 3 retries. */
+	struct setup s = {.type = IBV_QPT_RC, .rnr_retry = 3, .rnr_timer = 10};
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND}, imm = wr;
+	double began;
+	struct end a, b;
+
+	make_pair(&a, &b, &s);
+	began = seconds();
+	EXPECT(post(a.qp, &wr), 0);
+	imm.wr_id = 2;
+	EXPECT(post(a.qp, &imm), 0);
+	EXPECT_WC(a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	EXPECT_TRUE(seconds() - began >= 3 * 0.00032);
+	EXPECT_WC(a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	EXPECT(state_of(a.qp), IBV_QPS_ERR);
+	EXPECT(state_of(b.qp), IBV_QPS_RTS); /* not its fault */
+	free_end(&a);
+	free_end(&b);
+
+	/* None at all; and for a write whose immediate data wants a receive WR. */
+	s.rnr_retry = -1;
+	make_pair(&a, &b, &s);
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	free_end(&a);
+	free_end(&b);
+
+	/* 7 is for ever: the message arrives when there is a place. */
+	s.rnr_retry = 7;
+	make_pair(&a, &b, &s);
+	wr.opcode = IBV_WR_SEND;
+	EXPECT(post(a.qp, &wr), 0);
+	usleep(20000);
+	EXPECT_QUIET(a.scq);
+	EXPECT(post_buffer(&b, 4, NULL, 0, 0), 0);
+	EXPECT_WC(a.scq, 1, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 4, IBV_WC_SUCCESS);
+	free_end(&a);
+	free_end(&b);
+}
+
+/*
+ * A QP that never answers: not before 4.096 us * 2^timeout has gone by retry + 1 times, and not much
+ * later; timeouts below and above the intervals at which the adapter probes on its own account.
+ */
+static void retry_exhausted(void)
+{
+	static const struct {
+		int timeout, retry;
+		enum ibv_wr_opcode opcode;
+	} table[] = {
+		{10, 7, IBV_WR_SEND},	    {12, 2, IBV_WR_SEND},  {12, -1, IBV_WR_RDMA_READ},
+		{14, 7, IBV_WR_RDMA_WRITE}, {14, -1, IBV_WR_SEND}, {16, 2, IBV_WR_RDMA_READ},
+		{17, 1, IBV_WR_SEND},
+	};
+
+	for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+		struct setup s = {
+			.type = IBV_QPT_RC, .timeout = table[k].timeout, .retry = table[k].retry};
+		struct ibv_send_wr wr = {.opcode = table[k].opcode};
+		double asked = 4.096e-6 * (1 << s.timeout) * (or_default(s.retry, 7) + 1), began,
+		       took;
+		struct end a, b;
+
+		make_pair(&a, &b, &s);
+		EXPECT(ibv_destroy_qp(b.qp), 0);
+		began = seconds();
+		for (int i = 0; i < 10; i++) {
+			wr.wr_id = i;
+			EXPECT(post(a.qp, &wr), 0);
+		}
+		EXPECT(post_buffer(&a, 77, NULL, 0, 0), 0);
+		EXPECT_WC(a.scq, 0, IBV_WC_RETRY_EXC_ERR);
+		took = seconds() - began;
+		EXPECT_TRUE(took >= asked);
+		EXPECT_TRUE(took <= 4 * asked + 0.05);
+		for (int i = 1; i < 10; i++)
+			EXPECT_WC(a.scq, i, IBV_WC_WR_FLUSH_ERR);
+		EXPECT_WC(a.rcq, 77, IBV_WC_WR_FLUSH_ERR);
+		EXPECT_QUIET(a.scq);
+		EXPECT(state_of(a.qp), IBV_QPS_ERR);
+		free_end(&a);
+		EXPECT(ibv_destroy_cq(b.scq), 0);
+		EXPECT(ibv_destroy_cq(b.rcq), 0);
+	}
+}
+
+/* To ERR by the program: everything posted comes back, in order, also what is posted then. */
+static void flush_in_order(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .rnr_timer = 20, .quiet = true};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct end a, b;
+
+	make_pair(&a, &b, &s);
+	for (int i = 0; i < 8; i++) {
+		wr.wr_id = i; /* unsignalled; an error is reported nevertheless */
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT(post_buffer(&a, 100 + i, NULL, 0, 0), 0);
+	}
+	EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+	wr.wr_id = 8;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT(post_buffer(&a, 108, NULL, 0, 0), 0);
+	for (int i = 0; i < 9; i++) {
+		EXPECT_WC(a.scq, i, IBV_WC_WR_FLUSH_ERR);
+		EXPECT_WC(a.rcq, 100 + i, IBV_WC_WR_FLUSH_ERR);
+	}
+	EXPECT_QUIET(a.scq);
+	/* Through RESET it works again. */
+	attr.qp_state = IBV_QPS_RESET;
+	EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+	EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+	connect_end(&a, b.qp->qp_num, &s);
+	connect_end(&b, a.qp->qp_num, &s);
+	EXPECT(post_buffer(&b, 3, NULL, 0, 0), 0);
+	wr.wr_id = 9;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 9, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 3, IBV_WC_SUCCESS);
+	free_end(&a);
+	free_end(&b);
+}
+
+/* UC and UD: a local error stops the send queue alone (SQE), and RTS is one step away. */
+static void send_queue_error(void)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+	struct ibv_ah_attr ah_attr = av();
+	struct ibv_ah *ah = ibv_create_ah(pd, &ah_attr);
+	struct ibv_mr *mr = ibv_reg_mr(pd, target, SIZE, IBV_ACCESS_LOCAL_WRITE);
+
+	NEED(ah && mr);
+	for (int t = 0; t < 2; t++) {
+		struct setup s = {.type = types[t]};
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+		struct ibv_sge sge = {(uintptr_t)target, 64, mr->lkey ^ 0x100};
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+		struct end a, b;
+
+		make_pair(&a, &b, &s);
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = b.qp->qp_num;
+		wr.wr.ud.remote_qkey = 0x11111111;
+		EXPECT(post_buffer(&a, 50, target, 64, mr->lkey), 0);
+		EXPECT(post(a.qp, &wr), 0);
+		wr.wr_id = 1;
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(a.scq, 0, IBV_WC_LOC_PROT_ERR);
+		EXPECT_WC(a.scq, 1, IBV_WC_WR_FLUSH_ERR);
+		EXPECT(state_of(a.qp), IBV_QPS_SQE);
+		EXPECT_QUIET(a.rcq);
+		EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+		if (types[t] == IBV_QPT_UD) {
+			sge = (struct ibv_sge){(uintptr_t)target, 4097 * 2, mr->lkey};
+			wr.wr_id = 2; /* longer than a packet */
+			EXPECT(post(a.qp, &wr), 0);
+			EXPECT_WC(a.scq, 2, IBV_WC_LOC_LEN_ERR);
+			EXPECT(state_of(a.qp), IBV_QPS_SQE);
+			EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+		}
+		sge = (struct ibv_sge){(uintptr_t)target, 64, mr->lkey};
+		wr.wr_id = 3;
+		EXPECT(post_buffer(&b, 60, target + 1000, 200, mr->lkey), 0);
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(a.scq, 3, IBV_WC_SUCCESS);
+		EXPECT_WC(b.rcq, 60, IBV_WC_SUCCESS);
+		free_end(&a);
+		free_end(&b);
+	}
+	EXPECT(ibv_destroy_ah(ah), 0);
+	EXPECT(ibv_dereg_mr(mr), 0);
+}
+
+/* ---- events ---- */
+
+static void cq_overflow(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .cqe = 4};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+	struct ibv_async_event event;
+	struct end a, b;
+
+	make_pair(&a, &b, &s);
+	for (int i = 0; i < 16; i++)
+		EXPECT(post(a.qp, &wr), 0);
+	NEED(!ibv_get_async_event(ctx, &event));
+	EXPECT(event.event_type, IBV_EVENT_CQ_ERR);
+	EXPECT_TRUE(event.element.cq == a.scq);
+	ibv_ack_async_event(&event);
+	EXPECT(event_waits(), false); /* once */
+	free_end(&a);
+	free_end(&b);
+}
+
+static void srq_events(void)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &srq_attr);
+	struct setup s = {.type = IBV_QPT_RC, .srq_b = srq};
+	struct ibv_srq_attr limit = {.srq_limit = 3};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_async_event event;
+	struct end a, b;
+
+	NEED(srq);
+	make_pair(&a, &b, &s);
+	for (int i = 0; i < 5; i++)
+		EXPECT(post_buffer(&b, i, NULL, 0, 0), 0);
+	EXPECT(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(b.rcq, i, IBV_WC_SUCCESS);
+	}
+	EXPECT(event_waits(), false); /* three are left: not below three */
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(b.rcq, 2, IBV_WC_SUCCESS);
+	NEED(!ibv_get_async_event(ctx, &event));
+	EXPECT(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	EXPECT_TRUE(event.element.srq == srq);
+	ibv_ack_async_event(&event);
+	EXPECT(ibv_query_srq(srq, &limit), 0);
+	EXPECT(limit.srq_limit, 0); /* it is armed for one event */
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(b.rcq, 3, IBV_WC_SUCCESS);
+	EXPECT(event_waits(), false);
+	/* A QP that takes no more of it says so. */
+	EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+	NEED(!ibv_get_async_event(ctx, &event));
+	EXPECT(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	EXPECT_TRUE(event.element.qp == b.qp);
+	ibv_ack_async_event(&event);
+	EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+	EXPECT(event_waits(), false);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_destroy_srq(srq), 0);
+}
+
+static void send_queue_drained(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .rnr_timer = 22}; /* 20.48 ms */
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_qp_init_attr init;
+	struct end a, b;
+
+	make_pair(&a, &b, &s);
+	EXPECT(post(a.qp, &wr), 0); /* started, and waiting for a receive WR */
+	usleep(2000);
+	EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	EXPECT(ibv_query_qp(a.qp, &attr, ~0, &init), 0);
+	EXPECT(attr.qp_state, IBV_QPS_SQD);
+	EXPECT(attr.sq_draining, 1);
+	wr.wr_id = 1;
+	EXPECT(post(a.qp, &wr), 0); /* must not start now */
+	EXPECT(event_waits(), false);
+	EXPECT(post_buffer(&b, 5, NULL, 0, 0), 0);
+	EXPECT(post_buffer(&b, 6, NULL, 0, 0), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(next_event(), IBV_EVENT_SQ_DRAINED);
+	EXPECT(ibv_query_qp(a.qp, &attr, ~0, &init), 0);
+	EXPECT(attr.sq_draining, 0);
+	EXPECT_WC(b.rcq, 5, IBV_WC_SUCCESS);
+	EXPECT_QUIET(a.scq);
+	EXPECT_QUIET(b.rcq);
+	attr.qp_state = IBV_QPS_RTS;
+	EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+	EXPECT_WC(a.scq, 1, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 6, IBV_WC_SUCCESS);
+	free_end(&a);
+	free_end(&b);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{"remote_table", remote_table},
+		{"local_buffers", local_buffers},
+		{"receive_buffers", receive_buffers},
+		{"rnr_exhausted", rnr_exhausted},
+		{"retry_exhausted", retry_exhausted},
+		{"flush_in_order", flush_in_order},
+		{"send_queue_error", send_queue_error},
+		{"cq_overflow", cq_overflow},
+		{"srq_events", srq_events},
+		{"send_queue_drained", send_queue_drained},
+	};
+
+	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
