@@ -29,6 +29,9 @@ faulty() {
 	verified --procs 1 --qps 4 --events --ops 500 --max-size 100000
 }
 @test "RC: queues of two work requests" { verified --procs 1 --depth 2 --ops 500 --max-size 100000; }
+@test "RC: posting and polling by the extended calls" {
+	verified --procs 1 --qps 8 --api wr --cq ex --ops 500 --max-size 100000
+}
 @test "UC" { verified --procs 1 --qp-type uc; }
 @test "UD" { verified --procs 1 --qp-type ud; }
 

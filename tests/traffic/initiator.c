@@ -237,7 +237,7 @@ static bool send_marker(struct qp *qp)
 	struct worker *w = qp->worker;
 	const struct config *cfg = &w->end->cfg;
 	struct initiator *in = &qp->in;
-	struct ibv_send_wr wr = {0}, *bad;
+	struct ibv_send_wr wr = {0};
 	struct ibv_sge sge[MAX_SGE];
 	struct chunk *chunk;
 	struct wqe *wqe;
@@ -256,7 +256,7 @@ static bool send_marker(struct qp *qp)
 	fill_wr(qp, &wqe->op, wqe, &wr);
 	wr.sg_list = sge;
 	wr.num_sge = arena_sges(&in->arena, chunk, sge);
-	err = ibv_post_send(qp->qp, &wr, &bad);
+	err = post_sends(qp, &wr);
 	if (err)
 		fail(qp, "ibv_post_send of a marker: %s", strerror(err));
 	in->pause = in->pause * 2 < MOST_PAUSE ? in->pause * 2 : MOST_PAUSE;
@@ -284,7 +284,6 @@ bool initiator_step(struct qp *qp)
 {
 	struct worker *w = qp->worker;
 	struct initiator *in = &qp->in;
-	struct ibv_send_wr *bad = NULL;
 	unsigned want = 1 + rng_below(&w->rng, BATCH), i;
 	struct batch b = {.n = 0};
 	size_t off;
@@ -300,7 +299,7 @@ bool initiator_step(struct qp *qp)
 		;
 	if (!b.n)
 		return false;
-	err = ibv_post_send(qp->qp, b.wr, &bad);
+	err = post_sends(qp, b.wr);
 	if (err)
 		fail(qp, "ibv_post_send of %s: %s", kind_names[in->round.ops[in->next - 1].kind],
 		     strerror(err));

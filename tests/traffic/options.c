@@ -33,6 +33,7 @@ static const char usage_text[] =
 	"  --inline N                  bytes (64)\n"
 	"  --srq                       one shared receive queue for the QPs of a thread\n"
 	"  --events                    sleep on completion channels instead of polling\n"
+	"  --api post|wr --cq wc|ex    ibv_post_send or ibv_wr_*; ibv_poll_cq or ibv_start_poll\n"
 	"  --timeout N --retry N       QP attributes: 14 and 7\n"
 	"  --rnr N --rnr-timer N       QP attributes: 7 and 1\n"
 	"  --rd-atomic N               outstanding reads and atomics (16, or what the device has)\n"
@@ -64,6 +65,8 @@ enum {
 	O_INLINE,
 	O_SRQ,
 	O_EVENTS,
+	O_API,
+	O_CQ,
 	O_TIMEOUT,
 	O_RETRY,
 	O_RNR,
@@ -97,6 +100,8 @@ static const struct option long_options[] = {
 	{"inline", 1, NULL, O_INLINE},
 	{"srq", 0, NULL, O_SRQ},
 	{"events", 0, NULL, O_EVENTS},
+	{"api", 1, NULL, O_API},
+	{"cq", 1, NULL, O_CQ},
 	{"timeout", 1, NULL, O_TIMEOUT},
 	{"retry", 1, NULL, O_RETRY},
 	{"rnr", 1, NULL, O_RNR},
@@ -150,6 +155,14 @@ static uint32_t parse_type(const char *text)
 	if (!strcmp(text, "ud"))
 		return IBV_QPT_UD;
 	usage_error("no such QP type", text);
+}
+
+/* Is it the second? */
+static bool one_of(const char *text, const char *first, const char *second)
+{
+	if (strcmp(text, first) && strcmp(text, second))
+		usage_error("no such choice", text);
+	return !strcmp(text, second);
 }
 
 static void parse_config(int opt, char *arg, struct config *cfg)
@@ -213,6 +226,8 @@ void options_parse(int argc, char **argv, struct options *opt)
 		case O_DEV: opt->dev = optarg; break;
 		case O_GID: opt->gid_index = number(optarg, 0, 65535); break;
 		case O_EVENTS: opt->events = true; break;
+		case O_API: opt->api_wr = one_of(optarg, "post", "wr"); break;
+		case O_CQ: opt->cq_ex = one_of(optarg, "wc", "ex"); break;
 		case O_LOSS: opt->max_loss = number(optarg, 0, 100); break;
 		case O_DUP: opt->allow_dup = true; break;
 		case O_LIMIT: opt->time_limit = number(optarg, 0, 1000000); break;

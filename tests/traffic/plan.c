@@ -169,6 +169,20 @@ static void plan_add(struct round *round, const struct op *op)
 	round->messages += consumes_receive(op->kind);
 }
 
+/*
+ * A READ whose answer was lost is executed again (9.7.5.1.2), after what followed it; so the target
+ * must not hear of the round's end, upon which it clears the area, before they have all completed.
+ */
+static bool reads_area(const struct round *round)
+{
+	unsigned i;
+
+	for (i = 0; i < round->n; i++)
+		if (round->ops[i].kind == OP_READ && round->ops[i].place == IN_AREA)
+			return true;
+	return false;
+}
+
 /* The last operation: one that the target's receive queue sees. */
 static void plan_last(const struct config *cfg, unsigned q, unsigned dir, struct round *round,
 		      size_t *cursor, uint64_t *rng)
@@ -186,6 +200,7 @@ static void plan_last(const struct config *cfg, unsigned q, unsigned dir, struct
 	    rng_below(rng, 4))
 		op.kind = OP_SEND_INV;
 	op.solicited = true;
+	op.fence |= reads_area(round);
 	plan_add(round, &op);
 }
 

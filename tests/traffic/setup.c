@@ -246,7 +246,9 @@ static void make_qp(struct qp *qp)
 {
 	struct worker *w = qp->worker;
 	const struct config *cfg = &w->end->cfg;
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
+		.pd = w->end->pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.send_cq = w->send_cq,
 		.recv_cq = w->recv_cq,
 		.srq = w->srq,
@@ -265,9 +267,20 @@ static void make_qp(struct qp *qp)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT, err;
 
-	qp->qp = ibv_create_qp(w->end->pd, &init);
+	if (w->end->opt->api_wr) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = send_ops(cfg->qp_type);
+		qp->qp = ibv_create_qp_ex(w->end->ctx, &init);
+	} else {
+		/* The extended structure begins with the plain one. */
+		qp->qp = ibv_create_qp(w->end->pd, (struct ibv_qp_init_attr *)&init);
+	}
 	if (!qp->qp)
 		fail(qp, "ibv_create_qp: %m");
+	if (w->end->opt->api_wr)
+		qp->qpx = ibv_qp_to_qp_ex(qp->qp);
+	if (w->end->opt->api_wr && !qp->qpx)
+		fail(qp, "ibv_qp_to_qp_ex: none");
 	if (init.cap.max_send_wr < cfg->depth || init.cap.max_send_sge < cfg->sge_max ||
 	    init.cap.max_inline_data < cfg->inline_max)
 		fail(qp, "ibv_create_qp gave less than was asked for");
@@ -306,6 +319,20 @@ static void qp_setup(struct qp *qp, struct qp_info *info)
 	memcpy(info->gid, end->gid.raw, 16);
 }
 
+static struct ibv_cq *make_cq(struct worker *w, unsigned entries)
+{
+	struct ibv_cq_init_attr_ex init = {.cqe = entries,
+					   .cq_context = w,
+					   .channel = w->channel,
+					   .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_ex *ex;
+
+	if (!w->end->opt->cq_ex)
+		return ibv_create_cq(w->end->ctx, entries, w, w->channel, 0);
+	ex = ibv_create_cq_ex(w->end->ctx, &init);
+	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
+}
+
 static void make_queues(struct worker *w)
 {
 	const struct config *cfg = &w->end->cfg;
@@ -319,8 +346,8 @@ static void make_queues(struct worker *w)
 		if (!w->channel)
 			fail(NULL, "ibv_create_comp_channel: %m");
 	}
-	w->send_cq = ibv_create_cq(w->end->ctx, sends + (one ? receives : 0), w, w->channel, 0);
-	w->recv_cq = one ? w->send_cq : ibv_create_cq(w->end->ctx, receives, w, w->channel, 0);
+	w->send_cq = make_cq(w, sends + (one ? receives : 0));
+	w->recv_cq = one ? w->send_cq : make_cq(w, receives);
 	if (!w->send_cq || !w->recv_cq)
 		fail(NULL, "ibv_create_cq: %m");
 	if (cfg->srq) {

@@ -135,14 +135,14 @@ static void grant(struct qp *qp, uint32_t round, uint32_t key)
 
 static void post_local_inv(struct qp *qp, unsigned area)
 {
-	struct ibv_send_wr wr = {0}, *bad;
+	struct ibv_send_wr wr = {0};
 	int err;
 
 	sq_claim(qp, OP_LOCAL_INV, true, &wr.wr_id);
 	wr.opcode = IBV_WR_LOCAL_INV;
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.invalidate_rkey = qp->tg.type2_key[area];
-	err = ibv_post_send(qp->qp, &wr, &bad);
+	err = post_sends(qp, &wr);
 	if (err)
 		fail(qp, "ibv_post_send of local_inv: %s", strerror(err));
 	qp->tg.type2_bound[area] = false;
@@ -159,8 +159,7 @@ static void post_bind(struct qp *qp, unsigned area, int type)
 	};
 	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED, .bind_info = info};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW,
-				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE},
-			   *bad;
+				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE};
 	int err;
 
 	sq_claim(qp, OP_BIND_MW, true, &wr.wr_id);
@@ -173,7 +172,7 @@ static void post_bind(struct qp *qp, unsigned area, int type)
 		wr.bind_mw.mw = tg->mw[area][1];
 		wr.bind_mw.rkey = tg->window_key;
 		wr.bind_mw.bind_info = info;
-		err = ibv_post_send(qp->qp, &wr, &bad);
+		err = post_sends(qp, &wr);
 		/* A type 2 window's key is the consumer's to keep; rxe takes the old one from here. */
 		tg->type2_key[area] = tg->mw[area][1]->rkey = tg->window_key;
 		tg->type2_bound[area] = true;

@@ -73,6 +73,7 @@ struct options {
 	unsigned port, procs, time_limit;
 	unsigned max_loss; /* percent */
 	bool server, client, self, events, allow_dup, verbose;
+	bool api_wr, cq_ex; /* the newer calls for posting and polling */
 	struct config cfg;
 };
 
@@ -265,6 +266,7 @@ struct qp {
 	unsigned q;
 	struct worker *worker;
 	struct ibv_qp *qp;
+	struct ibv_qp_ex *qpx; /* with --api wr */
 	struct ibv_ah *ah;
 	uint32_t psn;
 	struct qp_info peer;
@@ -359,6 +361,11 @@ void initiator_ended(struct qp *qp, uint32_t round);
 void initiator_completion(struct qp *qp, const struct ibv_wc *wc);
 struct wqe *sq_claim(struct qp *qp, enum kind kind, bool signaled, uint64_t *wr_id);
 unsigned sq_room(const struct qp *qp);
+
+/* post.c */
+uint64_t send_ops(uint32_t qp_type); /* what a QP of the program needs of --api wr */
+int post_sends(struct qp *qp, struct ibv_send_wr *wr);
+int poll_completions(struct worker *w, struct ibv_cq *cq, int max, struct ibv_wc *wc);
 
 /* target.c */
 void target_start(struct qp *qp);

@@ -35,7 +35,7 @@ static struct qp *qp_of(struct worker *w, const struct ibv_wc *wc)
 static bool drain_cq(struct worker *w, struct ibv_cq *cq)
 {
 	struct ibv_wc wc[POLL_BATCH];
-	int n = ibv_poll_cq(cq, POLL_BATCH, wc), i;
+	int n = poll_completions(w, cq, POLL_BATCH, wc), i;
 
 	if (n < 0 || n > POLL_BATCH)
 		fail(NULL, "ibv_poll_cq returned %d", n);
