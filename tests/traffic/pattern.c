@@ -39,7 +39,8 @@ uint8_t pattern_byte(uint64_t key, uint64_t off)
 	return word(key, off / 8) >> (off % 8 * 8);
 }
 
-void pattern_fill(void *buf, uint64_t key, uint64_t off, size_t len)
+static inline __attribute__((always_inline)) void fill(void *buf, uint64_t key, uint64_t off,
+						       size_t len)
 {
 	uint8_t *p = buf;
 
@@ -54,7 +55,8 @@ void pattern_fill(void *buf, uint64_t key, uint64_t off, size_t len)
 		*p++ = pattern_byte(key, off++);
 }
 
-size_t pattern_check(const void *buf, uint64_t key, uint64_t off, size_t len)
+static inline __attribute__((always_inline)) size_t check(const void *buf, uint64_t key,
+							  uint64_t off, size_t len)
 {
 	const uint8_t *p = buf;
 	size_t i = 0;
@@ -73,4 +75,24 @@ size_t pattern_check(const void *buf, uint64_t key, uint64_t off, size_t len)
 		if (p[i] != pattern_byte(key, off + i))
 			return i;
 	return len;
+}
+
+void pattern_fill(void *buf, uint64_t key, uint64_t off, size_t len)
+{
+	fill(buf, key, off, len);
+}
+
+size_t pattern_check(const void *buf, uint64_t key, uint64_t off, size_t len)
+{
+	return check(buf, key, off, len);
+}
+
+UNORDERED void area_fill(void *buf, uint64_t key, uint64_t off, size_t len)
+{
+	fill(buf, key, off, len);
+}
+
+UNORDERED size_t area_check(const void *buf, uint64_t key, uint64_t off, size_t len)
+{
+	return check(buf, key, off, len);
 }

@@ -204,8 +204,8 @@ static void make_target_memory(struct qp *qp, struct qp_info *info)
 
 	tg->area[0] = map_pages(2 * area);
 	tg->area[1] = tg->area[0] + area;
-	pattern_fill(tg->area[0], tg->arena.guard, 0, area);
-	pattern_fill(tg->area[1], tg->arena.guard, 0, area);
+	area_fill(tg->area[0], tg->arena.guard, 0, area);
+	area_fill(tg->area[1], tg->arena.guard, 0, area);
 	tg->source = map_pages(size);
 	pattern_fill(tg->source, source_key(cfg, qp->q, end->side), 0, size);
 	tg->words = map_pages(WORDS_BYTES);

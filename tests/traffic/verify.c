@@ -102,7 +102,7 @@ void verify_writes(struct qp *qp, const struct round *round, unsigned from, unsi
 
 		if (!is_write(op))
 			continue;
-		same = pattern_check(area + op->off, op->key, op->key_off, op->len);
+		same = area_check(area + op->off, op->key, op->key_off, op->len);
 		if (same < op->len)
 			fail_byte(qp, op, "in the memory written to", same,
 				  pattern_byte(op->key, op->key_off + same), area[op->off + same]);
@@ -125,8 +125,8 @@ static int find_writer(struct qp *qp, unsigned area, size_t off, size_t len)
 			const struct op *op = &round.ops[i];
 
 			if (is_write(op) && op->off <= off && off + len <= op->off + op->len &&
-			    pattern_check(qp->tg.area[area] + off, op->key,
-					  op->key_off + off - op->off, len) == len)
+			    area_check(qp->tg.area[area] + off, op->key,
+				       op->key_off + off - op->off, len) == len)
 				writer = number;
 		}
 	}
@@ -137,7 +137,7 @@ static void guard_between(struct qp *qp, unsigned area, size_t from, size_t to)
 {
 	const uint8_t *base = qp->tg.area[area];
 	uint64_t guard = qp->tg.arena.guard;
-	size_t same = pattern_check(base + from, guard, from, to - from);
+	size_t same = area_check(base + from, guard, from, to - from);
 
 	if (same < to - from)
 		fail(qp,
@@ -152,11 +152,11 @@ static void guard_between(struct qp *qp, unsigned area, size_t from, size_t to)
 }
 
 /* UC: each byte is what was there or what was written; a write that left something out is lost. */
-static bool partly_written(struct qp *qp, unsigned area, const struct op *op)
+UNORDERED static bool partly_written(struct qp *qp, unsigned area, const struct op *op)
 {
 	const uint8_t *base = qp->tg.area[area] + op->off;
 	uint64_t guard = qp->tg.arena.guard;
-	size_t i, same = pattern_check(base, op->key, op->key_off, op->len);
+	size_t i, same = area_check(base, op->key, op->key_off, op->len);
 
 	if (same == op->len)
 		return false;
@@ -185,7 +185,7 @@ unsigned verify_area(struct qp *qp, const struct round *round)
 			lost += partly_written(qp, area, op) && op->kind == OP_WRITE;
 		else
 			verify_writes(qp, round, i, i + 1);
-		pattern_fill(qp->tg.area[area] + op->off, qp->tg.arena.guard, op->off, op->len);
+		area_fill(qp->tg.area[area] + op->off, qp->tg.arena.guard, op->off, op->len);
 		at = op->off + op->len;
 	}
 	guard_between(qp, area, at, area_size(cfg));
