@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "hca/engine.h"
+#include "hca/memory.h"
 #include "host/log.h"
 
 #define PROBE_MIN     4000000ull /* ns */
@@ -211,6 +212,16 @@ static void resend(struct urxe_qp *qp, bool timeout)
 	urxe_engine_ready(qp);
 }
 
+/* An answer is missing: asks again, once until there is progress; after that it is the clocks'. */
+static void resend_once(struct urxe_qp *qp)
+{
+	if (qp->resent && qp->resent_una == qp->una)
+		return;
+	qp->resent = true;
+	qp->resent_una = qp->una;
+	resend(qp, false);
+}
+
 /* Fails the WR that a NAK names; with answers outstanding before it, the oldest of them. */
 static void fail_oldest(struct urxe_qp *qp, enum ibv_wc_status status)
 {
@@ -226,6 +237,9 @@ static void fail_oldest(struct urxe_qp *qp, enum ibv_wc_status status)
 static void on_rnr_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	urxe_count(qp->dev, URXE_CNT_RCV_RNR);
+	/* Said again while we wait: the packet that it answers was sent before the wait. */
+	if (qp->rnr_until)
+		return;
 	acknowledge(qp, psn);
 	if (qp->una != psn) {
 		resend(qp, false);
@@ -268,8 +282,8 @@ static void on_acknowledge(struct urxe_qp *qp, const struct urxe_packet *pkt, ui
 		if (urxe_psn_diff(psn, qp->una) < 0)
 			return;
 		/* An answer before it is missing: an implied NAK (9.7.5.2.8), once per round. */
-		if (acknowledge(qp, next) != next && qp->psn == qp->max_psn)
-			resend(qp, false);
+		if (acknowledge(qp, next) != next)
+			resend_once(qp);
 		catch_up(qp);
 		break;
 	case URXE_AETH_RNR_NAK:
@@ -299,9 +313,8 @@ static bool scatter(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t offs
 			continue;
 		}
 		piece = sge->length - offset < len ? sge->length - offset : len;
-		if (mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0,
-					sge->addr + offset, piece, MEMPOOL_LOCAL_WRITE, false,
-					&va) != MEMPOOL_OK)
+		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, piece, MEMPOOL_LOCAL_WRITE,
+				false, &va))
 			return false;
 		urxe_copy_visible((void *)(uintptr_t)va, from, piece);
 		from += piece;
@@ -356,8 +369,7 @@ static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_
 		return;
 	if (acknowledge(qp, psn) != psn) {
 		/* An earlier answer was lost; ask again, but once for all that follow it. */
-		if (qp->psn == qp->max_psn)
-			resend(qp, false);
+		resend_once(qp);
 		catch_up(qp);
 		return;
 	}
@@ -421,6 +433,13 @@ static uint64_t deadline_of(const struct urxe_qp *qp)
 	return probe < timeout ? probe : timeout;
 }
 
+static void arm_timer(struct urxe_qp *qp, uint64_t deadline)
+{
+	urxe_timer_arm(&urxe_hca.wheel, &qp->timer, deadline);
+	if (deadline < urxe_hca.earliest)
+		urxe_hca.earliest = deadline;
+}
+
 /*
  * Sees to it that the timer fires no later than it must. Progress only moves deadlines away, so a
  * timer that is armed stays where it is, and finds out when it fires.
@@ -433,7 +452,7 @@ void urxe_completer_arm(struct urxe_qp *qp)
 		qp->timeout_at = qp->progress_at + qp->timeout;
 	deadline = deadline_of(qp);
 	if (!qp->timer.deadline || deadline < qp->timer.deadline)
-		urxe_timer_arm(&urxe_hca.wheel, &qp->timer, deadline);
+		arm_timer(qp, deadline);
 }
 
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)

@@ -4,10 +4,14 @@
  * polls, both under cq->lock. A poll that finds nothing turns the engine.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hca/engine.h"
+
+#define IDLE_POLLS  64
+#define YIELD_EVERY 16
 
 static uint32_t ring_size(uint32_t entries)
 {
@@ -170,7 +174,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	enum urxe_arm arm = solicited_only ? URXE_ARM_SOLICITED : URXE_ARM_NEXT;
 
 	if (!ibv->channel)
-		return EINVAL;
+		return 0; /* nobody can wait for the event */
 	pthread_mutex_lock(&cq->lock);
 	if (cq->arm == URXE_ARM_NONE)
 		atomic_fetch_add(&urxe_hca.armed, 1);
@@ -253,11 +257,19 @@ static void to_wc(const struct urxe_cqe *cqe, struct ibv_wc *wc)
 	};
 }
 
+/*
+ * An empty CQ: turns the engine. A poller that finds nothing for long gives way now and then: on a
+ * machine with more pollers than cores, the one it waits for may be waiting for its core.
+ */
 static void turn_engine(struct urxe_cq *cq)
 {
+	unsigned idle = atomic_fetch_add_explicit(&cq->idle, 1, memory_order_relaxed);
+
 	urxe_engine_polled(urxe_now());
 	if (!to_context(cq->ibv.context)->stale)
 		urxe_engine_progress();
+	if (idle >= IDLE_POLLS && idle % YIELD_EVERY == 0)
+		sched_yield();
 }
 
 int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
@@ -271,6 +283,7 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 		if (empty(cq))
 			return 0;
 	}
+	atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 	pthread_mutex_lock(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
@@ -294,6 +307,7 @@ bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
 	got = !empty(cq);
 	if (got) {
 		*cqe = cq->ring[tail & (cq->size - 1)];
+		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	}
 	pthread_mutex_unlock(&cq->lock);

@@ -33,7 +33,12 @@ static void init_lists(void)
 	e->now = urxe_now();
 	urxe_wheel_init(&e->wheel, e->now);
 	e->housekeep_at = e->now + HOUSEKEEP_NS;
+	e->earliest = UINT64_MAX;
 	atomic_store(&e->kicked, NULL);
+	atomic_store(&e->armed, 0);
+	atomic_store(&e->leased, false);
+	atomic_store(&e->polled_at, 0);
+	atomic_store(&e->sleep_until, 0);
 }
 
 static int start(void)
@@ -143,20 +148,58 @@ static void run_ready(void)
 	}
 }
 
+/*
+ * A thread that holds the lock makes system calls that are cancellation points, and must not be
+ * cancelled in the middle of them: cancellation waits until the lock is given back.
+ */
 void urxe_engine_lock(void)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_hca.cancel = cancel;
 	take_kicked();
+}
+
+static bool try_lock(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (pthread_mutex_trylock(&urxe_hca.lock)) {
+		pthread_setcancelstate(cancel, NULL);
+		return false;
+	}
+	urxe_hca.cancel = cancel;
+	return true;
+}
+
+/* Does something become due before the service thread would look again? */
+static bool service_oversleeps(void)
+{
+	uint64_t until = atomic_load(&urxe_hca.sleep_until), earliest = urxe_hca.earliest;
+
+	urxe_hca.earliest = UINT64_MAX;
+	return until && (earliest < until || !cds_list_empty(&urxe_hca.ready));
 }
 
 void urxe_engine_unlock(void)
 {
+	int cancel = urxe_hca.cancel;
+	bool alive;
+
 	do {
-		if (urxe_hca.wire)
+		alive = urxe_hca.wire;
+		if (alive) {
 			run_ready();
+			if (service_oversleeps())
+				urxe_service_wake();
+		}
 		pthread_mutex_unlock(&urxe_hca.lock);
 		/* Whoever pushed after the stack was taken and found the lock held relies on us. */
-	} while (atomic_load(&urxe_hca.kicked) && !pthread_mutex_trylock(&urxe_hca.lock));
+	} while (alive && atomic_load(&urxe_hca.kicked) && !pthread_mutex_trylock(&urxe_hca.lock));
+	pthread_setcancelstate(cancel, NULL);
 }
 
 static void on_timer(struct urxe_timer *timer, uint64_t now)
@@ -192,7 +235,7 @@ bool urxe_engine_turn(void)
 
 void urxe_engine_progress(void)
 {
-	if (pthread_mutex_trylock(&urxe_hca.lock))
+	if (!try_lock())
 		return;
 	turn();
 	urxe_engine_polled(urxe_hca.now);
@@ -214,7 +257,7 @@ void urxe_engine_defer(struct urxe_qp *qp)
 void urxe_engine_kick(struct urxe_qp *qp)
 {
 	urxe_engine_defer(qp);
-	if (pthread_mutex_trylock(&urxe_hca.lock) == 0)
+	if (try_lock())
 		urxe_engine_unlock();
 }
 
@@ -252,6 +295,13 @@ bool urxe_owns_fd(int fd)
 	return urxe_fd_is_ours(fd);
 }
 
+/* A context of the parent in the child: its lock may have been held by a thread that is not here. */
+static void leave_behind(struct urxe_context *ctx)
+{
+	ctx->stale = true;
+	pthread_mutex_init(&ctx->lock, NULL);
+}
+
 /*
  * The child of a fork has its parent's objects and none of its threads. It leaves the parent's
  * sockets and slot alone, and starts an engine of its own when it opens a device.
@@ -264,7 +314,7 @@ void urxe_forked(void)
 	if (!e->users)
 		return;
 	cds_list_for_each_entry (ctx, &e->contexts, node)
-		ctx->stale = true;
+		leave_behind(ctx);
 	urxe_service_forked();
 	urxe_wire_forked(e->wire);
 	urxe_segment_forked(e->seg);

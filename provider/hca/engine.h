@@ -53,10 +53,13 @@ struct urxe_engine {
 	_Atomic bool stop;
 	int wake_fd;
 	int monitor_fd;
-	_Atomic uint64_t polled_at; /* by a program; ns */
-	_Atomic uint64_t lease;	    /* ns */
-	_Atomic bool leased;	    /* the thread sleeps on the lease, not on the wire */
-	atomic_int armed;	    /* CQs that wait for an event: no lease then */
+	_Atomic uint64_t polled_at;   /* by a program; ns */
+	_Atomic uint64_t lease;	      /* ns */
+	_Atomic bool leased;	      /* the thread sleeps on the lease, not on the wire */
+	int cancel;		      /* the holder's cancellation state */
+	uint64_t earliest;	      /* deadline of the timers armed since the lock was taken */
+	_Atomic uint64_t sleep_until; /* the thread sleeps on the wire until then; 0: it does not */
+	atomic_int armed;	      /* CQs that wait for an event: no lease then */
 };
 
 extern struct urxe_engine urxe_hca;

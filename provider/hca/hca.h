@@ -112,6 +112,7 @@ struct urxe_cq {
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */
 	_Atomic uint32_t tail; /* next to poll */
+	_Atomic unsigned idle; /* polls since the last one that found something */
 	enum urxe_arm arm;
 	bool overflow;
 	bool want_timestamp;
@@ -227,6 +228,14 @@ struct urxe_response {
 	uint64_t original; /* atomic: value before */
 };
 
+/* The result of an atomic, kept in case its answer is lost. */
+struct urxe_atomic_result {
+	bool valid;
+	uint32_t psn;
+	uint32_t msn;
+	uint64_t original;
+};
+
 struct urxe_qp {
 	union {
 		struct ibv_qp ibv;
@@ -270,6 +279,8 @@ struct urxe_qp {
 	struct cds_list_head ready_node; /* engine's list of QPs to run; self-linked if not */
 
 	/* Completer. */
+	bool resent; /* for a missing answer, when una was resent_una */
+	uint32_t resent_una;
 	uint32_t una;	 /* oldest PSN not acknowledged */
 	uint8_t retries; /* left */
 	uint8_t rnr_retries;
@@ -300,11 +311,16 @@ struct urxe_qp {
 		uint32_t left;
 		uint32_t total;
 	} write;
-	struct urxe_response *responses; /* ring of response_size */
+	uint32_t executed_psn; /* of the last SEND or WRITE packet executed */
+	bool uc_received;
+	/* What is owed: a ring, [response_send, response_head), whose size is a power of two. */
+	struct urxe_response *responses;
 	uint16_t response_size;
-	uint16_t response_head; /* free-running: [tail, head) exist, [send, head) to be sent */
+	uint16_t response_head;
 	uint16_t response_send;
-	uint16_t response_tail;
+	/* Results of the latest atomics, as many as the peer may have outstanding. */
+	struct urxe_atomic_result *atomics;
+	uint32_t atomic_size, atomic_next;
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
 	uint32_t async_taken;

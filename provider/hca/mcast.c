@@ -41,6 +41,8 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 	struct urxe_mcast *member;
 	int ret = 0;
 
+	if (to_context(ibv->context)->stale)
+		return EIO;
 	if (ibv->qp_type != IBV_QPT_UD || !is_multicast(gid))
 		return EINVAL;
 	urxe_engine_lock();

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "hca/engine.h"
+#include "hca/memory.h"
 
 #define ACCESS_KNOWN                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -75,7 +76,8 @@ static void fill_row(struct mempool_row *row, const struct urxe_mr *mr)
 		.va = (uintptr_t)mr->ibv.addr,
 		.key = mr->ibv.lkey,
 		.pd = to_pd(mr->ibv.pd)->number,
-		.access = mr->access & ACCESS_TABLE,
+		.access = (mr->access & ACCESS_TABLE) |
+			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
 		.kind = MEMPOOL_REGION,
 	};
 }
@@ -134,7 +136,7 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 /* Waits until nobody is in the middle of a copy to or from the region. */
 static void wait_for_copies(void)
 {
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_lock();
 	urxe_engine_unlock();
 }
 

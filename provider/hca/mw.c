@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "hca/engine.h"
+#include "hca/memory.h"
 
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -35,7 +36,7 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.type = type;
 	mw->ibv.rkey = mw->ibv.handle = index << 8;
 	atomic_fetch_add(&to_pd(pd)->users, 1);
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_lock();
 	cds_list_add(&mw->node, &urxe_hca.windows);
 	urxe_engine_unlock();
 	return &mw->ibv;
@@ -64,7 +65,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 	struct urxe_mw *mw = to_mw(ibv);
 
 	if (!to_context(ibv->context)->stale) {
-		pthread_mutex_lock(&urxe_hca.lock);
+		urxe_engine_lock();
 		urxe_mw_revoke(mw);
 		urxe_engine_unlock();
 	}
@@ -98,8 +99,9 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, struct 
 		.va = va,
 		.key = wqe->bind.rkey,
 		.pd = qp->pd->number,
-		.access = info->mw_access_flags &
-			  (MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_READ | MEMPOOL_REMOTE_ATOMIC),
+		.access = (info->mw_access_flags &
+			   (MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_READ | MEMPOOL_REMOTE_ATOMIC)) |
+			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
 		.qpn = qp->qpn,
 		.parent = info->mr->lkey,
 		.kind = mw->ibv.type == IBV_MW_TYPE_1 ? MEMPOOL_WINDOW_1 : MEMPOOL_WINDOW_2,
@@ -116,7 +118,7 @@ bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	/* Length zero takes a type 1 window's binding away. */
 	if (mw->ibv.type == IBV_MW_TYPE_1 && !info->length) {
 		unbind(mw);
-		return mw->ibv.pd == qp->ibv.pd;
+		return to_pd(mw->ibv.pd)->number == qp->pd->number;
 	}
 	if (!bind_ok(qp, wqe, &row))
 		return false;
@@ -125,7 +127,6 @@ bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 		return false;
 	mw->bound_to = row.key;
 	mw->mr = to_mr(info->mr);
-	mw->ibv.rkey = row.key;
 	atomic_fetch_add(&mw->mr->windows, 1);
 	return true;
 }

@@ -75,6 +75,7 @@ static void free_qp(struct urxe_qp *qp)
 	free(qp->recv_wqe);
 	free(qp->rd_ends);
 	free(qp->responses);
+	free(qp->atomics);
 	free(qp);
 }
 
@@ -222,7 +223,7 @@ static void flush_sends(struct urxe_qp *qp)
 	while (atomic_load(&qp->sq.tail) != atomic_load(&qp->sq.head))
 		urxe_complete_send(qp, sq_wqe(&qp->sq, atomic_load(&qp->sq.tail)),
 				   IBV_WC_WR_FLUSH_ERR);
-	qp->sq.send = atomic_load(&qp->sq.head);
+	qp->sq.send = atomic_load(&qp->sq.tail);
 	qp->offset = 0;
 	urxe_peer_forget(qp);
 	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
@@ -285,7 +286,8 @@ void urxe_qp_reset(struct urxe_qp *qp)
 	qp->nak_sent = false;
 	qp->drop_message = false;
 	qp->last_opcode = URXE_NUM_OPCODES;
-	qp->response_head = qp->response_send = qp->response_tail = 0;
+	qp->response_head = qp->response_send = 0;
+	qp->uc_received = false;
 	qp->msn = 0;
 	if (qp->peer)
 		urxe_peer_put(qp->peer);
@@ -317,7 +319,8 @@ static int check_attr(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > URXE_QPN_MASK)
 		return EINVAL;
 	/* There is no second port to migrate to. */
-	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT))
+	if ((mask & (IBV_QP_ALT_PATH | IBV_QP_RATE_LIMIT)) ||
+	    ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED))
 		return EINVAL;
 	return 0;
 }
@@ -352,17 +355,25 @@ static int set_av(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 static int set_dest_rd_atomic(struct urxe_qp *qp, uint8_t n)
 {
 	uint16_t size = 4;
+	struct urxe_atomic_result *atomics = calloc(n ? n : 1, sizeof(*atomics));
 	struct urxe_response *responses;
 
 	while (size < n * 2)
 		size *= 2;
 	responses = calloc(size, sizeof(*responses));
-	if (!responses)
+	if (!responses || !atomics) {
+		free(responses);
+		free(atomics);
 		return ENOMEM;
+	}
 	free(qp->responses);
+	free(qp->atomics);
 	qp->responses = responses;
 	qp->response_size = size;
-	qp->response_head = qp->response_send = qp->response_tail = 0;
+	qp->response_head = qp->response_send = 0;
+	qp->atomics = atomics;
+	qp->atomic_size = n ? n : 1;
+	qp->atomic_next = 0;
 	qp->attr.max_dest_rd_atomic = n;
 	return 0;
 }
@@ -410,11 +421,14 @@ static void set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 	}
 	if (mask & IBV_QP_DEST_QPN)
 		own->dest_qp_num = attr->dest_qp_num;
-	if (mask & IBV_QP_RQ_PSN)
+	if (mask & IBV_QP_RQ_PSN) {
 		qp->epsn = own->rq_psn = attr->rq_psn & URXE_PSN_MASK;
+		qp->executed_psn = urxe_psn_add(qp->epsn, -1);
+	}
 	if (mask & IBV_QP_SQ_PSN) {
 		own->sq_psn = attr->sq_psn & URXE_PSN_MASK;
 		qp->psn = qp->una = qp->max_psn = own->sq_psn;
+		qp->resent = false;
 	}
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		own->min_rnr_timer = attr->min_rnr_timer;

@@ -18,6 +18,7 @@
 
 #include "hca/batch.h"
 #include "hca/engine.h"
+#include "hca/memory.h"
 
 #define PACKET_OVERHEAD 64	    /* what a packet costs the window beside its payload */
 #define READ_CHUNK	(64u << 10) /* a multiple of every MTU */
@@ -86,8 +87,7 @@ static int gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t 
 			continue;
 		}
 		piece = sge->length - offset < len ? sge->length - offset : len;
-		if (mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0,
-					sge->addr + offset, piece, 0, false, &va) != MEMPOOL_OK)
+		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, piece, 0, false, &va))
 			return -1;
 		iov[n].iov_base = (void *)(uintptr_t)va;
 		iov[n++].iov_len = piece;
@@ -105,9 +105,8 @@ static bool local_buffer_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	for (unsigned i = 0; i < wqe->num_sge; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 
-		if (sge->length &&
-		    mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0, sge->addr,
-					sge->length, MEMPOOL_LOCAL_WRITE, false, &va) != MEMPOOL_OK)
+		if (sge->length && !urxe_reach(qp, sge->lkey, sge->addr, sge->length,
+					       MEMPOOL_LOCAL_WRITE, false, &va))
 			return false;
 	}
 	return true;
@@ -138,7 +137,9 @@ static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	}
 	wqe->last_psn = urxe_psn_add(qp->psn, packets_of(qp, wqe->length) - 1);
 	if (wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) {
-		if (!local_buffer_ok(qp, wqe))
+		if (!qp->attr.max_rd_atomic)
+			wqe->error = IBV_WC_LOC_QP_OP_ERR;
+		else if (!local_buffer_ok(qp, wqe))
 			wqe->error = IBV_WC_LOC_PROT_ERR;
 	} else if (qp->ibv.qp_type == IBV_QPT_UD && wqe->length > qp->mtu) {
 		wqe->error = IBV_WC_LOC_LEN_ERR;
@@ -271,7 +272,8 @@ static bool wqe_sent(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 enum outcome {
 	OUT_IDLE,   /* nothing left, or waiting for an event that will make it ready */
 	OUT_WINDOW, /* the peer's window is full */
-	OUT_BATCH,  /* the batch is full: more to do */
+	OUT_FULL,   /* the batch is full: more to do */
+	OUT_MORE,   /* built; go on */
 };
 
 /* The next packet of the WR at the cursor. */
@@ -290,7 +292,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 		return OUT_IDLE;
 	if (wqe->done && wr_is_local(wqe->opcode)) {
 		qp->sq.send++;
-		return OUT_BATCH;
+		return OUT_MORE;
 	}
 	if (rc && (!urxe_peer_admits(qp) || urxe_psn_diff(qp->psn, qp->una) > PSN_WINDOW))
 		return OUT_WINDOW;
@@ -303,10 +305,8 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 		batch->path = &wqe->ud.path;
 	}
 	pkt = urxe_batch_add(batch);
-	if (!pkt) {
-		urxe_batch_send(batch);
-		pkt = urxe_batch_add(batch);
-	}
+	if (!pkt)
+		return OUT_FULL;
 	if (wr_is_read(wqe->opcode)) {
 		build_read(qp, wqe, pkt);
 	} else if (wr_is_atomic(wqe->opcode)) {
@@ -323,7 +323,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 			wqe->done = true;
 		urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
 	}
-	return OUT_BATCH;
+	return OUT_MORE;
 }
 
 static void request_ack(struct urxe_tx_packet *pkt)
@@ -393,7 +393,7 @@ void urxe_requester_run(struct urxe_qp *qp)
 	urxe_batch_begin(&batch, &qp->path);
 	while (urxe_requester_has_work(qp)) {
 		out = build_one(qp, &batch);
-		if (out != OUT_BATCH || batch.n == URXE_TX_BATCH)
+		if (out != OUT_MORE)
 			break;
 		out = OUT_IDLE;
 	}
@@ -405,7 +405,7 @@ void urxe_requester_run(struct urxe_qp *qp)
 	urxe_completer_retire(qp);
 	if (out == OUT_WINDOW)
 		urxe_peer_wait(qp);
-	else if (out == OUT_BATCH)
+	else if (out == OUT_FULL)
 		urxe_engine_ready(qp);
 }
 

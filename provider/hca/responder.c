@@ -4,18 +4,17 @@
  * order of checks, and owes the answers. Under the engine lock.
  *
  * Answers leave in PSN order: the data of reads and the results of atomics wait in a ring, and one
- * acknowledgement, the newest, waits behind them. The ring also keeps what was answered lately, so
- * that a repeated atomic is answered from it and not executed again:
- *
- *      response_tail        response_send        response_head
- *       | answered, kept     | to be sent         |
+ * acknowledgement, the newest, waits behind them. Results of atomics are kept beside it, so that a
+ * repeated one is answered and not executed again.
  */
 #include <string.h>
 
 #include "hca/batch.h"
 #include "hca/engine.h"
+#include "hca/memory.h"
 #include "host/log.h"
 
+#define UC_LATE	     (1 << 16)	/* PSNs */
 #define IN_ORDER_MAX (1u << 20) /* bytes of reads that later requests wait for */
 
 /* What became of a request packet. */
@@ -92,9 +91,8 @@ static enum ibv_wc_status recv_data(struct urxe_qp *qp, const void *data, uint32
 			continue;
 		}
 		piece = sge->length - skip < len ? sge->length - skip : len;
-		if (mempool_table_match(urxe_hca.table, sge->lkey, qp->pd->number, 0,
-					sge->addr + skip, piece, MEMPOOL_LOCAL_WRITE, false,
-					&va) != MEMPOOL_OK)
+		if (!urxe_reach(qp, sge->lkey, sge->addr + skip, piece, MEMPOOL_LOCAL_WRITE, false,
+				&va))
 			return IBV_WC_LOC_PROT_ERR;
 		urxe_copy_visible((void *)(uintptr_t)va, from, piece);
 		from += piece;
@@ -188,9 +186,8 @@ static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *
 		uint32_t total = urxe_reth_length(pkt->reth);
 
 		/* The whole range is checked before its first byte is written. */
-		if (mempool_table_match(urxe_hca.table, urxe_reth_rkey(pkt->reth), qp->pd->number,
-					qp->qpn, urxe_reth_va(pkt->reth), total,
-					MEMPOOL_REMOTE_WRITE, true, &va) != MEMPOOL_OK)
+		if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), total,
+				MEMPOOL_REMOTE_WRITE, true, &va))
 			return ACCESS;
 		qp->write.va = urxe_reth_va(pkt->reth);
 		qp->write.rkey = urxe_reth_rkey(pkt->reth);
@@ -201,9 +198,8 @@ static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *
 	if (pkt->imm && !take_recv(qp))
 		return RNR;
 	if (len) {
-		if (mempool_table_match(urxe_hca.table, qp->write.rkey, qp->pd->number, qp->qpn,
-					qp->write.va, len, MEMPOOL_REMOTE_WRITE, true,
-					&va) != MEMPOOL_OK)
+		if (!urxe_reach(qp, qp->write.rkey, qp->write.va, len, MEMPOOL_REMOTE_WRITE, true,
+				&va))
 			return ACCESS;
 		urxe_copy_visible((void *)(uintptr_t)va, pkt->payload, len);
 		qp->write.va += len;
@@ -217,13 +213,28 @@ static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *
 /* A place in the ring for a new answer; NULL when the peer has more outstanding than it may. */
 static struct urxe_response *new_response(struct urxe_qp *qp)
 {
-	uint16_t waiting = qp->response_head - qp->response_send;
-
-	if (waiting >= qp->response_size)
+	if ((uint16_t)(qp->response_head - qp->response_send) >= qp->response_size)
 		return NULL;
-	if ((uint16_t)(qp->response_head - qp->response_tail) == qp->response_size)
-		qp->response_tail++;
 	return response(qp, qp->response_head++);
+}
+
+/* Owes the result of an atomic that was executed now or before. */
+static bool owe_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result)
+{
+	struct urxe_response *resp = new_response(qp);
+
+	if (!resp)
+		return false;
+	*resp = (struct urxe_response){
+		.atomic = true,
+		.first_psn = result->psn,
+		.next_psn = result->psn,
+		.last_psn = result->psn,
+		.msn = result->msn,
+		.original = result->original,
+	};
+	urxe_engine_ready(qp);
+	return true;
 }
 
 static enum verdict execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
@@ -234,9 +245,8 @@ static enum verdict execute_read(struct urxe_qp *qp, const struct urxe_packet *p
 
 	if (len > URXE_MAX_MSG)
 		return INVALID;
-	if (mempool_table_match(urxe_hca.table, urxe_reth_rkey(pkt->reth), qp->pd->number, qp->qpn,
-				urxe_reth_va(pkt->reth), len, MEMPOOL_REMOTE_READ, true,
-				&va) != MEMPOOL_OK)
+	if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), len,
+			MEMPOOL_REMOTE_READ, true, &va))
 		return ACCESS;
 	resp = new_response(qp);
 	if (!resp)
@@ -245,7 +255,7 @@ static enum verdict execute_read(struct urxe_qp *qp, const struct urxe_packet *p
 		.first_psn = psn,
 		.next_psn = psn,
 		.last_psn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu : 0),
-		.msn = qp->msn,
+		.msn = (qp->msn + 1) & URXE_PSN_MASK,
 		.rkey = urxe_reth_rkey(pkt->reth),
 		.va = urxe_reth_va(pkt->reth),
 		.length = len,
@@ -257,17 +267,16 @@ static enum verdict execute_read(struct urxe_qp *qp, const struct urxe_packet *p
 static enum verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	uint64_t addr = urxe_atomic_va(pkt->atomic), va, value, *target;
-	struct urxe_response *resp;
+	struct urxe_atomic_result *result;
 
 	if (addr & 7)
 		return INVALID;
-	if (mempool_table_match(urxe_hca.table, urxe_atomic_rkey(pkt->atomic), qp->pd->number,
-				qp->qpn, addr, 8, MEMPOOL_REMOTE_ATOMIC, true, &va) != MEMPOOL_OK)
+	if (!urxe_reach(qp, urxe_atomic_rkey(pkt->atomic), addr, 8, MEMPOOL_REMOTE_ATOMIC, true,
+			&va))
 		return ACCESS;
 	if (va & 7)
 		return INVALID;
-	resp = new_response(qp);
-	if (!resp)
+	if ((uint16_t)(qp->response_head - qp->response_send) >= qp->response_size)
 		return INVALID;
 	target = (uint64_t *)(uintptr_t)va;
 	if (pkt->opcode == URXE_RC_FETCH_ADD) {
@@ -278,15 +287,14 @@ static enum verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet 
 		__atomic_compare_exchange_n(target, &value, urxe_atomic_swap_add(pkt->atomic),
 					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
-	*resp = (struct urxe_response){
-		.atomic = true,
-		.first_psn = psn,
-		.next_psn = psn,
-		.last_psn = psn,
-		.msn = qp->msn,
+	result = &qp->atomics[qp->atomic_next++ % qp->atomic_size];
+	*result = (struct urxe_atomic_result){
+		.valid = true,
+		.psn = psn,
+		.msn = (qp->msn + 1) & URXE_PSN_MASK,
 		.original = value,
 	};
-	urxe_engine_ready(qp);
+	owe_atomic(qp, result);
 	return DONE;
 }
 
@@ -348,13 +356,13 @@ static enum verdict execute(struct urxe_qp *qp, const struct urxe_packet *pkt, u
 
 /* ---- RC ---- */
 
-/* Drops the data of reads from psn on that was not sent yet. */
+/* Drops what is owed from psn on: the peer asks for all of it again. */
 static void forget_answers(struct urxe_qp *qp, uint32_t psn)
 {
 	while (qp->response_head != qp->response_send) {
 		struct urxe_response *newest = response(qp, qp->response_head - 1);
 
-		if (newest->atomic || urxe_psn_diff(newest->last_psn, psn) < 0)
+		if (urxe_psn_diff(newest->last_psn, psn) < 0)
 			return;
 		if (urxe_psn_diff(newest->next_psn, psn) < 0) {
 			newest->last_psn = urxe_psn_add(psn, -1);
@@ -364,41 +372,50 @@ static void forget_answers(struct urxe_qp *qp, uint32_t psn)
 	}
 }
 
+/* A read that is asked for again is answered again, if all of it was asked for before. */
+static void repeat_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	uint32_t len = urxe_reth_length(pkt->reth);
+	uint32_t end = urxe_psn_add(psn, len ? (len - 1) / qp->mtu + 1 : 1);
+
+	if (urxe_psn_diff(end, qp->epsn) > 0 || len > (uint64_t)qp->mtu << 23)
+		return;
+	if (execute_read(qp, pkt, psn) == ACCESS)
+		owe(qp, URXE_AETH_NAK | URXE_NAK_REMOTE_ACCESS, psn);
+}
+
+/* An atomic that was executed is not executed again: its result was kept (9.7.5.1.3). */
+static void repeat_atomic(struct urxe_qp *qp, uint32_t psn)
+{
+	for (unsigned i = 0; i < qp->atomic_size; i++) {
+		if (qp->atomics[i].valid && qp->atomics[i].psn == psn) {
+			owe_atomic(qp, &qp->atomics[i]);
+			return;
+		}
+	}
+}
+
 /*
  * A request that was executed before (9.7.5.1.3). The peer has gone back to it, and will repeat
- * all that follows: answers that were not sent yet are forgotten.
+ * all that follows: answers that were not sent yet are forgotten. The acknowledgement of a SEND or
+ * WRITE names the last of those, never the PSN of a read or atomic, whose answer may be missing.
  */
 static void rc_duplicate(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	urxe_count(qp->dev, URXE_CNT_DUP_REQ);
+	if (!permitted(qp, pkt))
+		return;
 	if (!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC)) {
 		/* A NAK that waits to be sent says as much, and more. */
 		if (!qp->ack_due)
-			owe_ack(qp, urxe_psn_add(qp->epsn, -1));
+			owe_ack(qp, qp->executed_psn);
 		return;
 	}
 	forget_answers(qp, psn);
-	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ)) {
-		if (execute_read(qp, pkt, psn) == ACCESS)
-			owe(qp, URXE_AETH_NAK | URXE_NAK_REMOTE_ACCESS, psn);
-		return;
-	}
-	for (uint16_t i = qp->response_tail; i != qp->response_head; i++) {
-		struct urxe_response saved = *response(qp, i);
-
-		if (!saved.atomic || saved.first_psn != psn)
-			continue;
-		if ((int16_t)(i - qp->response_send) < 0) {
-			struct urxe_response *again = new_response(qp);
-
-			if (again)
-				*again = saved;
-			if (again)
-				again->next_psn = psn;
-		}
-		urxe_engine_ready(qp);
-		return;
-	}
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		repeat_read(qp, pkt, psn);
+	else
+		repeat_atomic(qp, psn);
 }
 
 /*
@@ -436,6 +453,23 @@ static void rc_failed(struct urxe_qp *qp, enum verdict verdict, uint32_t psn)
 	urxe_qp_fail(qp, how[verdict].event);
 }
 
+/*
+ * An executed request: acknowledged if that was asked for. When a gap behind it was noticed in the
+ * same turn, the report of that gap moves on to what is missing now, since what came after it was
+ * dropped.
+ */
+static void answer_executed(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	if (qp->ack_due && qp->ack_syndrome == (URXE_AETH_NAK | URXE_NAK_PSN_SEQUENCE)) {
+		qp->ack_psn = qp->epsn;
+		return;
+	}
+	qp->nak_sent = false;
+	if (!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC) &&
+	    (urxe_bth_ackreq(pkt->bth) || qp->ack_due))
+		owe_ack(qp, psn);
+}
+
 static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	uint32_t psn = urxe_bth_psn(pkt->bth);
@@ -456,6 +490,8 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 	}
 	if (qp->response_send != qp->response_head && !urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
 		send_reads_first(qp);
+	if (atomic_load(&qp->state) == IBV_QPS_ERR)
+		return; /* what was owed could not be read any more */
 	verdict = sequence_ok(qp, pkt) ? execute(qp, pkt, psn) : INVALID;
 	if (verdict == RNR) {
 		urxe_count(qp->dev, URXE_CNT_SND_RNR);
@@ -467,7 +503,6 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		rc_failed(qp, verdict, psn);
 		return;
 	}
-	qp->nak_sent = false;
 	if (urxe_op_any(pkt->mask, URXE_OP_END)) {
 		qp->msn = (qp->msn + 1) & URXE_PSN_MASK;
 		qp->last_opcode = URXE_NUM_OPCODES;
@@ -479,10 +514,10 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		uint32_t len = urxe_reth_length(pkt->reth);
 
 		qp->epsn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu + 1 : 1);
-	} else if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC) &&
-		   (urxe_bth_ackreq(pkt->bth) || qp->ack_due)) {
-		owe_ack(qp, psn);
+	} else if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC)) {
+		qp->executed_psn = psn;
 	}
+	answer_executed(qp, pkt, psn);
 }
 
 /* ---- UC ---- */
@@ -492,9 +527,13 @@ static void uc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	uint32_t psn = urxe_bth_psn(pkt->bth);
 
-	/* Behind what was received: a duplicate, or too late to be in order. */
-	if (urxe_psn_diff(psn, qp->epsn) < 0)
+	int32_t ahead = urxe_psn_diff(psn, qp->epsn);
+
+	/* Just behind what was received: a duplicate, or too late to be in order. Far behind, and
+	 * before the first packet, it is a peer that counts from elsewhere. */
+	if (qp->uc_received && ahead < 0 && ahead > -UC_LATE)
 		return;
+	qp->uc_received = true;
 	if (urxe_op_any(pkt->mask, URXE_OP_START)) {
 		qp->drop_message = false;
 		qp->last_opcode = URXE_NUM_OPCODES;
@@ -645,9 +684,7 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	bool first = offset == 0, last = resp->next_psn == resp->last_psn;
 	uint64_t va;
 
-	if (mempool_table_match(urxe_hca.table, resp->rkey, qp->pd->number, qp->qpn,
-				resp->va + offset, len, MEMPOOL_REMOTE_READ, true,
-				&va) != MEMPOOL_OK)
+	if (!urxe_reach(qp, resp->rkey, resp->va + offset, len, MEMPOOL_REMOTE_READ, true, &va))
 		return false;
 	put_answer(qp, pkt, opcodes[first | last << 1], len, resp->next_psn);
 	if (first || last)

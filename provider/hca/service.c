@@ -24,7 +24,7 @@
 #define SLEEP_MAX   1000000000ull
 #define POLLING_AGE 10000ull /* polled so recently: it is in a loop around ibv_poll_cq() */
 
-static void wake(void)
+void urxe_service_wake(void)
 {
 	uint64_t one = 1;
 
@@ -40,14 +40,14 @@ void urxe_engine_polled(uint64_t now)
 void urxe_engine_watch(void)
 {
 	if (atomic_load(&urxe_hca.leased))
-		wake();
+		urxe_service_wake();
 }
 
 static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, void *arg)
 {
 	struct urxe_context *ctx;
 
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_lock();
 	if (type == IBV_EVENT_PORT_ERR)
 		urxe_count(dev, URXE_CNT_LINK_DOWNED);
 	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
@@ -148,7 +148,7 @@ static void *service(void *arg)
 			wire = false;
 			continue;
 		}
-		pthread_mutex_lock(&e->lock);
+		urxe_engine_lock();
 		busy = urxe_engine_turn();
 		if (ran_out && busy)
 			set_lease(lease / 4); /* somebody waited for us */
@@ -157,12 +157,14 @@ static void *service(void *arg)
 		ran_out = false;
 		pthread_mutex_lock(&e->lock);
 		until = next_deadline();
+		atomic_store(&e->sleep_until, busy ? 0 : until);
 		pthread_mutex_unlock(&e->lock);
 		wire = true;
 		if (!busy && until)
 			wait_for(&wire, until, urxe_now());
 		else
 			wire = false;
+		atomic_store(&e->sleep_until, 0);
 	}
 	return NULL;
 }
@@ -211,7 +213,7 @@ void urxe_service_stop(void)
 	struct urxe_engine *e = &urxe_hca;
 
 	atomic_store(&e->stop, true);
-	wake();
+	urxe_service_wake();
 	pthread_join(e->thread, NULL);
 	e->running = false;
 	urxe_device_monitor_close(e->monitor_fd);

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* Makes the thread look again. */
+void urxe_service_wake(void);
+
 int urxe_service_start(void);
 void urxe_service_stop(void);
 void urxe_service_forked(void);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hca/engine.h"
+#include "hca/memory.h"
+
+#define WRITES (MEMPOOL_LOCAL_WRITE | MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_ATOMIC)
+
+/* Brings pages in as a device's page fault would; false when there are none to bring. */
+static bool fault_in(uint64_t va, uint64_t length, bool write)
+{
+	uint64_t page = sysconf(_SC_PAGESIZE), start = va & ~(page - 1);
+
+	if (!length)
+		return true;
+	return !madvise((void *)(uintptr_t)start, va + length - start,
+			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
+bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+		uint32_t rights, bool remote, uint64_t *va)
+{
+	enum mempool_verdict verdict;
+
+	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->qpn, addr, length,
+				      rights | URXE_RESIDENT, remote, va);
+	if (verdict != MEMPOOL_NO_RIGHTS)
+		return verdict == MEMPOOL_OK;
+	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->qpn, addr, length,
+				      rights, remote, va);
+	return verdict == MEMPOOL_OK && fault_in(*va, length, rights & WRITES);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The engine's way to memory by key: the registration table's two questions, and care for memory
+ * that may not be there. Under the engine lock.
+ */
+#ifndef URXE_HCA_MEMORY_H
+#define URXE_HCA_MEMORY_H
+
+#include "hca/hca.h"
+
+/*
+ * A right that every region has but those registered on demand: their pages may be missing or
+ * protected, so they are brought in, or found missing, before they are touched.
+ */
+#define URXE_RESIDENT (1u << 8)
+
+/*
+ * May QP qp reach [addr, addr + length) by key, with all of rights, and where is it? remote: the
+ * key came in a packet. On success *va may be read, and written if a write right was asked for.
+ */
+bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+		uint32_t rights, bool remote, uint64_t *va);
+
+#endif
