@@ -1,0 +1,708 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * libFuzzer target for the engine: packets that a peer, or anyone who can send to the port, may make
+ * up, into QPs of every service and state, between the program's own posts, polls and state changes.
+ *
+ * The adapter is whole but for its edges, which are here: a wire that keeps what is sent, a clock
+ * that the input moves, numbers in place of the host segment. So a run depends on its input alone.
+ *
+ * An input is a sequence of commands, a byte each with its arguments behind it:
+ *
+ *	0-5	a packet: QP, flags, PSN offset, key, address offset, length, bytes from the BTH on
+ *	6	the oldest packet sent is delivered; 7: lost; 8: delivered twice
+ *	9	a send WR: QP, opcode, length, key, offset
+ *	10	a receive WR: QP or SRQ, length, key
+ *	11	a QP goes to another state
+ *	12	time passes
+ *	13	all CQs are polled
+ *	14	a memory window is bound, or invalidated
+ *
+ * What must hold: no access outside of regions (they are allocations of their own, so ASan sees a
+ * byte too far), regions that the peer may not write to stay as they are, every posted WR is
+ * completed at most once, and the windows towards peers balance.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hca/device.h"
+#include "hca/engine.h"
+#include "hca/query.h"
+#include "hca/service.h"
+
+#define CHECK(condition)                                                                \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
+	} while (0)
+
+/* ---- the edges ---- */
+
+#define KEPT 256 /* packets on the wire; more are lost */
+
+struct kept {
+	uint32_t len;
+	uint8_t bytes[URXE_MAX_HEADER + URXE_MAX_PAYLOAD + 4];
+};
+
+static struct kept *wire[KEPT];
+static unsigned wire_head, wire_tail;
+static uint64_t clock_now;
+static uint32_t next_qpn, next_key;
+static uint64_t counters[URXE_NUM_COUNTERS];
+static struct urxe_device device;
+
+/* All of the adapter's clock_gettime() is renamed to this by the build. */
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	clock_now += 100;
+	ts->tv_sec = clock_now / 1000000000;
+	ts->tv_nsec = clock_now % 1000000000;
+	return 0;
+}
+
+int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urxe_tx_packet *pkts,
+		   unsigned n)
+{
+	CHECK(n >= 1 && n <= URXE_TX_BATCH);
+	for (unsigned i = 0; i < n; i++) {
+		const struct urxe_tx_packet *pkt = &pkts[i];
+		struct kept *k;
+		uint32_t len = 0;
+
+		CHECK(pkt->header_len % 4 == 0 && pkt->header_len <= URXE_MAX_HEADER);
+		CHECK(pkt->payload_len <= URXE_MAX_PAYLOAD);
+		CHECK(urxe_bth_pad((const struct urxe_bth *)pkt->header) ==
+		      urxe_pad_of(pkt->payload_len));
+		k = calloc(1, sizeof(*k));
+		CHECK(k);
+		memcpy(k->bytes, pkt->header, pkt->header_len);
+		for (unsigned p = 0; p < pkt->iovcnt; p++) {
+			CHECK(len + pkt->iov[p].iov_len <= pkt->payload_len);
+			memcpy(k->bytes + pkt->header_len + len, pkt->iov[p].iov_base,
+			       pkt->iov[p].iov_len);
+			len += pkt->iov[p].iov_len;
+		}
+		CHECK(len == pkt->payload_len);
+		k->len = pkt->header_len + len + urxe_pad_of(len);
+		if (wire_head - wire_tail == KEPT) {
+			free(k);
+			continue;
+		}
+		wire[wire_head++ % KEPT] = k;
+	}
+	return n;
+}
+
+int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **w)
+{
+	*w = (struct urxe_wire *)&device;
+	return 0;
+}
+
+void urxe_wire_destroy(struct urxe_wire *w)
+{
+}
+
+void urxe_wire_forked(struct urxe_wire *w)
+{
+}
+
+int urxe_wire_poll(struct urxe_wire *w, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
+		   void *arg)
+{
+	return 0;
+}
+
+uint64_t urxe_wire_deadline(const struct urxe_wire *w)
+{
+	return UINT64_MAX;
+}
+
+void urxe_wire_housekeep(struct urxe_wire *w)
+{
+}
+
+int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
+			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
+			uint32_t flow_label, uint32_t hash)
+{
+	memset(path, 0, sizeof(*path));
+	memcpy(&path->sgid, sgid, 16);
+	memcpy(&path->dgid, dgid, 16);
+	path->dev = dev;
+	return 0;
+}
+
+void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid)
+{
+	memcpy(addr, gid, 16);
+}
+
+int urxe_wire_mcast_join(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
+{
+	return 0;
+}
+
+void urxe_wire_mcast_leave(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
+{
+}
+
+int urxe_segment_join(struct urxe_segment **seg)
+{
+	*seg = (struct urxe_segment *)&device;
+	return 0;
+}
+
+void urxe_segment_leave(struct urxe_segment *seg)
+{
+}
+
+void urxe_segment_forked(struct urxe_segment *seg)
+{
+}
+
+uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
+{
+	return ++next_qpn << 8 | 2;
+}
+
+void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
+{
+}
+
+uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
+{
+	return ++next_key;
+}
+
+void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index)
+{
+}
+
+uint64_t *urxe_segment_counters(struct urxe_segment *seg, int index)
+{
+	return counters;
+}
+
+uint32_t urxe_mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+void urxe_device_lock(void)
+{
+}
+
+void urxe_device_unlock(void)
+{
+}
+
+struct urxe_device *urxe_device_of(const struct ibv_device *ibv)
+{
+	return &device;
+}
+
+int urxe_service_start(void)
+{
+	return 0;
+}
+
+void urxe_service_stop(void)
+{
+}
+
+void urxe_service_forked(void)
+{
+}
+
+void urxe_service_wake(void)
+{
+}
+
+void urxe_engine_polled(uint64_t now)
+{
+}
+
+void urxe_engine_watch(void)
+{
+}
+
+/* ---- the adapter's objects ---- */
+
+enum { RC_A, RC_B, RC_SRQ, RC_RTR, RC_INIT, RC_ERR, RC_SQD, UC_A, UC_B, UD_A, UD_B, QPS };
+
+/* Regions: what a peer may do, and what the program may. SECRET is of another PD. */
+enum { ALL, WRITE, READ, LOCAL, CONSTANT, SECRET, REGIONS };
+
+#define FILL(region) (0x70 + (region)) /* what it holds; all differ, so that a copy is seen */
+#define POSTED_MAX   4096
+
+static const struct {
+	uint32_t length;
+	int access;
+} regions[REGIONS] = {
+	[ALL] = {9000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND},
+	[WRITE] = {300, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE},
+	[READ] = {40000, IBV_ACCESS_REMOTE_READ},
+	[LOCAL] = {2000, IBV_ACCESS_LOCAL_WRITE},
+	[CONSTANT] = {64, 0},
+	[SECRET] = {512, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ},
+};
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd, *other_pd;
+static struct ibv_cq *cq, *small_cq;
+static struct ibv_srq *srq;
+static struct ibv_qp *qps[QPS];
+static struct ibv_mr *mrs[REGIONS];
+static uint8_t *memory[REGIONS];
+static struct ibv_mw *mw;
+static struct ibv_ah *ah;
+static uint64_t next_id;
+static bool outstanding[POSTED_MAX];
+
+static enum ibv_qp_type type_of(unsigned i)
+{
+	return i < UC_A ? IBV_QPT_RC : i < UD_A ? IBV_QPT_UC : IBV_QPT_UD;
+}
+
+/* Whom it is connected with: A and B with each other, all else with itself. */
+static unsigned peer_of(unsigned i)
+{
+	static const unsigned peers[QPS] = {RC_B,   RC_A, RC_SRQ, RC_RTR, RC_INIT, RC_ERR,
+					    RC_SQD, UC_B, UC_A,	  UD_B,	  UD_A};
+
+	return peers[i];
+}
+
+static struct ibv_ah_attr av(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+
+	attr.grh.dgid = device.gids[0];
+	return attr;
+}
+
+static int bring_to(unsigned i, enum ibv_qp_state state)
+{
+	enum ibv_qp_type type = type_of(i);
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask = IBV_QP_STATE;
+
+	switch (state) {
+	case IBV_QPS_INIT:
+		attr.port_num = 1;
+		attr.qkey = 7;
+		attr.qp_access_flags =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+		mask |= type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+		break;
+	case IBV_QPS_RTR:
+		attr.path_mtu = IBV_MTU_256;
+		attr.dest_qp_num = qps[peer_of(i)]->qp_num;
+		attr.rq_psn = 0xfffff0; /* soon to wrap */
+		attr.max_dest_rd_atomic = 3;
+		attr.min_rnr_timer = 1;
+		attr.ah_attr = av();
+		if (type != IBV_QPT_UD)
+			mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+		if (type == IBV_QPT_RC)
+			mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+		break;
+	case IBV_QPS_RTS:
+		attr.sq_psn = 0xfffff0;
+		attr.timeout = 10;
+		attr.retry_cnt = 2;
+		attr.rnr_retry = 2;
+		attr.max_rd_atomic = 3;
+		if (atomic_load(&to_qp(qps[i])->state) == IBV_QPS_RTR)
+			mask |= IBV_QP_SQ_PSN;
+		if (mask & IBV_QP_SQ_PSN && type == IBV_QPT_RC)
+			mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				IBV_QP_MAX_QP_RD_ATOMIC;
+		break;
+	default: break;
+	}
+	return urxe_modify_qp(qps[i], &attr, mask);
+}
+
+static void make_qps(void)
+{
+	static const enum ibv_qp_state targets[QPS] = {
+		IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTR, IBV_QPS_INIT, IBV_QPS_ERR,
+		IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS,
+	};
+
+	for (unsigned i = 0; i < QPS; i++) {
+		struct ibv_qp_init_attr init = {
+			.qp_type = type_of(i),
+			.send_cq = cq,
+			.recv_cq = i == UC_B ? small_cq : cq,
+			.srq = i == RC_SRQ || i == UD_B ? srq : NULL,
+			.sq_sig_all = i % 2,
+			.cap = {.max_send_wr = 8,
+				.max_recv_wr = 8,
+				.max_send_sge = 3,
+				.max_recv_sge = 3,
+				.max_inline_data = 32},
+		};
+
+		CHECK(qps[i] = urxe_create_qp(pd, &init));
+	}
+	for (unsigned i = 0; i < QPS; i++) {
+		for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++)
+			if ((int)targets[i] >= state)
+				CHECK(!bring_to(i, state));
+		if (targets[i] > IBV_QPS_RTS)
+			CHECK(!bring_to(i, targets[i]));
+	}
+}
+
+static void begin(void)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 3}};
+	struct ibv_ah_attr attr;
+	static struct ibv_device ibv;
+
+	clock_now = 1000000000000;
+	next_qpn = next_key = 100;
+	next_id = 0;
+	memset(outstanding, 0, sizeof(outstanding));
+	memset(&device, 0, sizeof(device));
+	device.port = (struct urxe_port){IBV_PORT_ACTIVE, IBV_MTU_1024, 1500, 10000};
+	device.gids[0].raw[15] = 1;
+	device.gid_len = 1;
+	/* Opened once, because that takes a millisecond; its clock starts anew. */
+	if (!ctx)
+		CHECK(ctx = urxe_open_device(&ibv));
+	urxe_hca.now = clock_now;
+	urxe_hca.housekeep_at = UINT64_MAX;
+	urxe_wheel_init(&urxe_hca.wheel, clock_now);
+	CHECK(pd = urxe_alloc_pd(ctx));
+	CHECK(other_pd = urxe_alloc_pd(ctx));
+	CHECK(cq = urxe_create_cq(ctx, 512, NULL, NULL, 0));
+	CHECK(small_cq = urxe_create_cq(ctx, 2, NULL, NULL, 0));
+	CHECK(srq = urxe_create_srq(pd, &srq_attr));
+	for (unsigned i = 0; i < REGIONS; i++) {
+		CHECK(memory[i] = malloc(regions[i].length));
+		memset(memory[i], FILL(i), regions[i].length);
+		CHECK(mrs[i] = urxe_reg_mr_iova2(i == SECRET ? other_pd : pd, memory[i],
+						 regions[i].length, (uintptr_t)memory[i],
+						 regions[i].access));
+	}
+	CHECK(mw = urxe_alloc_mw(pd, IBV_MW_TYPE_2));
+	attr = av();
+	CHECK(ah = urxe_create_ah(pd, &attr));
+	make_qps();
+}
+
+static void poll_all(void)
+{
+	struct ibv_cq *cqs[] = {cq, small_cq};
+	struct ibv_wc wc[16];
+
+	for (unsigned c = 0; c < 2; c++) {
+		for (int n; (n = urxe_poll_cq(cqs[c], 16, wc)) > 0;) {
+			for (int i = 0; i < n; i++) {
+				/* Posted, and not completed before */
+				CHECK(wc[i].wr_id < next_id);
+				CHECK(outstanding[wc[i].wr_id % POSTED_MAX]);
+				outstanding[wc[i].wr_id % POSTED_MAX] = false;
+			}
+		}
+	}
+}
+
+static void check_regions(void)
+{
+	static const unsigned fixed[] = {READ, CONSTANT, SECRET};
+
+	for (unsigned i = 0; i < 3; i++)
+		for (uint32_t k = 0; k < regions[fixed[i]].length; k++)
+			CHECK(memory[fixed[i]][k] == FILL(fixed[i]));
+}
+
+static void check_engine(void)
+{
+	struct urxe_peer *peer = NULL;
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < QPS; i++) {
+		struct urxe_qp *qp = to_qp(qps[i]);
+		uint32_t tail = qp->sq.tail, send = qp->sq.send, head = qp->sq.head;
+
+		CHECK(head - tail <= 8 && send - tail <= head - tail);
+		CHECK((uint16_t)(qp->response_head - qp->response_send) <= qp->response_size);
+		CHECK(qp->rd_count <= qp->rd_size);
+		if (qp->peer) {
+			CHECK(!peer || peer == qp->peer);
+			peer = qp->peer;
+			sum += qp->in_flight;
+		}
+	}
+	CHECK(!peer || peer->in_flight == sum);
+}
+
+static void end(void)
+{
+	poll_all();
+	check_regions();
+	for (unsigned i = 0; i < QPS; i++)
+		CHECK(!urxe_destroy_qp(qps[i]));
+	CHECK(!urxe_destroy_ah(ah));
+	CHECK(!urxe_dealloc_mw(mw));
+	for (unsigned i = 0; i < REGIONS; i++) {
+		CHECK(!urxe_dereg_mr(mrs[i]));
+		free(memory[i]);
+	}
+	CHECK(!urxe_destroy_srq(srq));
+	CHECK(!urxe_destroy_cq(cq));
+	CHECK(!urxe_destroy_cq(small_cq));
+	CHECK(!urxe_dealloc_pd(pd));
+	CHECK(!urxe_dealloc_pd(other_pd));
+	CHECK(!urxe_hca.wheel.armed);
+	for (; wire_tail != wire_head; wire_tail++)
+		free(wire[wire_tail % KEPT]);
+	wire_head = wire_tail = 0;
+}
+
+/* ---- the input ---- */
+
+struct input {
+	const uint8_t *at, *end;
+};
+
+static unsigned byte(struct input *in)
+{
+	return in->at < in->end ? *in->at++ : 0;
+}
+
+static uint32_t key_of(unsigned which)
+{
+	if (which % 8 == 7)
+		return mw->rkey;
+	if (which % 8 == 6)
+		return which * 0x01010101u;
+	return mrs[which % 8]->rkey;
+}
+
+/* Small and large lengths, and those around a packet's */
+static uint32_t length_of(unsigned which)
+{
+	return which < 200 ? which : which < 230 ? 256 + which - 210 : (which - 230) * 300;
+}
+
+static void deliver(const uint8_t *bytes, uint32_t len)
+{
+	uint8_t *exact = malloc(len); /* a byte too far is noticed */
+	struct urxe_rx_packet rx = {.bth = exact, .len = len, .dev = &device, .hop_limit = 64};
+
+	CHECK(exact);
+	memcpy(exact, bytes, len);
+	memcpy(&rx.sgid, &device.gids[0], 16);
+	rx.dgid = rx.sgid;
+	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_hca.now = urxe_now();
+	urxe_dispatch(&rx, NULL);
+	urxe_engine_unlock();
+	free(exact);
+}
+
+/* A made-up packet, helped past the first checks: QPN, P_Key, PSN, key and address where they go. */
+static void inject(struct input *in)
+{
+	struct urxe_qp *qp = to_qp(qps[byte(in) % QPS]);
+	unsigned flags = byte(in);
+	int8_t psn_offset = byte(in);
+	unsigned key = byte(in);
+	int8_t at_offset = byte(in);
+	uint32_t len = 12 + length_of(byte(in)) / 4 * 4, psn;
+	uint8_t bytes[12 + 8192] = {0};
+	struct urxe_bth *bth = (struct urxe_bth *)bytes;
+	uint64_t va;
+
+	for (uint32_t i = 0; i < 40 && i < len; i++)
+		bytes[i] = byte(in);
+	if (!(flags & 1)) {
+		uint8_t service = qp->ibv.qp_type == IBV_QPT_RC	  ? URXE_SERVICE_RC
+				  : qp->ibv.qp_type == IBV_QPT_UC ? URXE_SERVICE_UC
+								  : URXE_SERVICE_UD;
+		unsigned code = bytes[0] & 0x1f;
+
+		psn = code >= 13 && code <= 18 ? qp->una : qp->epsn; /* an answer, a request */
+		urxe_bth_fill(bth, code | service, bytes[1] & 0x80, flags >> 4 & 3,
+			      URXE_PKEY_DEFAULT, qp->qpn, flags & 2,
+			      urxe_psn_add(psn, flags & 4 ? psn_offset : 0));
+	}
+	if (flags & 8) {
+		unsigned r = key % 8 < REGIONS ? key % 8 : ALL;
+
+		/* Where RETH and AtomicETH have the address and the key */
+		va = htobe64((uintptr_t)memory[r] + at_offset);
+		memcpy(bytes + 12, &va, 8);
+		uint32_t rkey = htobe32(key_of(key));
+
+		memcpy(bytes + 20, &rkey, 4);
+	}
+	deliver(bytes, len);
+}
+
+static void loop_back(bool deliver_it, bool keep)
+{
+	struct kept *k;
+
+	if (wire_head == wire_tail)
+		return;
+	k = wire[wire_tail % KEPT];
+	if (!keep)
+		wire_tail++;
+	if (deliver_it)
+		deliver(k->bytes, k->len);
+	if (!keep)
+		free(k);
+}
+
+static uint64_t new_id(void)
+{
+	outstanding[next_id % POSTED_MAX] = true;
+	return next_id++;
+}
+
+static struct ibv_sge sge_of(unsigned which, uint32_t len, int8_t offset)
+{
+	unsigned r = which % REGIONS;
+
+	return (struct ibv_sge){(uintptr_t)memory[r] + offset, len, mrs[r]->lkey};
+}
+
+static void post_send(struct input *in)
+{
+	struct ibv_qp *qp = qps[byte(in) % QPS];
+	unsigned op = byte(in), key = byte(in), flags = byte(in), local = byte(in);
+	uint32_t len = length_of(byte(in));
+	int8_t offset = byte(in);
+	struct ibv_sge sge[2] = {sge_of(local, len, 0), sge_of(local >> 4, len / 2, 0)};
+	struct ibv_send_wr wr = {.opcode = op % 9, .sg_list = sge, .num_sge = 1 + (flags >> 7)};
+	struct ibv_send_wr *bad;
+
+	if (flags & 64)
+		wr.opcode = IBV_WR_SEND_WITH_INV;
+	wr.send_flags = flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
+	if ((flags & 32) && len + len / 2 <= 32 && local % REGIONS != SECRET) {
+		/* read at once, so it must be there */
+		if (len <= regions[local % REGIONS].length)
+			wr.send_flags |= IBV_SEND_INLINE;
+	}
+	wr.invalidate_rkey = key_of(key);
+	if (qp->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = qps[key % QPS]->qp_num;
+		wr.wr.ud.remote_qkey = 7;
+	} else if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		   wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = ((uintptr_t)memory[key % REGIONS] + offset * 8);
+		wr.wr.atomic.rkey = key_of(key);
+		wr.wr.atomic.compare_add = 0x7070707070707070ull;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)memory[key % REGIONS] + offset;
+		wr.wr.rdma.rkey = key_of(key);
+	}
+	wr.wr_id = new_id();
+	if (urxe_post_send(qp, &wr, &bad))
+		outstanding[wr.wr_id % POSTED_MAX] = false;
+}
+
+static void post_recv(struct input *in)
+{
+	unsigned which = byte(in), local = byte(in);
+	uint32_t len = length_of(byte(in));
+	struct ibv_sge sge[2] = {sge_of(local, len, 0), sge_of(local >> 4, len, 0)};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = which >> 6}, *bad;
+	int ret;
+
+	if (wr.num_sge == 3)
+		wr.num_sge = 2;
+	wr.wr_id = new_id();
+	if (which & 1)
+		ret = urxe_post_srq_recv(srq, &wr, &bad);
+	else
+		ret = urxe_post_recv(qps[(which >> 1 & 31) % QPS], &wr, &bad);
+	if (ret)
+		outstanding[wr.wr_id % POSTED_MAX] = false;
+}
+
+static void pass_time(unsigned how)
+{
+	clock_now += 1000ull << how % 24;
+	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_turn();
+}
+
+static void window(struct input *in)
+{
+	struct ibv_qp *qp = qps[byte(in) % QPS];
+	unsigned how = byte(in);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+	wr.invalidate_rkey = mw->rkey;
+	if (how & 1) {
+		wr.opcode = IBV_WR_BIND_MW;
+		wr.bind_mw.mw = mw;
+		wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+		wr.bind_mw.bind_info.mr = mrs[how & 2 ? ALL : (how >> 4) % SECRET];
+		wr.bind_mw.bind_info.addr = (uintptr_t)memory[ALL] + byte(in);
+		wr.bind_mw.bind_info.length = byte(in) * 8;
+		wr.bind_mw.bind_info.mw_access_flags =
+			how & 4 ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+		if (how & 8)
+			wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
+	}
+	wr.wr_id = new_id();
+	if (urxe_post_send(qp, &wr, &bad))
+		outstanding[wr.wr_id % POSTED_MAX] = false;
+}
+
+/* A step on the way up, or out of it. What the QP had posted will not complete after RESET. */
+static void change_state(struct input *in)
+{
+	unsigned i = byte(in) % QPS, state = byte(in) % (IBV_QPS_ERR + 1);
+
+	if (state == IBV_QPS_RESET) {
+		(void)bring_to(i, IBV_QPS_ERR);
+		poll_all();
+	}
+	(void)bring_to(i, state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, data + size};
+
+	if (size > 4096)
+		return 0;
+	begin();
+	while (in.at < in.end && next_id < POSTED_MAX) {
+		switch (byte(&in) % 15) {
+		default: inject(&in); break;
+		case 6: loop_back(true, false); break;
+		case 7: loop_back(false, false); break;
+		case 8: loop_back(true, true); break;
+		case 9: post_send(&in); break;
+		case 10: post_recv(&in); break;
+		case 11: change_state(&in); break;
+		case 12: pass_time(byte(&in)); break;
+		case 13: poll_all(); break;
+		case 14: window(&in); break;
+		}
+		check_engine();
+	}
+	end();
+	return 0;
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""Seeds for fuzz_responder (which documents the commands): every operation carried through, with
+loss, duplicates and errors, and long random mixtures. Usage: responder_seeds.py DIRECTORY"""
+import random
+import sys
+
+RC_A, RC_B, RC_SRQ, RC_RTR, RC_INIT, RC_ERR, RC_SQD, UC_A, UC_B, UD_A, UD_B = range(11)
+ALL, WRITE, READ, LOCAL, CONSTANT, SECRET = range(6)
+DELIVER, LOSE, TWICE, POLL = [6], [7], [8], [13]
+
+
+def send(qp, op, key=ALL, local=ALL, length=64, offset=0, flags=2):
+    return [9, qp, op, key, flags, local, length, offset & 255]
+
+
+def recv(qp, local=ALL, length=250):
+    srq = qp in (RC_SRQ, UD_B)
+    return [10, (1 if srq else qp << 1) | 0x40, local, length]
+
+
+def inject(qp, opcode, key=ALL, length=64, flags=8, psn=0, offset=0, rest=()):
+    body = [opcode, 0] + [0] * 38
+    for place, value in enumerate(rest):
+        body[24 + place] = value
+    return [0, qp, flags, psn & 255, key, offset & 255, length] + body[:min(40, 12 + length // 4 * 4)]
+
+
+def state(qp, to):
+    return [11, qp, to]
+
+
+def time(how):
+    return [12, how]
+
+
+def window(qp, how, addr=0, length=8):
+    return [14, qp, how, addr, length] if how & 1 else [14, qp, how]
+
+
+def scenarios():
+    pairs = {RC_A: RC_B, RC_SRQ: RC_SRQ, UC_A: UC_B, UD_A: UD_B}
+    for a, b in pairs.items():
+        for op in range(9):
+            for length in (0, 8, 64, 220, 235, 250):
+                yield recv(b) + send(a, op, length=length) + DELIVER * 20 + POLL
+    for op in range(9):
+        for key in range(8):
+            yield recv(RC_B) + send(RC_A, op, key=key, length=8) + DELIVER * 6 + POLL
+            yield recv(RC_B) + send(RC_A, op, local=key, length=235) + DELIVER * 6 + POLL
+    for op in range(7):
+        lossy = recv(RC_B) * 4 + send(RC_A, op, length=250) * 3
+        yield lossy + (LOSE + DELIVER * 3) * 6 + time(17) + DELIVER * 60 + POLL
+        yield lossy + (TWICE + DELIVER) * 30 + time(17) + DELIVER * 60 + POLL
+        yield lossy + (LOSE + time(17)) * 12 + POLL
+        yield send(RC_A, op, length=250) + DELIVER * 4 + state(RC_A, 4) + DELIVER * 20 + state(RC_A, 3)
+        yield send(RC_A, op, length=250) + DELIVER * 4 + state(RC_B, 6) + DELIVER * 20 + POLL
+        yield (send(RC_A, op, length=8) + time(14) + DELIVER * 3) * 5 + POLL  # no receive WR
+    for opcode in range(32):
+        for length in (0, 4, 12, 16, 28, 230, 231):
+            for qp in range(11):
+                yield recv(qp) + inject(qp, opcode, length=length, rest=[0, 0, 0, max(0, length - 16)]) * 2
+        yield recv(RC_B) + inject(RC_B, opcode, flags=12, psn=-1, length=16, rest=[0, 0, 0, 16])
+        for key in range(8):
+            yield inject(RC_B, opcode, key=key, length=28, rest=[0, 0, 0, 12])
+            yield inject(UC_B, opcode, key=key, length=28, rest=[0, 0, 0, 12])
+        yield send(RC_A, opcode % 9, length=235) + inject(RC_A, opcode, flags=12, psn=1, length=220)
+    yield window(RC_B, 7) + send(RC_A, 0, key=7, length=8) + DELIVER * 4 + window(RC_B, 0) + POLL
+    yield (window(RC_B, 7) + recv(RC_B) + send(RC_A, 0, key=7, length=8, flags=66)) + DELIVER * 8 + POLL
+
+
+def random_one(rng):
+    out = []
+    for _ in range(rng.randrange(20, 150)):
+        qp, peer = rng.choice([(RC_A, RC_B), (RC_B, RC_A), (RC_SRQ, RC_SRQ), (UC_A, UC_B),
+                               (UD_A, UD_B), (rng.randrange(11), rng.randrange(11))])
+        key = ALL if rng.random() < .8 else rng.randrange(8)
+        out += rng.choices([
+            send(qp, rng.randrange(9), key, rng.choice([ALL, ALL, LOCAL, READ]),
+                 rng.randrange(256), rng.choice([0, 0, 1, 255]), rng.choice([0, 1, 2, 4, 34, 66])),
+            recv(peer, rng.choice([ALL, LOCAL]), rng.randrange(256)),
+            DELIVER * rng.randrange(8), LOSE, TWICE, time(rng.randrange(20)), POLL,
+            state(qp, rng.randrange(7)), window(qp, rng.randrange(256), 3, 9),
+            inject(qp, rng.randrange(32), key, rng.randrange(256), rng.randrange(256),
+                   rng.randrange(256), rng.randrange(256)),
+        ], [6, 6, 12, 1, 1, 2, 1, .3, 1, 1])[0]
+    return out
+
+
+def main():
+    rng = random.Random(1)
+    seeds = list(scenarios()) + [random_one(rng) for _ in range(400)]
+    for number, seed in enumerate(seeds):
+        with open(f"{sys.argv[1]}/{number:04}", "wb") as out:
+            out.write(bytes(seed))
+
+
+main()
