@@ -4,7 +4,7 @@
  * order of checks, and owes the answers. Under the engine lock.
  *
  * Answers leave in PSN order: the data of reads and the results of atomics wait in a ring, and one
- * acknowledgement, the newest, waits behind them. Results of atomics are kept beside it, so that a
+ * acknowledgement, the newest, goes before or behind them. Results of atomics are kept beside it, so that a
  * repeated one is answered and not executed again.
  */
 #include <string.h>
@@ -726,15 +726,35 @@ static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 	return true;
 }
 
+static void build_ack(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	struct urxe_tx_packet *pkt = urxe_batch_add(batch);
+
+	if (!pkt)
+		return;
+	put_answer(qp, pkt, URXE_RC_ACKNOWLEDGE, 0, qp->ack_psn);
+	put_aeth(pkt, qp->ack_syndrome, qp->msn);
+	qp->ack_due = false;
+}
+
+/* Is the acknowledgement for something that came before the answers that wait? */
+static bool ack_comes_first(const struct urxe_qp *qp)
+{
+	return qp->ack_due &&
+	       (qp->response_send == qp->response_head ||
+		urxe_psn_diff(qp->ack_psn, response(qp, qp->response_send)->next_psn) < 0);
+}
+
 bool urxe_responder_run(struct urxe_qp *qp)
 {
-	struct urxe_tx_packet *pkt;
 	struct urxe_batch batch;
 	bool readable;
 
 	if (!qp->ack_due && qp->response_send == qp->response_head)
 		return true;
 	urxe_batch_begin(&batch, &qp->path);
+	if (ack_comes_first(qp))
+		build_ack(qp, &batch);
 	readable = build_answers(qp, &batch);
 	if (!readable) {
 		uint32_t psn = response(qp, qp->response_send)->next_psn;
@@ -745,14 +765,8 @@ bool urxe_responder_run(struct urxe_qp *qp)
 		rc_failed(qp, ACCESS, psn);
 		return false;
 	}
-	if (qp->ack_due && qp->response_send == qp->response_head) {
-		pkt = urxe_batch_add(&batch);
-		if (pkt) {
-			put_answer(qp, pkt, URXE_RC_ACKNOWLEDGE, 0, qp->ack_psn);
-			put_aeth(pkt, qp->ack_syndrome, qp->msn);
-			qp->ack_due = false;
-		}
-	}
+	if (qp->ack_due && qp->response_send == qp->response_head)
+		build_ack(qp, &batch);
 	/* Answers that the socket has no room for are lost; the peer will ask again. */
 	urxe_batch_send(&batch);
 	if (qp->ack_due || qp->response_send != qp->response_head)
