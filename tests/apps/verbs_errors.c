@@ -33,8 +33,7 @@ static void cq_arguments(void)
 	EXPECT(ibv_resize_cq(cq, limits.max_cqe + 1), EINVAL);
 	EXPECT(ibv_resize_cq(cq, 7), 0);
 	EXPECT_TRUE(cq->cqe >= 7);
-	/* Arming a CQ without a channel */
-	EXPECT(ibv_req_notify_cq(cq, 0), EINVAL);
+	EXPECT(ibv_req_notify_cq(cq, 0), 0); /* without a channel: nobody will see the event */
 	EXPECT(ibv_destroy_cq(cq), 0);
 	NEED(channel);
 	cq = ibv_create_cq(ctx, 1, NULL, channel, 0);
