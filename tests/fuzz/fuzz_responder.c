@@ -666,6 +666,8 @@ static void window(struct input *in)
 	wr.wr_id = new_id();
 	if (urxe_post_send(qp, &wr, &bad))
 		outstanding[wr.wr_id % POSTED_MAX] = false;
+	else if (how & 1)
+		mw->rkey = wr.bind_mw.rkey;
 }
 
 /* A step on the way up, or out of it. What the QP had posted will not complete after RESET. */
