@@ -166,14 +166,17 @@ static bool batch_add(struct qp *qp, struct batch *b)
 	struct wqe *wqe;
 	bool last = in->next + 1 == in->round.n, signaled;
 
+	if (in->fenced && (b->n || in->head != in->tail))
+		return false;
 	if (!sq_room(qp))
 		return false;
 	chunk = take_chunk(qp, op);
 	if (!chunk)
 		return false;
 	/* Unsignaled ones must not hold back what the next one needs. */
-	signaled = last || !rng_below(&w->rng, 3) || in->unsignaled >= cfg->depth / 4 ||
-		   !arena_fits(&in->arena, cfg->max_size);
+	in->fenced = op->fence && cfg->fence_waits;
+	signaled = last || in->fenced || !rng_below(&w->rng, 3) ||
+		   in->unsignaled >= cfg->depth / 4 || !arena_fits(&in->arena, cfg->max_size);
 	memset(wr, 0, sizeof(*wr));
 	wqe = sq_claim(qp, op->kind, signaled, &wr->wr_id);
 	wqe->op = *op;

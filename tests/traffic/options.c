@@ -7,7 +7,7 @@
 
 #include "traffic.h"
 
-#define MAGIC	  0x74726632 /* changes with struct config, qp_info or msg */
+#define MAGIC	  0x74726633 /* changes with struct config, qp_info or msg */
 #define MAX_BYTES (8u << 20)
 
 static const char usage_text[] =
@@ -36,6 +36,7 @@ static const char usage_text[] =
 	"  --api post|wr --cq wc|ex    ibv_post_send or ibv_wr_*; ibv_poll_cq or ibv_start_poll\n"
 	"  --timeout N --retry N       QP attributes: 14 and 7\n"
 	"  --rnr N --rnr-timer N       QP attributes: 7 and 1\n"
+	"  --fence-waits               nothing is posted behind a fenced operation under way\n"
 	"  --rd-atomic N               outstanding reads and atomics (16, or what the device has)\n"
 	"  --max-loss PERCENT          uc, ud: messages that may be missing (50)\n"
 	"  --allow-dup                 ud: the network may duplicate datagrams\n"
@@ -71,6 +72,7 @@ enum {
 	O_RETRY,
 	O_RNR,
 	O_RNR_TIMER,
+	O_FENCE_WAITS,
 	O_RD_ATOMIC,
 	O_LOSS,
 	O_DUP,
@@ -106,6 +108,7 @@ static const struct option long_options[] = {
 	{"retry", 1, NULL, O_RETRY},
 	{"rnr", 1, NULL, O_RNR},
 	{"rnr-timer", 1, NULL, O_RNR_TIMER},
+	{"fence-waits", 0, NULL, O_FENCE_WAITS},
 	{"rd-atomic", 1, NULL, O_RD_ATOMIC},
 	{"max-loss", 1, NULL, O_LOSS},
 	{"allow-dup", 0, NULL, O_DUP},
@@ -185,6 +188,7 @@ static void parse_config(int opt, char *arg, struct config *cfg)
 	case O_RETRY: cfg->retry = number(arg, 0, 7); break;
 	case O_RNR: cfg->rnr_retry = number(arg, 0, 7); break;
 	case O_RNR_TIMER: cfg->rnr_timer = number(arg, 0, 31); break;
+	case O_FENCE_WAITS: cfg->fence_waits = true; break;
 	case O_RD_ATOMIC: cfg->rd_atomic = number(arg, 1, 255); break;
 	default: usage_error("unknown option", NULL);
 	}
