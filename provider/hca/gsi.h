@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * QP 1, the General Services Interface (IBTA vol. 1, 13.5.1): unreliable datagrams of 256 bytes under
+ * the well-known Q_Key, from and to QP 1 of every port. It belongs to the host, not to a process: the
+ * kernel gives such a packet to any process of the host, and the floor above, which can read it,
+ * hands it on to the one that it concerns.
+ *
+ * And the hook of the floor above into the engine: its timers, and what happens around it. Everything
+ * is called with the engine lock held, by whichever thread turns the engine; the lock may not be given
+ * back meanwhile.
+ */
+#ifndef URXE_HCA_GSI_H
+#define URXE_HCA_GSI_H
+
+#include <infiniband/verbs.h>
+
+#include "wire/wire.h"
+
+#define URXE_GSI_QPN   1
+#define URXE_GSI_QKEY  0x80010000u
+#define URXE_MAD_BYTES 256
+
+struct urxe_packet;
+
+/* A MAD that came in. Valid during the call; rx->dev may be NULL (an address no device has). */
+struct urxe_gsi_rx {
+	const uint8_t *mad; /* URXE_MAD_BYTES; aligned to 4 */
+	const struct urxe_rx_packet *rx;
+	uint32_t src_qpn;
+	uint16_t pkey;
+};
+
+struct urxe_gsi_user {
+	void (*receive)(const struct urxe_gsi_rx *rx);
+	/* When run() must be called: CLOCK_MONOTONIC, ns; UINT64_MAX: not at all. Asked often. */
+	uint64_t (*deadline)(void);
+	void (*run)(uint64_t now);
+	void (*device_event)(struct urxe_device *dev, enum ibv_event_type event);
+	/* A process of this host has died: the low byte of its QPNs. What it left on record can be
+	 * read now, with urxe_segment_records_walk(), and by nobody later. */
+	void (*slot_died)(unsigned slot);
+};
+
+/*
+ * There is one user. NULL ends it. Functions that the user leaves NULL are not called. The engine
+ * itself does not run for its sake: whoever needs it holds it with urxe_engine_get(). Registration
+ * outlives the engine; a forked child begins with it.
+ */
+void urxe_gsi_register(const struct urxe_gsi_user *user);
+
+/*
+ * Sends a MAD from QP 1 to a QP (1 for all that the connection manager sends). A MAD that finds the
+ * socket full is lost like any packet: 0. -errno when the path is broken (-ENETUNREACH …).
+ */
+int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, const uint8_t mad[URXE_MAD_BYTES]);
+
+/*
+ * Hands a MAD that was received on to another process of this host, whose user receives it as if it
+ * had come from the wire. It is lost like any packet if that process is too slow. -ESRCH: nobody has
+ * that slot, or it was this very process; -ELOOP: it was handed on before, and stays here.
+ */
+int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot);
+
+/* dispatch.c, for packets to QP 1. */
+void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet *rx);
+
+/* engine.c, service.c */
+uint64_t urxe_gsi_deadline(void);
+void urxe_gsi_run(uint64_t now);
+void urxe_gsi_device_event(struct urxe_device *dev, enum ibv_event_type event);
+void urxe_gsi_slot_died(unsigned slot);
+
+#endif
