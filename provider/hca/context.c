@@ -57,7 +57,8 @@ struct ibv_context *urxe_open_device(struct ibv_device *device)
 	ctx->vctx.context.num_comp_vectors = 16;
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
-	CDS_INIT_LIST_HEAD(&ctx->mrs);
+	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
+		CDS_INIT_LIST_HEAD(&ctx->mrs[i]);
 	CDS_INIT_LIST_HEAD(&ctx->cqs);
 	fill_ops(ctx);
 	urxe_engine_lock();
@@ -84,11 +85,13 @@ static void abandon_objects(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_QP_SLOTS; i++)
 		if (urxe_hca.qps[i] && urxe_hca.qps[i]->ibv.context == context)
 			urxe_qp_retract(urxe_hca.qps[i]);
-	cds_list_for_each_entry_safe (mw, next, &urxe_hca.windows, node)
-		if (mw->ibv.context == context)
-			urxe_mw_revoke(mw);
-	cds_list_for_each_entry (mr, &ctx->mrs, node)
-		urxe_mr_revoke(mr);
+	for (unsigned i = 0; i < URXE_MW_BUCKETS; i++)
+		cds_list_for_each_entry_safe (mw, next, &urxe_hca.windows[i], node)
+			if (mw->ibv.context == context)
+				urxe_mw_revoke(mw);
+	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
+		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
+			urxe_mr_revoke(mr);
 	cds_list_for_each_entry (cq, &ctx->cqs, node)
 		urxe_cq_disarm(cq);
 }

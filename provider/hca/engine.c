@@ -24,7 +24,8 @@ static void init_lists(void)
 	struct urxe_engine *e = &urxe_hca;
 
 	CDS_INIT_LIST_HEAD(&e->contexts);
-	CDS_INIT_LIST_HEAD(&e->windows);
+	for (unsigned i = 0; i < URXE_MW_BUCKETS; i++)
+		CDS_INIT_LIST_HEAD(&e->windows[i]);
 	CDS_INIT_LIST_HEAD(&e->ready);
 	for (unsigned i = 0; i < 64; i++) {
 		CDS_INIT_LIST_HEAD(&e->peers[i]);

@@ -23,7 +23,8 @@
 
 #include "hca/hca.h"
 
-#define URXE_QP_SLOTS 65536
+#define URXE_QP_SLOTS	65536
+#define URXE_MW_BUCKETS 256
 
 struct urxe_engine {
 	pthread_mutex_t lock;
@@ -32,10 +33,10 @@ struct urxe_engine {
 	struct mempool_table *table; /* the memory unit */
 	struct urxe_qp **qps;	     /* by index: QPN >> 8 */
 	struct cds_list_head contexts;
-	struct cds_list_head peers[64]; /* by hash of address */
-	struct cds_list_head mcast[64]; /* struct urxe_mcast, by hash of group */
-	struct cds_list_head windows;
-	struct cds_list_head ready; /* QPs with something to send */
+	struct cds_list_head peers[64];		       /* by hash of address */
+	struct cds_list_head mcast[64];		       /* struct urxe_mcast, by hash of group */
+	struct cds_list_head windows[URXE_MW_BUCKETS]; /* by key index */
+	struct cds_list_head ready;		       /* QPs with something to send */
 	struct urxe_wheel wheel;
 	_Atomic(struct urxe_qp *) kicked; /* stack of QPs posted to while the lock was taken */
 	uint64_t now;			  /* ns, as of the last look */

@@ -44,6 +44,8 @@
 #define URXE_MAX_MSG	   (1u << 31)
 #define URXE_MAX_MCAST_GRP 8192
 
+#define URXE_MR_BUCKETS 256
+
 struct urxe_context {
 	struct urxe_device *dev;
 	struct cds_list_head node;  /* in the engine's list of contexts */
@@ -51,7 +53,8 @@ struct urxe_context {
 	/* Objects that a program may leave behind when it closes the context: their kin in the
 	 * kernel would go with it. Under lock. */
 	pthread_mutex_t lock;
-	struct cds_list_head mrs, cqs;
+	struct cds_list_head mrs[URXE_MR_BUCKETS]; /* by key index. The engine lock to leave it */
+	struct cds_list_head cqs;
 	bool stale;		   /* inherited by a fork: nothing of it works here */
 	struct verbs_context vctx; /* last: ends in struct ibv_context */
 };
@@ -67,7 +70,7 @@ struct urxe_mr {
 	struct cds_list_head node; /* in the context's list */
 	unsigned access;
 	uint64_t iova;
-	atomic_int windows; /* memory windows bound to it */
+	unsigned windows; /* memory windows bound to it. Engine lock. */
 };
 
 struct urxe_mw {
@@ -179,9 +182,13 @@ struct urxe_send_wqe {
 			uint32_t qkey;
 			uint8_t sl;
 		} ud;
+		/* By keys: window and region may be gone when it is executed. */
 		struct {
-			struct urxe_mw *mw;
-			struct ibv_mw_bind_info info;
+			uint64_t addr;
+			uint64_t length;
+			unsigned access;
+			uint32_t window; /* its handle */
+			uint32_t region; /* L_Key; 0: none */
 			uint32_t rkey;
 		} bind;
 	};
@@ -427,6 +434,8 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 		      const uint32_t *taken);
 
 /* mr.c, mw.c */
+/* The region of an L_Key, NULL if there is none; it stays while the engine lock is held. */
+struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey);
 void urxe_mr_revoke(struct urxe_mr *mr);
 void urxe_mw_revoke(struct urxe_mw *mw);
 int urxe_mr_access_check(unsigned access);
@@ -436,6 +445,9 @@ int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 /* Carry out a bind or an invalidation; false when it is not permitted. Engine lock. */
 bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe);
 bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local);
+/* Fills a WR's bind from what the program asks for; EINVAL. Under sq.lock. */
+int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
+		     const struct ibv_mw_bind_info *info);
 int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sges, uint32_t n);
 

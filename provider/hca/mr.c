@@ -3,8 +3,8 @@
  * Memory regions (IBTA vol. 1, 10.6, 11.2.8.2): rows of the registration table. Any address of the
  * process can be reached without pinning, so registering costs the same for any length.
  *
- * Deregistering takes the engine lock once the row is gone: a copy that was under way is finished
- * when the verb returns.
+ * Deregistering and changing a region takes the engine lock: no copy and no bind is under way when
+ * the verb returns.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,6 +90,23 @@ static uint32_t new_key(void)
 	return index ? index << 8 : 0;
 }
 
+static struct cds_list_head *bucket(struct urxe_context *ctx, uint32_t lkey)
+{
+	return &ctx->mrs[(lkey >> 8) % URXE_MR_BUCKETS];
+}
+
+struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey)
+{
+	struct urxe_mr *mr, *found = NULL;
+
+	pthread_mutex_lock(&ctx->lock);
+	cds_list_for_each_entry (mr, bucket(ctx, lkey), node)
+		if (mr->ibv.lkey == lkey)
+			found = mr;
+	pthread_mutex_unlock(&ctx->lock);
+	return found;
+}
+
 struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 unsigned access)
 {
@@ -127,17 +144,10 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		return NULL;
 	}
 	pthread_mutex_lock(&ctx->lock);
-	cds_list_add(&mr->node, &ctx->mrs);
+	cds_list_add(&mr->node, bucket(ctx, mr->ibv.lkey));
 	pthread_mutex_unlock(&ctx->lock);
 	atomic_fetch_add(&to_pd(pd)->users, 1);
 	return &mr->ibv;
-}
-
-/* Waits until nobody is in the middle of a copy to or from the region. */
-static void wait_for_copies(void)
-{
-	urxe_engine_lock();
-	urxe_engine_unlock();
 }
 
 /* Takes its keys away. */
@@ -147,19 +157,32 @@ void urxe_mr_revoke(struct urxe_mr *mr)
 	urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
 }
 
+static void unlist(struct urxe_mr *mr)
+{
+	struct urxe_context *ctx = to_context(mr->ibv.context);
+
+	pthread_mutex_lock(&ctx->lock);
+	cds_list_del(&mr->node);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
 int urxe_dereg_mr(struct ibv_mr *ibv)
 {
 	struct urxe_mr *mr = to_mr(ibv);
 
-	if (atomic_load(&mr->windows))
-		return EBUSY;
-	if (!to_context(ibv->context)->stale) {
+	if (to_context(ibv->context)->stale) {
+		unlist(mr);
+	} else {
+		/* Under the lock nobody is in the middle of a copy or a bind. */
+		urxe_engine_lock();
+		if (mr->windows) {
+			urxe_engine_unlock();
+			return EBUSY;
+		}
 		urxe_mr_revoke(mr);
-		wait_for_copies();
+		unlist(mr);
+		urxe_engine_unlock();
 	}
-	pthread_mutex_lock(&to_context(ibv->context)->lock);
-	cds_list_del(&mr->node);
-	pthread_mutex_unlock(&to_context(ibv->context)->lock);
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	free(mr);
 	return 0;
@@ -169,43 +192,51 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access)
 {
-	struct urxe_mr *mr = to_mr(ibv), old = *mr;
+	struct urxe_mr *mr = to_mr(ibv), next = *mr;
 	struct mempool_row row;
 	int ret = 0;
 
 	if (to_context(ibv->context)->stale)
 		return IBV_REREG_MR_ERR_CMD;
-	if (atomic_load(&mr->windows))
-		return IBV_REREG_MR_ERR_INPUT;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		ret = urxe_mr_access_check(access);
-		mr->access = access;
+		next.access = access;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		mr->ibv.addr = addr;
-		mr->ibv.length = length;
-		mr->iova = mr->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+		next.ibv.addr = addr;
+		next.ibv.length = length;
+		next.iova = next.access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	}
-	if (!ret)
-		ret = check_mapped(mr->ibv.addr, mr->ibv.length, mr->access);
 	if (flags & IBV_REREG_MR_CHANGE_PD)
-		mr->ibv.pd = pd;
-	fill_row(&row, mr);
+		next.ibv.pd = pd;
 	if (!ret)
-		ret = mempool_table_replace(urxe_hca.table, ibv->lkey, &row);
+		ret = check_mapped(next.ibv.addr, next.ibv.length, next.access);
 	if (ret) {
-		mr->ibv = old.ibv;
-		mr->access = old.access;
-		mr->iova = old.iova;
 		errno = -ret;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	if (ibv->pd != old.ibv.pd) {
-		atomic_fetch_add(&to_pd(ibv->pd)->users, 1);
-		atomic_fetch_sub(&to_pd(old.ibv.pd)->users, 1);
+	fill_row(&row, &next);
+	urxe_engine_lock();
+	if (mr->windows) {
+		urxe_engine_unlock();
+		return IBV_REREG_MR_ERR_INPUT;
 	}
-	wait_for_copies();
-	return 0;
+	ret = mempool_table_replace(urxe_hca.table, ibv->lkey, &row);
+	if (!ret) {
+		if (next.ibv.pd != ibv->pd) {
+			atomic_fetch_add(&to_pd(next.ibv.pd)->users, 1);
+			atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+		}
+		ibv->pd = next.ibv.pd;
+		ibv->addr = next.ibv.addr;
+		ibv->length = next.ibv.length;
+		mr->access = next.access;
+		mr->iova = next.iova;
+	}
+	urxe_engine_unlock();
+	if (ret)
+		errno = -ret;
+	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 
 /* Advice to fetch pages ahead is given to the kernel. */

@@ -11,6 +11,22 @@
 #include "hca/engine.h"
 #include "hca/memory.h"
 
+static struct cds_list_head *bucket(uint32_t key)
+{
+	return &urxe_hca.windows[(key >> 8) % URXE_MW_BUCKETS];
+}
+
+/* The window that a key is of, whatever its last byte. */
+static struct urxe_mw *find(uint32_t key)
+{
+	struct urxe_mw *mw;
+
+	cds_list_for_each_entry (mw, bucket(key), node)
+		if (mw->ibv.handle >> 8 == key >> 8)
+			return mw;
+	return NULL;
+}
+
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct urxe_mw *mw;
@@ -37,7 +53,7 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.rkey = mw->ibv.handle = index << 8;
 	atomic_fetch_add(&to_pd(pd)->users, 1);
 	urxe_engine_lock();
-	cds_list_add(&mw->node, &urxe_hca.windows);
+	cds_list_add(&mw->node, bucket(mw->ibv.handle));
 	urxe_engine_unlock();
 	return &mw->ibv;
 }
@@ -48,7 +64,7 @@ static void unbind(struct urxe_mw *mw)
 		return;
 	mempool_table_remove(urxe_hca.table, mw->bound_to);
 	mw->bound_to = 0;
-	atomic_fetch_sub(&mw->mr->windows, 1);
+	mw->mr->windows--;
 	mw->mr = NULL;
 }
 
@@ -74,36 +90,49 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 	return 0;
 }
 
-/* May this window be bound like that (10.6.7.2.1)? Fills the row it would have. */
-static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, struct mempool_row *row)
+int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
+		     const struct ibv_mw_bind_info *info)
 {
-	const struct ibv_mw_bind_info *info = &wqe->bind.info;
-	struct urxe_mw *mw = wqe->bind.mw;
-	struct urxe_mr *mr = info->mr ? to_mr(info->mr) : NULL;
+	if (!mw || (!info->mr && info->length))
+		return EINVAL;
+	wqe->bind.addr = info->addr;
+	wqe->bind.length = info->length;
+	wqe->bind.access = info->mw_access_flags;
+	wqe->bind.window = mw->handle;
+	wqe->bind.region = info->mr ? info->mr->lkey : 0;
+	wqe->bind.rkey = rkey;
+	return 0;
+}
+
+/* May this window be bound like that (10.6.7.2.1)? Fills the row it would have. */
+static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const struct urxe_mw *mw,
+		    const struct urxe_mr *mr, struct mempool_row *row)
+{
+	unsigned access = wqe->bind.access;
 	uint64_t va;
 
-	if (!mr || mw->ibv.pd != qp->ibv.pd || mr->ibv.pd != qp->ibv.pd)
+	if (mw->ibv.pd != qp->ibv.pd || mr->ibv.pd != qp->ibv.pd)
 		return false;
-	if (mw->ibv.type == IBV_MW_TYPE_2 &&
-	    (mw->bound_to || wqe->bind.rkey >> 8 != mw->ibv.handle >> 8))
+	if (wqe->bind.rkey >> 8 != mw->ibv.handle >> 8 ||
+	    (mw->ibv.type == IBV_MW_TYPE_2 && mw->bound_to))
 		return false;
-	if ((info->mw_access_flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return false;
-	if (mempool_table_match(urxe_hca.table, info->mr->lkey, qp->pd->number, 0, info->addr,
-				info->length, MEMPOOL_MW_BIND, false, &va) != MEMPOOL_OK)
+	if (mempool_table_match(urxe_hca.table, wqe->bind.region, qp->pd->number, 0, wqe->bind.addr,
+				wqe->bind.length, MEMPOOL_MW_BIND, false, &va) != MEMPOOL_OK)
 		return false;
 	*row = (struct mempool_row){
-		.iova = info->mw_access_flags & IBV_ACCESS_ZERO_BASED ? 0 : info->addr,
-		.length = info->length,
+		.iova = access & IBV_ACCESS_ZERO_BASED ? 0 : wqe->bind.addr,
+		.length = wqe->bind.length,
 		.va = va,
 		.key = wqe->bind.rkey,
 		.pd = qp->pd->number,
-		.access = (info->mw_access_flags &
+		.access = (access &
 			   (MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_READ | MEMPOOL_REMOTE_ATOMIC)) |
 			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
 		.qpn = qp->qpn,
-		.parent = info->mr->lkey,
+		.parent = wqe->bind.region,
 		.kind = mw->ibv.type == IBV_MW_TYPE_1 ? MEMPOOL_WINDOW_1 : MEMPOOL_WINDOW_2,
 	};
 	return true;
@@ -111,23 +140,26 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, struct 
 
 bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	const struct ibv_mw_bind_info *info = &wqe->bind.info;
-	struct urxe_mw *mw = wqe->bind.mw;
+	struct urxe_mw *mw = find(wqe->bind.window);
 	struct mempool_row row;
+	struct urxe_mr *mr;
 
+	if (!mw)
+		return false;
 	/* Length zero takes a type 1 window's binding away. */
-	if (mw->ibv.type == IBV_MW_TYPE_1 && !info->length) {
+	if (mw->ibv.type == IBV_MW_TYPE_1 && !wqe->bind.length) {
 		unbind(mw);
 		return to_pd(mw->ibv.pd)->number == qp->pd->number;
 	}
-	if (!bind_ok(qp, wqe, &row))
+	mr = urxe_mr_find(to_context(qp->ibv.context), wqe->bind.region);
+	if (!mr || !bind_ok(qp, wqe, mw, mr, &row))
 		return false;
 	unbind(mw);
 	if (mempool_table_add(urxe_hca.table, &row))
 		return false;
 	mw->bound_to = row.key;
-	mw->mr = to_mr(info->mr);
-	atomic_fetch_add(&mw->mr->windows, 1);
+	mw->mr = mr;
+	mr->windows++;
 	return true;
 }
 
@@ -143,13 +175,11 @@ bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local)
 	if (mempool_table_get(urxe_hca.table, rkey, &row) || row.kind != MEMPOOL_WINDOW_2 ||
 	    row.pd != qp->pd->number || row.qpn != qp->qpn)
 		return false;
-	cds_list_for_each_entry (mw, &urxe_hca.windows, node) {
-		if (mw->bound_to == rkey) {
-			unbind(mw);
-			return true;
-		}
-	}
-	return false;
+	mw = find(rkey);
+	if (!mw || mw->bound_to != rkey)
+		return false;
+	unbind(mw);
+	return true;
 }
 
 /* ibv_bind_mw(3): type 1 only. The new R_Key is in mw->rkey when this returns. */

@@ -139,16 +139,6 @@ static int set_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struc
 	return 0;
 }
 
-static int set_bind(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_send_wr *wr)
-{
-	if (!wr->bind_mw.mw || (!wr->bind_mw.bind_info.mr && wr->bind_mw.bind_info.length))
-		return EINVAL;
-	wqe->bind.mw = to_mw(wr->bind_mw.mw);
-	wqe->bind.info = wr->bind_mw.bind_info;
-	wqe->bind.rkey = wr->bind_mw.rkey;
-	return 0;
-}
-
 static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	int ret;
@@ -161,7 +151,9 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	case IBV_WR_RDMA_WRITE_WITH_IMM: wqe->imm = wr->imm_data; break;
 	case IBV_WR_SEND_WITH_INV: wqe->imm = wr->invalidate_rkey; break;
 	case IBV_WR_LOCAL_INV: wqe->imm = wr->invalidate_rkey; return 0;
-	case IBV_WR_BIND_MW: return set_bind(qp, wqe, wr);
+	case IBV_WR_BIND_MW:
+		return urxe_mw_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+					&wr->bind_mw.bind_info);
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD: return set_atomic(qp, wqe, wr);
 	default: break;

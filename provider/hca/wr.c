@@ -117,13 +117,8 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 {
 	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
 
-	if (!mw || (!info->mr && info->length))
-		fail(of(ex), EINVAL);
-	if (!wqe || of(ex)->wr_error)
-		return;
-	wqe->bind.mw = to_mw(mw);
-	wqe->bind.info = *info;
-	wqe->bind.rkey = rkey;
+	if (wqe)
+		fail(of(ex), urxe_mw_set_bind(wqe, mw, rkey, info));
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)

@@ -373,6 +373,40 @@ static void invalidations(void)
 	end();
 }
 
+/* A bind waits in the send queue; what it names is gone when its turn comes. */
+static void bind_of_the_gone(void)
+{
+	for (int gone = 0; gone < 2; gone++) {
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD};
+		struct ibv_send_wr wr;
+		struct ibv_mw *mw;
+
+		current_case = gone ? "bind_of_the_gone window" : "bind_of_the_gone region";
+		begin(REGION_ACCESS);
+		NEED(mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+		wr = bind_wr(mw, ibv_inc_rkey(mw->rkey), (uintptr_t)target, 64,
+			     IBV_ACCESS_REMOTE_READ);
+		/* A drained send queue starts nothing. */
+		EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+		EXPECT(post(b.qp, &wr), 0);
+		EXPECT_QUIET(b.scq);
+		if (gone)
+			EXPECT(ibv_dealloc_mw(mw), 0);
+		else
+			EXPECT(ibv_dereg_mr(mr), 0);
+		attr.qp_state = IBV_QPS_RTS;
+		EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+		EXPECT_WC(b.scq, 1, IBV_WC_MW_BIND_ERR);
+		again();
+		if (!gone) {
+			EXPECT(ibv_dealloc_mw(mw), 0);
+			NEED(mr = ibv_reg_mr(pd, target, SIZE, REGION_ACCESS));
+		}
+		EXPECT(remote(IBV_WR_RDMA_READ, mr->rkey, (uintptr_t)target, 8), IBV_WC_SUCCESS);
+		end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -383,6 +417,7 @@ int main(int argc, char **argv)
 		{"refused_binds", refused_binds},
 		{"bind_verb", bind_verb},
 		{"invalidations", invalidations},
+		{"bind_of_the_gone", bind_of_the_gone},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
