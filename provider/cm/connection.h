@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The communication manager (IBTA vol. 1, chapter 12): makes and ends RC and UC connections with
+ * REQ, REP, RTU, DREQ and DREP, and resolves UD services with SIDR_REQ and SIDR_REP, with all their
+ * retries, rejections and time-wait. It knows nothing of rdma_cm, ports or sockets: it gets MADs, a
+ * clock and somebody who finds listeners.
+ *
+ * All state hangs on a struct urxe_cm. Everything here is called under the lock that guards it (in
+ * the library the engine lock), and nothing blocks. Handlers are called from urxe_cm_receive() and
+ * urxe_cm_run() only, never from the functions that send; so what a command does to an identifier
+ * cannot be overtaken by an event. Errors are -errno; -EINVAL for a call that the state forbids.
+ *
+ *	active                                    passive
+ *	IDLE                                      (listener)
+ *	REQ_SENT      ------ REQ ------------->   REQ_RCVD
+ *	MRA_REQ_RCVD  <----- MRA --------------   MRA_REQ_SENT
+ *	REP_RCVD      <----- REP --------------   REP_SENT
+ *	MRA_REP_SENT  ------ MRA ------------->   MRA_REP_RCVD
+ *	ESTABLISHED   ------ RTU ------------->   ESTABLISHED
+ *	DREQ_SENT     ------ DREQ ------------>   DREQ_RCVD       (either side may start it)
+ *	TIMEWAIT      <----- DREP -------------   TIMEWAIT
+ *	IDLE                                      IDLE
+ */
+#ifndef URXE_CM_CONNECTION_H
+#define URXE_CM_CONNECTION_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/list.h>
+#include <infiniband/verbs.h>
+
+#include "cm/mad.h"
+#include "hca/timer.h"
+#include "host/device.h"
+#include "wire/wire.h"
+
+struct urxe_cm;
+struct urxe_cm_id;
+struct urxe_cm_event;
+
+enum urxe_cm_state {
+	URXE_CM_IDLE,
+	URXE_CM_REQ_SENT,
+	URXE_CM_REQ_RCVD,
+	URXE_CM_MRA_REQ_SENT,
+	URXE_CM_MRA_REQ_RCVD,
+	URXE_CM_REP_SENT,
+	URXE_CM_REP_RCVD,
+	URXE_CM_MRA_REP_SENT,
+	URXE_CM_MRA_REP_RCVD,
+	URXE_CM_ESTABLISHED,
+	URXE_CM_DREQ_SENT,
+	URXE_CM_DREQ_RCVD,
+	URXE_CM_TIMEWAIT,
+	URXE_CM_SIDR_REQ_SENT,
+	URXE_CM_SIDR_REQ_RCVD,
+	URXE_CM_STATES
+};
+
+enum urxe_cm_event_type {
+	URXE_CM_REQ_ERROR,	   /* no answer to the REQ; now IDLE */
+	URXE_CM_REQ_RECEIVED,	   /* on a new identifier; now REQ_RCVD */
+	URXE_CM_REP_ERROR,	   /* no answer to the REP; now IDLE */
+	URXE_CM_REP_RECEIVED,	   /* now REP_RCVD: answer with RTU, MRA or REJ */
+	URXE_CM_RTU_RECEIVED,	   /* now ESTABLISHED */
+	URXE_CM_USER_ESTABLISHED,  /* after urxe_cm_notify_established(), in place of the above */
+	URXE_CM_DREQ_ERROR,	   /* no answer to the DREQ; now TIMEWAIT */
+	URXE_CM_DREQ_RECEIVED,	   /* now DREQ_RCVD: answer with DREP */
+	URXE_CM_DREP_RECEIVED,	   /* now TIMEWAIT */
+	URXE_CM_TIMEWAIT_EXIT,	   /* now IDLE: the QPN may be used again */
+	URXE_CM_MRA_RECEIVED,	   /* the peer needs more time */
+	URXE_CM_REJ_RECEIVED,	   /* now IDLE, or TIMEWAIT (TIMEWAIT_EXIT follows) */
+	URXE_CM_SIDR_REQ_ERROR,	   /* no answer; now IDLE */
+	URXE_CM_SIDR_REQ_RECEIVED, /* on a new identifier; now SIDR_REQ_RCVD */
+	URXE_CM_SIDR_REP_RECEIVED, /* now IDLE */
+};
+
+/* The path of a connection, seen from this side. Its MADs take it too. */
+struct urxe_cm_path {
+	struct urxe_path av; /* sgid ours, dgid the peer's */
+	uint16_t pkey;
+	uint8_t sl;
+	uint8_t mtu;		  /* enum ibv_mtu */
+	uint8_t rate;		  /* enum ibv_rate */
+	uint8_t packet_life_time; /* 4.096 µs << n; 0 … 31 */
+};
+
+/* Enhanced connection establishment (rdma_set_local_ece(3)). */
+struct urxe_cm_ece {
+	uint32_t vendor_id; /* 24 bits */
+	uint32_t attr_mod;
+};
+
+/* Where connection requests go. Its owner embeds it and hands it out from ops->listener(). */
+struct urxe_cm_listener {
+	int (*handler)(struct urxe_cm_id *id, const struct urxe_cm_event *event);
+	void *context;	  /* copied into the identifiers that come of it */
+	unsigned backlog; /* most identifiers in REQ_RCVD and MRA_REQ_SENT; 0: as many as allowed */
+	unsigned pending; /* how many there are. This and the list belong to the manager. */
+	struct cds_list_head ids;
+};
+
+struct urxe_cm_req_event {
+	struct urxe_cm_listener *listener;
+	struct urxe_cm_path path; /* primary; packet_life_time out of the REQ's ack timeout */
+	uint64_t remote_ca_guid;  /* host order, as everything here */
+	uint64_t service_id;
+	uint32_t remote_qkey;
+	uint32_t remote_qpn;
+	enum ibv_qp_type qp_type;
+	uint32_t starting_psn;
+	/* From this side: responder_resources is what the peer's initiator depth asks of us. */
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t local_cm_response_timeout;
+	uint8_t remote_cm_response_timeout;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	bool flow_control;
+	bool srq;
+	uint16_t bth_pkey;
+	struct urxe_cm_ece ece;
+};
+
+struct urxe_cm_rep_event {
+	uint64_t remote_ca_guid;
+	uint32_t remote_qkey;
+	uint32_t remote_qpn;
+	uint32_t starting_psn;
+	uint8_t responder_resources; /* from this side, as above */
+	uint8_t initiator_depth;
+	uint8_t target_ack_delay;
+	uint8_t failover_accepted;
+	uint8_t rnr_retry_count;
+	bool flow_control;
+	bool srq;
+	struct urxe_cm_ece ece;
+};
+
+struct urxe_cm_rej_event {
+	uint16_t reason; /* enum urxe_cm_rej_reason */
+	uint8_t ari_len;
+	const uint8_t *ari;
+};
+
+struct urxe_cm_sidr_req_event {
+	struct urxe_cm_listener *listener;
+	struct urxe_path path; /* back to the sender */
+	uint64_t service_id;
+	uint16_t pkey;
+	uint16_t bth_pkey;
+};
+
+struct urxe_cm_sidr_rep_event {
+	uint8_t status; /* enum urxe_cm_sidr_status */
+	uint32_t qkey;
+	uint32_t qpn;
+	uint8_t info_len;
+	const uint8_t *info;
+	struct urxe_cm_ece ece;
+};
+
+struct urxe_cm_event {
+	enum urxe_cm_event_type type;
+	union {
+		struct urxe_cm_req_event req;
+		struct urxe_cm_rep_event rep;
+		struct urxe_cm_rej_event rej;
+		struct urxe_cm_sidr_req_event sidr_req;
+		struct urxe_cm_sidr_rep_event sidr_rep;
+		uint8_t mra_service_timeout;
+	};
+	/* All bytes that the message has room for (URXE_CM_*_PRIVATE), valid during the call; NULL
+	 * for events without a message. */
+	const uint8_t *private_data;
+	uint8_t private_data_len;
+};
+
+/*
+ * Called for every event of an identifier. Returning non-zero has the manager destroy it, as
+ * urxe_cm_id_destroy() would; a handler may also destroy its own identifier or any other, and then
+ * returns 0. -ENOMEM out of REQ_RECEIVED destroys it without a REJ, so that the peer's next REQ gets
+ * another chance.
+ */
+typedef int urxe_cm_handler(struct urxe_cm_id *id, const struct urxe_cm_event *event);
+
+/*
+ * What those who survive a process need to disconnect its connections: one for each from the time
+ * that both communication IDs are known until it is over. Free of pointers.
+ *
+ *	 0 sgid         16 dgid        32 local_id   36 remote_id
+ *	40 local_qpn    44 remote_qpn  48 flow_label 52 device     53 traffic_class
+ *	54 hop_limit    55 source      56 response_timeout         57 retries  58 zeros
+ */
+struct urxe_cm_record {
+	uint8_t sgid[16], dgid[16];
+	uint32_t local_id, remote_id;
+	uint32_t local_qpn, remote_qpn;
+	uint32_t flow_label;
+	uint8_t device; /* struct urxe_device, index */
+	uint8_t traffic_class, hop_limit, source;
+	uint8_t response_timeout; /* of a DREQ: 4.096 µs << n */
+	uint8_t retries;
+	uint8_t zero[6];
+};
+_Static_assert(sizeof(struct urxe_cm_record) == 64, "shared between processes");
+
+struct urxe_cm_ops {
+	/* Sends a MAD; best effort. 0 or -errno. */
+	int (*send)(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+		    const uint8_t mad[URXE_MAD_SIZE]);
+	/*
+	 * The listener for a request of type URXE_CM_REQ_RECEIVED or URXE_CM_SIDR_REQ_RECEIVED, by
+	 * its service ID, addresses and private data (the listener field is not set yet); NULL when
+	 * there is none.
+	 */
+	struct urxe_cm_listener *(*listener)(struct urxe_cm *cm, const struct urxe_cm_event *event);
+	/* May be NULL. Stores a record (again: a new state of it, when *row is not UINT32_MAX) and
+	 * says where; forget drops it. */
+	void (*record)(struct urxe_cm *cm, const struct urxe_cm_record *record, uint32_t *row);
+	void (*forget)(struct urxe_cm *cm, uint32_t row);
+};
+
+struct urxe_cm_config {
+	const struct urxe_cm_ops *ops;
+	void *context;	      /* of the ops: urxe_cm_context() */
+	uint8_t slot;	      /* low byte of the local communication IDs */
+	uint64_t now;	      /* CLOCK_MONOTONIC, ns */
+	uint64_t seed[2];     /* random */
+	unsigned max_pending; /* passive identifiers that are not established; 0: 16384 */
+};
+
+/* -ENOMEM. Destroying frees everything and sends nothing; records stay for the survivors. */
+int urxe_cm_create(struct urxe_cm **cm, const struct urxe_cm_config *config);
+void urxe_cm_destroy(struct urxe_cm *cm);
+void *urxe_cm_context(const struct urxe_cm *cm);
+
+/* A MAD that arrived on QP 1: 256 bytes and the packet it was in. dev is the device it came to. */
+struct urxe_cm_rx {
+	const uint8_t *mad;
+	struct in6_addr sgid, dgid; /* the sender's and ours */
+	struct urxe_device *dev;
+	uint32_t flow_label;
+	uint8_t traffic_class, hop_limit;
+	uint32_t src_qpn;
+	uint16_t pkey;
+};
+
+void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t now);
+/*
+ * Whose a message is: the local communication ID of its receiver (low byte: the slot), or 0 for a
+ * REQ, a SIDR_REQ, and a REJ (timeout), which names only its sender; -EBADMSG for what is none.
+ */
+int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id);
+/* When urxe_cm_run() must next be called (UINT64_MAX: never), and what it does then: retries,
+ * timeouts, ends of time-wait, events that wait. */
+uint64_t urxe_cm_deadline(const struct urxe_cm *cm);
+void urxe_cm_run(struct urxe_cm *cm, uint64_t now);
+
+/* -ENOMEM. */
+int urxe_cm_id_create(struct urxe_cm *cm, urxe_cm_handler *handler, void *context,
+		      struct urxe_cm_id **id);
+/*
+ * No more events. What the state demands is sent: REJ (timeout) for a REQ without answer, REJ
+ * (consumer defined) before a connection is established, DREQ after, DREP, or SIDR_REP (reject).
+ * The manager sees the rest through by itself: retries of the DREQ, and time-wait.
+ */
+void urxe_cm_id_destroy(struct urxe_cm_id *id);
+/* Hands an identifier to another handler. */
+void urxe_cm_id_set(struct urxe_cm_id *id, urxe_cm_handler *handler, void *context);
+void *urxe_cm_id_context(const struct urxe_cm_id *id);
+enum urxe_cm_state urxe_cm_id_state(const struct urxe_cm_id *id);
+uint32_t urxe_cm_id_local(const struct urxe_cm_id *id);
+uint32_t urxe_cm_id_remote(const struct urxe_cm_id *id);
+const struct urxe_cm_path *urxe_cm_id_path(const struct urxe_cm_id *id);
+
+void urxe_cm_listener_init(struct urxe_cm_listener *listener, urxe_cm_handler *handler,
+			   void *context, unsigned backlog);
+/* Before its memory goes: identifiers that came of it live on with the handler they have. */
+void urxe_cm_listener_close(struct urxe_cm_listener *listener);
+
+struct urxe_cm_req_param {
+	const struct urxe_cm_path *path; /* the source GID is of path->av.dev */
+	uint64_t service_id;
+	uint32_t qpn;
+	enum ibv_qp_type qp_type; /* IBV_QPT_RC, IBV_QPT_UC */
+	uint32_t starting_psn;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t remote_cm_response_timeout; /* 4.096 µs << n; 0 … 31 */
+	uint8_t local_cm_response_timeout;
+	uint8_t max_cm_retries;	 /* 0 … 15 */
+	uint8_t retry_count;	 /* 0 … 7 */
+	uint8_t rnr_retry_count; /* 0 … 7 */
+	bool flow_control;
+	bool srq;
+	struct urxe_cm_ece ece;
+	const void *private_data;
+	uint8_t private_data_len; /* up to URXE_CM_REQ_PRIVATE */
+};
+
+/* IDLE. -ENOMEM. A send that fails is as good as a lost message. */
+int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_req_param *param, uint64_t now);
+
+struct urxe_cm_rep_param {
+	uint32_t qpn;
+	uint32_t starting_psn;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t failover_accepted;
+	uint8_t target_ack_delay;
+	uint8_t rnr_retry_count;
+	bool flow_control;
+	bool srq;
+	struct urxe_cm_ece ece;
+	const void *private_data;
+	uint8_t private_data_len;
+};
+
+/* REQ_RCVD, MRA_REQ_SENT. */
+int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *param, uint64_t now);
+/* REP_RCVD, MRA_REP_SENT. */
+int urxe_cm_send_rtu(struct urxe_cm_id *id, const void *private_data, uint8_t len);
+/* ESTABLISHED. */
+int urxe_cm_send_dreq(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
+/* DREQ_RCVD. */
+int urxe_cm_send_drep(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
+/* From REQ_SENT to MRA_REP_RCVD. The identifier is IDLE then, or in TIMEWAIT after a REP. */
+int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
+		     const void *private_data, uint8_t len, uint64_t now);
+/* REQ_RCVD, REP_RCVD: service_timeout is 4.096 µs << n. With URXE_CM_MRA_DELAY the MRA goes out
+ * only in answer to a repeated message. */
+#define URXE_CM_MRA_DELAY 0x80
+int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout, const void *private_data,
+		     uint8_t len);
+
+struct urxe_cm_sidr_req_param {
+	const struct urxe_cm_path *path;
+	uint64_t service_id;
+	uint8_t response_timeout; /* 4.096 µs << n */
+	uint8_t max_cm_retries;
+	const void *private_data;
+	uint8_t private_data_len; /* up to URXE_CM_SIDR_REQ_PRIVATE */
+};
+
+/* IDLE. */
+int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_sidr_req_param *param,
+			  uint64_t now);
+
+struct urxe_cm_sidr_rep_param {
+	uint8_t status; /* enum urxe_cm_sidr_status */
+	uint32_t qpn;
+	uint32_t qkey;
+	struct urxe_cm_ece ece;
+	const void *info;
+	uint8_t info_len; /* up to URXE_CM_SIDR_REP_INFO */
+	const void *private_data;
+	uint8_t private_data_len; /* up to URXE_CM_SIDR_REP_PRIVATE */
+};
+
+/* SIDR_REQ_RCVD; then IDLE. */
+int urxe_cm_send_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param);
+
+/*
+ * The QP of this connection received something (IBV_EVENT_COMM_EST), so that the peer has sent its
+ * RTU whether that came or not (12.9.7.2). REP_SENT, MRA_REP_RCVD; -EISCONN when ESTABLISHED. The
+ * event comes with the next urxe_cm_run(), which is due at once.
+ */
+int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now);
+
+/*
+ * The attributes for the QP's way to attr->qp_state (INIT, RTR, RTS), as ib_cm_init_qp_attr() of the
+ * kernel gives them: *mask is set to those that are. -EINVAL for a state that does not have them
+ * yet, or when our GID is gone.
+ */
+int urxe_cm_init_qp_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *mask);
+
+/*
+ * Disconnects a connection of a process that is gone, from its record: DREQ until DREP or the
+ * retries are spent. The record is forgotten by the caller. -EEXIST, -ENOMEM.
+ */
+int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struct urxe_device *dev,
+		  uint64_t now);
+
+struct urxe_cm_counts {
+	unsigned ids;	     /* identifiers there are, also those nobody holds any more */
+	unsigned pending;    /* passive and not established */
+	uint64_t malformed;  /* messages dropped: not well formed */
+	uint64_t refused;    /* REQs beyond a backlog or max_pending */
+	uint64_t retries;    /* messages sent again for want of an answer */
+	uint64_t duplicates; /* messages that came again */
+};
+void urxe_cm_counts(const struct urxe_cm *cm, struct urxe_cm_counts *counts);
+
+#endif
