@@ -50,6 +50,7 @@ static struct urxe_segment *segment_new(void)
 	if (!seg)
 		return NULL;
 	seg->fd = -1;
+	seg->dead_fd = -1;
 	seg->pid = getpid();
 	seg->refs = 1;
 	init_locks(seg);
@@ -62,6 +63,9 @@ static void segment_free(struct urxe_segment *seg)
 		munmap(seg->map, sizeof(*seg->map));
 	segment_file_close(seg);
 	segment_numbers_free(seg);
+	free(seg->port_free);
+	if (seg->dead_fd >= 0)
+		urxe_libc.close(seg->dead_fd);
 	pthread_mutex_destroy(&seg->lock);
 	pthread_mutex_destroy(&seg->alloc_lock);
 	free(seg);
@@ -108,15 +112,19 @@ static void slot_clear(struct segment_map *map, unsigned slot)
 {
 	segment_groups_forget(map, slot);
 	segment_keys_forget(map, slot);
+	segment_ports_forget(map, slot);
 	segment_counters_retire(map, slot);
 }
 
-static void reap_locked(struct segment_map *map, int fd)
+static void reap_locked(struct urxe_segment *seg, int fd)
 {
+	struct segment_map *map = seg->map;
+
 	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
 		if (!slot_stale(map, fd, s))
 			continue;
 		urxe_log(URXE_LOG_INFO, "process %u (slot %u) is gone", map->slots[s].pid, s);
+		segment_records_orphan(seg, s);
 		slot_clear(map, s);
 	}
 }
@@ -134,7 +142,7 @@ void urxe_segment_reap(struct urxe_segment *seg)
 		any = slot_stale(seg->map, fd, s);
 	if (any) {
 		urxe_segment_lock(seg);
-		reap_locked(seg->map, fd);
+		reap_locked(seg, fd);
 		urxe_segment_unlock(seg);
 	}
 	pthread_mutex_unlock(&seg->lock);
@@ -191,7 +199,7 @@ static int slot_take(struct urxe_segment *seg, int fd)
 	int s, ret;
 
 	segment_counters_settle(map);
-	reap_locked(map, seg->fd);
+	reap_locked(seg, seg->fd);
 	s = slot_choose(seg, &map->header, fd, map->slots);
 	if (s < 0)
 		return s;
@@ -205,7 +213,7 @@ static int slot_take(struct urxe_segment *seg, int fd)
 	}
 	memset(&map->living[s], 0, sizeof(map->living[s]));
 	slot->pid = seg->pid;
-	__atomic_store_n(&slot->mail, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->gsi, SLOT_NO_GSI, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
 	seg->slot = s;
 	return 0;
@@ -304,6 +312,7 @@ void urxe_segment_leave(struct urxe_segment *seg)
 	}
 	if (seg->slot) {
 		urxe_segment_lock(seg);
+		segment_records_close(seg);
 		slot_clear(seg->map, seg->slot);
 		urxe_segment_unlock(seg);
 	}
@@ -327,6 +336,7 @@ void urxe_segment_forked(struct urxe_segment *seg)
 		members_pid = 0;
 	}
 	segment_file_close(seg);
+	segment_records_forked(seg);
 	if (mmap(seg->map, sizeof(*seg->map), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		urxe_log(URXE_LOG_WARN, "no memory after a fork");
@@ -338,18 +348,23 @@ unsigned urxe_segment_slot(const struct urxe_segment *seg)
 	return seg->slot;
 }
 
-void urxe_segment_mail_add(struct urxe_segment *seg, unsigned slot)
+void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
 {
-	if (slot >= URXE_SLOT_FIRST && slot <= URXE_SLOT_LAST)
-		__atomic_fetch_add(&seg->map->slots[slot].mail, 1, __ATOMIC_RELEASE);
+	if (seg->slot)
+		__atomic_store_n(&seg->map->slots[seg->slot].gsi, serves ? SLOT_GSI : SLOT_NO_GSI,
+				 __ATOMIC_RELEASE);
 }
 
-unsigned urxe_segment_mail_take(struct urxe_segment *seg)
+unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
 {
-	uint32_t *mail = &seg->map->slots[seg->slot].mail;
+	const unsigned num = URXE_SLOT_LAST - URXE_SLOT_FIRST + 1;
+	unsigned s = after;
 
-	/* Looked at in every poll: the line is not written to while there is no mail. */
-	if (!__atomic_load_n(mail, __ATOMIC_RELAXED))
-		return 0;
-	return __atomic_exchange_n(mail, 0, __ATOMIC_ACQUIRE);
+	for (unsigned i = 0; i < num; i++) {
+		s = s < URXE_SLOT_FIRST || s >= URXE_SLOT_LAST ? URXE_SLOT_FIRST : s + 1;
+		if (slot_state(seg->map, s) == SLOT_USED && s != seg->slot &&
+		    __atomic_load_n(&seg->map->slots[s].gsi, __ATOMIC_ACQUIRE) == SLOT_GSI)
+			return s;
+	}
+	return 0;
 }

@@ -4,13 +4,14 @@
  * by the namespace's inode; in $URXE_RUNTIME_DIR, else /dev/shm, else $XDG_RUNTIME_DIR, else /tmp)
  * in which the processes of one host meet. It hands out process slots and with them QPNs, keeps the
  * 24-bit indices of keys apart, lists the members of the reuseport
- * groups, and holds every process's counters. All of it is claimed with fallocate, so that a full
+ * groups, holds every process's counters, and the ports of the connection manager
+ * (segment_ports.h). All of it is claimed with fallocate, so that a full
  * /dev/shm is -ENOSPC and never SIGBUS.
  *
  * A slot belongs to its process as long as that holds a lock on the slot's byte of the file (an OFD
  * lock that lives and dies with the mapping: however the process ends, and whatever descriptors
  * it closes). Whoever joins, or finds a stale slot, reaps the dead: their key indices, group
- * membership and counters (added to the retired ones). The file stays when the last one leaves.
+ * membership, ports and counters (added to the retired ones). The file stays when the last one leaves.
  *
  * Any thread, unless said otherwise.
  *
@@ -120,10 +121,12 @@ void urxe_segment_group_remove(struct urxe_segment *seg, unsigned group);
 unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *slots, unsigned max);
 uint32_t urxe_segment_group_generation(const struct urxe_segment *seg);
 
-/* Packets that were forwarded to a slot and not yet taken: add on send, sub on receive, peek when
- * polling. (The packets themselves travel by a unix datagram socket, see wire/forward.) */
-void urxe_segment_mail_add(struct urxe_segment *seg, unsigned slot);
-unsigned urxe_segment_mail_take(struct urxe_segment *seg);
+/*
+ * Which processes serve QP 1 (their connection manager runs): says so of this one, and finds another,
+ * going round from a slot; 0: there is none.
+ */
+void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves);
+unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after);
 
 /*
  * This process's counters of a device, by device index (0 … URXE_MAX_DEVICES - 1): an array of

@@ -9,9 +9,14 @@
  *	24576    1024	groups: 2 copies × 2 reuseport groups × (count, 255 slots)
  *	25600    20480	faults: 32 devices × (generation, 2 copies of 256 characters)
  *	46080    16384	retired: 2 copies × 32 devices × 32 counters of the processes that are gone
+ *	62464    256	orphan: a byte per slot: its process died and nobody has read its records yet
+ *	62720    2056	port spaces: generation, allocation, owner of each chunk of rows
  *	65536		end of the part that is allocated when the file is made
  *	65536    2 MiB	256 × (32 devices × 32 counters): a slot's part is allocated when it is
  *			first taken, the rest is a hole. Nobody reads the part of a slot that is not USED.
+ *	2162688  128 KiB	port_heads: 32768 lists of rows; allocated with the first bind
+ *	2293760  8 MiB	port_rows: 1024 chunks of 128 rows of 64 bytes; a chunk is allocated when it
+ *			is first taken
  *
  * Death at any instruction must leave this usable. So whatever is longer than a word is kept twice:
  * the copy not in use is written, then one store of a generation switches. The file is also
@@ -30,12 +35,16 @@
 #include "host/segment.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
-#define SEGMENT_VERSION	  1
+#define SEGMENT_VERSION	  2
 #define SEGMENT_LOCK_BYTE 1
 #define MAX_COUNTERS	  32
 #define KEY_BLOCKS	  4096
 #define KEY_BLOCK_BITS	  12
 #define NUM_GROUPS	  2
+#define PORT_HEADS	  32768
+#define PORT_CHUNKS	  1024
+#define PORT_CHUNK	  128 /* rows */
+#define PORT_ROWS	  (PORT_CHUNKS * PORT_CHUNK)
 
 _Static_assert(URXE_NUM_COUNTERS <= MAX_COUNTERS, "make room for more counters");
 
@@ -67,9 +76,14 @@ enum slot_state {
 	SLOT_USED, /* alive while byte s is locked; stale after that */
 };
 
+enum slot_gsi {
+	SLOT_NO_GSI,
+	SLOT_GSI,
+};
+
 struct segment_slot {
 	uint32_t state;	 /* enum slot_state */
-	uint32_t mail;	 /* packets forwarded to it and not yet taken */
+	uint32_t gsi;	 /* it serves QP 1 for the others: enum slot_gsi */
 	uint32_t pid;	 /* for people; in its own pid namespace */
 	uint32_t backed; /* its counters' part of the file is allocated */
 	uint8_t unused[48];
@@ -90,6 +104,47 @@ struct segment_counters {
 	uint64_t counters[URXE_MAX_DEVICES][MAX_COUNTERS];
 };
 
+/*
+ * Port spaces, written under the segment lock. A row is in the list of its port while its state is
+ * not FREE: put there by one store to the head after it was filled, taken out by one store to
+ * whatever points to it, and only then FREE; so whoever dies half-way leaves a list that holds, and
+ * rows that a second removal does no harm. Readers take no lock: the generation is raised before
+ * a row that was once in a list is filled again, and tells them to begin again.
+ *
+ * Chunks of rows belong to a slot as blocks of key indices do; which of its rows are free is its own
+ * business. Row 0 is never used.
+ */
+struct segment_ports {
+	uint32_t generation;
+	uint32_t backed; /* the heads are allocated */
+	uint8_t owner[PORT_CHUNKS];
+	uint8_t chunk_backed[PORT_CHUNKS];
+};
+
+enum port_state {
+	PORT_FREE,
+	PORT_BOUND,
+	PORT_LISTENING,
+	PORT_LINGERING,
+};
+
+/* Words, because they are read while they may be written. */
+struct segment_port_row {
+	uint32_t next;	/* row; 0: the last */
+	uint32_t state; /* enum port_state */
+	uint32_t id;
+	uint32_t space; /* ps << 16 | port */
+	uint32_t addr[4];
+	uint32_t scope;
+	uint32_t owner; /* PORT_V6ONLY | PORT_REUSE | slot */
+	uint32_t peer[4];
+	uint32_t peer_port;
+	uint32_t unused;
+};
+#define PORT_SLOT_MASK 0xffu
+#define PORT_V6ONLY    0x100u
+#define PORT_REUSE     0x200u
+
 struct segment_map {
 	union {
 		struct segment_header header;
@@ -100,8 +155,12 @@ struct segment_map {
 	struct segment_group groups[2][NUM_GROUPS];
 	struct segment_fault faults[URXE_MAX_DEVICES];
 	struct segment_counters retired[2];
-	uint8_t unused[3072];
+	uint8_t orphan[256];
+	struct segment_ports ports;
+	uint8_t unused[760];
 	struct segment_counters living[256];
+	uint32_t port_heads[PORT_HEADS];
+	struct segment_port_row port_rows[PORT_ROWS];
 };
 
 _Static_assert(sizeof(struct segment_slot) == 64, "a slot is a cache line");
@@ -113,7 +172,9 @@ _Static_assert(offsetof(struct segment_map, groups) == 24576, "layout");
 _Static_assert(offsetof(struct segment_map, faults) == 25600, "layout");
 _Static_assert(offsetof(struct segment_map, retired) == 46080, "layout");
 _Static_assert(offsetof(struct segment_map, living) == 65536, "layout");
-_Static_assert(sizeof(struct segment_map) == 65536 + 256 * 8192, "layout");
+_Static_assert(sizeof(struct segment_port_row) == 64, "a row is a cache line");
+_Static_assert(offsetof(struct segment_map, port_heads) == 65536 + 256 * 8192, "layout");
+_Static_assert(sizeof(struct segment_map) == 65536 + 256 * 8192 + 131072 + 8388608, "layout");
 
 #define SEGMENT_FIXED_SIZE offsetof(struct segment_map, living)
 
@@ -141,6 +202,16 @@ struct urxe_segment {
 	unsigned num_blocks;
 	struct key_block *blocks[KEY_BLOCKS]; /* in order of claim */
 	struct key_block *block_of_id[KEY_BLOCKS];
+
+	/* Rows of our chunks of the port spaces that are free: a stack. The segment lock. */
+	uint32_t *port_free;
+	unsigned port_num_free, port_chunks;
+	uint16_t port_last;	  /* the last ephemeral one */
+	uint16_t port_range[2];	  /* of the ephemeral ones, */
+	uint64_t port_range_read; /* and when it was read, ns */
+
+	struct segment_records *records; /* segment_records.c; NULL: none were made */
+	int dead_fd;			 /* records of a slot that died, being read; -1 */
 };
 
 /*
@@ -182,6 +253,12 @@ void segment_counters_retire(struct segment_map *map, unsigned slot);
 /* Frees the slot that somebody who died had added but not freed. Before a slot is taken. */
 void segment_counters_settle(struct segment_map *map);
 void segment_keys_forget(struct segment_map *map, unsigned slot);
+void segment_ports_forget(struct segment_map *map, unsigned slot);
+/* The records of a slot that died wait for whoever will read them. */
+void segment_records_orphan(struct urxe_segment *seg, unsigned slot);
+/* Ends our own: with their file, or, in a child, without touching it. */
+void segment_records_close(struct urxe_segment *seg);
+void segment_records_forked(struct urxe_segment *seg);
 
 int segment_numbers_init(struct urxe_segment *seg);
 void segment_numbers_free(struct urxe_segment *seg);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What the survivors of a process need to know to end its connections decently: records of a fixed
- * size, opaque here, in a file of each slot beside the host segment (mode 0600). The owner writes them,
- * whoever reaps its slot reads them, once; the file goes with either.
+ * size, opaque here, in a file of each slot beside the host segment (mode 0600). The owner writes them;
+ * when it has died another process reads them, once. The file goes when it was read, or with an owner
+ * that leaves in good order.
  *
  * Death at any instruction leaves each record whole or absent: a record is written to a place that
  * is not in use, and then marked.
@@ -24,9 +25,13 @@ int urxe_segment_records_put(struct urxe_segment *seg, const uint8_t record[URXE
 			     uint32_t *index);
 void urxe_segment_records_clear(struct urxe_segment *seg, uint32_t index);
 
-/* Inside the callback of urxe_segment_reap(): calls fn for each record that the dead slot left. */
-void urxe_segment_records_walk(struct urxe_segment *seg, unsigned slot,
-			       void (*fn)(const uint8_t record[URXE_RECORD_BYTES], void *arg),
-			       void *arg);
+/*
+ * A slot whose process has died since the last call, of which no process of the host has been told
+ * before; 0: none. Every death is told once, whoever reaped the slot. Until the next call its records
+ * can be read: fn is called for each. One thread at a time.
+ */
+unsigned urxe_segment_dead_take(struct urxe_segment *seg);
+void urxe_segment_records_walk(struct urxe_segment *seg,
+			       void (*fn)(const uint8_t *record, void *arg), void *arg);
 
 #endif

@@ -643,29 +643,6 @@ static void test_retired_once(void **state)
 	urxe_segment_leave(seg);
 }
 
-static void member_with_mail(void *arg)
-{
-	struct urxe_segment *seg = join();
-
-	for (int i = 0; i < 3; i++)
-		urxe_segment_mail_add(seg, (uintptr_t)arg);
-	urxe_segment_mail_add(seg, 0);
-	urxe_segment_mail_add(seg, 256);
-	urxe_segment_leave(seg);
-}
-
-static void test_mail(void **state)
-{
-	struct urxe_segment *seg;
-
-	assert_int_equal(urxe_segment_join(&seg), 0);
-	assert_int_equal(urxe_segment_mail_take(seg), 0);
-	host_test_in_child(member_with_mail, (void *)(uintptr_t)urxe_segment_slot(seg));
-	assert_int_equal(urxe_segment_mail_take(seg), 3);
-	assert_int_equal(urxe_segment_mail_take(seg), 0);
-	urxe_segment_leave(seg);
-}
-
 static void test_fault(void **state)
 {
 	char spec[URXE_FAULT_SPEC_LEN], longest[URXE_FAULT_SPEC_LEN + 1];
@@ -991,7 +968,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_group_generation),
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_retired_once),
-		cmocka_unit_test(test_mail),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_storm),

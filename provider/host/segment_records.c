@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The records of a slot: a file beside the host segment, "<segment>.r<slot>", which the owner maps.
+ *
+ *	+---------------+---------------+-----+	128 bytes each: a word that is 1 while the
+ *	| used, record  | used, record  | ... |	record counts, 4 spare bytes, 120 of record
+ *	+---------------+---------------+-----+
+ *
+ * It has its full length from the beginning and is allocated as it is needed. When a process has died
+ * whoever reaps its slot renames the file to "<segment>.d<slot>" and raises the slot's orphan flag;
+ * the next process that takes the dead (one with a connection manager) removes the name and reads.
+ * Should a second process die in the same slot before anybody does, only its records are kept: the
+ * peers of the first find out by their retries.
+ *
+ * put, clear: the owner's engine lock. orphan, take: the segment lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/libc.h"
+#include "host/segment_layout.h"
+#include "host/segment_records.h"
+#include "host/sysinfo.h"
+
+#define MAX_RECORDS 65536
+#define GROW	    64 /* records that are allocated at a time: two pages */
+
+struct record {
+	uint32_t used;
+	uint32_t spare;
+	uint8_t bytes[URXE_RECORD_BYTES];
+};
+_Static_assert(sizeof(struct record) == 128, "as in the picture");
+
+struct segment_records {
+	struct record *map;
+	uint32_t backed;   /* records that the file has room for */
+	uint32_t num_free; /* of them; their numbers: */
+	uint32_t free[MAX_RECORDS];
+};
+
+static void file_name(const struct urxe_segment *seg, char kind, unsigned slot, char *name,
+		      size_t len)
+{
+	snprintf(name, len, "%s.%c%u", seg->path, kind, slot);
+}
+
+#define NAME_LEN (sizeof(((struct urxe_segment *)0)->path) + 16)
+
+static int make_file(struct urxe_segment *seg, struct segment_records *rec)
+{
+	char name[NAME_LEN];
+	int fd, ret = 0;
+	void *p;
+
+	file_name(seg, 'r', seg->slot, name, sizeof(name));
+	/* What is there is of a process that left without our being told. */
+	unlink(name);
+	fd = urxe_libc.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, sizeof(struct record) * MAX_RECORDS) < 0) {
+		ret = -errno;
+	} else {
+		p = mmap(NULL, sizeof(struct record) * MAX_RECORDS, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, fd, 0);
+		if (p == MAP_FAILED) {
+			ret = -errno;
+		} else {
+			madvise(p, sizeof(struct record) * MAX_RECORDS, MADV_DONTFORK);
+			rec->map = p;
+		}
+	}
+	urxe_libc.close(fd);
+	if (ret)
+		unlink(name);
+	return ret;
+}
+
+static struct segment_records *records_of(struct urxe_segment *seg)
+{
+	struct segment_records *rec = seg->records;
+
+	if (rec)
+		return rec;
+	rec = mmap(NULL, sizeof(*rec), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (rec == MAP_FAILED)
+		return NULL;
+	if (make_file(seg, rec)) {
+		munmap(rec, sizeof(*rec));
+		return NULL;
+	}
+	seg->records = rec;
+	return rec;
+}
+
+/* The file is not kept open: descriptors are the program's to close. */
+static int grow(struct urxe_segment *seg, struct segment_records *rec)
+{
+	char name[NAME_LEN];
+	int fd, ret;
+
+	if (rec->backed + GROW > MAX_RECORDS)
+		return -ENOSPC;
+	file_name(seg, 'r', seg->slot, name, sizeof(name));
+	fd = urxe_libc.open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -ENOSPC;
+	ret = posix_fallocate(fd, rec->backed * sizeof(struct record),
+			      GROW * sizeof(struct record));
+	urxe_libc.close(fd);
+	if (ret)
+		return -ENOSPC;
+	for (uint32_t i = rec->backed + GROW; i-- > rec->backed;)
+		rec->free[rec->num_free++] = i;
+	rec->backed += GROW;
+	return 0;
+}
+
+int urxe_segment_records_put(struct urxe_segment *seg, const uint8_t record[URXE_RECORD_BYTES],
+			     uint32_t *index)
+{
+	struct segment_records *rec;
+
+	if (!seg->slot)
+		return -ENODEV;
+	rec = records_of(seg);
+	if (!rec || (!rec->num_free && grow(seg, rec)))
+		return -ENOSPC;
+	*index = rec->free[--rec->num_free];
+	memcpy(rec->map[*index].bytes, record, URXE_RECORD_BYTES);
+	__atomic_store_n(&rec->map[*index].used, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void urxe_segment_records_clear(struct urxe_segment *seg, uint32_t index)
+{
+	struct segment_records *rec = seg->records;
+
+	if (!rec || index >= rec->backed || !rec->map[index].used)
+		return;
+	__atomic_store_n(&rec->map[index].used, 0, __ATOMIC_RELEASE);
+	rec->free[rec->num_free++] = index;
+}
+
+void segment_records_forked(struct urxe_segment *seg)
+{
+	/* The file's mapping is not here. */
+	if (seg->records)
+		munmap(seg->records, sizeof(*seg->records));
+	seg->records = NULL;
+}
+
+void segment_records_close(struct urxe_segment *seg)
+{
+	char name[NAME_LEN];
+
+	if (!seg->records)
+		return;
+	file_name(seg, 'r', seg->slot, name, sizeof(name));
+	unlink(name);
+	munmap(seg->records->map, sizeof(struct record) * MAX_RECORDS);
+	munmap(seg->records, sizeof(*seg->records));
+	seg->records = NULL;
+}
+
+/* ---- of the dead ---- */
+
+void segment_records_orphan(struct urxe_segment *seg, unsigned slot)
+{
+	char from[NAME_LEN], to[NAME_LEN];
+
+	file_name(seg, 'r', slot, from, sizeof(from));
+	file_name(seg, 'd', slot, to, sizeof(to));
+	/* In this order, so that whoever dies in between leaves no file that nobody looks for. */
+	__atomic_store_n(&seg->map->orphan[slot], 1, __ATOMIC_RELEASE);
+	if (rename(from, to) < 0)
+		unlink(to);
+}
+
+static unsigned next_orphan(const struct urxe_segment *seg)
+{
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+		if (__atomic_load_n(&seg->map->orphan[s], __ATOMIC_RELAXED))
+			return s;
+	return 0;
+}
+
+unsigned urxe_segment_dead_take(struct urxe_segment *seg)
+{
+	char name[NAME_LEN];
+	unsigned slot;
+
+	if (seg->dead_fd >= 0)
+		urxe_libc.close(seg->dead_fd);
+	seg->dead_fd = -1;
+	if (!seg->slot || !next_orphan(seg))
+		return 0;
+	urxe_segment_lock(seg);
+	slot = next_orphan(seg);
+	if (slot) {
+		file_name(seg, 'd', slot, name, sizeof(name));
+		seg->dead_fd = urxe_libc.open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		unlink(name);
+		__atomic_store_n(&seg->map->orphan[slot], 0, __ATOMIC_RELEASE);
+	}
+	urxe_segment_unlock(seg);
+	return slot;
+}
+
+void urxe_segment_records_walk(struct urxe_segment *seg,
+			       void (*fn)(const uint8_t *record, void *arg), void *arg)
+{
+	struct record records[GROW];
+	struct urxe_stat st;
+	ssize_t len;
+
+	/* Another user may have put a file under that name. */
+	if (seg->dead_fd < 0 || urxe_fstat(seg->dead_fd, &st) || st.uid != geteuid())
+		return;
+	for (off_t at = 0; at < (off_t)st.size; at += len) {
+		len = urxe_libc.pread(seg->dead_fd, records, sizeof(records), at);
+		if (len < (ssize_t)sizeof(records[0]))
+			return;
+		for (size_t i = 0; i < len / sizeof(records[0]); i++)
+			if (records[i].used == 1)
+				fn(records[i].bytes, arg);
+	}
+}
