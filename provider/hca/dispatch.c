@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hca/engine.h"
+#include "hca/gsi.h"
 #include "hca/mcast.h"
 
 static bool same_gid(const struct in6_addr *a, const struct in6_addr *b)
@@ -62,6 +63,10 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 	if (urxe_packet_parse(rx->bth, rx->len, &pkt) || !pkey_fits(urxe_bth_pkey(pkt.bth)))
 		return;
 	qpn = urxe_bth_qpn(pkt.bth);
+	if (qpn == URXE_QPN_GSI) {
+		urxe_gsi_packet(&pkt, rx);
+		return;
+	}
 	if (qpn != URXE_QPN_MULTICAST) {
 		qp = urxe_engine_qp(qpn);
 		if (qp)

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "hca/engine.h"
+#include "hca/gsi.h"
 #include "hca/service.h"
 #include "host/fd.h"
 
@@ -61,6 +62,7 @@ static int start(void)
 	ret = urxe_wire_create(e->seg, &e->wire);
 	if (ret)
 		goto err_table;
+	urxe_gsi_started();
 	ret = urxe_service_start();
 	if (ret)
 		goto err_wire;
@@ -182,7 +184,8 @@ static bool service_oversleeps(void)
 	uint64_t until = atomic_load(&urxe_hca.sleep_until), earliest = urxe_hca.earliest;
 
 	urxe_hca.earliest = UINT64_MAX;
-	return until && (earliest < until || !cds_list_empty(&urxe_hca.ready));
+	return until && (earliest < until || !cds_list_empty(&urxe_hca.ready) ||
+			 urxe_gsi_deadline() < until);
 }
 
 void urxe_engine_unlock(void)
@@ -219,9 +222,11 @@ static bool turn(void)
 	e->now = urxe_now();
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
 	urxe_wheel_run(&e->wheel, e->now, on_timer);
+	urxe_gsi_run(e->now);
 	if (e->now >= e->housekeep_at) {
 		e->housekeep_at = e->now + HOUSEKEEP_NS;
 		urxe_wire_housekeep(e->wire);
+		urxe_gsi_housekeep();
 	}
 	return n > 0;
 }
@@ -316,6 +321,7 @@ void urxe_forked(void)
 		return;
 	cds_list_for_each_entry (ctx, &e->contexts, node)
 		leave_behind(ctx);
+	urxe_gsi_forked();
 	urxe_service_forked();
 	urxe_wire_forked(e->wire);
 	urxe_segment_forked(e->seg);

@@ -36,15 +36,16 @@ struct urxe_gsi_user {
 	uint64_t (*deadline)(void);
 	void (*run)(uint64_t now);
 	void (*device_event)(struct urxe_device *dev, enum ibv_event_type event);
-	/* A process of this host has died: the low byte of its QPNs. What it left on record can be
-	 * read now, with urxe_segment_records_walk(), and by nobody later. */
+	/* A process of this host has died: the low byte of its QPNs. Of all living processes with a
+	 * connection manager one is told, once. What the dead one left on record can be read now, with
+	 * urxe_segment_records_walk(), and by nobody later. */
 	void (*slot_died)(unsigned slot);
 };
 
 /*
- * There is one user. NULL ends it. Functions that the user leaves NULL are not called. The engine
- * itself does not run for its sake: whoever needs it holds it with urxe_engine_get(). Registration
- * outlives the engine; a forked child begins with it.
+ * There is one user; NULL ends it. Functions that the user leaves NULL are not called. The engine
+ * does not run for its sake: whoever needs it holds it with urxe_engine_get(). Registration outlives
+ * the engine; the child of a fork begins without it. To be called with the engine lock held.
  */
 void urxe_gsi_register(const struct urxe_gsi_user *user);
 
@@ -56,8 +57,8 @@ int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, const uint8_t mad[
 
 /*
  * Hands a MAD that was received on to another process of this host, whose user receives it as if it
- * had come from the wire. It is lost like any packet if that process is too slow. -ESRCH: nobody has
- * that slot, or it was this very process; -ELOOP: it was handed on before, and stays here.
+ * had come from the wire. It is lost like any packet if that process is too slow. -ESRCH: nobody
+ * alive has that slot, or it is this very process; -ELOOP: it was handed on before, and stays here.
  */
 int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot);
 
@@ -65,9 +66,11 @@ int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot);
 void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet *rx);
 
 /* engine.c, service.c */
+void urxe_gsi_started(void);
+void urxe_gsi_forked(void);
 uint64_t urxe_gsi_deadline(void);
-void urxe_gsi_run(uint64_t now);
+void urxe_gsi_run(uint64_t now); /* if it is time */
 void urxe_gsi_device_event(struct urxe_device *dev, enum ibv_event_type event);
-void urxe_gsi_slot_died(unsigned slot);
+void urxe_gsi_housekeep(void);
 
 #endif

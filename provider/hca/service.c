@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "hca/engine.h"
+#include "hca/gsi.h"
 #include "hca/service.h"
 #include "host/fd.h"
 #include "host/libc.h"
@@ -53,6 +54,7 @@ static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, v
 	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
 		if (ctx->dev == dev)
 			urxe_event_port(ctx, type);
+	urxe_gsi_device_event(dev, type);
 	urxe_engine_unlock();
 }
 
@@ -92,10 +94,13 @@ static uint64_t next_deadline(void)
 {
 	uint64_t timers = urxe_wheel_next(&urxe_hca.wheel);
 	uint64_t wire = urxe_wire_deadline(urxe_hca.wire);
+	uint64_t gsi = urxe_gsi_deadline();
 	uint64_t next = timers < wire ? timers : wire;
 
 	if (!cds_list_empty(&urxe_hca.ready))
 		return 0;
+	if (gsi < next)
+		next = gsi;
 	return next < urxe_hca.housekeep_at ? next : urxe_hca.housekeep_at;
 }
 

@@ -28,6 +28,7 @@
 
 #define LETTER_MAGIC   0x75727865u
 #define LETTER_PACKETS 128
+#define MAX_HOPS       2 /* to one who understands the packet, and from there to its owner */
 #define OWNERS	       8 /* of one batch; more than that and one letter leaves early */
 
 struct letter {
@@ -39,7 +40,8 @@ struct letter {
 	uint8_t ipv6;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	uint8_t zero[7];
+	uint8_t hops; /* for packets handed on by whoever understood them; 0: by their QPN */
+	uint8_t zero[6];
 };
 static_assert(sizeof(struct letter) == 56, "as in the picture");
 
@@ -123,12 +125,15 @@ void urxe_mail_close(struct urxe_wire *wire)
 
 /* ---- out ---- */
 
-static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, struct draft *draft)
+/* iov[0] is for the header. Lost, if the owner's queue is full. */
+static void send_letter(struct urxe_wire *wire, const struct urxe_arrival *from, unsigned slot,
+			struct iovec *iov, unsigned iovs, uint32_t stride, unsigned packets,
+			unsigned hops)
 {
 	struct urxe_mail *mail = wire->mail;
 	struct letter letter = {
 		.magic = LETTER_MAGIC,
-		.stride = draft->stride,
+		.stride = stride,
 		.saddr = from->flow.saddr,
 		.daddr = from->flow.daddr,
 		.ifindex = from->ifindex,
@@ -136,22 +141,42 @@ static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, 
 		.ipv6 = from->flow.ipv6,
 		.traffic_class = from->pkt.traffic_class,
 		.hop_limit = from->pkt.hop_limit,
+		.hops = hops,
 	};
 	struct sockaddr_un name;
 	struct msghdr msg = {
 		.msg_name = &name,
-		.msg_namelen = mail_name(mail, draft->slot, &name),
-		.msg_iov = draft->iov,
-		.msg_iovlen = draft->iovs,
+		.msg_namelen = mail_name(mail, slot, &name),
+		.msg_iov = iov,
+		.msg_iovlen = iovs,
 	};
 
-	draft->iov[0] = (struct iovec){&letter, sizeof(letter)};
+	iov[0] = (struct iovec){&letter, sizeof(letter)};
+	if (urxe_libc.sendmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_FORWARDED] += packets;
+}
+
+static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, struct draft *draft)
+{
 	/* A name whose process has died can be anybody's. */
-	if (!urxe_segment_slot_alive(wire->seg, draft->slot))
-		return;
-	if (urxe_libc.sendmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return;
-	urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_FORWARDED] += draft->packets;
+	if (urxe_segment_slot_alive(wire->seg, draft->slot))
+		send_letter(wire, from, draft->slot, draft->iov, draft->iovs, draft->stride,
+			    draft->packets, 0);
+}
+
+int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt)
+{
+	const struct urxe_arrival *from =
+		(const void *)((const char *)pkt - offsetof(struct urxe_arrival, pkt));
+	uint32_t len = pkt->len + URXE_ICRC_LEN;
+	struct iovec iov[2] = {{NULL, 0}, {(void *)pkt->bth, len}};
+
+	if (from->hops >= MAX_HOPS)
+		return -ELOOP;
+	if (slot == wire->slot || !urxe_segment_slot_alive(wire->seg, slot))
+		return -ESRCH;
+	send_letter(wire, from, slot, iov, 2, len, 1, from->hops + 1);
+	return 0;
 }
 
 void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from)
@@ -243,6 +268,7 @@ static int open_letter(struct urxe_wire *wire, uint8_t *bytes, size_t len)
 	from.ifindex = letter.ifindex;
 	from.pkt.traffic_class = letter.traffic_class;
 	from.pkt.hop_limit = letter.hop_limit;
+	from.hops = letter.hops;
 	urxe_arrival_finish(wire, &from);
 	while (len >= sizeof(struct urxe_bth) + URXE_ICRC_LEN) {
 		uint32_t size = letter.stride < len ? letter.stride : len;
@@ -250,7 +276,8 @@ static int open_letter(struct urxe_wire *wire, uint8_t *bytes, size_t len)
 		if (size < sizeof(struct urxe_bth) + URXE_ICRC_LEN || size % 4)
 			break;
 		/* Not ours after all: the slot changed hands. It is not sent on a second time. */
-		if (URXE_SLOT_OF_QPN(urxe_bth_qpn((struct urxe_bth *)bytes)) == wire->slot)
+		if (from.hops ||
+		    URXE_SLOT_OF_QPN(urxe_bth_qpn((struct urxe_bth *)bytes)) == wire->slot)
 			urxe_deliver(wire, &from, bytes, size);
 		packets++;
 		bytes += size;

@@ -64,6 +64,7 @@ struct urxe_arrival {
 	struct urxe_flow flow;
 	struct urxe_rx_packet pkt; /* bth and len are each packet's own */
 	unsigned ifindex;
+	uint8_t hops;	     /* how often it was handed on between processes, on purpose */
 	uint16_t next_id;    /* the IPv4 identification to be expected */
 	uint32_t prefix_len; /* prefix is for packets of this length; 0: not computed */
 	uint32_t prefix;

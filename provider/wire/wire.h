@@ -94,6 +94,13 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
 		   void *arg);
 
+/*
+ * Hands a packet that fn was called with (during that call) on to another process of this host, where
+ * fn is called with it whatever its QPN. At most twice for one packet: -ELOOP. -ESRCH: nobody alive has
+ * that slot, or it is ours. Too slow a receiver loses it: 0.
+ */
+int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt);
+
 /* An epoll descriptor that is readable when urxe_wire_poll() would find a packet. */
 int urxe_wire_fd(const struct urxe_wire *wire);
 /* When urxe_wire_poll() must next run for a delayed packet: ns, or UINT64_MAX. */
