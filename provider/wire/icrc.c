@@ -34,13 +34,14 @@ struct rollback {
 
 /*
  * What we know of the peer of an address. It is held to small identifications after LEARN packets
- * in a row had them; a peer that counts at random does so once in 512^LEARN tries. It is released
- * when FORGET packets in a row came with large ones that would otherwise have fitted: something
+ * with identification 0 and none with a large one between them: each of its sends begins at 0. A
+ * peer that numbers at random, or counts on from packet to packet through 0 as the kernel's rxe
+ * does, does not come to that. It is released when FORGET packets in a row came with large ones that would otherwise have fitted: something
  * else now has that address.
  */
 struct peer {
 	struct in_addr addr;
-	uint8_t small; /* in a row, up to LEARN */
+	uint8_t zeros; /* up to LEARN */
 	uint8_t large; /* in a row since the last small one, while strict */
 };
 
@@ -270,17 +271,17 @@ static struct peer *peer_get(struct urxe_icrc *icrc, struct in_addr addr)
 static bool peer_accepts(struct peer *peer, unsigned id)
 {
 	if (id < URXE_STRICT_IDS) {
-		if (peer->small < LEARN)
-			peer->small++;
+		if (!id && peer->zeros < LEARN)
+			peer->zeros++;
 		peer->large = 0;
 		return true;
 	}
-	if (peer->small < LEARN) {
-		peer->small = 0;
+	if (peer->zeros < LEARN) {
+		peer->zeros = 0;
 		return true;
 	}
 	if (++peer->large >= FORGET)
-		peer->small = peer->large = 0;
+		peer->zeros = peer->large = 0;
 	return false;
 }
 
