@@ -116,9 +116,10 @@ static void fill_wr(struct qp *qp, const struct op *op, struct wqe *wqe, struct 
 	};
 	struct worker *w = qp->worker;
 	struct initiator *in = &qp->in;
+	bool fenced = op->fence && !w->end->cfg.no_fence;
 
 	wr->opcode = opcodes[op->kind];
-	wr->send_flags = (wqe->signaled ? IBV_SEND_SIGNALED : 0) | (op->fence ? IBV_SEND_FENCE : 0);
+	wr->send_flags = (wqe->signaled ? IBV_SEND_SIGNALED : 0) | (fenced ? IBV_SEND_FENCE : 0);
 	if (op->solicited && consumes_receive(op->kind))
 		wr->send_flags |= IBV_SEND_SOLICITED;
 	if (op->kind == OP_SEND_IMM || op->kind == OP_WRITE_IMM)
@@ -154,6 +155,12 @@ static struct chunk *take_chunk(struct qp *qp, const struct op *op)
 	return c;
 }
 
+/* Is it posted only when all before it are complete, in place of being fenced? */
+static bool waits_for_all(const struct config *cfg, const struct op *op)
+{
+	return op->fence && cfg->no_fence;
+}
+
 /* Adds the next operation of the round to the batch; false if memory or entries have run out. */
 static bool batch_add(struct qp *qp, struct batch *b)
 {
@@ -166,7 +173,7 @@ static bool batch_add(struct qp *qp, struct batch *b)
 	struct wqe *wqe;
 	bool last = in->next + 1 == in->round.n, signaled;
 
-	if (in->fenced && (b->n || in->head != in->tail))
+	if (waits_for_all(cfg, op) && (b->n || in->head != in->tail))
 		return false;
 	if (!sq_room(qp))
 		return false;
@@ -174,8 +181,7 @@ static bool batch_add(struct qp *qp, struct batch *b)
 	if (!chunk)
 		return false;
 	/* Unsignaled ones must not hold back what the next one needs. */
-	in->fenced = op->fence && cfg->fence_waits;
-	signaled = last || in->fenced || !rng_below(&w->rng, 3) ||
+	signaled = last || waits_for_all(cfg, op + 1) || !rng_below(&w->rng, 3) ||
 		   in->unsignaled >= cfg->depth / 4 || !arena_fits(&in->arena, cfg->max_size);
 	memset(wr, 0, sizeof(*wr));
 	wqe = sq_claim(qp, op->kind, signaled, &wr->wr_id);

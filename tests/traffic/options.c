@@ -36,7 +36,7 @@ static const char usage_text[] =
 	"  --api post|wr --cq wc|ex    ibv_post_send or ibv_wr_*; ibv_poll_cq or ibv_start_poll\n"
 	"  --timeout N --retry N       QP attributes: 14 and 7\n"
 	"  --rnr N --rnr-timer N       QP attributes: 7 and 1\n"
-	"  --fence-waits               nothing is posted behind a fenced operation under way\n"
+	"  --no-fence                  what would be fenced waits for completions before it is posted\n"
 	"  --rd-atomic N               outstanding reads and atomics (16, or what the device has)\n"
 	"  --max-loss PERCENT          uc, ud: messages that may be missing (50)\n"
 	"  --allow-dup                 ud: the network may duplicate datagrams\n"
@@ -72,7 +72,7 @@ enum {
 	O_RETRY,
 	O_RNR,
 	O_RNR_TIMER,
-	O_FENCE_WAITS,
+	O_NO_FENCE,
 	O_RD_ATOMIC,
 	O_LOSS,
 	O_DUP,
@@ -108,7 +108,7 @@ static const struct option long_options[] = {
 	{"retry", 1, NULL, O_RETRY},
 	{"rnr", 1, NULL, O_RNR},
 	{"rnr-timer", 1, NULL, O_RNR_TIMER},
-	{"fence-waits", 0, NULL, O_FENCE_WAITS},
+	{"no-fence", 0, NULL, O_NO_FENCE},
 	{"rd-atomic", 1, NULL, O_RD_ATOMIC},
 	{"max-loss", 1, NULL, O_LOSS},
 	{"allow-dup", 0, NULL, O_DUP},
@@ -180,7 +180,7 @@ static void parse_config(int opt, char *arg, struct config *cfg)
 	case O_MAX: cfg->max_size = number(arg, 0, MAX_BYTES); break;
 	case O_MTU: cfg->mtu = number(arg, 256, 4096); break;
 	case O_SGE: cfg->sge_max = number(arg, 1, MAX_SGE); break;
-	case O_DEPTH: cfg->depth = number(arg, 4, 16384); break;
+	case O_DEPTH: cfg->depth = number(arg, 2, 16384); break;
 	case O_MIX: cfg->mix = parse_mix(arg); break;
 	case O_INLINE: cfg->inline_max = number(arg, 0, 65536); break;
 	case O_SRQ: cfg->srq = 1; break;
@@ -188,7 +188,7 @@ static void parse_config(int opt, char *arg, struct config *cfg)
 	case O_RETRY: cfg->retry = number(arg, 0, 7); break;
 	case O_RNR: cfg->rnr_retry = number(arg, 0, 7); break;
 	case O_RNR_TIMER: cfg->rnr_timer = number(arg, 0, 31); break;
-	case O_FENCE_WAITS: cfg->fence_waits = true; break;
+	case O_NO_FENCE: cfg->no_fence = true; break;
 	case O_RD_ATOMIC: cfg->rd_atomic = number(arg, 1, 255); break;
 	default: usage_error("unknown option", NULL);
 	}

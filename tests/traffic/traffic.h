@@ -63,8 +63,8 @@ struct config {
 	uint32_t sge_max, depth, inline_max, srq;
 	uint32_t mix; /* bits of enum kind */
 	uint32_t timeout, retry, rnr_retry, rnr_timer, rd_atomic;
-	uint32_t fence_waits; /* nothing is posted behind a fenced operation under way */
-	uint32_t round;	      /* operations in a round, at most */
+	uint32_t no_fence; /* completions are waited for instead */
+	uint32_t round;	   /* operations in a round, at most */
 };
 
 /* What is an end's own affair. */
@@ -235,7 +235,6 @@ struct initiator {
 	uint64_t fadd_word, cas_word; /* private words as they must be */
 	uint64_t fadds, swaps;
 	struct chunk *relay;
-	bool fenced; /* the newest operation was, and what follows waits for it */
 	bool all_sent, done;
 };
 
