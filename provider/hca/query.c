@@ -75,35 +75,31 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	return 0;
 }
 
-/* Width and speed codes whose product comes closest to the netdev's, from below. */
-static void rate_of(uint32_t mbps, uint8_t *width, uint8_t *speed)
+const struct urxe_rate *urxe_rate_of(uint32_t mbps)
 {
-	static const struct {
-		uint32_t mbps;
-		uint8_t width, speed;
-	} rates[] = {
-		{400000, 2, 128}, {200000, 2, 64}, {100000, 2, 32}, {50000, 1, 64}, {40000, 2, 8},
-		{25000, 1, 32},	  {20000, 2, 2},   {10000, 2, 1},   {5000, 1, 2},
+	static const struct urxe_rate rates[] = {
+		{400000, 2, 128, "400 Gb/sec (4X NDR)"}, {200000, 2, 64, "200 Gb/sec (4X HDR)"},
+		{100000, 2, 32, "100 Gb/sec (4X EDR)"},	 {50000, 1, 64, "50 Gb/sec (1X HDR)"},
+		{40000, 2, 8, "40 Gb/sec (4X FDR10)"},	 {25000, 1, 32, "25 Gb/sec (1X EDR)"},
+		{20000, 2, 2, "20 Gb/sec (4X DDR)"},	 {10000, 2, 1, "10 Gb/sec (4X)"},
+		{5000, 1, 2, "5 Gb/sec (1X DDR)"},	 {0, 1, 1, "2.5 Gb/sec (1X)"},
 	};
+	const struct urxe_rate *rate = rates;
 
-	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
-		if (mbps >= rates[i].mbps) {
-			*width = rates[i].width;
-			*speed = rates[i].speed;
-			return;
-		}
-	}
-	*width = 1;
-	*speed = 1;
+	while (mbps < rate->mbps)
+		rate++;
+	return rate;
 }
 
 static void fill_port(struct urxe_device *dev, struct ibv_port_attr *attr)
 {
+	const struct urxe_rate *rate;
 	struct urxe_port port;
 
 	urxe_device_lock();
 	port = dev->port;
 	urxe_device_unlock();
+	rate = urxe_rate_of(port.speed_mbps);
 	memset(attr, 0, sizeof(*attr));
 	attr->state = port.state;
 	attr->max_mtu = IBV_MTU_4096;
@@ -112,7 +108,8 @@ static void fill_port(struct urxe_device *dev, struct ibv_port_attr *attr)
 	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = URXE_MAX_MSG;
 	attr->pkey_tbl_len = 1;
-	rate_of(port.speed_mbps, &attr->active_width, &attr->active_speed);
+	attr->active_width = rate->width;
+	attr->active_speed = rate->speed;
 	attr->phys_state = port.state == IBV_PORT_ACTIVE ? 5 : 3;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "hca/query.h"
 #include "host/libc.h"
 #include "host/segment.h"
 #include "preload/files.h"
@@ -153,26 +154,12 @@ SHOW(phys_state)
 			port.state == IBV_PORT_ACTIVE ? "5: LinkUp" : "3: Disabled");
 }
 
-/* The width and speed that urxe_query_port() gives for the netdev's speed, as the kernel prints them. */
 SHOW(rate)
 {
-	static const struct {
-		uint32_t mbps; /* from this speed on */
-		const char *text;
-	} rates[] = {
-		{400000, "400 Gb/sec (4X NDR)"}, {200000, "200 Gb/sec (4X HDR)"},
-		{100000, "100 Gb/sec (4X EDR)"}, {50000, "50 Gb/sec (1X HDR)"},
-		{40000, "40 Gb/sec (4X FDR10)"}, {25000, "25 Gb/sec (1X EDR)"},
-		{20000, "20 Gb/sec (4X DDR)"},	 {10000, "10 Gb/sec (4X)"},
-		{5000, "5 Gb/sec (1X DDR)"},	 {0, "2.5 Gb/sec (1X)"},
-	};
 	struct urxe_port port;
-	unsigned i = 0;
 
 	port_get(node->dev, &port);
-	while (port.speed_mbps < rates[i].mbps)
-		i++;
-	return snprintf(buf, len, "%s\n", rates[i].text);
+	return snprintf(buf, len, "%s\n", urxe_rate_of(port.speed_mbps)->text);
 }
 
 static void gid_get(const struct urxe_sysfs_node *node, union ibv_gid *gid)
