@@ -71,7 +71,7 @@ struct ibv_device **urxe_get_devices(int *num)
 
 int urxe_get_device_index(struct ibv_device *device)
 {
-	return urxe_device_of(device)->index;
+	return URXE_DEVICE_INDEX + urxe_device_of(device)->index;
 }
 
 __be64 urxe_get_device_guid(struct ibv_device *device)

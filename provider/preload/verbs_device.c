@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <infiniband/verbs.h>
 
+#include "hca/device.h"
 #include "hca/verbs.h"
 #include "host/fd.h"
 #include "preload/preload.h"
@@ -101,7 +102,7 @@ static void name_uverbs(struct ibv_device **own, int n)
 	unsigned first = urxe_sysfs_refresh()->first_uverbs;
 
 	for (int i = 0; i < n; i++) {
-		unsigned number = first + urxe_get_device_index(own[i]);
+		unsigned number = first + urxe_device_of(own[i])->index;
 
 		snprintf(own[i]->dev_name, sizeof(own[i]->dev_name), "uverbs%u", number);
 		snprintf(own[i]->dev_path, sizeof(own[i]->dev_path),

@@ -22,6 +22,9 @@ cases() {
 @test "limits of queues, lists, inline data and QPs" {
 	cases verbs_limits longest many_qps many_answers
 }
+@test "numbers of devices are not those of kernel devices" {
+	URXE_DEVICES=urxe0=lo cases verbs_limits device_numbers
+}
 @test "regions beyond 4 GiB and of all the address space" {
 	cases verbs_limits large_region implicit_region
 }

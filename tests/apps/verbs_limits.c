@@ -295,13 +295,29 @@ static void many_answers(void)
 	EXPECT(ibv_dereg_mr(local), 0);
 }
 
+/* The kernel numbers its devices from 0 on, and librdmacm finds devices by their numbers. */
+static void device_numbers(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	NEED(list);
+	for (int i = 0; list[i]; i++) {
+		if (strncmp(ibv_get_device_name(list[i]), "urxe", 4))
+			continue;
+		EXPECT_TRUE(ibv_get_device_index(list[i]) >= 1 << 20);
+		for (int k = 0; k < i; k++)
+			EXPECT_TRUE(ibv_get_device_index(list[i]) != ibv_get_device_index(list[k]));
+	}
+	ibv_free_device_list(list);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"longest_queues", longest_queues}, {"longest_lists", longest_lists},
 		{"longest_inline", longest_inline}, {"many_qps", many_qps},
 		{"large_region", large_region},	    {"implicit_region", implicit_region},
-		{"many_answers", many_answers},
+		{"many_answers", many_answers},	    {"device_numbers", device_numbers},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
