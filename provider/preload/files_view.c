@@ -18,9 +18,7 @@
  */
 #include "preload/files.h"
 
-#include <dlfcn.h>
 #include <execinfo.h>
-#include <link.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -45,23 +43,6 @@ bool urxe_view_absolute(const char *path)
 	return strstr(path, "infiniband") || strstr(path, "/urxe");
 }
 
-/*
- * The file name of the object that an address lies in; "" if in none. dladdr() would take the
- * loader's lock, which a thread that waits for us may hold; this takes none, and needs no cache that
- * would have to follow dlopen() and dlclose().
- */
-static const char *object_of(const void *address)
-{
-	struct dl_find_object obj;
-	const char *name, *slash;
-
-	if (!address || _dl_find_object((void *)address, &obj))
-		return "";
-	name = obj.dlfo_link_map->l_name;
-	slash = strrchr(name, '/');
-	return slash ? slash + 1 : name;
-}
-
 static bool begins(const char *name, const char *prefix)
 {
 	return !strncmp(name, prefix, strlen(prefix));
@@ -82,14 +63,14 @@ static const char *object_behind(const void *caller)
 
 	while (i < n && frames[i] != caller)
 		i++;
-	while (i < n && is_sanitizer(object_of(frames[i])))
+	while (i < n && is_sanitizer(urxe_object_of(frames[i])))
 		i++;
-	return i < n ? object_of(frames[i]) : "";
+	return i < n ? urxe_object_of(frames[i]) : "";
 }
 
 bool urxe_view_hidden_from(const void *caller)
 {
-	const char *name = object_of(caller);
+	const char *name = urxe_object_of(caller);
 
 	if (is_sanitizer(name))
 		name = object_behind(caller);

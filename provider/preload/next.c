@@ -9,6 +9,7 @@
  * the same symbol up at once find the same one.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "host/libc.h"
@@ -84,15 +85,21 @@ void *urxe_libc_next(const char *name)
 	return p;
 }
 
+const char *urxe_object_of(const void *address)
+{
+	struct dl_find_object obj;
+	const char *name, *slash;
+
+	if (!address || _dl_find_object((void *)address, &obj))
+		return "";
+	name = obj.dlfo_link_map->l_name;
+	slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
 bool urxe_in_libibverbs(const void *address)
 {
 	static const char prefix[] = "libibverbs.so";
-	const char *file;
-	Dl_info info;
 
-	if (!dladdr(address, &info) || !info.dli_fname)
-		return false;
-	file = strrchr(info.dli_fname, '/');
-	file = file ? file + 1 : info.dli_fname;
-	return !strncmp(file, prefix, sizeof(prefix) - 1);
+	return !strncmp(urxe_object_of(address), prefix, sizeof(prefix) - 1);
 }

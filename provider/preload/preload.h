@@ -55,6 +55,12 @@ static inline void *urxe_verb_next(struct urxe_verb *verb)
 	return next ? next : urxe_verb_next_slow(verb);
 }
 
+/*
+ * The file name of the object that an address lies in; "" if in none. dladdr() would take the
+ * loader's lock, which a thread that waits for us may hold; this takes none, and needs no cache that
+ * would have to follow dlopen() and dlclose(). Any thread.
+ */
+const char *urxe_object_of(const void *address);
 /* Does that address lie in a libibverbs? Any thread. */
 bool urxe_in_libibverbs(const void *address);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <infiniband/verbs.h>
 
+#include "preload/files.h"
 #include "preload/preload.h"
 #include "preload/sysfs.h"
 
@@ -43,13 +44,16 @@ URXE_VERB(ibv_read_sysfs_file, "IBVERBS_1.0")
 
 URXE_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
-	__typeof__(ibv_read_sysfs_file) *next;
+	__typeof__(ibv_read_sysfs_file) *behind;
 	struct urxe_sysfs_found found;
 	char path[PATH_MAX];
 	int ret;
 
 	if (!urxe_in_libibverbs(__builtin_return_address(0)) &&
-	    snprintf(path, sizeof(path), "%s/%s", dir, file) < (int)sizeof(path)) {
+	    snprintf(path, sizeof(path), "%s/%s", dir, file) < (int)sizeof(path) &&
+	    urxe_view_absolute(path)) {
+		/* What it holds now: addresses and devices come and go. */
+		urxe_sysfs_refresh();
 		ret = urxe_sysfs_find(path, false, &found);
 		if (ret == URXE_SYSFS_NODE)
 			return read_view(&found.node, buf, size);
@@ -58,6 +62,6 @@ URXE_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf
 			return -1;
 		}
 	}
-	next = urxe_verb_next(&verb_ibv_read_sysfs_file);
-	return next ? next(dir, file, buf, size) : (errno = ENOSYS, -1);
+	behind = urxe_verb_next(&verb_ibv_read_sysfs_file);
+	return behind ? behind(dir, file, buf, size) : (errno = ENOSYS, -1);
 }

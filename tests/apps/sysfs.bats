@@ -172,6 +172,24 @@ calls() {
 	END
 }
 
+@test "an address that comes is seen through libibverbs' function for sysfs" {
+	unshare -Urn true 2>/dev/null || skip "no user namespaces"
+	unshare -Urn "$URXE" run -- python3 - <<-'END'
+		import ctypes, subprocess
+		verbs = ctypes.CDLL('libibverbs.so.1')
+		buf = ctypes.create_string_buffer(100)
+		dir = b'/sys/class/infiniband/urxe0/ports/1/gids'
+		def gid(i):
+		    return verbs.ibv_read_sysfs_file(dir, b'%d' % i, buf, 100) > 0 and buf.value
+		gids = lambda: list(filter(None, map(gid, range(128))))
+		subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
+		mine = b'0000:0000:0000:0000:0000:ffff:7f09:0909'
+		assert gids() and mine not in gids()
+		subprocess.run(['ip', 'addr', 'add', '127.9.9.9/8', 'dev', 'lo'], check=True)
+		assert mine in gids()
+	END
+}
+
 @test "a mirror that is taken away is made again" {
 	under python3 - <<-'END'
 		import os, subprocess
