@@ -10,6 +10,9 @@
  *   instead is not possible: the program may know its number (a completion channel's, say) or have
  *   it in an epoll set. The adapter opens its descriptors at high numbers, where this is rare.
  *
+ * What the program opened itself, as rdma_cm files (rdma_cm.c), is closed and replaced as it asks, and
+ * counted.
+ *
  * A vfork child runs these functions in its parent's memory, and a child of a bare clone() in a copy
  * of it. Their descriptor tables are their own: there ours are closed and replaced like any other,
  * and no state is changed. They are known by their process id.
@@ -27,6 +30,7 @@
 #include "hca/verbs.h"
 #include "host/libc.h"
 #include "preload/preload.h"
+#include "preload/rdma_cm.h"
 
 #define MOST_NUMBERS (1 << 20)
 
@@ -45,6 +49,7 @@ void urxe_fds_init(void)
 	next.dup3 = urxe_libc_next("dup3");
 	next.close_range = urxe_libc_next("close_range");
 	next.closefrom = urxe_libc_next("closefrom");
+	urxe_rdma_cm_init();
 	next.close = urxe_libc_next("close");
 }
 
@@ -70,8 +75,20 @@ static bool guarded(int fd)
 
 URXE_EXPORT int close(int fd)
 {
+	struct urxe_ucma *file;
+	int ret;
+
 	need_next();
-	return guarded(fd) ? 0 : next.close(fd);
+	if (guarded(fd))
+		return 0;
+	if (!urxe_rdma_cm_is_fd(fd))
+		return next.close(fd);
+	/* Out of the table first: once it is closed, the number can be another thread's. */
+	file = urxe_ucma_fd_remove(fd);
+	ret = next.close(fd);
+	if (file)
+		urxe_ucma_close(file);
+	return ret;
 }
 
 /* True if to must be left alone, with errno set to what dup2() answers. */
@@ -84,16 +101,37 @@ static bool dup_refused(int from, int to)
 	return true;
 }
 
+/* to was replaced by a copy of from: what they were, if rdma_cm files, is counted. */
+static int dup_done(int from, int to)
+{
+	struct urxe_ucma *old;
+
+	if (to < 0 || from == to || getpid() != urxe_owner_pid)
+		return to;
+	old = urxe_ucma_fd_remove(to);
+	if (old)
+		urxe_ucma_close(old);
+	return urxe_rdma_cm_copied(from, to);
+}
+
 URXE_EXPORT int dup2(int from, int to)
 {
 	need_next();
-	return dup_refused(from, to) ? -1 : next.dup2(from, to);
+	if (dup_refused(from, to))
+		return -1;
+	if (!urxe_ucma_is_fd(from) && !urxe_ucma_is_fd(to))
+		return next.dup2(from, to);
+	return dup_done(from, next.dup2(from, to));
 }
 
 URXE_EXPORT int dup3(int from, int to, int flags)
 {
 	need_next();
-	return dup_refused(from, to) ? -1 : next.dup3(from, to, flags);
+	if (dup_refused(from, to))
+		return -1;
+	if (!urxe_ucma_is_fd(from) && !urxe_ucma_is_fd(to))
+		return next.dup3(from, to, flags);
+	return dup_done(from, next.dup3(from, to, flags));
 }
 
 struct linux_dirent64 {
@@ -186,7 +224,10 @@ URXE_EXPORT int close_range(unsigned first, unsigned last, int flags)
 	if (first > last || (flags & CLOSE_RANGE_CLOEXEC) || !any_guarded())
 		return next.close_range(first, last, flags);
 	errno = sweep(&s);
-	return errno ? -1 : 0;
+	if (errno)
+		return -1;
+	urxe_rdma_cm_swept(first, last);
+	return 0;
 }
 
 URXE_EXPORT void closefrom(int first)
@@ -198,8 +239,10 @@ URXE_EXPORT void closefrom(int first)
 		next.closefrom(first);
 		return;
 	}
-	if (next.close_range && !sweep(&s))
-		return;
-	s = (struct sweep){.cursor = first < 0 ? 0 : first, .last = ~0U, .one_by_one = true};
-	sweep(&s);
+	if (!next.close_range || sweep(&s)) {
+		s = (struct sweep){
+			.cursor = first < 0 ? 0 : first, .last = ~0U, .one_by_one = true};
+		sweep(&s);
+	}
+	urxe_rdma_cm_swept(first < 0 ? 0 : first, ~0U);
 }

@@ -10,7 +10,8 @@
  *
  * A directory is opened in the mirror (sysfs_mirror.c). From then on relative paths are checked: the
  * descriptor's name in /proc tells whether it is a directory of a mirror, also when it was
- * duplicated. The device /dev/infiniband/uverbsN can be seen, but open() says ENXIO: verbs go through
+ * duplicated. The device /dev/infiniband/rdma_cm is opened as rdma_cm.c says. Those called
+ * /dev/infiniband/uverbsN can be seen, but open() says ENXIO: verbs go through
  * libibverbs' functions, and a program that speaks the kernel's command ABI itself would get no
  * answer from any descriptor we could give it.
  *
@@ -25,6 +26,7 @@
 #include <sys/sysmacros.h>
 
 #include "host/libc.h"
+#include "preload/rdma_cm.h"
 
 #define MEMFD_NAME  "urxe:"
 #define FD_PATH_LEN 64
@@ -40,7 +42,7 @@ static __thread bool busy __attribute__((tls_model("initial-exec")));
 
 bool urxe_view_absolute(const char *path)
 {
-	return strstr(path, "infiniband") || strstr(path, "/urxe");
+	return strstr(path, "infiniband") || strstr(path, "/urxe") || strstr(path, "/misc/rdma_cm");
 }
 
 static bool begins(const char *name, const char *prefix)
@@ -290,7 +292,10 @@ static int open_node(const struct urxe_sysfs_found *f, int flags)
 	switch (f->node.type) {
 	case URXE_SYSFS_FILE: return open_file(f, flags);
 	case URXE_SYSFS_LINK: return flags & O_DIRECTORY ? -ENOTDIR : -ELOOP;
-	case URXE_SYSFS_CHR: return flags & O_DIRECTORY ? -ENOTDIR : -ENXIO;
+	case URXE_SYSFS_CHR:
+		if (flags & O_DIRECTORY)
+			return -ENOTDIR;
+		return urxe_sysfs_is_rdma_cm(&f->node) ? urxe_rdma_cm_open(flags) : -ENXIO;
 	case URXE_SYSFS_DIR: break;
 	}
 	if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC))
@@ -391,6 +396,14 @@ bool urxe_view_fstat(int fd, struct stat *st)
 	int saved = errno;
 	bool ours = false;
 
+	if (!(st->st_mode & S_IFMT) && urxe_rdma_cm_is_fd(fd)) {
+		st->st_mode = S_IFCHR | 0666;
+		st->st_uid = 0;
+		st->st_gid = 0;
+		st->st_rdev = urxe_rdma_cm_rdev();
+		errno = saved;
+		return true;
+	}
 	if (!S_ISREG(st->st_mode) || st->st_dev != atomic_load(&memfd_dev) || busy)
 		return false;
 	if (fd_link(fd, link, sizeof(link)) && !strncmp(link, prefix, sizeof(prefix) - 1)) {

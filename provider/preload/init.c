@@ -11,6 +11,7 @@
 #include "hca/verbs.h"
 #include "host/libc.h"
 #include "preload/preload.h"
+#include "preload/rdma_cm.h"
 
 pid_t urxe_owner_pid;
 atomic_bool urxe_attached;
@@ -20,6 +21,8 @@ static void forked(void)
 {
 	urxe_owner_pid = getpid();
 	urxe_device_lists_forked();
+	urxe_ucma_fds_forked();
+	urxe_ucma_forked();
 	urxe_forked();
 }
 

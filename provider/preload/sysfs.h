@@ -16,6 +16,7 @@
  *   /sys/class/infiniband_verbs/uverbs0           a link to the parent's infiniband_verbs/uverbs0
  *   /sys/class/infiniband_mad/abi_version
  *   /dev/infiniband/uverbs0                       a character device that cannot be opened
+ *   /dev/infiniband/rdma_cm                       one that can; /sys/class/misc/rdma_cm is about it
  *
  * Any thread may call any of this; nothing takes a lock of its own. What the devices are is read
  * under urxe_device_lock and published as an immutable snapshot.
@@ -98,6 +99,7 @@ const struct urxe_sysfs_devices *urxe_sysfs_refresh(void);
 /* The devices as they were last found; asks for them when that was never done. */
 const struct urxe_sysfs_devices *urxe_sysfs_devices(void);
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node);
+bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node);
 
 /* sysfs.c: what a path names. */
 enum urxe_sysfs_verdict {

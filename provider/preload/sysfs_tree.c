@@ -21,6 +21,7 @@
 #include "host/libc.h"
 #include "host/segment.h"
 #include "preload/files.h"
+#include "preload/rdma_cm.h"
 #include "preload/sysfs.h"
 
 /* The kernel's major number for uverbs and its first minor there. */
@@ -88,8 +89,16 @@ static unsigned uverbs_of(const struct urxe_device *dev)
 	return urxe_sysfs_devices()->first_uverbs + dev->index;
 }
 
+/* The one character device that belongs to no adapter. */
+bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node)
+{
+	return node->type == URXE_SYSFS_CHR && !node->dev;
+}
+
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node)
 {
+	if (urxe_sysfs_is_rdma_cm(node))
+		return urxe_rdma_cm_rdev();
 	return makedev(UVERBS_MAJOR, UVERBS_MINOR + node->index);
 }
 
@@ -258,6 +267,21 @@ SHOW(uverbs_uevent)
 {
 	return snprintf(buf, len, "MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/uverbs%u\n", UVERBS_MAJOR,
 			UVERBS_MINOR + (int)node->index, node->index);
+}
+
+SHOW(rdma_cm_dev)
+{
+	dev_t rdev = urxe_rdma_cm_rdev();
+
+	return snprintf(buf, len, "%u:%u\n", major(rdev), minor(rdev));
+}
+
+SHOW(rdma_cm_uevent)
+{
+	dev_t rdev = urxe_rdma_cm_rdev();
+
+	return snprintf(buf, len, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/rdma_cm\nDEVMODE=0666\n",
+			major(rdev), minor(rdev));
 }
 
 /* Of the netdev's device or, as for virtio, of the bus device above it; -1 where nobody says. */
@@ -554,8 +578,19 @@ static bool more_class_verbs(const struct urxe_sysfs_node *parent, unsigned i,
 	return true;
 }
 
+/* Without a device of ours the connection manager's is the kernel's. */
+static bool rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type)
+{
+	if (i || !urxe_sysfs_devices()->len)
+		return false;
+	set_entry(node, type, "rdma_cm");
+	return true;
+}
+
 static bool more_dev(const struct urxe_sysfs_node *parent, unsigned i, struct urxe_sysfs_node *node)
 {
+	if (i == (unsigned)urxe_sysfs_devices()->len)
+		return i && rdma_cm_entry(0, node, URXE_SYSFS_CHR);
 	if (!each_device(i, node))
 		return false;
 	node->type = URXE_SYSFS_CHR;
@@ -588,6 +623,36 @@ static const struct urxe_sysfs_dir dir_class_mad = {
 	.fixed = class_mad,
 };
 
+static const struct urxe_sysfs_attr rdma_cm[] = {
+	FILE_TEXT("abi_version", "4\n"),
+	FILE_SHOW("dev", show_rdma_cm_dev),
+	LINK_TEXT("subsystem", "../../../../class/misc"),
+	FILE_SHOW("uevent", show_rdma_cm_uevent),
+	END,
+};
+static const struct urxe_sysfs_dir dir_rdma_cm = {.fixed = rdma_cm};
+
+static bool more_misc(const struct urxe_sysfs_node *parent, unsigned i,
+		      struct urxe_sysfs_node *node)
+{
+	if (!rdma_cm_entry(i, node, URXE_SYSFS_DIR))
+		return false;
+	node->dir = &dir_rdma_cm;
+	return true;
+}
+
+static bool more_class_misc(const struct urxe_sysfs_node *parent, unsigned i,
+			    struct urxe_sysfs_node *node)
+{
+	if (!rdma_cm_entry(i, node, URXE_SYSFS_LINK))
+		return false;
+	node->text = "../../devices/virtual/misc/rdma_cm";
+	return true;
+}
+
+static const struct urxe_sysfs_dir dir_misc = {.kernel = true, .more = more_misc};
+static const struct urxe_sysfs_dir dir_class_misc = {.kernel = true, .more = more_class_misc};
+
 static const struct urxe_sysfs_dir dir_dev_infiniband = {
 	.kernel = true,
 	.merged = true,
@@ -598,11 +663,16 @@ static const struct urxe_sysfs_attr class[] = {
 	DIRECTORY("infiniband", &dir_class_infiniband),
 	DIRECTORY("infiniband_mad", &dir_class_mad),
 	DIRECTORY("infiniband_verbs", &dir_class_verbs),
+	DIRECTORY("misc", &dir_class_misc),
 	END,
 };
 static const struct urxe_sysfs_dir dir_class = {.kernel = true, .fixed = class};
 
-static const struct urxe_sysfs_attr virtual[] = {DIRECTORY("urxe", &dir_all_devices), END};
+static const struct urxe_sysfs_attr virtual[] = {
+	DIRECTORY("misc", &dir_misc),
+	DIRECTORY("urxe", &dir_all_devices),
+	END,
+};
 static const struct urxe_sysfs_dir dir_virtual = {.kernel = true, .fixed = virtual};
 
 static const struct urxe_sysfs_attr devices[] = {DIRECTORY("virtual", &dir_virtual), END};

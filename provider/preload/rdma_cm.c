@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The file /dev/infiniband/rdma_cm. librdmacm opens it once for each event channel (and id), looks
+ * whether it is a character device, writes commands to it, polls it, and closes it. The program's
+ * descriptor is a real one: an epoll descriptor that the connection manager makes, readable when an
+ * event waits, so that poll, epoll and fcntl(O_NONBLOCK) are the kernel's business. Here is what the
+ * kernel cannot do: write() carries a command out, dup() and close() count.
+ *
+ * Where the kernel has an rdma_cm of its own, the device is ours as soon as there is a urxe device;
+ * else open() goes to the kernel. Its number is then the kernel's, because librdmacm is told that by
+ * netlink and compares. (To serve ids of kernel devices on the same channel, the kernel's file would
+ * be added to the epoll descriptor, and urxe_ucma_write() would pass on what is for them: this file
+ * need not know.)
+ *
+ * The hooks on write, writev, dup and fcntl cost a program that has no such file open one load and
+ * one comparison, and are then as async-signal-safe as what they stand in front of.
+ *
+ * Any thread; what is locked is said in cm/ucma_files.h.
+ */
+#include "preload/rdma_cm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "host/libc.h"
+#include "host/sysinfo.h"
+#include "preload/files.h"
+
+#undef next
+
+#define MISC_MAJOR 10
+#define OUR_MINOR  4791 /* above those that the kernel has given out */
+
+int fcntl64(int fd, int cmd, ...);
+
+static struct {
+	ssize_t (*write)(int fd, const void *buf, size_t len);
+	ssize_t (*writev)(int fd, const struct iovec *iov, int n);
+	int (*dup)(int fd);
+	int (*fcntl)(int fd, int cmd, ...);
+	int (*fcntl64)(int fd, int cmd, ...);
+} behind;
+
+void urxe_rdma_cm_init(void)
+{
+	behind.writev = urxe_libc_next("writev");
+	behind.dup = urxe_libc_next("dup");
+	behind.fcntl64 = urxe_libc_next("fcntl64");
+	behind.fcntl = urxe_libc_next("fcntl");
+	if (!behind.fcntl64)
+		behind.fcntl64 = behind.fcntl;
+	behind.write = urxe_libc_next("write");
+}
+
+/* Another library's constructor may run before ours. */
+static inline void need_behind(void)
+{
+	if (__builtin_expect(!behind.write, 0))
+		urxe_rdma_cm_init();
+}
+
+bool urxe_rdma_cm_is_fd(int fd)
+{
+	return urxe_ucma_is_fd(fd) && getpid() == urxe_owner_pid;
+}
+
+/* ---- open ---- */
+
+static int list(int fd, struct urxe_ucma *file)
+{
+	int ret = urxe_ucma_fd_add(fd, file);
+
+	if (ret) {
+		urxe_libc.close(fd);
+		urxe_ucma_close(file);
+	}
+	return ret ? ret : fd;
+}
+
+int urxe_rdma_cm_open(int flags)
+{
+	struct urxe_ucma *file;
+	int fd, ret;
+
+	/* From now on there are descriptors that close() and its kin must know. */
+	atomic_store(&urxe_attached, true);
+	ret = urxe_ucma_open(&file);
+	if (ret)
+		return ret;
+	fd = urxe_ucma_fd(file);
+	if (!(flags & O_CLOEXEC))
+		urxe_libc.fcntl(fd, F_SETFD, 0);
+	if (flags & O_NONBLOCK)
+		urxe_libc.fcntl(fd, F_SETFL, urxe_libc.fcntl(fd, F_GETFL) | O_NONBLOCK);
+	atomic_store(&urxe_view_read, true);
+	return list(fd, file);
+}
+
+dev_t urxe_rdma_cm_rdev(void)
+{
+	unsigned major, minor;
+	struct stat st;
+	char text[32];
+
+	if (!urxe_files_kernel_lstat("/dev/infiniband/rdma_cm", &st) && S_ISCHR(st.st_mode))
+		return st.st_rdev;
+	if (urxe_read_file("/sys/class/misc/rdma_cm/dev", text, sizeof(text)) > 0 &&
+	    sscanf(text, "%u:%u", &major, &minor) == 2)
+		return makedev(major, minor);
+	return makedev(MISC_MAJOR, OUR_MINOR);
+}
+
+/* ---- write ---- */
+
+/*
+ * A descriptor that was closed behind our back (by a bare system call) may be another file by now:
+ * ours is an anonymous inode, which has no type.
+ */
+static bool still_ours(int fd)
+{
+	struct urxe_stat st;
+	struct urxe_ucma *file;
+
+	if (!urxe_fstat(fd, &st) && !(st.mode & S_IFMT))
+		return true;
+	file = urxe_ucma_fd_remove(fd);
+	if (file)
+		urxe_ucma_close(file);
+	return false;
+}
+
+static void drop(void *file)
+{
+	urxe_ucma_close(file);
+}
+
+/* Waiting for an event is a cancellation point, as write() is. Drops the reference. */
+static ssize_t write_and_drop(struct urxe_ucma *file, int fd, const void *buf, size_t len)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(drop, file);
+	ret = urxe_ucma_write(file, fd, buf, len);
+	pthread_cleanup_pop(1);
+	return ret;
+}
+
+static ssize_t command(struct urxe_ucma *file, int fd, const void *buf, size_t len)
+{
+	int saved = errno;
+	ssize_t ret = write_and_drop(file, fd, buf, len);
+
+	errno = ret < 0 ? -ret : saved;
+	return ret < 0 ? -1 : ret;
+}
+
+static struct urxe_ucma *file_to_write(int fd)
+{
+	if (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd))
+		return NULL;
+	return urxe_ucma_of_fd(fd);
+}
+
+URXE_EXPORT ssize_t write(int fd, const void *buf, size_t len)
+{
+	struct urxe_ucma *file = urxe_ucma_is_fd(fd) ? file_to_write(fd) : NULL;
+
+	if (file)
+		return command(file, fd, buf, len);
+	need_behind();
+	return behind.write(fd, buf, len);
+}
+
+/* Each piece is a write of its own, as for any device that knows no vectors. */
+URXE_EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
+{
+	ssize_t ret, sum = 0;
+
+	if (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd)) {
+		need_behind();
+		return behind.writev(fd, iov, n);
+	}
+	if (n < 0 || n > IOV_MAX) {
+		errno = EINVAL;
+		return -1;
+	}
+	for (int i = 0; i < n; i++) {
+		ret = write(fd, iov[i].iov_base, iov[i].iov_len);
+		if (ret < 0)
+			return sum ? sum : ret;
+		sum += ret;
+		if ((size_t)ret < iov[i].iov_len)
+			break;
+	}
+	return sum;
+}
+
+/* ---- copies ---- */
+
+int urxe_rdma_cm_copied(int old, int fd)
+{
+	struct urxe_ucma *file;
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	file = urxe_ucma_of_fd(old);
+	if (!file)
+		return fd;
+	ret = list(fd, file);
+	if (ret < 0)
+		errno = -ret;
+	return ret < 0 ? -1 : ret;
+}
+
+URXE_EXPORT int dup(int fd)
+{
+	need_behind();
+	return urxe_rdma_cm_is_fd(fd) ? urxe_rdma_cm_copied(fd, behind.dup(fd)) : behind.dup(fd);
+}
+
+/* The argument, whatever it is, is passed on as libc does it: as a pointer. */
+#define FCNTL(name)                                                           \
+	URXE_EXPORT int name(int fd, int cmd, ...)                            \
+	{                                                                     \
+		void *arg;                                                    \
+		va_list ap;                                                   \
+		int ret;                                                      \
+                                                                              \
+		va_start(ap, cmd);                                            \
+		arg = va_arg(ap, void *);                                     \
+		va_end(ap);                                                   \
+		need_behind();                                                \
+		ret = behind.name(fd, cmd, arg);                              \
+		if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && ret >= 0 && \
+		    urxe_rdma_cm_is_fd(fd))                                   \
+			return urxe_rdma_cm_copied(fd, ret);                  \
+		return ret;                                                   \
+	}
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+/* ---- close ---- */
+
+void urxe_rdma_cm_swept(unsigned first, unsigned last)
+{
+	int fd = first > INT_MAX ? -1 : urxe_ucma_fd_next(first);
+
+	for (; fd >= 0 && (unsigned)fd <= last; fd = urxe_ucma_fd_next(fd + 1)) {
+		struct urxe_ucma *file = urxe_ucma_fd_remove(fd);
+
+		if (file)
+			urxe_ucma_close(file);
+	}
+}
