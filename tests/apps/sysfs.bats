@@ -73,17 +73,28 @@ calls() {
 	run under ls -lR $DEV/
 	[ "$status" = 0 ]
 	[[ "$output" != *"cannot"* && "$output" == *"-r--r--r--"*" 4096 "*" sys_image_guid"* ]]
-	under ls -l /dev/infiniband | grep -q '^crw-rw-rw-.* 231, 192 .* uverbs0$'
+	under ls -l /dev/infiniband | grep -Eq '^crw-rw-rw-.* 231, +192 .* uverbs0$'
 	[ "$(under stat -c '%F %s %a' $DEV/node_guid)" = "regular file 4096 444" ]
 	under bash -c "[ -e $DEV ] && [ -d $DEV/ports ] && [ -L $DEV ] && [ -r $DEV/node_guid ]"
 	under bash -c "[ -c /dev/infiniband/uverbs0 ] && [ ! -e $IB/urxe1 ] && [ ! -w $DEV/fw_ver ]"
+}
+
+@test "the connection manager's device" {
+	local misc=/sys/class/misc/rdma_cm
+
+	[ "$(under cat $misc/abi_version)" = 4 ]
+	[ "$(under readlink $misc)" = ../../devices/virtual/misc/rdma_cm ]
+	[ "$(under readlink -f $misc/subsystem)" = /sys/class/misc ]
+	[ "$(under stat -c '%F %a %t:%T' /dev/infiniband/rdma_cm)" = \
+		"character special file 666 $(under cat $misc/dev | { IFS=: read -r a b; printf '%x:%x' "$a" "$b"; })" ]
+	under ls -l /dev/infiniband | grep -Eq '^crw-rw-rw-.* rdma_cm$'
 }
 
 @test "find" {
 	[ "$(under find $IB)" = "$(printf '%s\n' $IB $DEV)" ]
 	[ "$(under find $DEV/ports/1/gids -type f | wc -l)" = 128 ]
 	[ "$(under find -L $IB -maxdepth 4 -name state)" = $DEV/ports/1/state ]
-	[ "$(under find /dev/infiniband -type c)" = /dev/infiniband/uverbs0 ]
+	[ "$(under find /dev/infiniband -type c | sort)" = "$(printf '/dev/infiniband/%s\n' rdma_cm uverbs0)" ]
 	[ "$(under find $DEV/ports/1 -name state -execdir cat {} \; 2>&1 | wc -l)" = 1 ]
 }
 
@@ -121,7 +132,7 @@ calls() {
 		        assert e.errno == 22 and '/gid_attrs/' in path, path
 		assert glob.glob(ib + '/*/ports/*/state') == [ib + '/urxe0/ports/1/state']
 		assert [(e.name, e.is_dir(), e.is_symlink()) for e in os.scandir(ib)] == [('urxe0', True, True)]
-		assert os.listdir('/dev/infiniband') == ['uverbs0']
+		assert sorted(os.listdir('/dev/infiniband')) == ['rdma_cm', 'uverbs0']
 		assert pathlib.Path(ib, 'urxe0/device').resolve() == pathlib.Path('/sys/devices/virtual/urxe/urxe0')
 		fd = os.open(ib, os.O_RDONLY)
 		assert os.listdir(fd) == ['urxe0']
