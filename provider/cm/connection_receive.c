@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What arrives, and what it does in each state (12.9.7). A message is for the identifier that both
+ * its communication IDs and its source address name; a wrong message in a state changes nothing. All
+ * under the manager's lock, from the GSI.
+ */
+#include "cm/connection_private.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#define BODY (sizeof(struct urxe_mad_header))
+
+/* remote_id 0: whatever the peer's is, for it may not be known yet. */
+static struct urxe_cm_id *find(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint32_t local_id,
+			       uint32_t remote_id)
+{
+	struct urxe_cm_id *id = urxe_cm_local_find(cm, local_id);
+
+	if (!id || !IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, &rx->sgid))
+		return NULL;
+	return !remote_id || id->remote_id == remote_id ? id : NULL;
+}
+
+/* 12.9.6: the REP makes the connection known to both. */
+static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
+		     const struct urxe_cm_msg *msg, uint64_t now)
+{
+	const struct urxe_cm_rep *rep = &msg->rep;
+	struct urxe_cm *cm = id->cm;
+	struct urxe_cm_id *other;
+	struct urxe_cm_event event = {
+		.type = URXE_CM_REP_RECEIVED,
+		.rep =
+			{
+				.remote_ca_guid = rep->local_ca_guid,
+				.remote_qkey = rep->local_qkey,
+				.remote_qpn = rep->local_qpn,
+				.starting_psn = rep->starting_psn,
+				.responder_resources = rep->initiator_depth,
+				.initiator_depth = rep->responder_resources,
+				.target_ack_delay = rep->target_ack_delay,
+				.failover_accepted = rep->failover_accepted,
+				.rnr_retry_count = rep->rnr_retry_count,
+				.flow_control = rep->flow_control,
+				.srq = rep->srq,
+				.ece = {.vendor_id = rep->vendor_id, .attr_mod = msg->attr_mod},
+			},
+		.private_data = msg->private_data,
+		.private_data_len = URXE_CM_REP_PRIVATE,
+	};
+
+	if (urxe_cm_remote_find(cm, false, msg->local_id, rep->local_ca_guid, &rx->sgid))
+		return;
+	/* 12.9.8.3.1 */
+	other = urxe_cm_qpn_find(cm, rep->local_qpn, rep->local_ca_guid, &rx->sgid);
+	if (other) {
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_STALE_CONN, NULL, 0);
+		if (other->state == URXE_CM_ESTABLISHED)
+			urxe_cm_disconnect(other, NULL, 0, now);
+		return;
+	}
+	id->remote_id = msg->local_id;
+	id->remote_ca_guid = rep->local_ca_guid;
+	id->remote_qpn = rep->local_qpn;
+	id->sq_psn = rep->starting_psn;
+	id->responder_resources = rep->initiator_depth;
+	id->initiator_depth = rep->responder_resources;
+	id->rnr_retry_count = rep->rnr_retry_count;
+	id->ack_timeout = urxe_cm_ack_timeout(rep->target_ack_delay, id->ack_timeout - 1);
+	urxe_cm_remote_insert(id);
+	urxe_cm_qpn_insert(id);
+	urxe_cm_become(id, URXE_CM_REP_RCVD, now);
+	urxe_cm_deliver(id, &event, now);
+}
+
+static void receive_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			const struct urxe_cm_msg *msg, uint64_t now)
+{
+	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, 0);
+
+	if (!id || id->state == URXE_CM_IDLE) {
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_INVALID_COMM_ID, NULL,
+				  0);
+		return;
+	}
+	if (id->state == URXE_CM_REQ_SENT || id->state == URXE_CM_MRA_REQ_RCVD) {
+		take_rep(id, rx, msg, now);
+		return;
+	}
+	if (id->remote_id != msg->local_id)
+		return;
+	cm->counts.duplicates++;
+	if (id->state == URXE_CM_ESTABLISHED)
+		urxe_cm_put_rtu(id);
+	else if (id->state == URXE_CM_MRA_REP_SENT)
+		urxe_cm_put_mra(id);
+}
+
+static void receive_rtu(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			const struct urxe_cm_msg *msg, uint64_t now)
+{
+	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, msg->local_id);
+
+	if (!id)
+		return;
+	if (id->state != URXE_CM_REP_SENT && id->state != URXE_CM_MRA_REP_RCVD) {
+		cm->counts.duplicates++;
+		return;
+	}
+	urxe_cm_become(id, URXE_CM_ESTABLISHED, now);
+	urxe_cm_deliver_type(id, URXE_CM_RTU_RECEIVED, msg, now);
+}
+
+static void receive_mra(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			const struct urxe_cm_msg *msg, uint64_t now)
+{
+	bool about_req = msg->mra.about == URXE_CM_ABOUT_REQ;
+	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, about_req ? 0 : msg->local_id);
+	enum urxe_cm_state from = about_req ? URXE_CM_REQ_SENT : URXE_CM_REP_SENT;
+	enum urxe_cm_state to = about_req ? URXE_CM_MRA_REQ_RCVD : URXE_CM_MRA_REP_RCVD;
+	struct urxe_cm_event event = {
+		.type = URXE_CM_MRA_RECEIVED,
+		.mra_service_timeout = msg->mra.service_timeout,
+		.private_data = msg->private_data,
+		.private_data_len = URXE_CM_MRA_PRIVATE,
+	};
+	bool again;
+
+	/* No LAP is ever sent, so nothing else can be acknowledged. */
+	if (!id || msg->mra.about == URXE_CM_ABOUT_OTHER)
+		return;
+	again = id->state == to;
+	if (!again && id->state != from)
+		return;
+	urxe_cm_become(id, to, now);
+	urxe_cm_arm(id, now,
+		    urxe_cm_time(msg->mra.service_timeout) + urxe_cm_time(id->ack_timeout));
+	if (again)
+		cm->counts.duplicates++;
+	else
+		urxe_cm_deliver(id, &event, now);
+}
+
+/*
+ * Whom a REJ is for. After a timeout the sender may not know our communication ID: its own one and
+ * its GUID in the ARI say which connection it is (12.6.7.2). A REJ of a REQ that comes late, when
+ * the connection has been made, says nothing any more.
+ */
+static struct urxe_cm_id *rejected(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+				   const struct urxe_cm_msg *msg)
+{
+	struct urxe_cm_id *id;
+	uint64_t guid;
+
+	if (msg->rej.reason == URXE_CM_REJ_TIMEOUT && msg->rej.ari_len >= sizeof(guid)) {
+		memcpy(&guid, msg->rej.ari, sizeof(guid));
+		id = urxe_cm_remote_find(cm, false, msg->local_id, be64toh(guid), &rx->sgid);
+		if (id)
+			return id;
+	}
+	id = msg->remote_id ? find(cm, rx, msg->remote_id, 0) : NULL;
+	/* Before the REP we know no communication ID of the peer to compare with. */
+	return id && (!id->remote_id || id->remote_id == msg->local_id) ? id : NULL;
+}
+
+static void receive_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			const struct urxe_cm_msg *msg, uint64_t now)
+{
+	struct urxe_cm_id *id = rejected(cm, rx, msg);
+	enum urxe_cm_state next = URXE_CM_TIMEWAIT;
+	struct urxe_cm_event event = {
+		.type = URXE_CM_REJ_RECEIVED,
+		.rej =
+			{
+				.reason = msg->rej.reason,
+				.ari_len = msg->rej.ari_len,
+				.ari = msg->rej.ari,
+			},
+		.private_data = msg->private_data,
+		.private_data_len = URXE_CM_REJ_PRIVATE,
+	};
+
+	if (!id)
+		return;
+	switch ((enum urxe_cm_state)id->state) {
+	case URXE_CM_REQ_SENT:
+	case URXE_CM_MRA_REQ_RCVD:
+	case URXE_CM_REQ_RCVD:
+	case URXE_CM_MRA_REQ_SENT:
+	case URXE_CM_REP_SENT:
+	case URXE_CM_MRA_REP_RCVD:
+		if (msg->rej.reason != URXE_CM_REJ_STALE_CONN)
+			next = URXE_CM_IDLE;
+		break;
+	case URXE_CM_REP_RCVD:
+	case URXE_CM_MRA_REP_SENT:
+	case URXE_CM_ESTABLISHED:
+	case URXE_CM_DREQ_SENT: break;
+	default: cm->counts.duplicates++; return;
+	}
+	urxe_cm_become(id, next, now);
+	urxe_cm_deliver(id, &event, now);
+}
+
+/* A DREQ about a connection that is no more: its DREP was lost, or we came back without memory. */
+static void reply_drep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+		       const struct urxe_cm_msg *msg)
+{
+	struct urxe_cm_msg drep = {
+		.attr = URXE_CM_DREP,
+		.tid = msg->tid,
+		.local_id = msg->remote_id,
+		.remote_id = msg->local_id,
+	};
+
+	cm->counts.duplicates++;
+	urxe_cm_reply(cm, rx, &drep);
+}
+
+static void receive_dreq(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			 const struct urxe_cm_msg *msg, uint64_t now)
+{
+	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, msg->local_id);
+
+	if (!id) {
+		reply_drep(cm, rx, msg);
+		return;
+	}
+	if (id->local_qpn != msg->dreq.remote_qpn)
+		return;
+	switch ((enum urxe_cm_state)id->state) {
+	case URXE_CM_REP_SENT:
+	case URXE_CM_MRA_REP_RCVD:
+	case URXE_CM_ESTABLISHED:
+	case URXE_CM_DREQ_SENT:
+		/* What was kept for the RTU would go into the DREP. */
+		urxe_cm_keep_private(id, NULL, 0);
+		id->tid = msg->tid;
+		urxe_cm_become(id, URXE_CM_DREQ_RCVD, now);
+		urxe_cm_deliver_type(id, URXE_CM_DREQ_RECEIVED, msg, now);
+		break;
+	case URXE_CM_TIMEWAIT:
+		cm->counts.duplicates++;
+		urxe_cm_put_drep(id);
+		break;
+	case URXE_CM_DREQ_RCVD: cm->counts.duplicates++; break;
+	default: break;
+	}
+}
+
+static void receive_drep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			 const struct urxe_cm_msg *msg, uint64_t now)
+{
+	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, msg->local_id);
+
+	if (!id || (id->state != URXE_CM_DREQ_SENT && id->state != URXE_CM_DREQ_RCVD))
+		return;
+	urxe_cm_keep_private(id, NULL, 0);
+	urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+	urxe_cm_deliver_type(id, URXE_CM_DREP_RECEIVED, msg, now);
+}
+
+typedef void receive_fn(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			const struct urxe_cm_msg *msg, uint64_t now);
+
+/* LAP and APR have no meaning on RoCE, where no path can be migrated to (A17): not answered. */
+static receive_fn *const receivers[] = {
+	[URXE_CM_REQ - URXE_CM_REQ] = urxe_cm_receive_req,
+	[URXE_CM_MRA - URXE_CM_REQ] = receive_mra,
+	[URXE_CM_REJ - URXE_CM_REQ] = receive_rej,
+	[URXE_CM_REP - URXE_CM_REQ] = receive_rep,
+	[URXE_CM_RTU - URXE_CM_REQ] = receive_rtu,
+	[URXE_CM_DREQ - URXE_CM_REQ] = receive_dreq,
+	[URXE_CM_DREP - URXE_CM_REQ] = receive_drep,
+	[URXE_CM_SIDR_REQ - URXE_CM_REQ] = urxe_cm_receive_sidr_req,
+	[URXE_CM_SIDR_REP - URXE_CM_REQ] = urxe_cm_receive_sidr_rep,
+	[URXE_CM_LAP - URXE_CM_REQ] = NULL,
+	[URXE_CM_APR - URXE_CM_REQ] = NULL,
+};
+
+void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t now)
+{
+	receive_fn *receiver;
+	struct urxe_cm_msg msg;
+
+	cm->now = now;
+	/* An adapter's communication manager sits on QP 1, and multicast has none. */
+	if (urxe_cm_decode(&msg, rx->mad) || rx->src_qpn != 1 || !rx->dev ||
+	    IN6_IS_ADDR_MULTICAST(&rx->dgid)) {
+		cm->counts.malformed++;
+		return;
+	}
+	receiver = receivers[msg.attr - URXE_CM_REQ];
+	if (receiver)
+		receiver(cm, rx, &msg, now);
+}
+
+int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id)
+{
+	struct urxe_mad_header header;
+	unsigned at;
+
+	if (!urxe_cm_is_cm(mad))
+		return -EBADMSG;
+	memcpy(&header, mad, sizeof(header));
+	switch ((enum urxe_cm_attr)be16toh(header.attr_id)) {
+	case URXE_CM_REQ:
+	case URXE_CM_SIDR_REQ: *local_id = 0; return 0;
+	case URXE_CM_SIDR_REP: at = 0; break;
+	default: at = 4; break;
+	}
+	memcpy(local_id, mad + BODY + at, sizeof(*local_id));
+	*local_id = be32toh(*local_id);
+	return 0;
+}

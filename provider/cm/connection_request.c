@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * REQs that arrive (12.9.7.2, 12.9.8.3): known ones that come again, those that show that a
+ * connection is stale, those that cannot be served, and new ones. A REQ costs memory only when a
+ * listener takes it, and no more of them than its backlog and max_pending allow: beyond that it is
+ * dropped, and the peer's next try finds room or does not. All under the manager's lock.
+ */
+#include "cm/connection_private.h"
+
+#include <endian.h>
+#include <string.h>
+
+void urxe_cm_reverse(struct urxe_path *path, const struct urxe_cm_rx *rx)
+{
+	*path = (struct urxe_path){
+		.sgid = rx->dgid,
+		.dgid = rx->sgid,
+		.dev = rx->dev,
+		.flow_label = rx->flow_label & 0xfffff,
+		.traffic_class = rx->traffic_class & ~3, /* not its congestion mark */
+	};
+}
+
+void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
+		       const void *ari, uint8_t ari_len)
+{
+	struct urxe_cm_msg rej = {
+		.attr = URXE_CM_REJ,
+		.tid = msg->tid,
+		.local_id = msg->remote_id,
+		.remote_id = msg->local_id,
+		.rej = {.about = about, .ari_len = ari_len, .reason = reason},
+	};
+
+	if (ari_len)
+		memcpy(rej.rej.ari, ari, ari_len);
+	urxe_cm_reply(cm, rx, &rej);
+}
+
+struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+				  const struct urxe_cm_msg *msg)
+{
+	struct urxe_cm_id *id;
+
+	id = cm->counts.pending < cm->max_pending ? urxe_cm_id_new(cm, 0) : NULL;
+	if (!id) {
+		cm->counts.refused++;
+		return NULL;
+	}
+	urxe_cm_reverse(&id->path.av, rx);
+	id->remote_id = msg->local_id;
+	id->tid = msg->tid;
+	return id;
+}
+
+/* The REQ came again: so must what answered it. */
+static void repeated(struct urxe_cm_id *id)
+{
+	id->cm->counts.duplicates++;
+	switch ((enum urxe_cm_state)id->state) {
+	case URXE_CM_MRA_REQ_SENT: urxe_cm_put_mra(id); break;
+	case URXE_CM_REP_SENT:
+	case URXE_CM_MRA_REP_RCVD: urxe_cm_repeat(id); break;
+	case URXE_CM_TIMEWAIT: urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0); break;
+	default: break;
+	}
+}
+
+/* The reason why a REQ cannot be served whoever listens; 0: it can. */
+static uint16_t unfit(const struct urxe_cm_req *req, const struct urxe_cm_rx *rx)
+{
+	if (req->transport != URXE_CM_RC && req->transport != URXE_CM_UC)
+		return URXE_CM_REJ_INVALID_TRANSPORT_TYPE;
+	if (req->mtu < IBV_MTU_256 || req->mtu > IBV_MTU_4096)
+		return URXE_CM_REJ_INVALID_MTU;
+	/* Both ends must be where the packet came from and went to: nobody connects third parties. */
+	if (memcmp(req->primary.remote_gid, &rx->dgid, 16) ||
+	    memcmp(req->primary.local_gid, &rx->sgid, 16))
+		return URXE_CM_REJ_INVALID_GID;
+	return 0;
+}
+
+static void make_event(struct urxe_cm_event *event, const struct urxe_cm_rx *rx,
+		       const struct urxe_cm_msg *msg)
+{
+	const struct urxe_cm_req *req = &msg->req;
+	const struct urxe_cm_msg_path *path = &req->primary;
+
+	*event = (struct urxe_cm_event){
+		.type = URXE_CM_REQ_RECEIVED,
+		.req =
+			{
+				.path =
+					{
+						.pkey = req->pkey,
+						.sl = path->sl,
+						.mtu = req->mtu,
+						.rate = path->packet_rate,
+						.packet_life_time =
+							path->ack_timeout - (path->ack_timeout > 0),
+					},
+				.remote_ca_guid = req->local_ca_guid,
+				.service_id = req->service_id,
+				.remote_qkey = req->local_qkey,
+				.remote_qpn = req->local_qpn,
+				.qp_type = req->transport == URXE_CM_UC ? IBV_QPT_UC : IBV_QPT_RC,
+				.starting_psn = req->starting_psn,
+				.responder_resources = req->initiator_depth,
+				.initiator_depth = req->responder_resources,
+				.local_cm_response_timeout = req->remote_cm_response_timeout,
+				.remote_cm_response_timeout = req->local_cm_response_timeout,
+				.retry_count = req->retry_count,
+				.rnr_retry_count = req->rnr_retry_count,
+				.flow_control = req->flow_control,
+				.srq = req->srq,
+				.bth_pkey = rx->pkey,
+				.ece = {.vendor_id = req->vendor_id, .attr_mod = msg->attr_mod},
+			},
+		.private_data = msg->private_data,
+		.private_data_len = URXE_CM_REQ_PRIVATE,
+	};
+	urxe_cm_reverse(&event->req.path.av, rx);
+	event->req.path.av.flow_label = path->flow_label;
+	event->req.path.av.traffic_class = path->traffic_class;
+	event->req.path.av.hop_limit = path->hop_limit;
+}
+
+static void fill(struct urxe_cm_id *id, const struct urxe_cm_req *req,
+		 const struct urxe_cm_req_event *event)
+{
+	id->path = event->path;
+	id->remote_ca_guid = req->local_ca_guid;
+	id->service_id = req->service_id;
+	id->timeout = urxe_cm_time(req->local_cm_response_timeout);
+	id->max_cm_retries = req->max_cm_retries;
+	id->remote_qpn = req->local_qpn;
+	id->sq_psn = req->starting_psn;
+	id->responder_resources = event->responder_resources;
+	id->initiator_depth = event->initiator_depth;
+	id->retry_count = req->retry_count;
+	id->rnr_retry_count = req->rnr_retry_count;
+	id->qp_type = event->qp_type;
+	id->ack_timeout = event->path.packet_life_time + 1;
+}
+
+static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct urxe_cm_msg *msg,
+		  uint64_t now)
+{
+	struct urxe_cm_listener *listener;
+	struct urxe_cm_event event;
+	struct urxe_cm_id *id;
+
+	make_event(&event, rx, msg);
+	listener = cm->ops->listener(cm, &event);
+	if (!listener) {
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_INVALID_SERVICE_ID,
+				  NULL, 0);
+		return;
+	}
+	if (listener->backlog && listener->pending >= listener->backlog) {
+		cm->counts.refused++;
+		return;
+	}
+	id = urxe_cm_accept(cm, rx, msg);
+	if (!id)
+		return;
+	fill(id, &msg->req, &event.req);
+	urxe_cm_remote_insert(id);
+	urxe_cm_qpn_insert(id);
+	urxe_cm_become(id, URXE_CM_REQ_RCVD, now);
+	urxe_cm_count_for(id, listener);
+	urxe_cm_id_set(id, listener->handler, listener->context);
+	event.req.listener = listener;
+	urxe_cm_deliver(id, &event, now);
+}
+
+void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
+			 const struct urxe_cm_msg *msg, uint64_t now)
+{
+	const struct urxe_cm_req *req = &msg->req;
+	struct urxe_cm_id *id;
+	uint16_t reason;
+
+	id = urxe_cm_remote_find(cm, false, msg->local_id, req->local_ca_guid, &rx->sgid);
+	if (id) {
+		repeated(id);
+		return;
+	}
+	reason = unfit(req, rx);
+	if (reason) {
+		bool gid = reason == URXE_CM_REJ_INVALID_GID;
+
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, reason, &rx->dgid, gid ? 16 : 0);
+		return;
+	}
+	/* 12.9.8.3.1: that QP is connected here already, so the peer has forgotten about it. */
+	id = urxe_cm_qpn_find(cm, req->local_qpn, req->local_ca_guid, &rx->sgid);
+	if (id) {
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_STALE_CONN, NULL, 0);
+		if (id->state == URXE_CM_ESTABLISHED)
+			urxe_cm_disconnect(id, NULL, 0, now);
+		return;
+	}
+	serve(cm, rx, msg, now);
+}

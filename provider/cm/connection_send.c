@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the consumer sends about a connection (12.6), and how a message leaves: once, or again and
+ * again until it is answered. A MAD is kept only in the latter case; RTU, MRA and DREP, which a
+ * repeated message asks for again, are put together anew. All under the manager's lock.
+ */
+#include "cm/connection_private.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The LID of those who have none. */
+#define PERMISSIVE_LID 0xffff
+
+static void send_mad(struct urxe_cm *cm, const struct urxe_path *path, const uint8_t *mad)
+{
+	cm->ops->send(cm, path, 1, mad);
+}
+
+int urxe_cm_start(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now)
+{
+	if (!id->mad)
+		id->mad = malloc(URXE_MAD_SIZE);
+	if (!id->mad)
+		return -ENOMEM;
+	urxe_cm_encode(id->mad, msg);
+	id->retries_left = id->max_cm_retries;
+	urxe_cm_arm(id, now, id->timeout);
+	send_mad(id->cm, &id->path.av, id->mad);
+	return 0;
+}
+
+void urxe_cm_repeat(struct urxe_cm_id *id)
+{
+	send_mad(id->cm, &id->path.av, id->mad);
+}
+
+void urxe_cm_transmit(struct urxe_cm_id *id, const struct urxe_cm_msg *msg)
+{
+	uint8_t mad[URXE_MAD_SIZE];
+
+	urxe_cm_encode(mad, msg);
+	send_mad(id->cm, &id->path.av, mad);
+}
+
+void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct urxe_cm_msg *msg)
+{
+	uint8_t mad[URXE_MAD_SIZE];
+	struct urxe_path path;
+
+	urxe_cm_reverse(&path, rx);
+	urxe_cm_encode(mad, msg);
+	send_mad(cm, &path, mad);
+}
+
+int urxe_cm_keep_private(struct urxe_cm_id *id, const void *data, uint8_t len)
+{
+	uint8_t *copy = NULL;
+
+	if (len) {
+		copy = malloc(len);
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, data, len);
+	}
+	free(id->private_data);
+	id->private_data = copy;
+	id->private_len = len;
+	return 0;
+}
+
+struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_attr attr)
+{
+	return (struct urxe_cm_msg){
+		.attr = attr,
+		.tid = id->tid,
+		.local_id = id->local_id,
+		.remote_id = id->remote_id,
+	};
+}
+
+static void put_kept(struct urxe_cm_id *id, struct urxe_cm_msg *msg)
+{
+	if (id->private_len)
+		memcpy(msg->private_data, id->private_data, id->private_len);
+	urxe_cm_transmit(id, msg);
+}
+
+void urxe_cm_put_mra(struct urxe_cm_id *id)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_MRA);
+
+	msg.mra.about = id->state == URXE_CM_MRA_REP_SENT ? URXE_CM_ABOUT_REP : URXE_CM_ABOUT_REQ;
+	msg.mra.service_timeout = id->service_timeout & 31;
+	put_kept(id, &msg);
+}
+
+void urxe_cm_put_rtu(struct urxe_cm_id *id)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_RTU);
+
+	put_kept(id, &msg);
+}
+
+void urxe_cm_put_drep(struct urxe_cm_id *id)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_DREP);
+
+	put_kept(id, &msg);
+}
+
+void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
+		     const void *private_data, uint8_t len)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REJ);
+
+	msg.rej.reason = reason;
+	msg.rej.about = URXE_CM_ABOUT_OTHER;
+	switch ((enum urxe_cm_state)id->state) {
+	case URXE_CM_REQ_RCVD:
+		/* Never told the peer of it, never will. */
+		msg.local_id = 0;
+		msg.rej.about = URXE_CM_ABOUT_REQ;
+		break;
+	case URXE_CM_MRA_REQ_SENT:
+	case URXE_CM_TIMEWAIT: msg.rej.about = URXE_CM_ABOUT_REQ; break;
+	case URXE_CM_REP_RCVD:
+	case URXE_CM_MRA_REP_SENT: msg.rej.about = URXE_CM_ABOUT_REP; break;
+	default: break;
+	}
+	msg.rej.ari_len = ari_len;
+	if (ari_len)
+		memcpy(msg.rej.ari, ari, ari_len);
+	if (len)
+		memcpy(msg.private_data, private_data, len);
+	urxe_cm_transmit(id, &msg);
+}
+
+void urxe_cm_put_rej_timeout(struct urxe_cm_id *id)
+{
+	uint64_t guid = id->path.av.dev->guid; /* network order, as it goes out */
+
+	urxe_cm_put_rej(id, URXE_CM_REJ_TIMEOUT, &guid, sizeof(guid), NULL, 0);
+}
+
+/*
+ * 4.096 µs << result is at least the adapter's delay and two lives of a packet. As both come as
+ * exponents, it is the larger one, or the next if the smaller is no less than half of it.
+ */
+uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time)
+{
+	unsigned flight = packet_life_time + 1;
+	unsigned timeout = flight > ack_delay ? flight : ack_delay;
+	unsigned other = flight > ack_delay ? ack_delay : flight;
+
+	if (other + 1 >= timeout)
+		timeout++;
+	return timeout < 31 ? timeout : 31;
+}
+
+static void put_path(struct urxe_cm_msg_path *to, const struct urxe_cm_path *from)
+{
+	to->local_lid = to->remote_lid = PERMISSIVE_LID;
+	memcpy(to->local_gid, &from->av.sgid, 16);
+	memcpy(to->remote_gid, &from->av.dgid, 16);
+	to->flow_label = from->av.flow_label;
+	to->packet_rate = from->rate;
+	to->traffic_class = from->av.traffic_class;
+	to->hop_limit = from->av.hop_limit ? from->av.hop_limit : 64;
+	to->sl = from->sl;
+	to->subnet_local = to->hop_limit <= 1;
+	to->ack_timeout = urxe_cm_ack_timeout(URXE_CM_ACK_DELAY, from->packet_life_time);
+}
+
+static struct urxe_cm_msg make_req(const struct urxe_cm_id *id,
+				   const struct urxe_cm_req_param *param)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REQ);
+	struct urxe_cm_req *req = &msg.req;
+
+	msg.attr_mod = param->ece.attr_mod;
+	req->vendor_id = param->ece.vendor_id;
+	req->service_id = param->service_id;
+	req->local_ca_guid = be64toh(param->path->av.dev->guid);
+	req->local_qpn = param->qpn;
+	req->responder_resources = param->responder_resources;
+	req->initiator_depth = param->initiator_depth;
+	req->remote_cm_response_timeout = param->remote_cm_response_timeout;
+	req->local_cm_response_timeout = param->local_cm_response_timeout;
+	req->transport = param->qp_type == IBV_QPT_UC ? URXE_CM_UC : URXE_CM_RC;
+	req->flow_control = param->flow_control;
+	req->starting_psn = param->starting_psn;
+	req->retry_count = param->retry_count;
+	req->rnr_retry_count = param->rnr_retry_count;
+	req->pkey = param->path->pkey;
+	req->mtu = param->path->mtu;
+	req->max_cm_retries = param->max_cm_retries;
+	req->srq = param->srq;
+	put_path(&req->primary, param->path);
+	if (param->private_data_len)
+		memcpy(msg.private_data, param->private_data, param->private_data_len);
+	return msg;
+}
+
+int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_req_param *param, uint64_t now)
+{
+	struct urxe_cm_msg msg;
+
+	if (id->state != URXE_CM_IDLE || !param->path->av.dev ||
+	    param->private_data_len > URXE_CM_REQ_PRIVATE ||
+	    (param->qp_type != IBV_QPT_RC && param->qp_type != IBV_QPT_UC))
+		return -EINVAL;
+	id->path = *param->path;
+	id->tid = id->cm->next_tid++;
+	id->service_id = param->service_id;
+	id->timeout = 2 * urxe_cm_time(param->path->packet_life_time) +
+		      urxe_cm_time(param->remote_cm_response_timeout);
+	id->max_cm_retries = param->max_cm_retries & 15;
+	id->local_qpn = param->qpn;
+	id->rq_psn = param->starting_psn & 0xffffff;
+	id->qp_type = param->qp_type;
+	id->responder_resources = param->responder_resources;
+	id->initiator_depth = param->initiator_depth;
+	id->retry_count = param->retry_count & 7;
+	id->ack_timeout =
+		param->path->packet_life_time < 31 ? param->path->packet_life_time + 1 : 31;
+	id->sidr = false;
+	msg = make_req(id, param);
+	urxe_cm_become(id, URXE_CM_REQ_SENT, now);
+	if (urxe_cm_start(id, &msg, now)) {
+		urxe_cm_become(id, URXE_CM_IDLE, now);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *param, uint64_t now)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REP);
+
+	if ((id->state != URXE_CM_REQ_RCVD && id->state != URXE_CM_MRA_REQ_SENT) ||
+	    param->private_data_len > URXE_CM_REP_PRIVATE)
+		return -EINVAL;
+	msg.attr_mod = param->ece.attr_mod;
+	msg.rep = (struct urxe_cm_rep){
+		.local_ca_guid = be64toh(id->path.av.dev->guid),
+		.vendor_id = param->ece.vendor_id,
+		.local_qpn = param->qpn,
+		.starting_psn = param->starting_psn,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.target_ack_delay = param->target_ack_delay,
+		.failover_accepted = param->failover_accepted,
+		.flow_control = param->flow_control,
+		.rnr_retry_count = param->rnr_retry_count,
+		.srq = param->srq,
+	};
+	if (param->private_data_len)
+		memcpy(msg.private_data, param->private_data, param->private_data_len);
+	id->local_qpn = param->qpn & 0xffffff;
+	id->rq_psn = param->starting_psn & 0xffffff;
+	id->responder_resources = param->responder_resources;
+	id->initiator_depth = param->initiator_depth;
+	id->mad = malloc(URXE_MAD_SIZE); /* so that nothing fails after the change of state */
+	if (!id->mad)
+		return -ENOMEM;
+	/* What was kept for the MRA is not needed any more. */
+	urxe_cm_keep_private(id, NULL, 0);
+	urxe_cm_become(id, URXE_CM_REP_SENT, now);
+	return urxe_cm_start(id, &msg, now);
+}
+
+int urxe_cm_send_rtu(struct urxe_cm_id *id, const void *private_data, uint8_t len)
+{
+	if ((id->state != URXE_CM_REP_RCVD && id->state != URXE_CM_MRA_REP_SENT) ||
+	    len > URXE_CM_RTU_PRIVATE)
+		return -EINVAL;
+	if (urxe_cm_keep_private(id, private_data, len))
+		return -ENOMEM;
+	urxe_cm_become(id, URXE_CM_ESTABLISHED, 0);
+	urxe_cm_put_rtu(id);
+	return 0;
+}
+
+int urxe_cm_send_dreq(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+{
+	if (id->state != URXE_CM_ESTABLISHED || len > URXE_CM_DREQ_PRIVATE)
+		return -EINVAL;
+	urxe_cm_disconnect(id, private_data, len, now);
+	return 0;
+}
+
+int urxe_cm_send_drep(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+{
+	if (id->state != URXE_CM_DREQ_RCVD || len > URXE_CM_DREP_PRIVATE)
+		return -EINVAL;
+	if (urxe_cm_keep_private(id, private_data, len))
+		return -ENOMEM;
+	urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+	urxe_cm_put_drep(id);
+	return 0;
+}
+
+int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
+		     const void *private_data, uint8_t len, uint64_t now)
+{
+	enum urxe_cm_state next = URXE_CM_IDLE;
+
+	if (ari_len > URXE_CM_REJ_ARI || len > URXE_CM_REJ_PRIVATE)
+		return -EINVAL;
+	switch ((enum urxe_cm_state)id->state) {
+	case URXE_CM_REP_SENT:
+	case URXE_CM_MRA_REP_RCVD: next = URXE_CM_TIMEWAIT; break;
+	case URXE_CM_REQ_SENT:
+	case URXE_CM_MRA_REQ_RCVD:
+	case URXE_CM_REQ_RCVD:
+	case URXE_CM_MRA_REQ_SENT:
+	case URXE_CM_REP_RCVD:
+	case URXE_CM_MRA_REP_SENT: break;
+	default: return -EINVAL;
+	}
+	urxe_cm_put_rej(id, reason, ari, ari_len, private_data, len);
+	urxe_cm_become(id, next, now);
+	return 0;
+}
+
+int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout, const void *private_data,
+		     uint8_t len)
+{
+	enum urxe_cm_state next;
+
+	if (len > URXE_CM_MRA_PRIVATE)
+		return -EINVAL;
+	if (id->state == URXE_CM_REQ_RCVD)
+		next = URXE_CM_MRA_REQ_SENT;
+	else if (id->state == URXE_CM_REP_RCVD)
+		next = URXE_CM_MRA_REP_SENT;
+	else
+		return -EINVAL;
+	if (urxe_cm_keep_private(id, private_data, len))
+		return -ENOMEM;
+	id->service_timeout = service_timeout & 31;
+	urxe_cm_become(id, next, 0);
+	if (!(service_timeout & URXE_CM_MRA_DELAY))
+		urxe_cm_put_mra(id);
+	return 0;
+}

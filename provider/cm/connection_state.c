@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What entering a state implies, in one place: which messages stop being repeated, what counts
+ * towards a backlog, which table rows go, when time-wait begins (12.9.8.4), and when the record for
+ * the survivors is kept. All under the manager's lock.
+ */
+#include "cm/connection_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	REPEATS = 1,   /* has sent what must be answered */
+	PENDING = 2,   /* counts towards the listener's backlog */
+	HALF_OPEN = 4, /* counts towards max_pending */
+	RECORDED = 8,  /* both communication IDs are known, and it is not over */
+};
+
+static const uint8_t traits[URXE_CM_STATES] = {
+	[URXE_CM_REQ_SENT] = REPEATS,
+	[URXE_CM_MRA_REQ_RCVD] = REPEATS,
+	[URXE_CM_REQ_RCVD] = PENDING | HALF_OPEN,
+	[URXE_CM_MRA_REQ_SENT] = PENDING | HALF_OPEN,
+	[URXE_CM_REP_SENT] = REPEATS | HALF_OPEN | RECORDED,
+	[URXE_CM_MRA_REP_RCVD] = REPEATS | HALF_OPEN | RECORDED,
+	[URXE_CM_REP_RCVD] = RECORDED,
+	[URXE_CM_MRA_REP_SENT] = RECORDED,
+	[URXE_CM_ESTABLISHED] = RECORDED,
+	[URXE_CM_DREQ_SENT] = REPEATS | RECORDED,
+	[URXE_CM_DREQ_RCVD] = RECORDED,
+	[URXE_CM_SIDR_REQ_SENT] = REPEATS,
+	[URXE_CM_SIDR_REQ_RCVD] = PENDING | HALF_OPEN,
+};
+
+/* The exponent of a time, rounded up. */
+static uint8_t exponent_of(uint64_t time)
+{
+	uint8_t n = 0;
+
+	while (n < URXE_CM_MAX_TIMEOUT && urxe_cm_time(n) < time)
+		n++;
+	return n;
+}
+
+static void record(struct urxe_cm_id *id)
+{
+	struct urxe_cm_record record = {
+		.local_id = id->local_id,
+		.remote_id = id->remote_id,
+		.local_qpn = id->local_qpn,
+		.remote_qpn = id->remote_qpn,
+		.flow_label = id->path.av.flow_label,
+		.device = id->path.av.dev ? id->path.av.dev->index : 0,
+		.traffic_class = id->path.av.traffic_class,
+		.hop_limit = id->path.av.hop_limit,
+		.source = id->path.av.source,
+		.response_timeout = exponent_of(id->timeout),
+		.retries = id->max_cm_retries,
+	};
+
+	if (id->adopted || !id->cm->ops->record)
+		return;
+	memcpy(record.sgid, &id->path.av.sgid, 16);
+	memcpy(record.dgid, &id->path.av.dgid, 16);
+	id->cm->ops->record(id->cm, &record, &id->row);
+}
+
+static void forget(struct urxe_cm_id *id)
+{
+	if (id->row != URXE_CM_NO_ROW && id->cm->ops->forget)
+		id->cm->ops->forget(id->cm, id->row);
+	id->row = URXE_CM_NO_ROW;
+}
+
+static void count(struct urxe_cm_id *id, uint8_t before, uint8_t after)
+{
+	if (after & ~before & HALF_OPEN)
+		id->cm->counts.pending++;
+	if (before & ~after & HALF_OPEN)
+		id->cm->counts.pending--;
+	if ((before & ~after & PENDING) && id->listener) {
+		id->listener->pending--;
+		id->listener = NULL;
+		cds_list_del_init(&id->listener_node);
+	}
+}
+
+void urxe_cm_count_for(struct urxe_cm_id *id, struct urxe_cm_listener *listener)
+{
+	id->listener = listener;
+	listener->pending++;
+	cds_list_add_tail(&id->listener_node, &listener->ids);
+}
+
+void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now)
+{
+	uint8_t before = traits[id->state], after = traits[state];
+
+	id->state = state;
+	urxe_cm_disarm(id);
+	if (!(after & REPEATS)) {
+		free(id->mad);
+		id->mad = NULL;
+	}
+	count(id, before, after);
+	if (after & ~before & RECORDED)
+		record(id);
+	if (before & ~after & RECORDED)
+		forget(id);
+
+	if (state == URXE_CM_TIMEWAIT) {
+		/* The peer may use its QP anew, but a REQ that comes again is still known. */
+		urxe_cm_qpn_remove(id);
+		urxe_cm_arm(id, now, urxe_cm_time(id->ack_timeout));
+	} else if (state == URXE_CM_IDLE) {
+		urxe_cm_qpn_remove(id);
+		urxe_cm_remote_remove(id);
+		urxe_cm_keep_private(id, NULL, 0);
+		id->remote_id = 0;
+	}
+}
+
+void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+{
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_DREQ);
+
+	msg.tid = id->cm->next_tid++;
+	msg.dreq.remote_qpn = id->remote_qpn;
+	if (len)
+		memcpy(msg.private_data, private_data, len);
+	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
+	if (urxe_cm_start(id, &msg, now))
+		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+}
+
+int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now)
+{
+	if (id->state == URXE_CM_ESTABLISHED)
+		return -EISCONN;
+	if (id->state != URXE_CM_REP_SENT && id->state != URXE_CM_MRA_REP_RCVD)
+		return -EINVAL;
+	urxe_cm_become(id, URXE_CM_ESTABLISHED, now);
+	cds_list_add_tail(&id->waiting, &id->cm->waiting);
+	return 0;
+}
+
+int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struct urxe_device *dev,
+		  uint64_t now)
+{
+	struct urxe_cm_id *id;
+
+	if (!record->local_id || !record->remote_id)
+		return -EINVAL;
+	if (urxe_cm_local_find(cm, record->local_id))
+		return -EEXIST;
+	id = urxe_cm_id_new(cm, record->local_id);
+	if (!id)
+		return -ENOMEM;
+	id->dead = true;
+	id->adopted = true;
+	id->remote_id = record->remote_id;
+	id->local_qpn = record->local_qpn;
+	id->remote_qpn = record->remote_qpn;
+	id->timeout = urxe_cm_time(record->response_timeout);
+	id->max_cm_retries = record->retries & 15;
+	memcpy(&id->path.av.sgid, record->sgid, 16);
+	memcpy(&id->path.av.dgid, record->dgid, 16);
+	id->path.av.dev = dev;
+	id->path.av.flow_label = record->flow_label & 0xfffff;
+	id->path.av.traffic_class = record->traffic_class;
+	id->path.av.hop_limit = record->hop_limit;
+	id->path.av.source = record->source % URXE_SEND_SOCKETS;
+	id->state = URXE_CM_ESTABLISHED;
+	urxe_cm_disconnect(id, NULL, 0, now);
+	return 0;
+}
