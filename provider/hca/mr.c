@@ -6,13 +6,19 @@
  * Deregistering and changing a region takes the engine lock: no copy and no bind is under way when
  * the verb returns.
  */
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hca/engine.h"
 #include "hca/memory.h"
+#include "host/libc.h"
 
 #define ACCESS_KNOWN                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -34,36 +40,178 @@ int urxe_mr_access_check(unsigned access)
 }
 
 /*
- * EINVAL comes for read-only mappings, and for those that cannot be populated at all (devices) or
- * from kernels that do not know the advice; of the latter two, reading says the same.
+ * Is memory there, and may it be read or written? Nothing is pinned here, so that must be known
+ * beforehand: a copy to a page that cannot be written to would kill the program.
+ *
+ * Pages of a short range are brought in, which finds out everything. For longer ones that would take
+ * as long as pinning. If they lie in one mapping, one page speaks for all: the last one, because a
+ * mapping of a file may reach beyond its end. Else the mappings are walked: by ioctl (Linux 6.11), a
+ * question for each, or by reading /proc/self/maps.
  */
-static bool writable(void *page, size_t size)
+#define SHORT_PAGES 16
+
+/* What PROCMAP_QUERY asks and answers (linux/fs.h of Linux 6.11). */
+struct mapping_query {
+	uint64_t size;
+	uint64_t query_flags;
+	uint64_t query_addr;
+	uint64_t start, end;
+	uint64_t flags;
+	uint64_t page_size;
+	uint64_t offset;
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	uint32_t name_size, build_id_size;
+	uint64_t name_addr, build_id_addr;
+};
+static_assert(sizeof(struct mapping_query) == 104, "the kernel's layout");
+#define MAPPING_QUERY	 _IOWR('f', 17, struct mapping_query)
+#define MAPPING_READABLE 0x01
+#define MAPPING_WRITABLE 0x02
+
+/* A range that is looked at: start is the first byte of which nothing is known yet. */
+struct range {
+	uintptr_t start, end, page;
+	bool write;
+};
+
+/* Brings pages in: 0, -EFAULT, or another error that says nothing about them. */
+static int populate(uintptr_t start, uintptr_t end, bool write)
 {
-	if (!madvise(page, size, MADV_POPULATE_WRITE))
-		return true;
-	if (errno == EINVAL)
-		return madvise(page, size, MADV_POPULATE_READ) && errno == EINVAL;
-	return errno != EFAULT && errno != ENOMEM;
+	if (!madvise((void *)start, end - start, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
+	return errno == ENOMEM || errno == EHWPOISON ? -EFAULT : -errno;
+}
+
+/* The next mapping: 0 to go on. */
+static int look_at(struct range *r, uintptr_t start, uintptr_t end, unsigned flags, bool of_file)
+{
+	if (start > r->start || !(flags & (r->write ? MAPPING_WRITABLE : MAPPING_READABLE)))
+		return -EFAULT;
+	r->start = end < r->end ? end : r->end;
+	if (of_file && populate(r->start - r->page, r->start, r->write) == -EFAULT)
+		return -EFAULT;
+	return 0;
+}
+
+/* -ENOTTY before Linux 6.11. */
+static int walk_by_query(int fd, struct range *r)
+{
+	int ret = 0;
+
+	while (!ret && r->start < r->end) {
+		struct mapping_query q = {.size = sizeof(q), .query_addr = r->start};
+
+		if (syscall(SYS_ioctl, fd, MAPPING_QUERY, &q) < 0)
+			return errno == ENOENT ? -EFAULT : -ENOTTY;
+		ret = look_at(r, q.start, q.end, q.flags, q.inode);
+	}
+	return ret;
+}
+
+/* A line of /proc/self/maps: "start-end rwxp offset device inode path". */
+static int look_at_line(struct range *r, const char *line)
+{
+	unsigned long start, end, inode;
+	char perms[5];
+	unsigned flags;
+
+	if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, perms, &inode) != 4)
+		return -EIO;
+	if (end <= r->start)
+		return 0;
+	flags = (perms[0] == 'r' ? MAPPING_READABLE : 0) | (perms[1] == 'w' ? MAPPING_WRITABLE : 0);
+	return look_at(r, start, end, flags, inode);
+}
+
+static int walk_by_lines(int fd, struct range *r)
+{
+	char buf[4096], line[128];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = urxe_libc.read(fd, buf, sizeof(buf))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			int ret;
+
+			if (buf[i] != '\n') {
+				/* Only a path makes a line longer than this. */
+				if (len < sizeof(line) - 1)
+					line[len++] = buf[i];
+				continue;
+			}
+			line[len] = '\0';
+			len = 0;
+			ret = look_at_line(r, line);
+			if (ret || r->start >= r->end)
+				return ret;
+		}
+	}
+	return n < 0 ? -EIO : -EFAULT;
+}
+
+static int walk(struct range *r)
+{
+	int fd = urxe_libc.open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -EIO;
+	ret = walk_by_query(fd, r);
+	if (ret == -ENOTTY)
+		ret = walk_by_lines(fd, r);
+	urxe_libc.close(fd);
+	return ret;
+}
+
+/*
+ * To let a mapping grow beyond all address space is refused, and why tells whether the old size lies
+ * within one mapping (ENOMEM) or not (EFAULT). Since Linux 6.16 or so it is EINVAL in either case.
+ * Past libc's function, because libraries watch that for mappings that move.
+ */
+static bool in_one_mapping(const struct range *r)
+{
+	return syscall(SYS_mremap, r->start, r->end - r->start, 1ul << 62, 0, 0) == -1 &&
+	       errno == ENOMEM;
+}
+
+static int check_range(struct range r)
+{
+	int ret = -EINVAL;
+
+	if (r.end - r.start <= SHORT_PAGES * r.page)
+		ret = populate(r.start, r.end, r.write);
+	else if (in_one_mapping(&r))
+		ret = populate(r.end - r.page, r.end, r.write);
+	/* EINVAL: a read-only mapping, one of a device, or a kernel that does not know the advice. */
+	if (ret && ret != -EFAULT)
+		ret = walk(&r);
+	/* Without /proc */
+	if (ret && ret != -EFAULT)
+		ret = populate(r.start, r.end, r.write);
+	return ret == -EFAULT || (ret && !populate(r.start, r.end, false)) ? -EFAULT : 0;
 }
 
 /* Is [addr, addr + length) mapped, and writable where it must be? -EFAULT if not, as from pinning. */
 static int check_mapped(void *addr, size_t length, unsigned access)
 {
 	uintptr_t page = sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)addr & ~(page - 1);
-	uintptr_t last = ((uintptr_t)addr + length - 1) & ~(page - 1);
-	int saved = errno, ret = 0;
+	struct range r = {
+		.start = (uintptr_t)addr & ~(page - 1),
+		.end = ((uintptr_t)addr + length + page - 1) & ~(page - 1),
+		.page = page,
+		.write = access & IBV_ACCESS_LOCAL_WRITE,
+	};
+	int saved = errno, ret;
 
-	if (!length)
+	/* On demand means: whatever is there when it is used; all of the address space, even. */
+	if (!length || (access & IBV_ACCESS_ON_DEMAND))
 		return 0;
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return -EINVAL;
-	/* Walks the mappings and does nothing else. */
-	if (msync((void *)start, last + page - start, MS_ASYNC) && errno == ENOMEM)
-		ret = -EFAULT;
-	if (!ret && (access & IBV_ACCESS_LOCAL_WRITE) &&
-	    !(writable((void *)start, page) && writable((void *)last, page)))
-		ret = -EFAULT;
+	if (r.end < r.start)
+		return -EFAULT; /* the last page of the address space */
+	ret = check_range(r);
 	errno = saved;
 	return ret;
 }
@@ -119,8 +267,7 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		ret = -EIO;
 	if (!ret && length && iova + length - 1 < iova)
 		ret = -EINVAL;
-	/* On demand means: whatever is there when it is used; all of the address space, even. */
-	if (!ret && !(access & IBV_ACCESS_ON_DEMAND))
+	if (!ret)
 		ret = check_mapped(addr, length, access);
 	mr = ret ? NULL : calloc(1, sizeof(*mr));
 	if (!mr) {

@@ -658,6 +658,66 @@ static void wr_interface(void)
 	EXPECT(ibv_destroy_cq(cq), 0);
 }
 
+/* Memory that is not there, or may not be written to, anywhere in the region: EFAULT (11.2.8.2). */
+static void unreachable_pages(void)
+{
+	static const size_t lengths[] = {8, 64, 5000};
+	const size_t page = sysconf(_SC_PAGESIZE);
+	const int write = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+	for (int i = 0; i < 3; i++) {
+		size_t len = lengths[i] * page;
+		uint8_t *p =
+			mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint8_t *middle = p + len / 2;
+		struct ibv_mr *mr;
+
+		NEED(p != MAP_FAILED);
+		NEED(!mprotect(middle, page, PROT_READ));
+		EXPECT_NULL(ibv_reg_mr(pd, p, len, write), EFAULT);
+		NEED(mr = ibv_reg_mr(pd, p, len, IBV_ACCESS_REMOTE_READ));
+		EXPECT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, write),
+		       IBV_REREG_MR_ERR_CMD);
+		EXPECT(ibv_dereg_mr(mr), 0);
+		NEED(mr = ibv_reg_mr(pd, p, len, write | IBV_ACCESS_ON_DEMAND));
+		EXPECT(ibv_dereg_mr(mr), 0);
+		NEED(!mprotect(middle, page, PROT_NONE));
+		EXPECT_NULL(ibv_reg_mr(pd, p, len, IBV_ACCESS_REMOTE_READ), EFAULT);
+		NEED(!munmap(middle, page));
+		EXPECT_NULL(ibv_reg_mr(pd, p, len, IBV_ACCESS_REMOTE_READ), EFAULT);
+		EXPECT_NULL(ibv_reg_mr(pd, p, len, write), EFAULT);
+		/* Of several mappings, which is no fault */
+		NEED(mmap(middle, page, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == middle);
+		NEED(mr = ibv_reg_mr(pd, p + 1, len - 2, write));
+		EXPECT(ibv_dereg_mr(mr), 0);
+		munmap(p, len);
+	}
+}
+
+/* A mapping that reaches beyond the end of its file */
+static void beyond_the_file(void)
+{
+	static const size_t lengths[] = {8, 64};
+	const size_t page = sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("short", 0);
+
+	NEED(fd >= 0);
+	for (int i = 0; i < 2; i++) {
+		size_t len = lengths[i] * page;
+		uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		struct ibv_mr *mr;
+
+		NEED(p != MAP_FAILED);
+		NEED(!ftruncate(fd, len - page));
+		EXPECT_NULL(ibv_reg_mr(pd, p, len, IBV_ACCESS_LOCAL_WRITE), EFAULT);
+		NEED(mr = ibv_reg_mr(pd, p, len - page, IBV_ACCESS_LOCAL_WRITE));
+		EXPECT(ibv_dereg_mr(mr), 0);
+		munmap(p, len);
+	}
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -667,6 +727,8 @@ int main(int argc, char **argv)
 		{"qp_ex_arguments", qp_ex_arguments},
 		{"srq_arguments", srq_arguments},
 		{"mr_arguments", mr_arguments},
+		{"unreachable_pages", unreachable_pages},
+		{"beyond_the_file", beyond_the_file},
 		{"ah_arguments", ah_arguments},
 		{"queries", queries},
 		{"in_use", in_use},
