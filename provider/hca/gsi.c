@@ -29,8 +29,11 @@ void urxe_gsi_register(const struct urxe_gsi_user *new_user)
 
 void urxe_gsi_started(void)
 {
-	if (urxe_hca.seg)
-		urxe_segment_gsi_set(urxe_hca.seg, user && user->receive);
+	if (!urxe_hca.seg)
+		return;
+	urxe_segment_gsi_set(urxe_hca.seg, user && user->receive);
+	/* Renews the steering. */
+	urxe_wire_housekeep(urxe_hca.wire);
 }
 
 void urxe_gsi_forked(void)

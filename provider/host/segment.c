@@ -21,11 +21,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
+
+/* A process that has not been seen running for longer is taken to be stopped. */
+#define AWAKE_SECONDS 2
 
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_segment *member;
@@ -348,23 +352,56 @@ unsigned urxe_segment_slot(const struct urxe_segment *seg)
 	return seg->slot;
 }
 
-void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
+static uint32_t seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+void urxe_segment_beat(struct urxe_segment *seg)
 {
 	if (seg->slot)
-		__atomic_store_n(&seg->map->slots[seg->slot].gsi, serves ? SLOT_GSI : SLOT_NO_GSI,
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(&seg->map->slots[seg->slot].beat, seconds(), __ATOMIC_RELEASE);
+}
+
+void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
+{
+	if (!seg->slot)
+		return;
+	urxe_segment_beat(seg);
+	__atomic_store_n(&seg->map->slots[seg->slot].gsi, serves ? SLOT_GSI : SLOT_NO_GSI,
+			 __ATOMIC_RELEASE);
+}
+
+static bool gsi_serves(const struct urxe_segment *seg, unsigned slot)
+{
+	return slot_state(seg->map, slot) == SLOT_USED &&
+	       __atomic_load_n(&seg->map->slots[slot].gsi, __ATOMIC_ACQUIRE) == SLOT_GSI;
+}
+
+bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot)
+{
+	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST || !gsi_serves(seg, slot))
+		return false;
+	return seconds() - __atomic_load_n(&seg->map->slots[slot].beat, __ATOMIC_ACQUIRE) <=
+	       AWAKE_SECONDS;
 }
 
 unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
 {
 	const unsigned num = URXE_SLOT_LAST - URXE_SLOT_FIRST + 1;
-	unsigned s = after;
+	unsigned s = after, asleep = 0;
 
 	for (unsigned i = 0; i < num; i++) {
 		s = s < URXE_SLOT_FIRST || s >= URXE_SLOT_LAST ? URXE_SLOT_FIRST : s + 1;
-		if (slot_state(seg->map, s) == SLOT_USED && s != seg->slot &&
-		    __atomic_load_n(&seg->map->slots[s].gsi, __ATOMIC_ACQUIRE) == SLOT_GSI)
+		if (s == seg->slot || !gsi_serves(seg, s))
+			continue;
+		if (urxe_segment_gsi_awake(seg, s))
 			return s;
+		if (!asleep)
+			asleep = s;
 	}
-	return 0;
+	return asleep;
 }

@@ -122,10 +122,13 @@ unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *s
 uint32_t urxe_segment_group_generation(const struct urxe_segment *seg);
 
 /*
- * Which processes serve QP 1 (their connection manager runs): says so of this one, and finds another,
- * going round from a slot; 0: there is none.
+ * Which processes serve QP 1 (their connection manager runs): says so of this one; tells whether one
+ * does, and was seen running in the last few seconds, being neither stopped nor starved; and finds
+ * another than this one, going round from a slot, stopped ones only where there are no others; 0: none.
  */
 void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves);
+void urxe_segment_beat(struct urxe_segment *seg); /* this one runs: to be said every second */
+bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot);
 unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after);
 
 /*

@@ -86,7 +86,8 @@ struct segment_slot {
 	uint32_t gsi;	 /* it serves QP 1 for the others: enum slot_gsi */
 	uint32_t pid;	 /* for people; in its own pid namespace */
 	uint32_t backed; /* its counters' part of the file is allocated */
-	uint8_t unused[48];
+	uint32_t beat;	 /* when it was last seen running: CLOCK_MONOTONIC, s */
+	uint8_t unused[44];
 };
 
 struct segment_group {

@@ -98,7 +98,8 @@ struct urxe_wire {
 	struct urxe_rx *rx;
 	struct urxe_mail *mail;
 	struct urxe_group *groups;
-	uint32_t steered; /* generation of the group order that our program was made from */
+	uint32_t steered;	 /* generation of the group order that our program was made from */
+	uint64_t steered_gsi[4]; /* and the slots that it takes to serve QP 1 */
 
 	/* Devices, and which of them owns an address. */
 	struct urxe_device *devs[URXE_MAX_DEVICES];

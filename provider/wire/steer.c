@@ -8,14 +8,28 @@
  *
  * The program sees the UDP payload from its first byte on (the kernel pulls the UDP header before
  * it runs it), so the byte is number 7: BTH byte 4 is reserved bits, 5 to 7 are the QPN. It
- * returns a number out of range for slots that nobody has; the kernel then chooses by its hash.
+ * returns a number out of range where nobody suits; the kernel then chooses by its hash.
+ *
+ * A MAD to QP 1 concerns one process too, although its QPN does not say which: messages of the
+ * connection manager carry a communication ID of the process that they are for, whose low byte is its
+ * slot. Only a REQ and a SIDR_REQ are for whoever listens. They go to any process that serves QP 1 and
+ * was lately seen running, at random: so that a stopped one that is still taken for running does not
+ * swallow every repetition.
  *
  * Slots are found by binary search:
  *
  *	ld [7]
+ *	jeq #1 ? QP 1 : search
+ *	QP 1:
+ *	ldh [36]				MAD attribute: which message
+ *	jeq #REQ, #SIDR_REQ ? any : ...
+ *	ld [51] (remote communication ID) or, of a SIDR_REP, [47] (request ID)
+ *	search:
  *	jge #slots[mid] ? next+1 : next		inner node; its left half follows,
  *	ja  right half				its right half after that
- *	jeq #slot ? ret index : ret nobody	leaf
+ *	jeq #slot ? ret index : any		leaf
+ *	any:
+ *	ld random; mod #n; jeq #0 ? ret index ...
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -31,7 +45,16 @@
 #define QPN_LOW_BYTE 7
 #define NOBODY	     0xffffffffu
 #define MAX_MEMBERS  256
-#define MAX_INSNS    (1 + 5 * MAX_MEMBERS)
+#define MAX_SERVERS  32 /* of those that serve QP 1 this many are enough */
+#define MAX_INSNS    (16 + 5 * MAX_MEMBERS + 2 * MAX_SERVERS)
+
+/* BTH and DETH are 20 bytes, the MAD's header 24, of which the attribute ID is at 16. */
+#define MAD_ATTRIBUTE	   36
+#define REMOTE_ID_LOW_BYTE 51
+#define LOCAL_ID_LOW_BYTE  47
+#define ATTRIBUTE_REQ	   0x10
+#define ATTRIBUTE_SIDR_REQ 0x17
+#define ATTRIBUTE_SIDR_REP 0x18
 
 struct member {
 	uint8_t slot;
@@ -66,26 +89,78 @@ static void emit_search(struct program *prog, const struct member *members, unsi
 	emit_search(prog, members + left, n - left);
 }
 
+/* Loads the slot that a MAD is for; jumps to a place still to be found if that is anybody's: the
+ * instruction whose k is the distance. A is the low byte of the QPN, and at the end the slot. */
+static unsigned emit_qp1(struct program *prog)
+{
+	unsigned any;
+
+	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, URXE_QPN_GSI, 0, 8);
+	emit(prog, BPF_LD | BPF_H | BPF_ABS, MAD_ATTRIBUTE, 0, 0);
+	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_REQ, 1, 0);
+	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_SIDR_REQ, 0, 1);
+	any = prog->len;
+	emit(prog, BPF_JMP | BPF_JA, 0, 0, 0);
+	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_SIDR_REP, 2, 0);
+	emit(prog, BPF_LD | BPF_B | BPF_ABS, REMOTE_ID_LOW_BYTE, 0, 0);
+	emit(prog, BPF_JMP | BPF_JA, 1, 0, 0);
+	emit(prog, BPF_LD | BPF_B | BPF_ABS, LOCAL_ID_LOW_BYTE, 0, 0);
+	return any;
+}
+
+static void emit_any(struct program *prog, const uint8_t *indices, unsigned n)
+{
+	if (!n) {
+		emit(prog, BPF_RET | BPF_K, NOBODY, 0, 0);
+		return;
+	}
+	emit(prog, BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_RANDOM, 0, 0);
+	emit(prog, BPF_ALU | BPF_MOD | BPF_K, n, 0, 0);
+	for (unsigned k = 0; k + 1 < n; k++) {
+		emit(prog, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
+		emit(prog, BPF_RET | BPF_K, indices[k], 0, 0);
+	}
+	emit(prog, BPF_RET | BPF_K, indices[n - 1], 0, 0);
+}
+
 static int by_slot(const void *a, const void *b)
 {
 	return ((const struct member *)a)->slot - ((const struct member *)b)->slot;
 }
 
-static int attach(int fd, const uint8_t *slots, unsigned n)
+static bool serves(const struct urxe_wire *wire, unsigned slot)
+{
+	return wire->steered_gsi[slot / 64] >> slot % 64 & 1;
+}
+
+static int attach(const struct urxe_wire *wire, int fd, const uint8_t *slots, unsigned n)
 {
 	struct member members[MAX_MEMBERS];
+	uint8_t servers[MAX_SERVERS];
+	unsigned num_servers = 0, any;
 	struct program prog;
 	struct sock_fprog fprog;
 
-	for (unsigned k = 0; k < n; k++)
+	for (unsigned k = 0; k < n; k++) {
 		members[k] = (struct member){slots[k], k};
+		if (serves(wire, slots[k]) && num_servers < MAX_SERVERS)
+			servers[num_servers++] = k;
+	}
 	qsort(members, n, sizeof(members[0]), by_slot);
 	prog.len = 0;
 	emit(&prog, BPF_LD | BPF_B | BPF_ABS, QPN_LOW_BYTE, 0, 0);
+	any = emit_qp1(&prog);
 	if (n)
 		emit_search(&prog, members, n);
 	else
 		emit(&prog, BPF_RET | BPF_K, NOBODY, 0, 0);
+	/* What is for a slot that nobody has, any server may answer. */
+	for (unsigned k = any; num_servers && k < prog.len; k++)
+		if (prog.insns[k].code == (BPF_RET | BPF_K) && prog.insns[k].k == NOBODY)
+			prog.insns[k] = (struct sock_filter){.code = BPF_JMP | BPF_JA,
+							     .k = prog.len - k - 1};
+	prog.insns[any].k = prog.len - any - 1;
+	emit_any(&prog, servers, num_servers);
 	fprog = (struct sock_fprog){.len = prog.len, .filter = prog.insns};
 	return urxe_libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &fprog, sizeof(fprog))
 		       ? -errno
@@ -104,8 +179,17 @@ static unsigned without(uint8_t *slots, unsigned n, unsigned slot)
 	return n;
 }
 
+static void find_servers(const struct urxe_wire *wire, uint64_t set[4])
+{
+	memset(set, 0, 4 * sizeof(*set));
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+		if (urxe_segment_gsi_awake(wire->seg, s))
+			set[s / 64] |= 1ull << s % 64;
+}
+
 void urxe_steer(struct urxe_wire *wire, bool leaving)
 {
+	find_servers(wire, wire->steered_gsi);
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		uint8_t slots[MAX_MEMBERS];
 		unsigned n;
@@ -118,7 +202,7 @@ void urxe_steer(struct urxe_wire *wire, bool leaving)
 			n = MAX_MEMBERS;
 		if (leaving)
 			n = without(slots, n, wire->slot);
-		ret = attach(wire->recv[f].fd, slots, n);
+		ret = attach(wire, wire->recv[f].fd, slots, n);
 		if (ret)
 			urxe_log(URXE_LOG_WARN, "cannot steer packets between processes: %s",
 				 strerror(-ret));
@@ -128,7 +212,11 @@ void urxe_steer(struct urxe_wire *wire, bool leaving)
 
 void urxe_steer_renew(struct urxe_wire *wire)
 {
-	if (wire->steered == urxe_segment_group_generation(wire->seg))
+	uint64_t set[4];
+
+	find_servers(wire, set);
+	if (wire->steered == urxe_segment_group_generation(wire->seg) &&
+	    !memcmp(set, wire->steered_gsi, sizeof(set)))
 		return;
 	urxe_segment_lock(wire->seg);
 	urxe_steer(wire, false);

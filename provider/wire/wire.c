@@ -282,6 +282,7 @@ uint64_t urxe_wire_deadline(const struct urxe_wire *wire)
 
 void urxe_wire_housekeep(struct urxe_wire *wire)
 {
+	urxe_segment_beat(wire->seg);
 	urxe_segment_reap(wire->seg);
 	urxe_steer_renew(wire);
 	urxe_hold_settings(wire);

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * QP 1 among the processes of a host (IBTA vol. 1, 13.5.1): what is taken as a MAD, who is given it,
+ * how it is handed on; and what the engine does for the floor above while no device is open.
+ *
+ * The parent and its children have an engine each and are users of QP 1. What a child is handed, and
+ * what it shall do with it, is in memory that all share.
+ */
+#include "wire_test.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "hca/engine.h"
+#include "hca/gsi.h"
+#include "host/segment_records.h"
+
+#define ATTR_REQ 0x10
+#define ATTR_RTU 0x14
+
+struct process {
+	pid_t pid;
+	_Atomic unsigned slot; /* 0: not ready yet */
+	_Atomic unsigned received, ran, events, died;
+	_Atomic unsigned died_slot, records;
+	_Atomic unsigned forward_to; /* slot; 0: keeps what it gets */
+	_Atomic int forwarded;	     /* result of that */
+	_Atomic uint64_t deadline, ran_at;
+	_Atomic bool end;
+	struct urxe_gsi_rx last;
+	uint8_t mad[URXE_MAD_BYTES];
+};
+
+static struct process *processes; /* 0 is the parent */
+static struct process *me;
+static struct urxe_device *dev;
+static struct urxe_path path;
+
+static void receive(const struct urxe_gsi_rx *rx)
+{
+	unsigned to = atomic_load(&me->forward_to);
+
+	memcpy(me->mad, rx->mad, sizeof(me->mad));
+	me->last = *rx;
+	if (to)
+		atomic_store(&me->forwarded, urxe_gsi_forward(rx, to));
+	atomic_fetch_add(&me->received, 1);
+}
+
+static uint64_t deadline(void)
+{
+	return atomic_load(&me->deadline);
+}
+
+static void run(uint64_t now)
+{
+	atomic_store(&me->ran_at, urxe_now());
+	atomic_store(&me->deadline, UINT64_MAX);
+	atomic_fetch_add(&me->ran, 1);
+}
+
+static void device_event(struct urxe_device *device, enum ibv_event_type event)
+{
+	if (device == dev && event == IBV_EVENT_GID_CHANGE)
+		atomic_fetch_add(&me->events, 1);
+}
+
+static void count_record(const uint8_t *record, void *arg)
+{
+	if (record[0] == 0x5a)
+		atomic_fetch_add(&me->records, 1);
+}
+
+static void slot_died(unsigned slot)
+{
+	urxe_segment_records_walk(urxe_hca.seg, count_record, NULL);
+	atomic_store(&me->died_slot, slot);
+	atomic_fetch_add(&me->died, 1);
+}
+
+static const struct urxe_gsi_user gsi_user = {
+	.receive = receive,
+	.deadline = deadline,
+	.run = run,
+	.device_event = device_event,
+	.slot_died = slot_died,
+};
+
+static void use(const struct urxe_gsi_user *user)
+{
+	urxe_engine_lock();
+	urxe_gsi_register(user);
+	urxe_engine_unlock();
+}
+
+static void begin(struct process *as, const struct urxe_gsi_user *user)
+{
+	me = as;
+	atomic_store(&me->deadline, UINT64_MAX);
+	if (urxe_engine_get())
+		_exit(1);
+	use(user);
+	atomic_store(&me->slot, urxe_segment_slot(urxe_hca.seg));
+}
+
+#define SOON(cond)                                              \
+	do {                                                    \
+		for (int ms = 0; ms < 8000 && !(cond); ms += 2) \
+			pause_ms(2);                            \
+		assert_true(cond);                              \
+	} while (0)
+
+static void start_child(struct process *child, const struct urxe_gsi_user *user, bool record)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		uint8_t bytes[URXE_RECORD_BYTES] = {0x5a};
+		uint32_t index;
+
+		urxe_forked();
+		begin(child, user);
+		if (record)
+			urxe_segment_records_put(urxe_hca.seg, bytes, &index);
+		while (!atomic_load(&child->end))
+			pause_ms(1);
+		urxe_engine_put();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	child->pid = pid; /* the memory is the child's as well */
+	SOON(atomic_load(&child->slot));
+}
+
+static void end_child(struct process *child, int sig)
+{
+	assert_true(child->pid > 0);
+	if (sig)
+		kill(child->pid, sig);
+	atomic_store(&child->end, true);
+	waitpid(child->pid, NULL, 0);
+}
+
+static int setup(void **state)
+{
+	memset(processes, 0, 4 * sizeof(*processes));
+	begin(&processes[0], &gsi_user);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	urxe_engine_put();
+	return 0;
+}
+
+/* A message of the communication manager, as far as steering looks at it. */
+static void make_mad(uint8_t mad[URXE_MAD_BYTES], unsigned attribute, unsigned slot, uint8_t mark)
+{
+	memset(mad, mark, URXE_MAD_BYTES);
+	mad[0] = 1;
+	mad[1] = 7;
+	mad[16] = 0;
+	mad[17] = attribute;
+	mad[24 + 7] = slot;
+}
+
+static void send_mad(unsigned attribute, unsigned slot, uint8_t mark)
+{
+	uint8_t mad[URXE_MAD_BYTES];
+	int ret;
+
+	make_mad(mad, attribute, slot, mark);
+	urxe_engine_lock();
+	ret = urxe_gsi_send(&path, 1, mad);
+	urxe_engine_unlock();
+	assert_int_equal(ret, 0);
+}
+
+static unsigned received(unsigned i)
+{
+	return atomic_load(&processes[i].received);
+}
+
+static void a_mad_arrives(void **state)
+{
+	uint8_t mad[URXE_MAD_BYTES];
+
+	make_mad(mad, ATTR_RTU, me->slot, 0xa5);
+	send_mad(ATTR_RTU, me->slot, 0xa5);
+	SOON(received(0) == 1);
+	assert_memory_equal(me->mad, mad, sizeof(mad));
+	assert_int_equal(me->last.src_qpn, 1);
+	assert_int_equal(me->last.pkey, 0xffff);
+	send_mad(ATTR_REQ, 0, 1);
+	SOON(received(0) == 2);
+}
+
+/* Fields of a packet to QP 1 that is no MAD. */
+struct bad {
+	const char *what;
+	uint8_t opcode;
+	uint16_t pkey;
+	uint32_t qkey;
+	unsigned len;
+};
+
+static void send_bad(const struct bad *bad)
+{
+	uint8_t payload[512] = {1, 7};
+	struct iovec iov = {payload, bad->len};
+	struct urxe_tx_packet pkt = {
+		.header_len = 20, .iov = &iov, .iovcnt = 1, .payload_len = bad->len};
+
+	urxe_bth_fill((struct urxe_bth *)pkt.header, bad->opcode, false, urxe_pad_of(bad->len),
+		      bad->pkey, 1, false, 5);
+	urxe_deth_fill((struct urxe_deth *)(pkt.header + 12), bad->qkey, 1);
+	urxe_engine_lock();
+	assert_int_equal(urxe_wire_send(urxe_hca.wire, &path, &pkt, 1), 1);
+	urxe_engine_unlock();
+}
+
+static void what_is_no_mad_is_dropped(void **state)
+{
+	static const struct bad good = {"good", URXE_UD_SEND_ONLY, 0xffff, URXE_GSI_QKEY, 256};
+	static const struct bad table[] = {
+		{"Q_Key", URXE_UD_SEND_ONLY, 0xffff, 0x80010001, 256},
+		{"P_Key", URXE_UD_SEND_ONLY, 0x8001, URXE_GSI_QKEY, 256},
+		{"short", URXE_UD_SEND_ONLY, 0xffff, URXE_GSI_QKEY, 252},
+		{"pad", URXE_UD_SEND_ONLY, 0xffff, URXE_GSI_QKEY, 255},
+		{"long", URXE_UD_SEND_ONLY, 0xffff, URXE_GSI_QKEY, 260},
+		{"service", URXE_RC_SEND_ONLY, 0xffff, URXE_GSI_QKEY, 256},
+	};
+
+	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		send_bad(&table[i]);
+	send_bad(&good);
+	SOON(received(0) >= 1);
+	pause_ms(20);
+	assert_int_equal(received(0), 1);
+}
+
+/* By its communication ID a message finds its process in the kernel; a REQ is anybody's. */
+static void messages_go_to_whom_they_name(void **state)
+{
+	uint64_t before[URXE_NUM_COUNTERS], after[URXE_NUM_COUNTERS];
+
+	start_child(&processes[1], &gsi_user, false);
+	urxe_engine_lock();
+	urxe_wire_housekeep(urxe_hca.wire);
+	urxe_engine_unlock();
+	urxe_segment_counters_sum(urxe_hca.seg, dev->index, before);
+	for (unsigned i = 0; i < 50; i++) {
+		send_mad(ATTR_RTU, processes[1].slot, i);
+		send_mad(ATTR_RTU, processes[0].slot, i);
+	}
+	SOON(received(1) == 50 && received(0) == 50);
+	for (unsigned i = 0; i < 200; i++)
+		send_mad(ATTR_REQ, 0, i);
+	SOON(received(0) + received(1) == 300);
+	assert_in_range(received(0), 51, 249);
+	urxe_segment_counters_sum(urxe_hca.seg, dev->index, after);
+	assert_int_equal(after[URXE_CNT_FORWARDED], before[URXE_CNT_FORWARDED]);
+	end_child(&processes[1], 0);
+}
+
+static void handing_on_ends(void **state)
+{
+	start_child(&processes[1], &gsi_user, false);
+	atomic_store(&processes[0].forward_to, processes[1].slot);
+	atomic_store(&processes[1].forward_to, processes[0].slot);
+	send_mad(ATTR_RTU, processes[0].slot, 0x77);
+	/* There, back, and not once more. */
+	SOON(received(0) == 2);
+	assert_int_equal(received(1), 1);
+	assert_int_equal(processes[1].mad[100], 0x77);
+	assert_int_equal(processes[1].last.src_qpn, 1);
+	assert_int_equal(processes[1].forwarded, 0);
+	assert_int_equal(processes[0].forwarded, -ELOOP);
+
+	atomic_store(&processes[1].forward_to, 0);
+	atomic_store(&processes[0].forward_to, processes[0].slot);
+	send_mad(ATTR_RTU, processes[0].slot, 0x78);
+	SOON(received(0) == 3);
+	assert_int_equal(processes[0].forwarded, -ESRCH);
+	end_child(&processes[1], SIGKILL);
+	atomic_store(&processes[0].forward_to, processes[1].slot);
+	send_mad(ATTR_RTU, processes[0].slot, 0x79);
+	SOON(received(0) == 4);
+	assert_int_equal(processes[0].forwarded, -ESRCH);
+}
+
+static void a_process_without_user_passes_on(void **state)
+{
+	start_child(&processes[1], &gsi_user, false);
+	use(NULL);
+	for (unsigned i = 0; i < 20; i++)
+		send_mad(ATTR_RTU, processes[0].slot, i);
+	SOON(received(1) == 20);
+	assert_int_equal(received(0), 0);
+	end_child(&processes[1], 0);
+}
+
+static void a_stopped_process_is_not_given_requests(void **state)
+{
+	start_child(&processes[1], &gsi_user, false);
+	kill(processes[1].pid, SIGSTOP);
+	pause_ms(4500);
+	for (unsigned i = 0; i < 100; i++)
+		send_mad(ATTR_REQ, 0, i);
+	SOON(received(0) == 100);
+	kill(processes[1].pid, SIGCONT);
+	end_child(&processes[1], 0);
+	assert_int_equal(received(1), 0);
+}
+
+/* The thread sleeps on the wire; a deadline set meanwhile wakes it in time. */
+static void timers_run_without_polling(void **state)
+{
+	for (unsigned i = 1; i <= 10; i++) {
+		uint64_t due = urxe_now() + 5000000;
+
+		pause_ms(3);
+		urxe_engine_lock();
+		atomic_store(&me->deadline, due);
+		urxe_engine_unlock();
+		SOON(atomic_load(&me->ran) == i);
+		assert_true(me->ran_at >= due);
+		assert_true(me->ran_at < due + 300000000);
+	}
+}
+
+static void a_death_is_told_with_what_was_recorded(void **state)
+{
+	start_child(&processes[1], &gsi_user, true);
+	start_child(&processes[2], &gsi_user, false);
+	end_child(&processes[1], SIGKILL);
+	SOON(processes[0].died + processes[2].died == 1);
+	pause_ms(1200);
+	assert_int_equal(processes[0].died + processes[2].died, 1);
+	assert_int_equal(processes[0].died_slot + processes[2].died_slot, processes[1].slot);
+	assert_int_equal(processes[0].records + processes[2].records, 1);
+	end_child(&processes[2], 0);
+	pause_ms(1200);
+	/* Whoever leaves in good order has not died. */
+	assert_int_equal(processes[0].died + processes[2].died, 1);
+}
+
+static void addresses_that_come_are_told(void **state)
+{
+	if (system("ip addr add 127.7.7.7/8 dev lo"))
+		skip();
+	SOON(atomic_load(&me->events) >= 1);
+	assert_int_equal(system("ip addr del 127.7.7.7/8 dev lo"), 0);
+}
+
+static void without_an_engine_nothing_is_sent(void **state)
+{
+	uint8_t mad[URXE_MAD_BYTES] = {0};
+
+	urxe_engine_put();
+	urxe_engine_lock();
+	assert_int_equal(urxe_gsi_send(&path, 1, mad), -ENODEV);
+	urxe_engine_unlock();
+	assert_int_equal(urxe_engine_get(), 0);
+	/* The user is still known. */
+	send_mad(ATTR_RTU, urxe_segment_slot(urxe_hca.seg), 3);
+	SOON(received(0) == 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_mad_arrives),
+		TEST(what_is_no_mad_is_dropped),
+		TEST(messages_go_to_whom_they_name),
+		TEST(handing_on_ends),
+		TEST(a_process_without_user_passes_on),
+		TEST(a_stopped_process_is_not_given_requests),
+		TEST(timers_run_without_polling),
+		TEST(a_death_is_told_with_what_was_recorded),
+		TEST(addresses_that_come_are_told),
+		TEST(without_an_engine_nothing_is_sent),
+	};
+	char dir[] = "/tmp/urxe-test-XXXXXX", command[64];
+	union ibv_gid gid;
+	int ret;
+
+	if (!own_network()) {
+		printf("1..0 # SKIP no network namespace\n");
+		return 0;
+	}
+	if (!mkdtemp(dir))
+		return 1;
+	setenv("URXE_RUNTIME_DIR", dir, 1);
+	processes = mmap(NULL, 4 * sizeof(*processes), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	dev = lo_device();
+	gid = gid_of("::ffff:127.0.0.1");
+	if (urxe_wire_path_init(&path, dev, &gid, &gid, 0, 64, 0, 0))
+		return 1;
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command) ? 1 : ret;
+}
