@@ -57,7 +57,7 @@ void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_
 
 	atomic_store_explicit(&qp->sq.tail, atomic_load(&qp->sq.tail) + 1, memory_order_release);
 	if (report)
-		urxe_cq_push(qp->scq, &cqe);
+		urxe_cq_push(qp->scq, qp, &cqe);
 }
 
 static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)

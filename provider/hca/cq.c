@@ -91,6 +91,8 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
+	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 	urxe_cq_ex_fill(cq, attr->wc_flags);
 	return &cq->ex;
 }
@@ -186,7 +188,19 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe)
+/* Whoever asked to ignore overruns knows that there are none. */
+static void overrun(struct urxe_cq *cq, struct urxe_qp *qp)
+{
+	if (cq->ignore_overrun)
+		return;
+	if (!cq->overflow)
+		urxe_event_cq(cq, IBV_EVENT_CQ_ERR);
+	cq->overflow = true;
+	qp->overrun = true;
+	urxe_engine_ready(qp);
+}
+
+void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe)
 {
 	uint32_t head;
 	bool notify;
@@ -194,12 +208,8 @@ void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe)
 	pthread_mutex_lock(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	if (head - atomic_load(&cq->tail) >= (uint32_t)cq->ibv.cqe) {
-		bool first = !cq->overflow;
-
-		cq->overflow = true;
 		pthread_mutex_unlock(&cq->lock);
-		if (first)
-			urxe_event_cq(cq, IBV_EVENT_CQ_ERR);
+		overrun(cq, qp);
 		return;
 	}
 	cq->ring[head & (cq->size - 1)] = *cqe;

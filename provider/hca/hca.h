@@ -117,7 +117,8 @@ struct urxe_cq {
 	_Atomic uint32_t tail; /* next to poll */
 	_Atomic unsigned idle; /* polls since the last one that found something */
 	enum urxe_arm arm;
-	bool overflow;
+	bool overflow; /* was reported */
+	bool ignore_overrun;
 	bool want_timestamp;
 	bool single_threaded;
 	atomic_int users;
@@ -263,6 +264,7 @@ struct urxe_qp {
 	_Atomic int state;   /* enum ibv_qp_state; written under the engine lock */
 	_Atomic bool flying; /* packets are under way: their answers will turn the engine */
 	_Atomic bool kicked; /* in the engine's stack of QPs with new work */
+	bool overrun;	     /* a completion found no place in its CQ. Engine lock. */
 	struct urxe_qp *kick_next;
 
 	/* Attributes (engine lock). */
@@ -405,8 +407,12 @@ static inline bool wr_is_local(uint8_t opcode)
 int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
 		      struct urxe_path *path);
 
-/* cq.c: adds a completion; called under the engine lock. */
-void urxe_cq_push(struct urxe_cq *cq, const struct urxe_cqe *cqe);
+/*
+ * cq.c: adds a completion of a QP. One that the CQ has no place for is lost: the CQ reports that once
+ * (11.6.3.2), and the QP, of which nobody could tell any more what it has done, goes to ERR when the
+ * engine next runs it, with IBV_EVENT_QP_FATAL. Engine lock.
+ */
+void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe);
 void urxe_cq_disarm(struct urxe_cq *cq);
 void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn);
 int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -244,7 +244,7 @@ static void flush_receives(struct urxe_qp *qp)
 	while (qp->recv_busy || (!qp->srq && urxe_rq_take(&qp->rq, qp->recv_wqe))) {
 		qp->recv_busy = false;
 		cqe.wr_id = qp->recv_wqe->wr_id;
-		urxe_cq_push(qp->rcq, &cqe);
+		urxe_cq_push(qp->rcq, qp, &cqe);
 	}
 	if (qp->srq && !qp->last_wqe_event) {
 		qp->last_wqe_event = true;
@@ -284,6 +284,7 @@ void urxe_qp_reset(struct urxe_qp *qp)
 	qp->last_wqe_event = false;
 	qp->ack_due = false;
 	qp->nak_sent = false;
+	qp->overrun = false;
 	qp->drop_message = false;
 	qp->last_opcode = URXE_NUM_OPCODES;
 	qp->response_head = qp->response_send = 0;

@@ -379,6 +379,11 @@ void urxe_requester_run(struct urxe_qp *qp)
 	enum outcome out = OUT_IDLE;
 	struct urxe_batch batch;
 
+	if (qp->overrun) {
+		qp->overrun = false;
+		urxe_qp_fail(qp, IBV_EVENT_QP_FATAL);
+		state = IBV_QPS_ERR;
+	}
 	if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
 		urxe_qp_flush(qp);
 		return;

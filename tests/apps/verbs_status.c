@@ -533,7 +533,17 @@ static void cq_overflow(void)
 	EXPECT(event.event_type, IBV_EVENT_CQ_ERR);
 	EXPECT_TRUE(event.element.cq == a.scq);
 	ibv_ack_async_event(&event);
+	/* The QP whose completions were lost ends; the other one has lost none. */
+	NEED(event_waits());
+	NEED(!ibv_get_async_event(ctx, &event));
+	EXPECT(event.event_type, IBV_EVENT_QP_FATAL);
+	EXPECT_TRUE(event.element.qp == a.qp);
+	ibv_ack_async_event(&event);
 	EXPECT(event_waits(), false); /* once */
+	EXPECT(state_of(a.qp), IBV_QPS_ERR);
+	EXPECT(state_of(b.qp), IBV_QPS_RTS);
+	for (int i = 0; i < 4; i++)
+		EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
 	free_end(&a);
 	free_end(&b);
 }
