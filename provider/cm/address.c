@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Which device has an address, and from where another is reached. The kernel's routes decide: a UDP
+ * socket that is connected (which sends nothing) knows its source address. The list of devices as
+ * last seen is kept here, because asking for it anew costs two netlink dumps; its entries live as
+ * long as the process and are published by the count.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "cm/address.h"
+#include "host/libc.h"
+#include "wire/wire.h"
+
+static struct urxe_device *devices[URXE_MAX_DEVICES];
+static _Atomic int num_devices;
+
+unsigned urxe_sockaddr_size(uint16_t family)
+{
+	switch (family) {
+	case AF_INET: return sizeof(struct sockaddr_in);
+	case AF_INET6: return sizeof(struct sockaddr_in6);
+	case AF_IB: return sizeof(struct urxe_sockaddr_ib);
+	default: return 0;
+	}
+}
+
+uint16_t urxe_sockaddr_port(const union urxe_sockaddr *addr)
+{
+	switch (addr->family) {
+	case AF_INET: return be16toh(addr->v4.sin_port);
+	case AF_INET6: return be16toh(addr->v6.sin6_port);
+	case AF_IB: return be64toh(addr->ib.sid & addr->ib.sid_mask);
+	default: return 0;
+	}
+}
+
+void urxe_sockaddr_set_port(union urxe_sockaddr *addr, uint16_t port)
+{
+	switch (addr->family) {
+	case AF_INET: addr->v4.sin_port = htobe16(port); break;
+	case AF_INET6: addr->v6.sin6_port = htobe16(port); break;
+	case AF_IB:
+		addr->ib.sid = (addr->ib.sid & addr->ib.sid_mask) | htobe64(port);
+		addr->ib.sid_mask = ~(__be64)0;
+		break;
+	}
+}
+
+bool urxe_sockaddr_is_any(const union urxe_sockaddr *addr)
+{
+	switch (addr->family) {
+	case AF_INET: return (be32toh(addr->v4.sin_addr.s_addr) >> 24) == 0;
+	case AF_INET6: return IN6_IS_ADDR_UNSPECIFIED(&addr->v6.sin6_addr);
+	case AF_IB: return IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)&addr->ib.addr);
+	default: return false;
+	}
+}
+
+bool urxe_sockaddr_is_linklocal(const union urxe_sockaddr *addr)
+{
+	return addr->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->v6.sin6_addr);
+}
+
+void urxe_sockaddr_gid(const union urxe_sockaddr *addr, union ibv_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	switch (addr->family) {
+	case AF_INET:
+		gid->raw[10] = gid->raw[11] = 0xff;
+		memcpy(gid->raw + 12, &addr->v4.sin_addr, 4);
+		break;
+	case AF_INET6: memcpy(gid, &addr->v6.sin6_addr, sizeof(*gid)); break;
+	case AF_IB: *gid = addr->ib.addr; break;
+	}
+}
+
+void urxe_sockaddr_of_gid(union urxe_sockaddr *addr, const union ibv_gid *gid, uint16_t port)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid)) {
+		addr->v4.sin_family = AF_INET;
+		memcpy(&addr->v4.sin_addr, gid->raw + 12, 4);
+	} else {
+		addr->v6.sin6_family = AF_INET6;
+		memcpy(&addr->v6.sin6_addr, gid, sizeof(*gid));
+	}
+	urxe_sockaddr_set_port(addr, port);
+}
+
+int urxe_address_gid_index(struct urxe_device *dev, const union ibv_gid *gid)
+{
+	static const union ibv_gid none;
+	int index = -1;
+
+	if (!memcmp(gid, &none, sizeof(none)))
+		return -1;
+	urxe_device_lock();
+	for (unsigned i = 0; i < dev->gid_len && index < 0; i++)
+		if (!memcmp(&dev->gids[i], gid, sizeof(*gid)))
+			index = i;
+	urxe_device_unlock();
+	return index;
+}
+
+static unsigned ifindex_of(const struct urxe_device *dev)
+{
+	return __atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED);
+}
+
+static struct urxe_device *find(const union urxe_sockaddr *addr)
+{
+	unsigned scope = urxe_sockaddr_is_linklocal(addr) ? addr->v6.sin6_scope_id : 0;
+	int n = atomic_load(&num_devices);
+	union ibv_gid gid;
+
+	urxe_sockaddr_gid(addr, &gid);
+	for (int i = 0; i < n; i++) {
+		unsigned ifindex = ifindex_of(devices[i]);
+
+		if (ifindex && (!scope || scope == ifindex) &&
+		    urxe_address_gid_index(devices[i], &gid) >= 0)
+			return devices[i];
+	}
+	return NULL;
+}
+
+struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh)
+{
+	struct urxe_device *dev = find(addr), *devs[URXE_MAX_DEVICES];
+	int n;
+
+	if (dev || !refresh)
+		return dev;
+	n = urxe_devices(devs, URXE_MAX_DEVICES);
+	/* The list only grows, so whoever else stores now stores the same. */
+	for (int i = atomic_load(&num_devices); i < n; i++) {
+		__atomic_store_n(&devices[i], devs[i], __ATOMIC_RELAXED);
+		atomic_store(&num_devices, i + 1);
+	}
+	return find(addr);
+}
+
+struct urxe_device *urxe_address_device_by_index(int index)
+{
+	int n = atomic_load(&num_devices);
+
+	for (int i = 0; i < n; i++)
+		if (devices[i]->index == index)
+			return devices[i];
+	return NULL;
+}
+
+static int open_socket(const union urxe_sockaddr *addr)
+{
+	int fd = urxe_libc.socket(addr->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Why an address that no device has cannot be bound. */
+static int why_not(const union urxe_sockaddr *addr)
+{
+	union urxe_sockaddr any_port = *addr;
+	int fd, ret = -ENODEV;
+
+	fd = open_socket(addr);
+	if (fd < 0)
+		return fd;
+	urxe_sockaddr_set_port(&any_port, 0);
+	if (urxe_libc.bind(fd, &any_port.sa, urxe_sockaddr_size(addr->family)))
+		ret = -errno;
+	urxe_libc.close(fd);
+	return ret;
+}
+
+/* net.ipv6.bindv6only, as a new socket has it. */
+static bool v6only_by_default(void)
+{
+	int fd = urxe_libc.socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 0;
+	socklen_t len = sizeof(on);
+
+	if (fd < 0)
+		return false;
+	(void)!urxe_libc.getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, &len);
+	urxe_libc.close(fd);
+	return on;
+}
+
+void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found)
+{
+	memset(found, 0, sizeof(*found));
+	found->addr = *addr;
+	if (addr->family == AF_INET6)
+		found->v6only = v6only_by_default();
+	if (urxe_sockaddr_is_any(addr))
+		return;
+	if (addr->family == AF_IB) { /* RoCE has no LIDs to name */
+		found->error = -ENODEV;
+		return;
+	}
+	found->dev = urxe_address_device(addr, true);
+	if (!found->dev)
+		found->error = why_not(addr);
+}
+
+/* The kernel's choice of source, in found->addr. */
+static int route(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
+		 union urxe_sockaddr *chosen)
+{
+	union urxe_sockaddr from = *src, to = *dst;
+	unsigned size = urxe_sockaddr_size(dst->family);
+	socklen_t len = sizeof(*chosen);
+	int fd = open_socket(dst), ret = 0;
+
+	if (fd < 0)
+		return fd;
+	urxe_sockaddr_set_port(&from, 0);
+	urxe_sockaddr_set_port(&to, URXE_UDP_PORT);
+	if (!urxe_sockaddr_is_any(src) && urxe_libc.bind(fd, &from.sa, size))
+		ret = -errno;
+	else if (urxe_libc.connect(fd, &to.sa, size) ||
+		 urxe_libc.getsockname(fd, &chosen->sa, &len))
+		ret = -errno;
+	urxe_libc.close(fd);
+	return ret;
+}
+
+void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
+			 struct urxe_source *found)
+{
+	memset(found, 0, sizeof(*found));
+	if (dst->family == AF_IB) {
+		found->error = -ENODEV;
+		return;
+	}
+	/* To itself: no need to ask. A multicast group or a remote host has no device here. */
+	if (urxe_sockaddr_is_any(src) && (found->dev = urxe_address_device(dst, false))) {
+		found->addr = *dst;
+		urxe_sockaddr_set_port(&found->addr, 0);
+		return;
+	}
+	found->error = route(src, dst, &found->addr);
+	if (found->error)
+		return;
+	urxe_sockaddr_set_port(&found->addr, 0);
+	found->dev = urxe_address_device(&found->addr, true);
+}

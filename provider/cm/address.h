@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Addresses of rdma_cm ids: IPv4, IPv6 and AF_IB, and which device of this host has one or reaches
+ * one. Functions that say so make system calls: call them without the engine lock.
+ */
+#ifndef URXE_CM_ADDRESS_H
+#define URXE_CM_ADDRESS_H
+
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "host/device.h"
+
+/* As <rdma/ib.h> of the kernel has it. */
+struct urxe_sockaddr_ib {
+	uint16_t family;
+	__be16 pkey;
+	__be32 flowinfo;
+	union ibv_gid addr;
+	__be64 sid;
+	__be64 sid_mask;
+	uint64_t scope_id;
+};
+
+union urxe_sockaddr {
+	uint16_t family;
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct urxe_sockaddr_ib ib;
+};
+
+_Static_assert(sizeof(struct urxe_sockaddr_ib) == 48, "ABI");
+
+/* Where packets to an address leave from. */
+struct urxe_source {
+	int error; /* -ENETUNREACH …: no way there */
+	union urxe_sockaddr addr;
+	struct urxe_device *dev; /* NULL: the source's netdev has none */
+	bool v6only;		 /* IPv6 addresses serve IPv6 only, by default of this host */
+};
+
+/* The size of an address of that family; 0 for a family that there is not. */
+unsigned urxe_sockaddr_size(uint16_t family);
+uint16_t urxe_sockaddr_port(const union urxe_sockaddr *addr); /* host order */
+void urxe_sockaddr_set_port(union urxe_sockaddr *addr, uint16_t port);
+bool urxe_sockaddr_is_any(const union urxe_sockaddr *addr);
+bool urxe_sockaddr_is_linklocal(const union urxe_sockaddr *addr);
+/* The GID of an IP address: itself, or IPv4-mapped. Zeros for AF_IB's any. */
+void urxe_sockaddr_gid(const union urxe_sockaddr *addr, union ibv_gid *gid);
+void urxe_sockaddr_of_gid(union urxe_sockaddr *addr, const union ibv_gid *gid, uint16_t port);
+
+/*
+ * The device that has an address (of IPv6 link-local ones, on that interface), as last seen; NULL.
+ * With refresh it looks again when it finds none: then it makes system calls.
+ */
+struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh);
+/*
+ * Whether an id can be bound to addr: the device that has it, or none for an any-address;
+ * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no device does. Makes system calls.
+ */
+void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found);
+/* The device of that index, as last seen; NULL. */
+struct urxe_device *urxe_address_device_by_index(int index);
+/* The index of a GID in a device's table; -1. */
+int urxe_address_gid_index(struct urxe_device *dev, const union ibv_gid *gid);
+/*
+ * Finds the source of packets to dst: src if that is not an any-address, else what the kernel's
+ * routes say; an address of this host is reached from itself. Makes system calls.
+ */
+void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
+			 struct urxe_source *found);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The queue of events of an rdma_cm file. It is under the engine lock; an eventfd in semaphore mode
+ * counts its entries, and a program that waits sleeps in a read of that, without the lock, so that
+ * signals and cancellation act on it as on the kernel's.
+ *
+ * A reader may have counted an event down that another one, or the destruction of its id, takes
+ * out of the queue: so whoever takes an event without having counted it down tries to do so
+ * afterwards, without blocking, and a reader that finds the queue empty waits on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "cm/id.h"
+#include "cm/user_memory.h"
+#include "hca/engine.h"
+#include "host/libc.h"
+
+static void count_up(struct urxe_ucma *file)
+{
+	uint64_t one = 1;
+
+	(void)!urxe_libc.write(file->event_fd, &one, sizeof(one));
+}
+
+/* Kernels before 5.8 cannot read an eventfd without blocking: there a reader wakes up in vain. */
+static void count_down(struct urxe_ucma *file)
+{
+	uint64_t count;
+	struct iovec iov = {&count, sizeof(count)};
+
+	(void)!preadv2(file->event_fd, &iov, 1, -1, RWF_NOWAIT);
+}
+
+struct urxe_id_event *urxe_id_event_new(struct urxe_id *id, enum urxe_id_event_type type,
+					int status)
+{
+	struct urxe_id_event *event = calloc(1, sizeof(*event));
+
+	if (!event)
+		return NULL;
+	event->id = id;
+	event->resp.uid = id->uid;
+	event->resp.id = id->handle;
+	event->resp.event = type;
+	event->resp.status = status;
+	return event;
+}
+
+void urxe_id_event_push(struct urxe_id_event *event)
+{
+	struct urxe_id *id = event->id;
+
+	/* A request that is not accepted has no uid, and its program nothing to tell it by. */
+	if (!id->uid && !event->conn) {
+		free(event);
+		return;
+	}
+	cds_list_add_tail(&event->node, &id->file->events);
+	cds_list_add_tail(&event->id_node, &id->events);
+	count_up(id->file);
+}
+
+void urxe_id_report(struct urxe_id *id, enum urxe_id_event_type type, int status)
+{
+	struct urxe_id_event *event = urxe_id_event_new(id, type, status);
+
+	if (event)
+		urxe_id_event_push(event);
+}
+
+static void unlink_event(struct urxe_id_event *event)
+{
+	cds_list_del(&event->node);
+	cds_list_del(&event->id_node);
+}
+
+void urxe_id_event_drop(struct urxe_id_event *event)
+{
+	unlink_event(event);
+	count_down(event->id->file);
+	free(event);
+}
+
+/* A listener's requests that nobody has taken move with it, or they would be on the wrong file. */
+void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to)
+{
+	struct urxe_id_event *event;
+
+	if (id->file == to)
+		return;
+	cds_list_for_each_entry (event, &id->events, id_node) {
+		cds_list_del(&event->node);
+		count_down(id->file);
+		cds_list_add_tail(&event->node, &to->events);
+		count_up(to);
+		if (event->conn) {
+			cds_list_move(&event->conn->node, &to->ids);
+			event->conn->file = to;
+		}
+	}
+	cds_list_del(&id->node);
+	cds_list_add_tail(&id->node, &to->ids);
+	id->file = to;
+}
+
+/* Takes the first event to the program's memory: 1, 0 when there is none, -EFAULT. */
+static int deliver(struct urxe_ucma *file, uint64_t response, uint16_t out)
+{
+	struct urxe_id_event *event;
+	size_t len = sizeof(event->resp);
+
+	if (cds_list_empty(&file->events))
+		return 0;
+	event = cds_list_first_entry(&file->events, struct urxe_id_event, node);
+	if (urxe_user_write(response, &event->resp, out < len ? out : len))
+		return -EFAULT;
+	event->id->events_reported++;
+	if (event->mcast)
+		event->mcast->events_reported++;
+	if (event->conn)
+		event->id->backlog++;
+	unlink_event(event);
+	free(event);
+	return 1;
+}
+
+int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out)
+{
+	bool counted = false;
+	uint64_t count;
+	int ret;
+
+	for (;;) {
+		urxe_engine_lock();
+		ret = deliver(file, response, out);
+		if (ret > 0 && !counted)
+			count_down(file);
+		else if (ret < 0 && counted)
+			count_up(file);
+		urxe_engine_unlock();
+		if (ret)
+			return ret < 0 ? ret : 0;
+		if (urxe_libc.fcntl(fd, F_GETFL) & O_NONBLOCK)
+			return -EAGAIN;
+		if (urxe_libc.read(file->event_fd, &count, sizeof(count)) < 0)
+			return -errno;
+		counted = true;
+	}
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Connections of rdma_cm ids: what rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_disconnect(3)
+ * and rdma_notify(3) make of them, with the RDMA IP CM service's header in front of the program's
+ * private data (annex A11). How their messages are retried and answered is the communication
+ * manager's (connection.h). Under the engine lock. What the manager tells an id is in id_event.c.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/id.h"
+#include "cm/id_event.h"
+#include "cm/manager.h"
+#include "hca/engine.h"
+
+/* 4.096 µs << 20, which is 4.3 s, and 16 times: as rdma_cm has them. */
+#define RESPONSE_TIMEOUT 20
+#define MAX_CM_RETRIES	 15
+
+#define UDP_QKEY   0x01234567u /* RDMA_UDP_QKEY */
+#define IPOIB_QKEY 0x00000b1bu /* of IPoIB's broadcast group, by default */
+
+int urxe_id_default_qkey(struct urxe_id *id)
+{
+	switch (id->ps) {
+	case RDMA_PS_UDP:
+	case RDMA_PS_IB: id->qkey = UDP_QKEY; break;
+	case RDMA_PS_IPOIB: id->qkey = IPOIB_QKEY; break;
+	}
+	return 0;
+}
+
+int urxe_id_set_qkey(struct urxe_id *id, uint32_t qkey)
+{
+	if (!qkey || (id->qkey && id->qkey != qkey))
+		return -EINVAL;
+	id->qkey = qkey;
+	return 0;
+}
+
+static uint8_t at_most_7(uint8_t count)
+{
+	return count < 7 ? count : 7;
+}
+
+/* The header for IP addresses, then the program's data. Returns the length, or -EINVAL. */
+static int private_data(const struct urxe_id *id, const struct rdma_ucm_conn_param *param,
+			uint8_t *data, unsigned room)
+{
+	unsigned offset = id->src.family == AF_IB ? 0 : URXE_CMA_HEADER;
+	struct urxe_cma_header header = {.ip_version = id->src.family == AF_INET ? 4 : 6,
+					 .source_port = urxe_sockaddr_port(&id->src)};
+	union ibv_gid gid;
+
+	if (offset + param->private_data_len > room)
+		return -EINVAL;
+	if (offset) {
+		urxe_sockaddr_gid(&id->src, &gid);
+		memcpy(&header.source, &gid, sizeof(gid));
+		urxe_sockaddr_gid(&id->dst, &gid);
+		memcpy(&header.destination, &gid, sizeof(gid));
+		urxe_cma_encode(data, &header);
+	}
+	memcpy(data + offset, param->private_data, param->private_data_len);
+	return offset + param->private_data_len;
+}
+
+static int send_req(struct urxe_id *id, const struct urxe_cm_path *path,
+		    const struct rdma_ucm_conn_param *param)
+{
+	uint8_t data[URXE_CM_REQ_PRIVATE];
+	struct urxe_cm_req_param req = {
+		.path = path,
+		.service_id = urxe_id_service_id(id, &id->dst),
+		.qpn = id->qp_num,
+		.qp_type = id->qp_type,
+		.starting_psn = id->psn,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.remote_cm_response_timeout = RESPONSE_TIMEOUT,
+		.local_cm_response_timeout = RESPONSE_TIMEOUT,
+		.max_cm_retries = MAX_CM_RETRIES,
+		.retry_count = at_most_7(param->retry_count),
+		.rnr_retry_count = at_most_7(param->rnr_retry_count),
+		.flow_control = param->flow_control,
+		.srq = id->srq,
+		.ece = {id->ece.vendor_id, id->ece.attr_mod},
+		.private_data = data,
+	};
+	int len = private_data(id, param, data, sizeof(data));
+
+	if (len < 0)
+		return len;
+	req.private_data_len = len;
+	return urxe_cm_send_req(id->conn, &req, urxe_now());
+}
+
+static int send_sidr_req(struct urxe_id *id, const struct urxe_cm_path *path,
+			 const struct rdma_ucm_conn_param *param)
+{
+	uint8_t data[URXE_CM_SIDR_REQ_PRIVATE];
+	struct urxe_cm_sidr_req_param req = {
+		.path = path,
+		.service_id = urxe_id_service_id(id, &id->dst),
+		.response_timeout = RESPONSE_TIMEOUT,
+		.max_cm_retries = MAX_CM_RETRIES,
+		.private_data = data,
+	};
+	int len = private_data(id, param, data, sizeof(data));
+
+	if (len < 0)
+		return len;
+	req.private_data_len = len;
+	return urxe_cm_send_sidr_req(id->conn, &req, urxe_now());
+}
+
+int urxe_id_connect(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
+		    const struct rdma_ucm_ece *ece)
+{
+	bool ud = id->qp_type == IBV_QPT_UD;
+	struct urxe_cm_path path;
+	int ret;
+
+	id->ece = *ece;
+	if (id->state != URXE_ID_ROUTE_RESOLVED)
+		return -EINVAL;
+	id->qp_num = param->qp_num & 0xffffff;
+	id->srq = param->srq;
+	ret = urxe_path_of_record(&path, id->dev, &id->paths[0]);
+	if (!ret)
+		ret = urxe_cm_id_create(urxe_manager(), ud ? urxe_id_on_sidr_rep : urxe_id_on_event,
+					id, &id->conn);
+	if (ret)
+		return ret;
+	ret = ud ? send_sidr_req(id, &path, param) : send_req(id, &path, param);
+	if (ret) {
+		urxe_cm_id_destroy(id->conn);
+		id->conn = NULL;
+		return ret;
+	}
+	id->state = URXE_ID_CONNECT;
+	return 0;
+}
+
+static int send_rep(struct urxe_id *id, const struct rdma_ucm_conn_param *param)
+{
+	struct urxe_cm_rep_param rep = {
+		.qpn = id->qp_num,
+		.starting_psn = id->psn,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.rnr_retry_count = at_most_7(param->rnr_retry_count),
+		.flow_control = param->flow_control,
+		.srq = id->srq,
+		.ece = {id->ece.vendor_id, id->ece.attr_mod},
+		.private_data = param->private_data,
+		.private_data_len = param->private_data_len,
+	};
+
+	return urxe_cm_send_rep(id->conn, &rep, urxe_now());
+}
+
+static int send_sidr_rep(struct urxe_id *id, enum urxe_cm_sidr_status status, uint32_t qkey,
+			 const void *data, uint8_t len)
+{
+	struct urxe_cm_sidr_rep_param rep = {
+		.status = status,
+		.private_data = data,
+		.private_data_len = len,
+	};
+	int ret;
+
+	if (status == URXE_CM_SIDR_SUCCESS) {
+		ret = qkey ? urxe_id_set_qkey(id, qkey) : urxe_id_default_qkey(id);
+		if (ret)
+			return ret;
+		rep.qpn = id->qp_num;
+		rep.qkey = id->qkey;
+		rep.ece = (struct urxe_cm_ece){id->ece.vendor_id, id->ece.attr_mod};
+	}
+	urxe_id_leave_listener(id);
+	return urxe_cm_send_sidr_rep(id->conn, &rep);
+}
+
+/* param: NULL to accept the peer's REP. */
+static int accept_connection(struct urxe_id *id, const struct rdma_ucm_conn_param *param)
+{
+	uint32_t qkey;
+
+	if (id->qp_type != IBV_QPT_UD)
+		return param ? send_rep(id, param) : urxe_cm_send_rtu(id->conn, NULL, 0);
+	if (!param)
+		return send_sidr_rep(id, URXE_CM_SIDR_SUCCESS, 0, NULL, 0);
+	qkey = id->src.family == AF_IB ? param->qkey : 0;
+	return send_sidr_rep(id, URXE_CM_SIDR_SUCCESS, qkey, param->private_data,
+			     param->private_data_len);
+}
+
+int urxe_id_accept(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
+		   const struct rdma_ucm_ece *ece)
+{
+	int ret;
+
+	id->ece = *ece;
+	if (id->state != URXE_ID_CONNECT || !id->conn)
+		return -EINVAL;
+	if (param) {
+		id->qp_num = param->qp_num & 0xffffff;
+		id->srq = param->srq;
+	}
+	ret = accept_connection(id, param);
+	if (ret)
+		urxe_id_reject(id, NULL, 0, URXE_CM_REJ_CONSUMER_DEFINED);
+	return ret;
+}
+
+int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t reason)
+{
+	if (!id->conn)
+		return -EINVAL;
+	if (id->qp_type == IBV_QPT_UD)
+		return send_sidr_rep(id, URXE_CM_SIDR_REJECT, 0, data, len);
+	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, urxe_now());
+}
+
+/* Begins to disconnect, or answers the peer who did. Either may have happened already. */
+int urxe_id_disconnect(struct urxe_id *id)
+{
+	uint64_t now = urxe_now();
+
+	if (!id->conn)
+		return -EINVAL;
+	if (urxe_cm_send_dreq(id->conn, NULL, 0, now))
+		urxe_cm_send_drep(id->conn, NULL, 0, now);
+	return 0;
+}
+
+int urxe_id_notify(struct urxe_id *id, uint32_t event)
+{
+	if (!id->dev || !id->conn || event != IBV_EVENT_COMM_EST)
+		return -EINVAL;
+	return urxe_cm_notify_established(id->conn, urxe_now());
+}
+
+void urxe_id_drop_connection(struct urxe_id *id)
+{
+	if (id->state == URXE_ID_LISTEN)
+		urxe_cm_listener_close(&id->listener);
+	if (id->conn)
+		urxe_cm_id_destroy(id->conn);
+	id->conn = NULL;
+	urxe_id_leave_listener(id);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The connection manager on the engine: its messages go out on QP 1, those that come in go to the
+ * process that they concern, its timers run with the engine's, and what happens to devices and to
+ * other processes of the host is told to whom it concerns.
+ *
+ * A message names the communication ID of its receiver, whose low byte is the slot of a process. A
+ * REQ or SIDR_REQ does not: the shared port space says who listens. Where that process is gone, or
+ * nobody listens, whoever got the message answers it.
+ *
+ * Everything is under the engine lock. users and held are under manager_lock, which is taken before
+ * it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "cm/id.h"
+#include "cm/manager.h"
+#include "hca/engine.h"
+#include "hca/gsi.h"
+#include "host/segment_ports.h"
+#include "host/segment_records.h"
+
+_Static_assert(sizeof(struct urxe_cm_record) <= URXE_RECORD_BYTES, "a record on file");
+_Static_assert(URXE_MAD_SIZE == URXE_MAD_BYTES, "one size");
+
+static pthread_mutex_t manager_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users; /* open files */
+static bool held;      /* the engine is held and the manager runs */
+static struct urxe_cm *manager;
+
+static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+		    const uint8_t mad[URXE_MAD_SIZE])
+{
+	return urxe_gsi_send(path, qpn, mad);
+}
+
+/* Who listens for a request: a slot (0: nobody) and the handle of an id of that process. */
+static unsigned find_listener(uint64_t service_id, const uint8_t *data, unsigned len,
+			      const struct in6_addr *dgid, struct urxe_device *dev,
+			      uint32_t *handle)
+{
+	struct urxe_cma_header header;
+	struct in6_addr daddr = *dgid;
+	uint16_t ps, port;
+	unsigned slot;
+
+	if (!urxe_cma_service_port(service_id, &ps, &port))
+		return 0;
+	/* Without addresses it can be for an AF_IB listener: the packet's own have to do. */
+	if (len >= URXE_CMA_HEADER && !urxe_cma_decode(&header, data))
+		daddr = header.destination;
+	if (!urxe_segment_port_find(urxe_hca.seg, ps, port, &daddr,
+				    __atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED), &slot,
+				    handle))
+		return 0;
+	return slot;
+}
+
+static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_cm_event *event)
+{
+	bool sidr = event->type == URXE_CM_SIDR_REQ_RECEIVED;
+	const struct urxe_path *path = sidr ? &event->sidr_req.path : &event->req.path.av;
+	uint64_t service_id = sidr ? event->sidr_req.service_id : event->req.service_id;
+	struct urxe_id *id;
+	uint32_t handle;
+
+	if (find_listener(service_id, event->private_data, event->private_data_len, &path->sgid,
+			  path->dev, &handle) != urxe_segment_slot(urxe_hca.seg))
+		return NULL;
+	/* A listener that is gone leaves its row to requests that are repeated. */
+	id = urxe_id_of_handle(handle);
+	if (!id || id->state != URXE_ID_LISTEN ||
+	    urxe_sockaddr_port(&id->src) != (uint16_t)service_id)
+		return NULL;
+	return &id->listener;
+}
+
+static void forget(struct urxe_cm *cm, uint32_t row)
+{
+	urxe_segment_records_clear(urxe_hca.seg, row);
+}
+
+static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_t *row)
+{
+	uint8_t bytes[URXE_RECORD_BYTES] = {0};
+	uint32_t old = *row;
+
+	memcpy(bytes, rec, sizeof(*rec));
+	if (urxe_segment_records_put(urxe_hca.seg, bytes, row))
+		*row = UINT32_MAX;
+	if (old != UINT32_MAX)
+		forget(cm, old);
+}
+
+/* The slot of the process that a MAD is for; 0: nobody that there is. -errno for what is none. */
+static int slot_of_mad(const struct urxe_gsi_rx *gsi)
+{
+	struct urxe_cm_msg msg;
+	uint32_t local_id, handle;
+	int ret = urxe_cm_owner(gsi->mad, &local_id);
+
+	if (ret)
+		return ret;
+	if (local_id)
+		return local_id & 0xff;
+	ret = urxe_cm_decode(&msg, gsi->mad);
+	if (ret)
+		return ret;
+	switch (msg.attr) {
+	case URXE_CM_REQ:
+		return find_listener(msg.req.service_id, msg.private_data, URXE_CM_REQ_PRIVATE,
+				     &gsi->rx->dgid, gsi->rx->dev, &handle);
+	case URXE_CM_SIDR_REQ:
+		return find_listener(msg.sidr_req.service_id, msg.private_data,
+				     URXE_CM_SIDR_REQ_PRIVATE, &gsi->rx->dgid, gsi->rx->dev,
+				     &handle);
+	default: return 0;
+	}
+}
+
+static void receive(const struct urxe_gsi_rx *gsi)
+{
+	struct urxe_cm_rx rx = {.mad = gsi->mad,
+				.sgid = gsi->rx->sgid,
+				.dgid = gsi->rx->dgid,
+				.dev = gsi->rx->dev,
+				.traffic_class = gsi->rx->traffic_class,
+				.hop_limit = gsi->rx->hop_limit,
+				.src_qpn = gsi->src_qpn,
+				.pkey = gsi->pkey};
+	int slot;
+
+	if (!rx.dev)
+		return;
+	slot = slot_of_mad(gsi);
+	if (slot > 0 && slot != (int)urxe_segment_slot(urxe_hca.seg)) {
+		int ret = urxe_gsi_forward(gsi, slot);
+
+		if (ret != -ESRCH && ret != -ELOOP)
+			return;
+	}
+	urxe_cm_receive(manager, &rx, urxe_hca.now);
+}
+
+static uint64_t deadline(void)
+{
+	return urxe_cm_deadline(manager);
+}
+
+static void run(uint64_t now)
+{
+	urxe_cm_run(manager, now);
+}
+
+static void remove_device(struct urxe_id *id)
+{
+	struct urxe_id_mcast *mcast, *next;
+
+	urxe_id_report(id, URXE_EVENT_DEVICE_REMOVAL, 0);
+	urxe_id_drop_connection(id);
+	cds_list_for_each_entry_safe (mcast, next, &id->mcasts, node)
+		urxe_id_stop(mcast);
+	urxe_id_unbind(id);
+	id->state = URXE_ID_DEVICE_REMOVAL;
+}
+
+/* An id's device has changed: is its address still there, and the MAC that it was resolved with? */
+static void device_changed(struct urxe_id *id, void *arg)
+{
+	struct urxe_device *dev = arg;
+	union ibv_gid gid;
+	bool same_mac;
+
+	if (id->dev != dev || id->state == URXE_ID_DEVICE_REMOVAL)
+		return;
+	if (!__atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED)) {
+		remove_device(id);
+		return;
+	}
+	urxe_sockaddr_gid(&id->src, &gid);
+	urxe_device_lock();
+	same_mac = !memcmp(id->mac, dev->mac, sizeof(id->mac));
+	memcpy(id->mac, dev->mac, sizeof(id->mac));
+	urxe_device_unlock();
+	if (urxe_address_gid_index(dev, &gid) >= 0) {
+		id->addr_changed = false;
+		if (same_mac)
+			return;
+	} else if (id->addr_changed) {
+		return;
+	} else {
+		id->addr_changed = true;
+	}
+	urxe_id_report(id, URXE_EVENT_ADDR_CHANGE, 0);
+}
+
+static void device_event(struct urxe_device *dev, enum ibv_event_type event)
+{
+	urxe_id_each(device_changed, dev);
+}
+
+static void adopt(const uint8_t *bytes, void *arg)
+{
+	struct urxe_cm_record rec;
+	struct urxe_device *dev;
+
+	memcpy(&rec, bytes, sizeof(rec));
+	dev = urxe_address_device_by_index(rec.device);
+	if (dev)
+		urxe_cm_adopt(manager, &rec, dev, urxe_hca.now);
+}
+
+/* Its peers are told in its place that its connections are over. */
+static void slot_died(unsigned slot)
+{
+	urxe_segment_records_walk(urxe_hca.seg, adopt, NULL);
+}
+
+static const struct urxe_gsi_user gsi_user = {
+	.receive = receive,
+	.deadline = deadline,
+	.run = run,
+	.device_event = device_event,
+	.slot_died = slot_died,
+};
+
+static const struct urxe_cm_ops ops = {
+	.send = send_mad,
+	.listener = listener,
+	.record = record,
+	.forget = forget,
+};
+
+static int start(void)
+{
+	struct urxe_cm_config config = {.ops = &ops, .now = urxe_now()};
+	int ret = urxe_engine_get();
+
+	if (ret)
+		return ret;
+	(void)!getrandom(config.seed, sizeof(config.seed), 0);
+	urxe_engine_lock();
+	config.slot = urxe_segment_slot(urxe_hca.seg);
+	ret = urxe_cm_create(&manager, &config);
+	if (!ret)
+		urxe_gsi_register(&gsi_user);
+	urxe_engine_unlock();
+	if (ret)
+		urxe_engine_put();
+	return ret;
+}
+
+int urxe_manager_get(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&manager_lock);
+	if (!held)
+		ret = start();
+	if (!ret) {
+		held = true;
+		users++;
+	}
+	pthread_mutex_unlock(&manager_lock);
+	return ret;
+}
+
+/* Connections that are not over yet keep it running, to see them through; the next file that is
+ * closed has another look. */
+void urxe_manager_put(void)
+{
+	struct urxe_cm_counts counts;
+	bool stop = false;
+
+	pthread_mutex_lock(&manager_lock);
+	if (!--users) {
+		urxe_engine_lock();
+		urxe_cm_counts(manager, &counts);
+		stop = !counts.ids;
+		if (stop) {
+			urxe_gsi_register(NULL);
+			urxe_cm_destroy(manager);
+			manager = NULL;
+		}
+		urxe_engine_unlock();
+	}
+	if (stop) {
+		held = false;
+		urxe_engine_put();
+	}
+	pthread_mutex_unlock(&manager_lock);
+}
+
+struct urxe_cm *urxe_manager(void)
+{
+	return manager;
+}
+
+/* The parent's manager stays where it is: its memory is copied only where it is written. */
+void urxe_manager_forked(void)
+{
+	pthread_mutex_init(&manager_lock, NULL);
+	users = 0;
+	held = false;
+	manager = NULL;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The commands of an rdma_cm file (<rdma/rdma_user_cm.h>, ABI 4), with the checks of the kernel's
+ * in their order, so that the same errno comes out. A command is read from the program's memory, an
+ * id is looked up and worked on under the engine lock, and the answer is written to where the
+ * command says. Any thread.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/id.h"
+#include "cm/ucma_command.h"
+#include "cm/user_memory.h"
+#include "hca/engine.h"
+#include "host/libc.h"
+
+#include <fcntl.h>
+
+#define MAX_BACKLOG 1024 /* net.rdma_ucm.max_backlog */
+
+#define END_OF(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+
+int urxe_command_take(const struct urxe_command *cmd, void *to, size_t size)
+{
+	size_t part = size < cmd->have ? size : cmd->have;
+
+	memcpy(to, cmd->bytes, part);
+	return urxe_user_read((uint8_t *)to + part, cmd->from + part, size - part);
+}
+
+int urxe_id_find_bound(struct urxe_ucma *file, uint32_t handle, struct urxe_id **id)
+{
+	int ret = urxe_id_find(file, handle, id);
+
+	if (!ret && !(*id)->dev)
+		ret = -EINVAL;
+	return ret;
+}
+
+static int create_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct rdma_ucm_create_id cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (c->out < sizeof(resp))
+		return -ENOSPC;
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_ucma_hold_manager(c->file);
+	urxe_engine_lock();
+	ret = urxe_id_create(c->file, cmd.ps, cmd.qp_type, cmd.uid, &id);
+	if (!ret) {
+		resp.id = id->handle;
+		ret = urxe_user_write(cmd.response, &resp, sizeof(resp));
+		if (ret)
+			urxe_id_destroy(id);
+	}
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int destroy_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rdma_ucm_destroy_id cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (c->out < sizeof(resp))
+		return -ENOSPC;
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_engine_lock();
+	ret = urxe_id_find(c->file, cmd.id, &id);
+	if (ret == -ENXIO)
+		ret = 0;
+	if (!ret)
+		resp.events_reported = urxe_id_destroy(id);
+	urxe_engine_unlock();
+	return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
+}
+
+static int resolve_route(const struct urxe_command *c)
+{
+	struct rdma_ucm_resolve_route cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_resolve_route(id, cmd.timeout_ms);
+	urxe_engine_unlock();
+	return ret;
+}
+
+/* CONNECT and ACCEPT came first without ECE. */
+static int take_with_ece(const struct urxe_command *c, void *cmd, size_t size, size_t old_size)
+{
+	if (c->in < old_size)
+		return -EINVAL;
+	memset(cmd, 0, size);
+	if (urxe_command_take(c, cmd, c->in < size ? old_size : size))
+		return -EFAULT;
+	return 0;
+}
+
+static int connect_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_connect cmd;
+	struct urxe_id *id;
+	int ret = take_with_ece(c, &cmd, sizeof(cmd), END_OF(struct rdma_ucm_connect, reserved));
+
+	if (ret)
+		return ret;
+	if (!cmd.conn_param.valid)
+		return -EINVAL;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_connect(id, &cmd.conn_param, &cmd.ece);
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int listen_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_listen cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	if (!cmd.backlog || cmd.backlog > MAX_BACKLOG)
+		cmd.backlog = MAX_BACKLOG;
+	urxe_engine_lock();
+	ret = urxe_id_find(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_listen(id, cmd.backlog);
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int accept_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_accept cmd;
+	struct urxe_id *id;
+	int ret = take_with_ece(c, &cmd, sizeof(cmd), END_OF(struct rdma_ucm_accept, reserved));
+
+	if (ret)
+		return ret;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_accept(id, cmd.conn_param.valid ? &cmd.conn_param : NULL, &cmd.ece);
+	if (!ret && cmd.conn_param.valid)
+		id->uid = cmd.uid;
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int reject_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_reject cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	if (!cmd.reason)
+		cmd.reason = URXE_CM_REJ_CONSUMER_DEFINED;
+	if (cmd.reason != URXE_CM_REJ_CONSUMER_DEFINED &&
+	    cmd.reason != URXE_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
+		return -EINVAL;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_reject(id, cmd.private_data, cmd.private_data_len, cmd.reason);
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int disconnect_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_disconnect cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_disconnect(id);
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int notify(const struct urxe_command *c)
+{
+	struct rdma_ucm_notify cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_notify(id, cmd.event);
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int get_event(const struct urxe_command *c)
+{
+	const size_t oldest = sizeof(struct rdma_ucm_event_resp) -
+			      sizeof(((struct rdma_ucm_event_resp *)0)->reserved) -
+			      sizeof(((struct rdma_ucm_event_resp *)0)->ece);
+	struct rdma_ucm_get_event cmd;
+
+	if (c->out < oldest)
+		return -ENOSPC;
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	return urxe_ucma_get_event(c->file, c->fd, cmd.response, c->out);
+}
+
+/* The command goes to the new file and names a descriptor of the old one. */
+static int migrate_id(const struct urxe_command *c)
+{
+	struct rdma_ucm_migrate_resp resp;
+	struct rdma_ucm_migrate_id cmd;
+	struct urxe_ucma *old;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	old = urxe_ucma_of_fd(cmd.fd);
+	if (!old)
+		return urxe_libc.fcntl(cmd.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
+	urxe_ucma_hold_manager(c->file);
+	urxe_engine_lock();
+	ret = urxe_ucma_is_stale(old) ? -ENODEV : urxe_id_find(old, cmd.id, &id);
+	if (!ret) {
+		urxe_id_migrate(id, c->file);
+		resp.events_reported = id->events_reported;
+	}
+	urxe_engine_unlock();
+	urxe_ucma_close(old);
+	return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
+}
+
+static int (*const commands[])(const struct urxe_command *cmd) = {
+	[RDMA_USER_CM_CMD_CREATE_ID] = create_id,
+	[RDMA_USER_CM_CMD_DESTROY_ID] = destroy_id,
+	[RDMA_USER_CM_CMD_BIND_IP] = urxe_command_bind_ip,
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = urxe_command_resolve_ip,
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = resolve_route,
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = urxe_command_query_route,
+	[RDMA_USER_CM_CMD_CONNECT] = connect_id,
+	[RDMA_USER_CM_CMD_LISTEN] = listen_id,
+	[RDMA_USER_CM_CMD_ACCEPT] = accept_id,
+	[RDMA_USER_CM_CMD_REJECT] = reject_id,
+	[RDMA_USER_CM_CMD_DISCONNECT] = disconnect_id,
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = urxe_command_init_qp_attr,
+	[RDMA_USER_CM_CMD_GET_EVENT] = get_event,
+	[RDMA_USER_CM_CMD_GET_OPTION] = NULL, /* -ENOSYS, there as well */
+	[RDMA_USER_CM_CMD_SET_OPTION] = urxe_command_set_option,
+	[RDMA_USER_CM_CMD_NOTIFY] = notify,
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = urxe_command_join_ip_mcast,
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = urxe_command_leave_mcast,
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = migrate_id,
+	[RDMA_USER_CM_CMD_QUERY] = urxe_command_query,
+	[RDMA_USER_CM_CMD_BIND] = urxe_command_bind,
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = urxe_command_resolve_addr,
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = urxe_command_join_mcast,
+};
+
+ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t len)
+{
+	struct urxe_command cmd = {.file = file, .fd = fd};
+	struct rdma_ucm_cmd_hdr hdr;
+	int ret;
+
+	if (urxe_ucma_is_stale(file))
+		return -ENODEV;
+	if (len < sizeof(hdr))
+		return -EINVAL;
+	if (urxe_user_read(&hdr, (uintptr_t)buf, sizeof(hdr)))
+		return -EFAULT;
+	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in + sizeof(hdr) > len)
+		return -EINVAL;
+	if (!commands[hdr.cmd])
+		return -ENOSYS;
+	cmd.in = hdr.in;
+	cmd.out = hdr.out;
+	cmd.from = (uintptr_t)buf + sizeof(hdr);
+	cmd.have = hdr.in < sizeof(cmd.bytes) ? hdr.in : sizeof(cmd.bytes);
+	if (urxe_user_read(cmd.bytes, cmd.from, cmd.have))
+		return -EFAULT;
+	ret = commands[hdr.cmd](&cmd);
+	return ret ? ret : (ssize_t)len;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Commands of an rdma_cm file that carry addresses: bind, resolve, and multicast. Each comes in two
+ * forms: the older one has room for IPv6, the newer one for any family and says how long it is.
+ * The kernel's routes are asked without the engine lock. Any thread.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm/id.h"
+#include "cm/ucma_command.h"
+#include "cm/user_memory.h"
+#include "hca/engine.h"
+
+/* An address of the older form; its size, or 0 for a family that there is not or no room for. */
+static unsigned from_in6(union urxe_sockaddr *to, const struct sockaddr_in6 *from)
+{
+	unsigned size = urxe_sockaddr_size(from->sin6_family);
+
+	memset(to, 0, sizeof(*to));
+	if (size > sizeof(*from))
+		return 0;
+	memcpy(to, from, size);
+	return size;
+}
+
+static unsigned from_storage(union urxe_sockaddr *to, const struct __kernel_sockaddr_storage *from)
+{
+	unsigned size;
+
+	memset(to, 0, sizeof(*to));
+	memcpy(&to->family, from, sizeof(to->family));
+	size = urxe_sockaddr_size(to->family);
+	memcpy(to, from, size ? size : sizeof(to->family));
+	return size;
+}
+
+static int bind_id(struct urxe_ucma *file, uint32_t handle, const union urxe_sockaddr *addr)
+{
+	struct urxe_source found;
+	struct urxe_id *id;
+	int ret;
+
+	urxe_address_local(addr, &found);
+	urxe_engine_lock();
+	ret = urxe_id_find(file, handle, &id);
+	if (!ret)
+		ret = urxe_id_bind(id, addr, &found);
+	urxe_engine_unlock();
+	return ret;
+}
+
+int urxe_command_bind_ip(const struct urxe_command *c)
+{
+	struct rdma_ucm_bind_ip cmd;
+	union urxe_sockaddr addr;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	if (!from_in6(&addr, &cmd.addr))
+		return -EINVAL;
+	return bind_id(c->file, cmd.id, &addr);
+}
+
+int urxe_command_bind(const struct urxe_command *c)
+{
+	struct rdma_ucm_bind cmd;
+	union urxe_sockaddr addr;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	if (cmd.reserved || !cmd.addr_size || cmd.addr_size != from_storage(&addr, &cmd.addr))
+		return -EINVAL;
+	return bind_id(c->file, cmd.id, &addr);
+}
+
+/* An any-address as a destination means this host. */
+static void set_loopback(union urxe_sockaddr *dst)
+{
+	if (dst->family == AF_INET)
+		dst->v4.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
+	else if (dst->family == AF_INET6)
+		dst->v6.sin6_addr = in6addr_loopback;
+}
+
+/* The source that an id has, if it is bound; else the one it is to have. */
+static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockaddr *src, bool *bound)
+{
+	struct urxe_id *id;
+	int ret;
+
+	urxe_engine_lock();
+	ret = urxe_id_find(file, handle, &id);
+	if (!ret) {
+		*bound = id->state != URXE_ID_IDLE;
+		if (*bound)
+			*src = id->src;
+	}
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int resolve(struct urxe_ucma *file, uint32_t handle, const union urxe_sockaddr *src,
+		   union urxe_sockaddr *dst)
+{
+	union urxe_sockaddr from = *src;
+	struct urxe_source local = {0}, found;
+	struct urxe_id *id;
+	bool bound;
+	int ret = source_of(file, handle, &from, &bound);
+
+	if (ret)
+		return ret;
+	if (urxe_sockaddr_is_any(dst))
+		set_loopback(dst);
+	if (!from.family)
+		from.family = dst->family;
+	if (!bound)
+		urxe_address_local(&from, &local);
+	urxe_address_source(&from, dst, &found);
+	urxe_engine_lock();
+	ret = urxe_id_find(file, handle, &id);
+	if (!ret)
+		ret = urxe_id_resolve_addr(id, src, &local, dst, &found);
+	urxe_engine_unlock();
+	return ret;
+}
+
+int urxe_command_resolve_ip(const struct urxe_command *c)
+{
+	struct rdma_ucm_resolve_ip cmd;
+	union urxe_sockaddr src, dst;
+	unsigned size;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	size = from_in6(&src, &cmd.src_addr);
+	if ((cmd.src_addr.sin6_family && !size) || !from_in6(&dst, &cmd.dst_addr))
+		return -EINVAL;
+	return resolve(c->file, cmd.id, &src, &dst);
+}
+
+int urxe_command_resolve_addr(const struct urxe_command *c)
+{
+	struct rdma_ucm_resolve_addr cmd;
+	union urxe_sockaddr src, dst;
+	unsigned size;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	size = from_storage(&src, &cmd.src_addr);
+	if (cmd.reserved || (cmd.src_size && cmd.src_size != size) || !cmd.dst_size ||
+	    cmd.dst_size != from_storage(&dst, &cmd.dst_addr))
+		return -EINVAL;
+	return resolve(c->file, cmd.id, &src, &dst);
+}
+
+static int join(const struct urxe_command *c, const struct rdma_ucm_join_mcast *cmd,
+		const union urxe_sockaddr *addr, unsigned size)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct urxe_id_mcast *mcast;
+	struct urxe_id *id;
+	int ret;
+
+	if (c->out < sizeof(resp))
+		return -ENOSPC;
+	if (cmd->addr_size != size || cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return -EINVAL;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd->id, &id);
+	if (!ret)
+		ret = urxe_id_join(id, addr, cmd->uid,
+				   cmd->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+				   &mcast);
+	if (!ret) {
+		resp.id = mcast->handle;
+		ret = urxe_user_write(cmd->response, &resp, sizeof(resp));
+		if (ret)
+			urxe_id_leave(mcast);
+	}
+	urxe_engine_unlock();
+	return ret;
+}
+
+int urxe_command_join_ip_mcast(const struct urxe_command *c)
+{
+	struct rdma_ucm_join_ip_mcast cmd;
+	struct rdma_ucm_join_mcast any;
+	union urxe_sockaddr addr;
+	unsigned size;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	size = from_in6(&addr, &cmd.addr);
+	if (!size)
+		return -EINVAL;
+	any = (struct rdma_ucm_join_mcast){
+		.response = cmd.response,
+		.uid = cmd.uid,
+		.id = cmd.id,
+		.addr_size = size,
+		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
+	};
+	return join(c, &any, &addr, size);
+}
+
+int urxe_command_join_mcast(const struct urxe_command *c)
+{
+	struct rdma_ucm_join_mcast cmd;
+	union urxe_sockaddr addr;
+	unsigned size;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	size = from_storage(&addr, &cmd.addr);
+	if (!size)
+		return -EINVAL;
+	return join(c, &cmd, &addr, size);
+}
+
+int urxe_command_leave_mcast(const struct urxe_command *c)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct urxe_id_mcast *mcast;
+	struct rdma_ucm_destroy_id cmd;
+	int ret = 0;
+
+	if (c->out < sizeof(resp))
+		return -ENOSPC;
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_engine_lock();
+	mcast = urxe_handle_get(URXE_HANDLE_MCAST, cmd.id);
+	if (!mcast)
+		ret = -ENOENT;
+	else if (mcast->id->file != c->file)
+		ret = -EINVAL;
+	else
+		resp.events_reported = urxe_id_leave(mcast);
+	urxe_engine_unlock();
+	return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Commands of an rdma_cm file that ask for what an id knows: its addresses and device, its route,
+ * and the attributes for its QP. Any thread.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/id.h"
+#include "cm/ucma_command.h"
+#include "cm/user_memory.h"
+#include "hca/engine.h"
+#include "hca/verbs.h"
+
+#define PKEY_DEFAULT 0xffff
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static void copy_path(struct ib_user_path_rec *to, const struct ibv_path_record *from)
+{
+	uint32_t word = be32toh(from->flowlabel_hoplimit);
+
+	memcpy(to->dgid, &from->dgid, sizeof(to->dgid));
+	memcpy(to->sgid, &from->sgid, sizeof(to->sgid));
+	to->dlid = from->dlid;
+	to->slid = from->slid;
+	to->flow_label = htobe32((word >> 8) & 0xfffff);
+	to->hop_limit = word;
+	to->traffic_class = from->tclass;
+	to->reversible = from->reversible_numpath >> 7;
+	to->numb_path = from->reversible_numpath & 0x7f;
+	to->pkey = from->pkey;
+	to->sl = be16toh(from->qosclass_sl) & 0xf;
+	to->mtu_selector = from->mtu >> 6;
+	to->mtu = from->mtu & 0x3f;
+	to->rate_selector = from->rate >> 6;
+	to->rate = from->rate & 0x3f;
+	to->packet_life_time_selector = from->packetlifetime >> 6;
+	to->packet_life_time = from->packetlifetime & 0x3f;
+	to->preference = from->preference;
+}
+
+static void fill_route(struct rdma_ucm_query_route_resp *resp, const struct urxe_id *id)
+{
+	/* An address that is not set yet has family 0 and the size of an IPv6 one. */
+	memcpy(&resp->src_addr, &id->src, sizeof(resp->src_addr));
+	memcpy(&resp->dst_addr, &id->dst, sizeof(resp->dst_addr));
+	if (!id->dev)
+		return;
+	resp->node_guid = id->dev->guid;
+	resp->ibdev_index = URXE_DEVICE_INDEX + id->dev->index;
+	resp->port_num = 1;
+	resp->num_paths = id->num_paths;
+	for (unsigned i = 0; i < id->num_paths && i < 2; i++)
+		copy_path(&resp->ib_route[i], &id->paths[i]);
+	if (!id->num_paths) {
+		urxe_sockaddr_gid(&id->dst, (union ibv_gid *)resp->ib_route[0].dgid);
+		urxe_sockaddr_gid(&id->src, (union ibv_gid *)resp->ib_route[0].sgid);
+		resp->ib_route[0].pkey = htobe16(PKEY_DEFAULT);
+	}
+}
+
+int urxe_command_query_route(const struct urxe_command *c)
+{
+	struct rdma_ucm_query_route_resp resp;
+	struct rdma_ucm_query cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (c->out < offsetof(struct rdma_ucm_query_route_resp, ibdev_index))
+		return -ENOSPC;
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	memset(&resp, 0, sizeof(resp));
+	urxe_engine_lock();
+	ret = urxe_id_find(c->file, cmd.id, &id);
+	if (!ret)
+		fill_route(&resp, id);
+	urxe_engine_unlock();
+	return ret ? ret : urxe_user_write(cmd.response, &resp, smaller(c->out, sizeof(resp)));
+}
+
+static void fill_device(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
+{
+	if (!id->dev)
+		return;
+	resp->node_guid = id->dev->guid;
+	resp->ibdev_index = URXE_DEVICE_INDEX + id->dev->index;
+	resp->port_num = 1;
+	resp->pkey = htobe16(PKEY_DEFAULT);
+}
+
+static void fill_addr(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
+{
+	resp->src_size = urxe_sockaddr_size(id->src.family);
+	memcpy(&resp->src_addr, &id->src, resp->src_size);
+	resp->dst_size = urxe_sockaddr_size(id->dst.family);
+	memcpy(&resp->dst_addr, &id->dst, resp->dst_size);
+	fill_device(resp, id);
+}
+
+static void to_ib(struct urxe_sockaddr_ib *ib, const struct urxe_id *id,
+		  const union urxe_sockaddr *addr, uint16_t pkey)
+{
+	if (addr->family == AF_IB) {
+		*ib = addr->ib;
+		return;
+	}
+	memset(ib, 0, sizeof(*ib));
+	ib->family = AF_IB;
+	ib->pkey = pkey;
+	if (id->dev)
+		urxe_sockaddr_gid(addr, &ib->addr);
+	ib->sid = htobe64(urxe_id_service_id(id, addr));
+}
+
+static void fill_gid(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
+{
+	struct urxe_sockaddr_ib ib;
+
+	fill_device(resp, id);
+	to_ib(&ib, id, &id->src, resp->pkey);
+	resp->src_size = sizeof(ib);
+	memcpy(&resp->src_addr, &ib, sizeof(ib));
+	to_ib(&ib, id, &id->dst, resp->pkey);
+	resp->dst_size = sizeof(ib);
+	memcpy(&resp->dst_addr, &ib, sizeof(ib));
+}
+
+static int query_addr(const struct urxe_id *id, uint64_t response, size_t out, bool gid)
+{
+	struct rdma_ucm_query_addr_resp resp;
+
+	if (out < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
+		return -ENOSPC;
+	memset(&resp, 0, sizeof(resp));
+	if (gid)
+		fill_gid(&resp, id);
+	else
+		fill_addr(&resp, id);
+	return urxe_user_write(response, &resp, smaller(out, sizeof(resp)));
+}
+
+/* As many paths as there is room for, in the standard's own form. */
+static int query_path(const struct urxe_id *id, uint64_t response, size_t out)
+{
+	struct {
+		struct rdma_ucm_query_path_resp head;
+		struct ibv_path_data data[2];
+	} resp;
+	size_t room, n;
+
+	_Static_assert(offsetof(__typeof__(resp), data) == sizeof(resp.head), "ABI");
+	if (out < sizeof(resp.head))
+		return -ENOSPC;
+	memset(&resp, 0, sizeof(resp));
+	resp.head.num_paths = id->num_paths;
+	room = (out - sizeof(resp.head)) / sizeof(resp.data[0]);
+	for (n = 0; n < id->num_paths && n < room && n < 2; n++) {
+		resp.data[n].flags =
+			IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+		resp.data[n].path = id->paths[n];
+	}
+	return urxe_user_write(response, &resp, sizeof(resp.head) + n * sizeof(resp.data[0]));
+}
+
+int urxe_command_query(const struct urxe_command *c)
+{
+	struct rdma_ucm_query cmd;
+	struct urxe_id *id;
+	int ret;
+
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	urxe_engine_lock();
+	ret = urxe_id_find(c->file, cmd.id, &id);
+	if (ret)
+		goto out;
+	switch (cmd.option) {
+	case RDMA_USER_CM_QUERY_ADDR: ret = query_addr(id, cmd.response, c->out, false); break;
+	case RDMA_USER_CM_QUERY_GID: ret = query_addr(id, cmd.response, c->out, true); break;
+	case RDMA_USER_CM_QUERY_PATH: ret = query_path(id, cmd.response, c->out); break;
+	default: ret = -ENOSYS; break;
+	}
+out:
+	urxe_engine_unlock();
+	return ret;
+}
+
+static void copy_ah(struct ib_uverbs_ah_attr *to, const struct ibv_ah_attr *from)
+{
+	to->dlid = from->dlid;
+	to->sl = from->sl;
+	to->src_path_bits = from->src_path_bits;
+	to->static_rate = from->static_rate;
+	to->is_global = from->is_global;
+	to->port_num = from->port_num;
+	if (!from->is_global)
+		return;
+	memcpy(to->grh.dgid, &from->grh.dgid, sizeof(to->grh.dgid));
+	to->grh.flow_label = from->grh.flow_label;
+	to->grh.sgid_index = from->grh.sgid_index;
+	to->grh.hop_limit = from->grh.hop_limit;
+	to->grh.traffic_class = from->grh.traffic_class;
+}
+
+static void copy_qp_attr(struct ib_uverbs_qp_attr *to, const struct ibv_qp_attr *from)
+{
+	to->qp_state = from->qp_state;
+	to->path_mtu = from->path_mtu;
+	to->path_mig_state = from->path_mig_state;
+	to->qkey = from->qkey;
+	to->rq_psn = from->rq_psn;
+	to->sq_psn = from->sq_psn;
+	to->dest_qp_num = from->dest_qp_num;
+	to->qp_access_flags = from->qp_access_flags;
+	copy_ah(&to->ah_attr, &from->ah_attr);
+	to->pkey_index = from->pkey_index;
+	to->max_rd_atomic = from->max_rd_atomic;
+	to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	to->min_rnr_timer = from->min_rnr_timer;
+	to->port_num = from->port_num;
+	to->timeout = from->timeout;
+	to->retry_cnt = from->retry_cnt;
+	to->rnr_retry = from->rnr_retry;
+}
+
+int urxe_command_init_qp_attr(const struct urxe_command *c)
+{
+	struct rdma_ucm_init_qp_attr cmd;
+	struct ibv_qp_attr attr = {0};
+	struct ib_uverbs_qp_attr resp;
+	struct urxe_id *id;
+	int mask = 0, ret;
+
+	if (c->out < sizeof(resp))
+		return -ENOSPC;
+	if (urxe_command_take(c, &cmd, sizeof(cmd)))
+		return -EFAULT;
+	if (cmd.qp_state > IBV_QPS_ERR)
+		return -EINVAL;
+	attr.qp_state = cmd.qp_state;
+	urxe_engine_lock();
+	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	if (!ret)
+		ret = urxe_id_init_qp_attr(id, &attr, &mask);
+	urxe_engine_unlock();
+	if (ret)
+		return ret;
+	memset(&resp, 0, sizeof(resp));
+	resp.qp_attr_mask = mask;
+	copy_qp_attr(&resp, &attr);
+	return urxe_user_write(cmd.response, &resp, sizeof(resp));
+}
