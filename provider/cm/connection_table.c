@@ -146,7 +146,6 @@ void urxe_cm_local_remove(struct urxe_cm_id *id)
 struct urxe_cm_id *urxe_cm_local_find(struct urxe_cm *cm, uint32_t local_id)
 {
 	struct urxe_cm_id *id;
-	struct cds_hlist_node *node;
 
 	cds_hlist_for_each_entry(id, node, bucket(&cm->local, hash_local(cm, local_id)), local_node)
 	{
@@ -174,7 +173,6 @@ struct urxe_cm_id *urxe_cm_remote_find(struct urxe_cm *cm, bool sidr, uint32_t r
 {
 	unsigned hash = hash_remote(cm, sidr, remote_id, guid, gid);
 	struct urxe_cm_id *id;
-	struct cds_hlist_node *node;
 
 	cds_hlist_for_each_entry(id, node, bucket(&cm->remote, hash), remote_node)
 	{
@@ -203,7 +201,6 @@ struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t g
 {
 	unsigned hash = hash_qpn(cm, qpn, guid, gid);
 	struct urxe_cm_id *id;
-	struct cds_hlist_node *node;
 
 	cds_hlist_for_each_entry(id, node, bucket(&cm->qpn, hash), qpn_node)
 	{
