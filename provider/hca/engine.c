@@ -197,6 +197,8 @@ void urxe_engine_unlock(void)
 		alive = urxe_hca.wire;
 		if (alive) {
 			run_ready();
+			if (urxe_segment_servers_changed(urxe_hca.seg))
+				urxe_wire_housekeep(urxe_hca.wire);
 			if (service_oversleeps())
 				urxe_service_wake();
 		}

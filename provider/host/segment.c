@@ -218,6 +218,7 @@ static int slot_take(struct urxe_segment *seg, int fd)
 	memset(&map->living[s], 0, sizeof(map->living[s]));
 	slot->pid = seg->pid;
 	__atomic_store_n(&slot->gsi, SLOT_NO_GSI, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->listeners, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
 	seg->slot = s;
 	return 0;
@@ -387,6 +388,17 @@ bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot)
 		return false;
 	return seconds() - __atomic_load_n(&seg->map->slots[slot].beat, __ATOMIC_ACQUIRE) <=
 	       AWAKE_SECONDS;
+}
+
+bool urxe_segment_gsi_listens(const struct urxe_segment *seg, unsigned slot)
+{
+	return __atomic_load_n(&seg->map->slots[slot].listeners, __ATOMIC_ACQUIRE);
+}
+
+bool urxe_segment_servers_changed(struct urxe_segment *seg)
+{
+	return __atomic_load_n(&seg->servers_changed, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&seg->servers_changed, false, __ATOMIC_ACQUIRE);
 }
 
 unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)

@@ -82,12 +82,13 @@ enum slot_gsi {
 };
 
 struct segment_slot {
-	uint32_t state;	 /* enum slot_state */
-	uint32_t gsi;	 /* it serves QP 1 for the others: enum slot_gsi */
-	uint32_t pid;	 /* for people; in its own pid namespace */
-	uint32_t backed; /* its counters' part of the file is allocated */
-	uint32_t beat;	 /* when it was last seen running: CLOCK_MONOTONIC, s */
-	uint8_t unused[44];
+	uint32_t state;	    /* enum slot_state */
+	uint32_t gsi;	    /* it serves QP 1 for the others: enum slot_gsi */
+	uint32_t pid;	    /* for people; in its own pid namespace */
+	uint32_t backed;    /* its counters' part of the file is allocated */
+	uint32_t beat;	    /* when it was last seen running: CLOCK_MONOTONIC, s */
+	uint32_t listeners; /* rows of the port spaces that listen */
+	uint8_t unused[40];
 };
 
 struct segment_group {
@@ -207,6 +208,8 @@ struct urxe_segment {
 	/* Rows of our chunks of the port spaces that are free: a stack. The segment lock. */
 	uint32_t *port_free;
 	unsigned port_num_free, port_chunks;
+	unsigned port_listeners;
+	bool servers_changed;	  /* whether there are any: read without the lock */
 	uint16_t port_last;	  /* the last ephemeral one */
 	uint16_t port_range[2];	  /* of the ephemeral ones, */
 	uint64_t port_range_read; /* and when it was read, ns */

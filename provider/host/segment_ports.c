@@ -344,8 +344,20 @@ static bool is_ours(const struct urxe_segment *seg, uint32_t row)
 	       get(&seg->map->port_rows[row].state) != PORT_FREE;
 }
 
+/* Says in the segment whether this process has listeners. */
+static void count_listener(struct urxe_segment *seg, enum port_state from, enum port_state to)
+{
+	unsigned before = seg->port_listeners;
+
+	seg->port_listeners += (to == PORT_LISTENING) - (from == PORT_LISTENING);
+	set(&seg->map->slots[seg->slot].listeners, seg->port_listeners);
+	if (!before != !seg->port_listeners)
+		__atomic_store_n(&seg->servers_changed, true, __ATOMIC_RELEASE);
+}
+
 static void set_state(struct urxe_segment *seg, uint32_t row, enum port_state state)
 {
+	count_listener(seg, get(&seg->map->port_rows[row].state), state);
 	__atomic_store_n(&seg->map->port_rows[row].state, state, __ATOMIC_RELEASE);
 }
 
@@ -377,6 +389,7 @@ void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
 {
 	urxe_segment_lock(seg);
 	if (is_ours(seg, row)) {
+		count_listener(seg, get(&seg->map->port_rows[row].state), PORT_FREE);
 		take_out(seg->map, row);
 		seg->port_free[seg->port_num_free++] = row;
 	}

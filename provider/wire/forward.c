@@ -28,6 +28,9 @@
 
 #define LETTER_MAGIC   0x75727865u
 #define LETTER_PACKETS 128
+#define MAX_WAITING    4096 /* letters of one packet */
+#define RETRY_NS       200000ull
+#define MAX_WAIT_NS    2000000000ull
 #define MAX_HOPS       2 /* to one who understands the packet, and from there to its owner */
 #define OWNERS	       8 /* of one batch; more than that and one letter leaves early */
 
@@ -53,8 +56,20 @@ struct draft {
 	unsigned packets;
 };
 
+/* A letter that found its owner's queue full, on its way by urxe_wire_forward(). */
+struct waiting {
+	struct waiting *next;
+	uint64_t since; /* ns */
+	unsigned slot;
+	uint32_t len;
+	uint8_t bytes[];
+};
+
 struct urxe_mail {
 	int fd;
+	struct waiting *first, **last;
+	unsigned num_waiting;
+	uint64_t retry_at;
 	ino_t netns;
 	struct draft drafts[OWNERS];
 	unsigned used;
@@ -117,6 +132,12 @@ void urxe_mail_close(struct urxe_wire *wire)
 {
 	if (!wire->mail)
 		return;
+	while (wire->mail->first) {
+		struct waiting *w = wire->mail->first;
+
+		wire->mail->first = w->next;
+		free(w);
+	}
 	if (wire->mail->fd >= 0)
 		urxe_fd_close(wire->mail->fd);
 	free(wire->mail);
@@ -125,7 +146,80 @@ void urxe_mail_close(struct urxe_wire *wire)
 
 /* ---- out ---- */
 
-/* iov[0] is for the header. Lost, if the owner's queue is full. */
+/*
+ * The queue of a datagram socket may be as short as ten letters. For data that is repeated within
+ * milliseconds this does not matter; the messages that are handed on here are repeated after seconds.
+ * So those wait, a while and not too many of them.
+ */
+static void keep_waiting(struct urxe_mail *mail, unsigned slot, const struct iovec *iov,
+			 unsigned iovs)
+{
+	struct waiting *w;
+	uint32_t len = 0;
+
+	if (mail->num_waiting == MAX_WAITING)
+		return;
+	for (unsigned k = 0; k < iovs; k++)
+		len += iov[k].iov_len;
+	w = malloc(sizeof(*w) + len);
+	if (!w)
+		return;
+	*w = (struct waiting){.since = urxe_wire_now(), .slot = slot};
+	for (unsigned k = 0; k < iovs; k++) {
+		memcpy(w->bytes + w->len, iov[k].iov_base, iov[k].iov_len);
+		w->len += iov[k].iov_len;
+	}
+	if (!mail->first) {
+		mail->last = &mail->first;
+		mail->retry_at = w->since + RETRY_NS;
+	}
+	*mail->last = w;
+	mail->last = &w->next;
+	mail->num_waiting++;
+}
+
+/* False: its owner's queue is still full. */
+static bool send_waiting(struct urxe_wire *wire, const struct waiting *w, uint64_t now)
+{
+	struct sockaddr_un name;
+	socklen_t len = mail_name(wire->mail, w->slot, &name);
+
+	if (now - w->since > MAX_WAIT_NS || !urxe_segment_slot_alive(wire->seg, w->slot))
+		return true;
+	return urxe_libc.sendto(wire->mail->fd, w->bytes, w->len, MSG_DONTWAIT | MSG_NOSIGNAL,
+				(struct sockaddr *)&name, len) >= 0 ||
+	       errno != EAGAIN;
+}
+
+void urxe_mail_retry(struct urxe_wire *wire, uint64_t now)
+{
+	struct urxe_mail *mail = wire->mail;
+	struct waiting **link = &mail->first, *w;
+	bool full[URXE_SLOT_LAST + 1] = {false};
+
+	if (!mail->first || now < mail->retry_at)
+		return;
+	while ((w = *link)) {
+		/* Behind one that waits, others for the same owner wait too. */
+		if (full[w->slot] || !send_waiting(wire, w, now)) {
+			full[w->slot] = true;
+			link = &w->next;
+			continue;
+		}
+		*link = w->next;
+		free(w);
+		mail->num_waiting--;
+	}
+	mail->last = link;
+	mail->retry_at = now + RETRY_NS;
+}
+
+uint64_t urxe_mail_deadline(const struct urxe_wire *wire)
+{
+	return wire->mail->first ? wire->mail->retry_at : UINT64_MAX;
+}
+
+/* iov[0] is for the header. */
 static void send_letter(struct urxe_wire *wire, const struct urxe_arrival *from, unsigned slot,
 			struct iovec *iov, unsigned iovs, uint32_t stride, unsigned packets,
 			unsigned hops)
@@ -152,8 +246,12 @@ static void send_letter(struct urxe_wire *wire, const struct urxe_arrival *from,
 	};
 
 	iov[0] = (struct iovec){&letter, sizeof(letter)};
-	if (urxe_libc.sendmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-		urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_FORWARDED] += packets;
+	if (urxe_libc.sendmsg(mail->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (errno == EAGAIN && hops)
+			keep_waiting(mail, slot, iov, iovs);
+		return;
+	}
+	urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_FORWARDED] += packets;
 }
 
 static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, struct draft *draft)

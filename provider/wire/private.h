@@ -195,6 +195,9 @@ void urxe_mail_post(struct urxe_wire *wire, const struct urxe_arrival *from, uns
 		    void *packet, uint32_t len, uint32_t stride);
 void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from);
 int urxe_mail_receive(struct urxe_wire *wire);
+/* Sends what waits for its owner to take some; and when to do so next: ns, or UINT64_MAX. */
+void urxe_mail_retry(struct urxe_wire *wire, uint64_t now);
+uint64_t urxe_mail_deadline(const struct urxe_wire *wire);
 
 /* mcast.c */
 void urxe_mcast_close(struct urxe_wire *wire);

@@ -12,9 +12,9 @@
  *
  * A MAD to QP 1 concerns one process too, although its QPN does not say which: messages of the
  * connection manager carry a communication ID of the process that they are for, whose low byte is its
- * slot. Only a REQ and a SIDR_REQ are for whoever listens. They go to any process that serves QP 1 and
- * was lately seen running, at random: so that a stopped one that is still taken for running does not
- * swallow every repetition.
+ * slot. Only a REQ and a SIDR_REQ are for whoever listens. They go to any process that has listeners
+ * (else to any that serves QP 1) and was lately seen running, at random: so that a stopped one that is
+ * still taken for running does not swallow every repetition.
  *
  * Slots are found by binary search:
  *
@@ -179,12 +179,24 @@ static unsigned without(uint8_t *slots, unsigned n, unsigned slot)
 	return n;
 }
 
+/* Those that listen; where nobody does, whoever can say so. */
 static void find_servers(const struct urxe_wire *wire, uint64_t set[4])
 {
+	uint64_t listening[4] = {0};
+	bool any = false;
+
 	memset(set, 0, 4 * sizeof(*set));
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
-		if (urxe_segment_gsi_awake(wire->seg, s))
-			set[s / 64] |= 1ull << s % 64;
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+		if (!urxe_segment_gsi_awake(wire->seg, s))
+			continue;
+		set[s / 64] |= 1ull << s % 64;
+		if (urxe_segment_gsi_listens(wire->seg, s)) {
+			listening[s / 64] |= 1ull << s % 64;
+			any = true;
+		}
+	}
+	if (any)
+		memcpy(set, listening, sizeof(listening));
 }
 
 void urxe_steer(struct urxe_wire *wire, bool leaving)

@@ -261,6 +261,7 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 	wire->arg = arg;
 	if (wire->delayed.head || wire->passed.head)
 		urxe_hold_release(wire, now);
+	urxe_mail_retry(wire, now);
 	n = urxe_libc.epoll_wait(wire->epfd, events, 16, 0);
 	for (int k = 0; k < n; k++) {
 		struct urxe_recv_socket *sock = events[k].data.ptr;
@@ -277,7 +278,9 @@ int urxe_wire_fd(const struct urxe_wire *wire)
 
 uint64_t urxe_wire_deadline(const struct urxe_wire *wire)
 {
-	return urxe_hold_deadline(wire);
+	uint64_t hold = urxe_hold_deadline(wire), mail = urxe_mail_deadline(wire);
+
+	return hold < mail ? hold : mail;
 }
 
 void urxe_wire_housekeep(struct urxe_wire *wire)

@@ -97,13 +97,13 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 /*
  * Hands a packet that fn was called with (during that call) on to another process of this host, where
  * fn is called with it whatever its QPN. At most twice for one packet: -ELOOP. -ESRCH: nobody alive has
- * that slot, or it is ours. Too slow a receiver loses it: 0.
+ * that slot, or it is ours. 0 else: a receiver whose queue is full is waited for, some seconds at most.
  */
 int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt);
 
 /* An epoll descriptor that is readable when urxe_wire_poll() would find a packet. */
 int urxe_wire_fd(const struct urxe_wire *wire);
-/* When urxe_wire_poll() must next run for a delayed packet: ns, or UINT64_MAX. */
+/* When urxe_wire_poll() must next run for a packet that waits here: ns, or UINT64_MAX. */
 uint64_t urxe_wire_deadline(const struct urxe_wire *wire);
 /* Now and then (a second): reaps dead processes, renews steering, reads new fault settings. */
 void urxe_wire_housekeep(struct urxe_wire *wire);

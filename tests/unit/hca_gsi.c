@@ -14,6 +14,7 @@
 
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "host/segment_ports.h"
 #include "host/segment_records.h"
 
 #define ATTR_REQ 0x10
@@ -21,7 +22,8 @@
 
 struct process {
 	pid_t pid;
-	_Atomic unsigned slot; /* 0: not ready yet */
+	_Atomic unsigned slot;
+	_Atomic bool ready;
 	_Atomic unsigned received, ran, events, died;
 	_Atomic unsigned died_slot, records;
 	_Atomic unsigned forward_to; /* slot; 0: keeps what it gets */
@@ -125,6 +127,7 @@ static void start_child(struct process *child, const struct urxe_gsi_user *user,
 		begin(child, user);
 		if (record)
 			urxe_segment_records_put(urxe_hca.seg, bytes, &index);
+		atomic_store(&child->ready, true);
 		while (!atomic_load(&child->end))
 			pause_ms(1);
 		urxe_engine_put();
@@ -132,7 +135,7 @@ static void start_child(struct process *child, const struct urxe_gsi_user *user,
 	}
 	assert_true(pid > 0);
 	child->pid = pid; /* the memory is the child's as well */
-	SOON(atomic_load(&child->slot));
+	SOON(atomic_load(&child->ready));
 }
 
 static void end_child(struct process *child, int sig)
@@ -253,14 +256,15 @@ static void messages_go_to_whom_they_name(void **state)
 	urxe_wire_housekeep(urxe_hca.wire);
 	urxe_engine_unlock();
 	urxe_segment_counters_sum(urxe_hca.seg, dev->index, before);
-	for (unsigned i = 0; i < 50; i++) {
+	for (unsigned i = 1; i <= 50; i++) {
 		send_mad(ATTR_RTU, processes[1].slot, i);
 		send_mad(ATTR_RTU, processes[0].slot, i);
+		SOON(received(1) == i && received(0) == i);
 	}
-	SOON(received(1) == 50 && received(0) == 50);
-	for (unsigned i = 0; i < 200; i++)
+	for (unsigned i = 1; i <= 200; i++) {
 		send_mad(ATTR_REQ, 0, i);
-	SOON(received(0) + received(1) == 300);
+		SOON(received(0) + received(1) == 100 + i);
+	}
 	assert_in_range(received(0), 51, 249);
 	urxe_segment_counters_sum(urxe_hca.seg, dev->index, after);
 	assert_int_equal(after[URXE_CNT_FORWARDED], before[URXE_CNT_FORWARDED]);
@@ -297,10 +301,60 @@ static void a_process_without_user_passes_on(void **state)
 {
 	start_child(&processes[1], &gsi_user, false);
 	use(NULL);
-	for (unsigned i = 0; i < 20; i++)
+	for (unsigned i = 0; i < 50; i++)
 		send_mad(ATTR_RTU, processes[0].slot, i);
-	SOON(received(1) == 20);
+	SOON(received(1) == 50);
 	assert_int_equal(received(0), 0);
+	end_child(&processes[1], 0);
+}
+
+/* More than the queue between two processes holds (10, where nobody set it) waits its turn. */
+static void many_are_handed_on(void **state)
+{
+	start_child(&processes[1], &gsi_user, false);
+	atomic_store(&processes[0].forward_to, processes[1].slot);
+	kill(processes[1].pid, SIGSTOP);
+	for (unsigned i = 1; i <= 300; i++) {
+		send_mad(ATTR_RTU, processes[0].slot, i);
+		SOON(received(0) == i);
+	}
+	kill(processes[1].pid, SIGCONT);
+	SOON(received(1) == 300);
+	end_child(&processes[1], 0);
+}
+
+static uint32_t listen_on(uint16_t port)
+{
+	struct urxe_binding b = {.ps = 0x106, .port = port, .addr = path.dgid};
+	uint32_t row;
+
+	urxe_engine_lock();
+	assert_int_equal(urxe_segment_port_bind(urxe_hca.seg, &b, &row), 0);
+	assert_int_equal(urxe_segment_port_listen(urxe_hca.seg, row), 0);
+	urxe_engine_unlock();
+	return row;
+}
+
+/* Where somebody listens, requests go there at once, and need not be handed on. */
+static void requests_go_to_listeners(void **state)
+{
+	uint32_t row;
+
+	start_child(&processes[1], &gsi_user, false);
+	row = listen_on(7000);
+	for (unsigned i = 1; i <= 50; i++) {
+		send_mad(ATTR_REQ, 0, i);
+		SOON(received(0) == i);
+	}
+	assert_int_equal(received(1), 0);
+	urxe_engine_lock();
+	urxe_segment_port_release(urxe_hca.seg, row);
+	urxe_engine_unlock();
+	for (unsigned i = 51; i <= 150; i++) {
+		send_mad(ATTR_REQ, 0, i);
+		SOON(received(0) + received(1) == i);
+	}
+	assert_true(received(1) > 0);
 	end_child(&processes[1], 0);
 }
 
@@ -309,9 +363,10 @@ static void a_stopped_process_is_not_given_requests(void **state)
 	start_child(&processes[1], &gsi_user, false);
 	kill(processes[1].pid, SIGSTOP);
 	pause_ms(4500);
-	for (unsigned i = 0; i < 100; i++)
+	for (unsigned i = 1; i <= 100; i++) {
 		send_mad(ATTR_REQ, 0, i);
-	SOON(received(0) == 100);
+		SOON(received(0) == i);
+	}
 	kill(processes[1].pid, SIGCONT);
 	end_child(&processes[1], 0);
 	assert_int_equal(received(1), 0);
@@ -380,6 +435,8 @@ int main(void)
 		TEST(messages_go_to_whom_they_name),
 		TEST(handing_on_ends),
 		TEST(a_process_without_user_passes_on),
+		TEST(many_are_handed_on),
+		TEST(requests_go_to_listeners),
 		TEST(a_stopped_process_is_not_given_requests),
 		TEST(timers_run_without_polling),
 		TEST(a_death_is_told_with_what_was_recorded),
