@@ -117,27 +117,3 @@ void urxe_ucma_fds_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 }
-
-/* Until cm/ucma.c is there. */
-__attribute__((weak)) int urxe_ucma_open(struct urxe_ucma **file)
-{
-	return -ENOSYS;
-}
-__attribute__((weak)) int urxe_ucma_fd(const struct urxe_ucma *file)
-{
-	return -ENOSYS;
-}
-__attribute__((weak)) ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf,
-					      size_t len)
-{
-	return -ENOSYS;
-}
-__attribute__((weak)) void urxe_ucma_hold(struct urxe_ucma *file)
-{
-}
-__attribute__((weak)) void urxe_ucma_close(struct urxe_ucma *file)
-{
-}
-__attribute__((weak)) void urxe_ucma_forked(void)
-{
-}
