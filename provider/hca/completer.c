@@ -425,16 +425,18 @@ static uint64_t probe_interval(const struct urxe_qp *qp)
 
 static uint64_t deadline_of(const struct urxe_qp *qp)
 {
-	uint64_t probe = qp->progress_at + probe_interval(qp);
-	uint64_t timeout = qp->timeout ? qp->timeout_at : UINT64_MAX;
+	uint64_t probe, timeout = qp->timeout ? qp->timeout_at : UINT64_MAX;
 
 	if (qp->rnr_until)
 		return qp->rnr_until;
+	probe = qp->progress_at + probe_interval(qp);
 	return probe < timeout ? probe : timeout;
 }
 
 static void arm_timer(struct urxe_qp *qp, uint64_t deadline)
 {
+	if (qp->timer.deadline && qp->timer.deadline <= deadline)
+		return;
 	urxe_timer_arm(&urxe_hca.wheel, &qp->timer, deadline);
 	if (deadline < urxe_hca.earliest)
 		urxe_hca.earliest = deadline;
@@ -446,19 +448,32 @@ static void arm_timer(struct urxe_qp *qp, uint64_t deadline)
  */
 void urxe_completer_arm(struct urxe_qp *qp)
 {
-	uint64_t deadline;
-
 	if (qp->timeout_at < qp->progress_at + qp->timeout)
 		qp->timeout_at = qp->progress_at + qp->timeout;
-	deadline = deadline_of(qp);
-	if (!qp->timer.deadline || deadline < qp->timer.deadline)
-		arm_timer(qp, deadline);
+	arm_timer(qp, deadline_of(qp));
+}
+
+void urxe_completer_arm_answers(struct urxe_qp *qp)
+{
+	if (qp->answer_at)
+		arm_timer(qp, qp->answer_at);
+}
+
+/* The socket had no room for answers. */
+static void answers_timer(struct urxe_qp *qp, uint64_t now)
+{
+	if (qp->answer_at && now >= qp->answer_at) {
+		qp->answer_at = 0;
+		urxe_engine_ready(qp);
+	}
+	urxe_completer_arm_answers(qp);
 }
 
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 {
 	int state = atomic_load(&qp->state);
 
+	answers_timer(qp, now);
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return;
 	if (qp->rnr_until) {

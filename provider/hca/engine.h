@@ -124,6 +124,7 @@ void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
 void urxe_completer_retire(struct urxe_qp *qp);
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
 void urxe_completer_arm(struct urxe_qp *qp);
+void urxe_completer_arm_answers(struct urxe_qp *qp);
 void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status);
 /* responder.c */
 void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,

@@ -307,6 +307,7 @@ struct urxe_qp {
 	enum urxe_opcode last_opcode; /* of the message being received; URXE_NUM_OPCODES: none */
 	bool nak_sent;		      /* the sequence error was reported */
 	bool drop_message;	      /* UC: until the next first packet */
+	uint64_t answer_at; /* the socket was full: answers wait until then; 0: they do not */
 	bool ack_due;
 	uint8_t ack_syndrome; /* to be sent with ack_due */
 	uint32_t ack_psn;

@@ -227,6 +227,7 @@ static void flush_sends(struct urxe_qp *qp)
 	qp->offset = 0;
 	urxe_peer_forget(qp);
 	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
+	urxe_completer_arm_answers(qp);
 	qp->una = qp->max_psn = qp->psn;
 	qp->rd_count = 0;
 	qp->rnr_until = 0;
@@ -277,6 +278,7 @@ void urxe_qp_fail(struct urxe_qp *qp, int event)
 void urxe_qp_reset(struct urxe_qp *qp)
 {
 	clean_cqs(qp);
+	qp->answer_at = 0;
 	atomic_store(&qp->sq.tail, atomic_load(&qp->sq.head));
 	flush_sends(qp);
 	atomic_store(&qp->rq.tail, atomic_load(&qp->rq.head));

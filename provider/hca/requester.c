@@ -263,6 +263,32 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	return true;
 }
 
+/*
+ * The socket has no room for packets that were built: they are to be built again, from this PSN on.
+ * The QP's timer goes on with them.
+ */
+static void send_later(struct urxe_qp *qp, uint32_t psn)
+{
+	urxe_requester_rewind(qp, psn);
+	qp->rnr_until = urxe_now() + FULL_RETRY_NS;
+	urxe_completer_arm(qp);
+}
+
+static uint32_t built_psn(unsigned i)
+{
+	return urxe_bth_psn((const struct urxe_bth *)urxe_hca.tx[i].header);
+}
+
+/* What UC and UD send is done when it has left; false when not all of it has. */
+static bool send_unreliable(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	unsigned n = batch->n, sent = urxe_batch_send(batch);
+
+	if (sent < n)
+		send_later(qp, built_psn(sent));
+	return sent == n;
+}
+
 static bool wqe_sent(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
 	return urxe_psn_diff(qp->psn, wqe->last_psn) > 0;
@@ -300,8 +326,9 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 	    qp->rd_count >= qp->attr.max_rd_atomic)
 		return OUT_IDLE;
 	if (qp->ibv.qp_type == IBV_QPT_UD) {
-		if (batch->n && memcmp(batch->path, &wqe->ud.path, sizeof(wqe->ud.path)))
-			urxe_batch_send(batch);
+		if (batch->n && memcmp(batch->path, &wqe->ud.path, sizeof(wqe->ud.path)) &&
+		    !send_unreliable(qp, batch))
+			return OUT_IDLE;
 		batch->path = &wqe->ud.path;
 	}
 	pkt = urxe_batch_add(batch);
@@ -355,15 +382,11 @@ static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
 		}
 		qp->max_psn = qp->psn;
 	}
-	/* The PSN of the first packet that did not go out is in its header. */
 	sent = urxe_batch_send(batch);
-	if (sent < n) {
-		const struct urxe_bth *bth = (struct urxe_bth *)urxe_hca.tx[sent].header;
-
-		urxe_requester_rewind(qp, urxe_bth_psn(bth));
-		qp->rnr_until = urxe_now() + FULL_RETRY_NS;
-	}
-	urxe_completer_arm(qp);
+	if (sent < n)
+		send_later(qp, built_psn(sent));
+	else
+		urxe_completer_arm(qp);
 }
 
 bool urxe_requester_has_work(const struct urxe_qp *qp)
@@ -405,13 +428,21 @@ void urxe_requester_run(struct urxe_qp *qp)
 	if (rc && batch.n)
 		send_rc(qp, &batch);
 	else if (batch.n)
-		urxe_batch_send(&batch);
+		send_unreliable(qp, &batch);
 	atomic_store(&qp->flying, rc && qp->una != qp->psn);
 	urxe_completer_retire(qp);
 	if (out == OUT_WINDOW)
 		urxe_peer_wait(qp);
 	else if (out == OUT_FULL)
 		urxe_engine_ready(qp);
+}
+
+/* WRs of UC and UD that counted as sent when their last packet was built. */
+static void not_done_from(struct urxe_qp *qp, uint32_t i)
+{
+	for (; i != atomic_load(&qp->sq.head) && sq_wqe(&qp->sq, i)->started; i++)
+		if (!wr_is_local(sq_wqe(&qp->sq, i)->opcode))
+			sq_wqe(&qp->sq, i)->done = false;
 }
 
 /* Moves the cursor to a PSN that was already given out, or to the end of those. */
@@ -442,4 +473,6 @@ void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn)
 		}
 	}
 	qp->sq.send = i;
+	if (qp->ibv.qp_type != IBV_QPT_RC)
+		not_done_from(qp, i);
 }

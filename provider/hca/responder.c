@@ -14,8 +14,9 @@
 #include "hca/memory.h"
 #include "host/log.h"
 
-#define UC_LATE	     (1 << 16)	/* PSNs */
-#define IN_ORDER_MAX (1u << 20) /* bytes of reads that later requests wait for */
+#define UC_LATE	      (1 << 16)	 /* PSNs */
+#define IN_ORDER_MAX  (1u << 20) /* bytes of reads that later requests wait for */
+#define FULL_RETRY_NS 200000	 /* when the socket was full */
 
 /* What became of a request packet. */
 enum verdict {
@@ -745,15 +746,54 @@ static bool ack_comes_first(const struct urxe_qp *qp)
 		urxe_psn_diff(qp->ack_psn, response(qp, qp->response_send)->next_psn) < 0);
 }
 
+/* What is owed, before answers are built: only what has left is not owed any more. */
+struct owed {
+	uint16_t send;	   /* cursor of the ring */
+	uint32_t next_psn; /* of the response there */
+	bool ack_due;
+};
+
+/* The first n of the answers that were built have left, the socket was full for the others. */
+static void owe_again(struct urxe_qp *qp, const struct owed *before, bool ack_first, unsigned n)
+{
+	uint16_t i = before->send;
+
+	for (; i != qp->response_send; i++)
+		response(qp, i)->next_psn = response(qp, i)->first_psn;
+	if (i != qp->response_head && i != before->send)
+		response(qp, i)->next_psn = response(qp, i)->first_psn;
+	qp->response_send = i = before->send;
+	if (i != qp->response_head)
+		response(qp, i)->next_psn = before->next_psn;
+	qp->ack_due = before->ack_due && !(ack_first && n);
+	for (n -= ack_first && n; n; n--) {
+		struct urxe_response *resp = response(qp, qp->response_send);
+
+		if (resp->next_psn == resp->last_psn)
+			qp->response_send++;
+		else
+			resp->next_psn = urxe_psn_add(resp->next_psn, 1);
+	}
+	qp->answer_at = urxe_now() + FULL_RETRY_NS;
+	urxe_completer_arm_answers(qp);
+}
+
 bool urxe_responder_run(struct urxe_qp *qp)
 {
+	struct owed before = {.send = qp->response_send, .ack_due = qp->ack_due};
 	struct urxe_batch batch;
-	bool readable;
+	bool readable, ack_first;
+	unsigned n, sent;
 
 	if (!qp->ack_due && qp->response_send == qp->response_head)
 		return true;
+	if (qp->answer_at)
+		return false;
+	if (qp->response_send != qp->response_head)
+		before.next_psn = response(qp, qp->response_send)->next_psn;
 	urxe_batch_begin(&batch, &qp->path);
-	if (ack_comes_first(qp))
+	ack_first = ack_comes_first(qp);
+	if (ack_first)
 		build_ack(qp, &batch);
 	readable = build_answers(qp, &batch);
 	if (!readable) {
@@ -767,8 +807,12 @@ bool urxe_responder_run(struct urxe_qp *qp)
 	}
 	if (qp->ack_due && qp->response_send == qp->response_head)
 		build_ack(qp, &batch);
-	/* Answers that the socket has no room for are lost; the peer will ask again. */
-	urxe_batch_send(&batch);
+	n = batch.n;
+	sent = urxe_batch_send(&batch);
+	if (sent < n) {
+		owe_again(qp, &before, ack_first, sent);
+		return false;
+	}
 	if (qp->ack_due || qp->response_send != qp->response_head)
 		urxe_engine_ready(qp);
 	return true;

@@ -517,6 +517,87 @@ static void send_queue_error(void)
 	EXPECT(ibv_dereg_mr(mr), 0);
 }
 
+/*
+ * More than the socket takes at once, over a link that is slower than we are: nothing of it is lost
+ * on this side of the link.
+ */
+static void full_socket(void)
+{
+	enum { MESSAGES = 24, LENGTH_UC = 1 << 20, UD = 4096, LENGTH_UD = 1024 };
+	static uint8_t to[UD * (LENGTH_UD + 40)], from[LENGTH_UC];
+	struct ibv_mr *mr = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *local = ibv_reg_mr(pd, from, sizeof(from), 0);
+
+	NEED(mr && local);
+	for (int ud = 0; ud < 2; ud++) {
+		const uint32_t len = ud ? LENGTH_UD : LENGTH_UC;
+		const int n = ud ? UD : MESSAGES;
+		struct setup s = {.type = ud ? IBV_QPT_UD : IBV_QPT_UC,
+				  .cqe = UD,
+				  .cap = {.max_send_wr = UD, .max_recv_wr = UD}};
+		struct ibv_sge sge = {(uintptr_t)from, len, local->lkey};
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+		struct ibv_ah_attr attr = av();
+		struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+		struct end a, b;
+
+		NEED(ah);
+		current_case = ud ? "full_socket UD" : "full_socket UC";
+		make_pair(&a, &b, &s);
+		wr.wr.ud.ah = ud ? ah : NULL;
+		wr.wr.ud.remote_qpn = b.qp->qp_num;
+		wr.wr.ud.remote_qkey = 0x11111111;
+		for (int i = 0; i < n; i++)
+			NEED(!post_buffer(&b, i, ud ? to + i * (len + 40) : to, len + 40 * ud,
+					  mr->lkey));
+		for (int i = 0; i < n; i++) {
+			wr.wr_id = i;
+			NEED(!post(a.qp, &wr));
+		}
+		for (int i = 0; i < n && failures < 5; i++)
+			EXPECT_WC(b.rcq, i, IBV_WC_SUCCESS);
+		for (int i = 0; i < n && failures < 5; i++)
+			EXPECT_WC(a.scq, i, IBV_WC_SUCCESS);
+		free_end(&a);
+		free_end(&b);
+		EXPECT(ibv_destroy_ah(ah), 0);
+	}
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dereg_mr(local), 0);
+}
+
+/* The answers to many reads at once, which the responder has no room for: none is asked for twice. */
+static void full_socket_reads(void)
+{
+	enum { READS = 64, LENGTH_READ = 1 << 18 };
+	static uint8_t to[LENGTH_READ], from[LENGTH_READ];
+	struct setup s = {
+		.type = IBV_QPT_RC, .cap = {.max_send_wr = READS}, .rd_atomic = 16, .timeout = 20};
+	struct ibv_mr *mr = ibv_reg_mr(pd, from, sizeof(from), IBV_ACCESS_REMOTE_READ);
+	struct ibv_mr *local = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = {(uintptr_t)to, LENGTH_READ, 0};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1};
+	struct end a, b;
+
+	NEED(mr && local);
+	memset(from, 0x42, sizeof(from));
+	make_pair(&a, &b, &s);
+	sge.lkey = local->lkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)from;
+	wr.wr.rdma.rkey = mr->rkey;
+	for (int i = 0; i < READS; i++) {
+		wr.wr_id = i;
+		EXPECT(post(a.qp, &wr), 0);
+	}
+	for (int i = 0; i < READS && failures < 5; i++)
+		EXPECT_WC(a.scq, i, IBV_WC_SUCCESS);
+	EXPECT_TRUE(!memcmp(to, from, sizeof(to)));
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dereg_mr(local), 0);
+}
+
 /* ---- events ---- */
 
 static void cq_overflow(void)
@@ -638,6 +719,8 @@ int main(int argc, char **argv)
 		{"retry_exhausted", retry_exhausted},
 		{"flush_in_order", flush_in_order},
 		{"send_queue_error", send_queue_error},
+		{"full_socket", full_socket},
+		{"full_socket_reads", full_socket_reads},
 		{"cq_overflow", cq_overflow},
 		{"srq_events", srq_events},
 		{"send_queue_drained", send_queue_drained},
