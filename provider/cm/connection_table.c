@@ -147,7 +147,7 @@ struct urxe_cm_id *urxe_cm_local_find(struct urxe_cm *cm, uint32_t local_id)
 {
 	struct urxe_cm_id *id;
 
-	cds_hlist_for_each_entry(id, node, bucket(&cm->local, hash_local(cm, local_id)), local_node)
+	cds_hlist_for_each_entry_2(id, bucket(&cm->local, hash_local(cm, local_id)), local_node)
 	{
 		if (id->local_id == local_id)
 			return id;
@@ -174,7 +174,7 @@ struct urxe_cm_id *urxe_cm_remote_find(struct urxe_cm *cm, bool sidr, uint32_t r
 	unsigned hash = hash_remote(cm, sidr, remote_id, guid, gid);
 	struct urxe_cm_id *id;
 
-	cds_hlist_for_each_entry(id, node, bucket(&cm->remote, hash), remote_node)
+	cds_hlist_for_each_entry_2(id, bucket(&cm->remote, hash), remote_node)
 	{
 		if (id->sidr == sidr && id->remote_id == remote_id && id->remote_ca_guid == guid &&
 		    IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, gid))
@@ -202,7 +202,7 @@ struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t g
 	unsigned hash = hash_qpn(cm, qpn, guid, gid);
 	struct urxe_cm_id *id;
 
-	cds_hlist_for_each_entry(id, node, bucket(&cm->qpn, hash), qpn_node)
+	cds_hlist_for_each_entry_2(id, bucket(&cm->qpn, hash), qpn_node)
 	{
 		if (id->remote_qpn == qpn && id->remote_ca_guid == guid &&
 		    IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, gid))
