@@ -23,6 +23,7 @@
 #define MS	     1000000ull
 #define START	     (12345 * MS)
 #define LOG	     64
+#define MANY	     16384
 #define SLOT	     0x07
 #define SERVICE	     0x0000000001061c06ull
 #define PEER_ID	     0x00beef09u
@@ -56,14 +57,14 @@ struct bench {
 	struct event events[LOG];
 	unsigned num_events;
 	struct urxe_cm_record records[LOG];
-	bool recorded[LOG];
+	bool recorded[MANY];
 	unsigned num_records;
 };
 
 static struct bench b;
 
-static int bench_send(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
-		      const uint8_t mad[URXE_MAD_SIZE])
+static inline int bench_send(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+			     const uint8_t mad[URXE_MAD_SIZE])
 {
 	assert_ptr_equal(urxe_cm_context(cm), &b);
 	assert_int_equal(qpn, 1);
@@ -73,8 +74,8 @@ static int bench_send(struct urxe_cm *cm, const struct urxe_path *path, uint32_t
 	return 0;
 }
 
-static struct urxe_cm_listener *bench_listener(struct urxe_cm *cm,
-					       const struct urxe_cm_event *event)
+static inline struct urxe_cm_listener *bench_listener(struct urxe_cm *cm,
+						      const struct urxe_cm_event *event)
 {
 	uint64_t service = event->type == URXE_CM_REQ_RECEIVED ? event->req.service_id
 							       : event->sidr_req.service_id;
@@ -82,17 +83,18 @@ static struct urxe_cm_listener *bench_listener(struct urxe_cm *cm,
 	return b.listens && service == SERVICE ? &b.listener : NULL;
 }
 
-static void bench_record(struct urxe_cm *cm, const struct urxe_cm_record *record, uint32_t *row)
+static inline void bench_record(struct urxe_cm *cm, const struct urxe_cm_record *record,
+				uint32_t *row)
 {
 	*row = b.num_records++;
 	b.records[*row % LOG] = *record;
-	b.recorded[*row % LOG] = true;
+	b.recorded[*row % MANY] = true;
 }
 
-static void bench_forget(struct urxe_cm *cm, uint32_t row)
+static inline void bench_forget(struct urxe_cm *cm, uint32_t row)
 {
-	assert_true(b.recorded[row % LOG]);
-	b.recorded[row % LOG] = false;
+	assert_true(b.recorded[row % MANY]);
+	b.recorded[row % MANY] = false;
 }
 
 static const struct urxe_cm_ops bench_ops = {
@@ -102,7 +104,7 @@ static const struct urxe_cm_ops bench_ops = {
 	.forget = bench_forget,
 };
 
-static int handler(struct urxe_cm_id *id, const struct urxe_cm_event *event)
+static inline int handler(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 {
 	struct event *e = &b.events[b.num_events++ % LOG];
 	int answer = b.answer;
@@ -120,7 +122,7 @@ static int handler(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 	return answer;
 }
 
-static struct in6_addr address(uint8_t last)
+static inline struct in6_addr address(uint8_t last)
 {
 	struct in6_addr addr = {0};
 
@@ -130,7 +132,7 @@ static struct in6_addr address(uint8_t last)
 	return addr;
 }
 
-static void bench_open(unsigned max_pending)
+static inline void bench_open(unsigned max_pending)
 {
 	struct urxe_cm_config config = {
 		.ops = &bench_ops,
@@ -154,19 +156,19 @@ static void bench_open(unsigned max_pending)
 	assert_int_equal(urxe_cm_create(&b.cm, &config), 0);
 }
 
-static int setup(void **state)
+static inline int setup(void **state)
 {
 	bench_open(0);
 	return 0;
 }
 
-static int teardown(void **state)
+static inline int teardown(void **state)
 {
 	urxe_cm_destroy(b.cm);
 	return 0;
 }
 
-static struct urxe_cm_path our_path(void)
+static inline struct urxe_cm_path our_path(void)
 {
 	return (struct urxe_cm_path){
 		.av = {.sgid = b.ours,
@@ -183,7 +185,7 @@ static struct urxe_cm_path our_path(void)
 }
 
 /* What the peer sends arrives. */
-static void feed_from(const struct urxe_cm_msg *msg, const struct in6_addr *from)
+static inline void feed_from(const struct urxe_cm_msg *msg, const struct in6_addr *from)
 {
 	uint8_t mad[URXE_MAD_SIZE];
 	struct urxe_cm_rx rx = {
@@ -199,13 +201,13 @@ static void feed_from(const struct urxe_cm_msg *msg, const struct in6_addr *from
 	urxe_cm_receive(b.cm, &rx, b.now);
 }
 
-static void feed(const struct urxe_cm_msg *msg)
+static inline void feed(const struct urxe_cm_msg *msg)
 {
 	feed_from(msg, &b.peers);
 }
 
 /* Time passes, in steps of a millisecond. */
-static void pass(uint64_t ns)
+static inline void pass(uint64_t ns)
 {
 	for (uint64_t end = b.now + ns; b.now < end;) {
 		b.now += MS;
@@ -214,12 +216,12 @@ static void pass(uint64_t ns)
 	}
 }
 
-static void clear_logs(void)
+static inline void clear_logs(void)
 {
 	b.num_sent = b.num_events = 0;
 }
 
-static struct urxe_cm_msg peer_req(void)
+static inline struct urxe_cm_msg peer_req(void)
 {
 	struct urxe_cm_msg msg = {
 		.attr = URXE_CM_REQ,
@@ -255,7 +257,7 @@ static struct urxe_cm_msg peer_req(void)
 }
 
 /* Any message of the peer about an identifier of ours. */
-static struct urxe_cm_msg peer_msg(enum urxe_cm_attr attr, const struct urxe_cm_id *id)
+static inline struct urxe_cm_msg peer_msg(enum urxe_cm_attr attr, const struct urxe_cm_id *id)
 {
 	struct urxe_cm_msg msg = {
 		.attr = attr,
@@ -285,14 +287,14 @@ static struct urxe_cm_msg peer_msg(enum urxe_cm_attr attr, const struct urxe_cm_
 	return msg;
 }
 
-static void feed_attr(enum urxe_cm_attr attr, const struct urxe_cm_id *id)
+static inline void feed_attr(enum urxe_cm_attr attr, const struct urxe_cm_id *id)
 {
 	struct urxe_cm_msg msg = peer_msg(attr, id);
 
 	feed(&msg);
 }
 
-static void feed_mra(enum urxe_cm_about about, const struct urxe_cm_id *id)
+static inline void feed_mra(enum urxe_cm_about about, const struct urxe_cm_id *id)
 {
 	struct urxe_cm_msg msg = peer_msg(URXE_CM_MRA, id);
 
@@ -300,14 +302,14 @@ static void feed_mra(enum urxe_cm_about about, const struct urxe_cm_id *id)
 	feed(&msg);
 }
 
-static void feed_req(void)
+static inline void feed_req(void)
 {
 	struct urxe_cm_msg msg = peer_req();
 
 	feed(&msg);
 }
 
-static void send_req(struct urxe_cm_id *id)
+static inline void send_req(struct urxe_cm_id *id)
 {
 	struct urxe_cm_path path = our_path();
 	struct urxe_cm_req_param param = {
@@ -330,7 +332,7 @@ static void send_req(struct urxe_cm_id *id)
 	assert_int_equal(urxe_cm_send_req(id, &param, b.now), 0);
 }
 
-static void send_rep(struct urxe_cm_id *id)
+static inline void send_rep(struct urxe_cm_id *id)
 {
 	struct urxe_cm_rep_param param = {
 		.qpn = OUR_QPN,
@@ -346,7 +348,7 @@ static void send_rep(struct urxe_cm_id *id)
 	assert_int_equal(urxe_cm_send_rep(id, &param, b.now), 0);
 }
 
-static struct urxe_cm_id *new_id(void)
+static inline struct urxe_cm_id *new_id(void)
 {
 	struct urxe_cm_id *id;
 
@@ -354,7 +356,7 @@ static struct urxe_cm_id *new_id(void)
 	return id;
 }
 
-static struct urxe_cm_id *into_passive(enum urxe_cm_state state)
+static inline struct urxe_cm_id *into_passive(enum urxe_cm_state state)
 {
 	struct urxe_cm_id *id;
 
@@ -378,7 +380,7 @@ static struct urxe_cm_id *into_passive(enum urxe_cm_state state)
 }
 
 /* An identifier in a state, the way it gets there on the wire. */
-static struct urxe_cm_id *into(enum urxe_cm_state state)
+static inline struct urxe_cm_id *into(enum urxe_cm_state state)
 {
 	struct urxe_cm_id *id;
 
@@ -416,19 +418,19 @@ static struct urxe_cm_id *into(enum urxe_cm_state state)
 	return id;
 }
 
-static const struct urxe_cm_msg *last_sent(void)
+static inline const struct urxe_cm_msg *last_sent(void)
 {
 	assert_true(b.num_sent > 0);
 	return &b.sent[(b.num_sent - 1) % LOG];
 }
 
-static const struct event *last_event(void)
+static inline const struct event *last_event(void)
 {
 	assert_true(b.num_events > 0);
 	return &b.events[(b.num_events - 1) % LOG];
 }
 
-static unsigned ids(void)
+static inline unsigned ids(void)
 {
 	struct urxe_cm_counts counts;
 
