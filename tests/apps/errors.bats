@@ -16,7 +16,7 @@ cases() {
 @test "local buffers and receive buffers" { cases verbs_status local_buffers receive_buffers; }
 @test "retries and flushing" { cases verbs_status rnr retry flush send_queue_error; }
 @test "a link slower than its senders" {
-	local slow='tc qdisc add dev lo root tbf rate 400mbit burst 128kb limit 200mb'
+	local slow='tc qdisc add dev lo root tbf rate 200mbit burst 128kb limit 200mb'
 	PATH=$PATH:/usr/sbin:/sbin isolated sh -c "$slow" || skip "no token bucket filter here"
 	isolated sh -c "$slow && exec timeout -k 5 120 \"\$0\" run -- \"\$1\" full_socket" \
 		"$URXE" "$URXE_BIN/verbs_status"

