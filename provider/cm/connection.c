@@ -172,7 +172,7 @@ static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 	case URXE_CM_REP_SENT:
 	case URXE_CM_MRA_REP_RCVD:
 		urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
-		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+		urxe_cm_disconnect_later(id, now);
 		break;
 	case URXE_CM_ESTABLISHED: urxe_cm_disconnect(id, NULL, 0, now); break;
 	case URXE_CM_DREQ_RCVD:

@@ -61,7 +61,7 @@ enum urxe_cm_state {
 enum urxe_cm_event_type {
 	URXE_CM_REQ_ERROR,	   /* no answer to the REQ; now IDLE */
 	URXE_CM_REQ_RECEIVED,	   /* on a new identifier; now REQ_RCVD */
-	URXE_CM_REP_ERROR,	   /* no answer to the REP; now IDLE */
+	URXE_CM_REP_ERROR,	   /* no answer to the REP; now TIMEWAIT */
 	URXE_CM_REP_RECEIVED,	   /* now REP_RCVD: answer with RTU, MRA or REJ */
 	URXE_CM_RTU_RECEIVED,	   /* now ESTABLISHED */
 	URXE_CM_USER_ESTABLISHED,  /* after urxe_cm_notify_established(), in place of the above */
@@ -263,7 +263,8 @@ int urxe_cm_id_create(struct urxe_cm *cm, urxe_cm_handler *handler, void *contex
 		      struct urxe_cm_id **id);
 /*
  * No more events. What the state demands is sent: REJ (timeout) for a REQ without answer, REJ
- * (consumer defined) before a connection is established, DREQ after, DREP, or SIDR_REP (reject).
+ * (consumer defined) before a connection is established and, should the peer have our REP already, a
+ * DREQ when that might have been lost; DREQ after; DREP; or SIDR_REP (reject).
  * The manager sees the rest through by itself: retries of the DREQ, and time-wait.
  */
 void urxe_cm_id_destroy(struct urxe_cm_id *id);

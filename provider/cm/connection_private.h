@@ -133,10 +133,17 @@ struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t g
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now);
 /* All that a DREQ takes, in ESTABLISHED. */
 void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
+/*
+ * After a REJ of our own, which nobody acknowledges and which a peer that has our REP may miss: a DREQ
+ * is answered by whoever is there.
+ */
+void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now);
 
 /* connection_send.c: messages about an identifier. Without memory they are as good as lost. */
 /* Sends, and sends again until urxe_cm_become() ends it. -ENOMEM. */
 int urxe_cm_start(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now);
+/* The same, but the first time is when the answer would be overdue. */
+int urxe_cm_start_later(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now);
 /* Sends that once more. */
 void urxe_cm_repeat(struct urxe_cm_id *id);
 void urxe_cm_transmit(struct urxe_cm_id *id, const struct urxe_cm_msg *msg);

@@ -103,8 +103,12 @@ static void receive_rtu(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 {
 	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, msg->local_id);
 
-	if (!id)
+	if (!id) {
+		/* The peer thinks that it is connected, and the REJ that said no was lost. */
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_OTHER, URXE_CM_REJ_INVALID_COMM_ID,
+				  NULL, 0);
 		return;
+	}
 	if (id->state != URXE_CM_REP_SENT && id->state != URXE_CM_MRA_REP_RCVD) {
 		cm->counts.duplicates++;
 		return;

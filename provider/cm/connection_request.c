@@ -62,6 +62,11 @@ static void repeated(struct urxe_cm_id *id)
 	case URXE_CM_MRA_REQ_SENT: urxe_cm_put_mra(id); break;
 	case URXE_CM_REP_SENT:
 	case URXE_CM_MRA_REP_RCVD: urxe_cm_repeat(id); break;
+	case URXE_CM_DREQ_SENT:
+		/* Refused after all, and the peer has not even our REP. */
+		if (id->dead)
+			urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0);
+		break;
 	case URXE_CM_TIMEWAIT: urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0); break;
 	default: break;
 	}

@@ -19,7 +19,7 @@ static void send_mad(struct urxe_cm *cm, const struct urxe_path *path, const uin
 	cm->ops->send(cm, path, 1, mad);
 }
 
-int urxe_cm_start(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now)
+int urxe_cm_start_later(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now)
 {
 	if (!id->mad)
 		id->mad = malloc(URXE_MAD_SIZE);
@@ -28,8 +28,16 @@ int urxe_cm_start(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t
 	urxe_cm_encode(id->mad, msg);
 	id->retries_left = id->max_cm_retries;
 	urxe_cm_arm(id, now, id->timeout);
-	send_mad(id->cm, &id->path.av, id->mad);
 	return 0;
+}
+
+int urxe_cm_start(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now)
+{
+	int rc = urxe_cm_start_later(id, msg, now);
+
+	if (!rc)
+		urxe_cm_repeat(id);
+	return rc;
 }
 
 void urxe_cm_repeat(struct urxe_cm_id *id)
@@ -125,7 +133,13 @@ void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 		msg.rej.about = URXE_CM_ABOUT_REQ;
 		break;
 	case URXE_CM_MRA_REQ_SENT:
-	case URXE_CM_TIMEWAIT: msg.rej.about = URXE_CM_ABOUT_REQ; break;
+	case URXE_CM_REP_SENT:
+	case URXE_CM_MRA_REP_RCVD:
+	case URXE_CM_DREQ_SENT:
+	case URXE_CM_TIMEWAIT:
+		/* The peer may not have our communication ID, and looks for its own alone then. */
+		msg.rej.about = URXE_CM_ABOUT_REQ;
+		break;
 	case URXE_CM_REP_RCVD:
 	case URXE_CM_MRA_REP_SENT: msg.rej.about = URXE_CM_ABOUT_REP; break;
 	default: break;

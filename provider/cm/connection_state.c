@@ -121,12 +121,28 @@ void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t no
 	}
 }
 
-void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+static struct urxe_cm_msg make_dreq(struct urxe_cm_id *id)
 {
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_DREQ);
 
 	msg.tid = id->cm->next_tid++;
 	msg.dreq.remote_qpn = id->remote_qpn;
+	return msg;
+}
+
+void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now)
+{
+	struct urxe_cm_msg msg = make_dreq(id);
+
+	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
+	if (urxe_cm_start_later(id, &msg, now))
+		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+}
+
+void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+{
+	struct urxe_cm_msg msg = make_dreq(id);
+
 	if (len)
 		memcpy(msg.private_data, private_data, len);
 	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);

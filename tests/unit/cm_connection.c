@@ -77,6 +77,7 @@ static const struct row rows[] = {
 	{S(TIMEWAIT), REQ, S(TIMEWAIT), URXE_CM_REJ, NO_EVENT, "12.9.8.4"},
 	/* an identifier without a connection is like none */
 	{S(IDLE), REP, S(IDLE), URXE_CM_REJ, NO_EVENT, "12.9.8.3"},
+	{S(IDLE), RTU, S(IDLE), URXE_CM_REJ, NO_EVENT, "12.9.8.3"},
 	{S(IDLE), DREQ, S(IDLE), URXE_CM_DREP, NO_EVENT, "12.9.8.4"},
 };
 #define NUM_ROWS (sizeof(rows) / sizeof(rows[0]))
