@@ -58,6 +58,28 @@ int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, 
 				   grh->flow_label, hash);
 }
 
+/*
+ * Without a GRH only one port can be named, by its LID, which is 0 on RoCE: this one. rsockets make
+ * such a handle for datagrams to themselves. It goes out and comes in by the first GID.
+ */
+static int path_to_self(struct urxe_context *ctx, const struct ibv_ah_attr *attr,
+			struct urxe_path *path)
+{
+	static const union ibv_gid none;
+	struct urxe_device *dev = ctx->dev;
+	union ibv_gid gid = none;
+
+	if (attr->port_num != 1 || attr->dlid)
+		return -EINVAL;
+	urxe_device_lock();
+	for (unsigned i = 0; i < dev->gid_len && !memcmp(&gid, &none, sizeof(none)); i++)
+		gid = dev->gids[i];
+	urxe_device_unlock();
+	if (!memcmp(&gid, &none, sizeof(none)))
+		return -EINVAL;
+	return urxe_wire_path_init(path, dev, &gid, &gid, 0, 0, 0, 0);
+}
+
 struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct urxe_ah *ah;
@@ -66,7 +88,11 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return NULL;
-	ret = urxe_path_from_av(to_context(pd->context), attr, attr->grh.flow_label, &ah->path);
+	if (attr->is_global)
+		ret = urxe_path_from_av(to_context(pd->context), attr, attr->grh.flow_label,
+					&ah->path);
+	else
+		ret = path_to_self(to_context(pd->context), attr, &ah->path);
 	if (ret) {
 		free(ah);
 		errno = -ret;

@@ -61,7 +61,7 @@ static int init_sq(struct urxe_sq *sq, const struct ibv_qp_cap *cap)
 	pthread_mutex_init(&sq->lock, NULL);
 	sq->max_wr = cap->max_send_wr;
 	sq->max_sge = cap->max_send_sge;
-	sq->max_inline = cap->max_inline_data;
+	sq->max_inline = room; /* programs count on what the kernel's rxe has: that of the SGEs */
 	sq->mask = size - 1;
 	sq->stride = sizeof(struct urxe_send_wqe) + room;
 	sq->wqes = malloc((size_t)size * sq->stride);
@@ -546,6 +546,5 @@ int urxe_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 int urxe_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	memset(ece, 0, sizeof(*ece));
-	return 0;
+	return EOPNOTSUPP;
 }

@@ -221,6 +221,7 @@ static void ah_arguments(void)
 	struct ibv_ah *ah;
 
 	attr.is_global = 0;
+	attr.dlid = 1; /* of 0 rsockets make one to themselves */
 	EXPECT_NULL(ibv_create_ah(pd, &attr), EINVAL);
 	attr = av();
 	attr.port_num = 2;
