@@ -28,6 +28,8 @@ static void init_lists(void)
 	for (unsigned i = 0; i < URXE_MW_BUCKETS; i++)
 		CDS_INIT_LIST_HEAD(&e->windows[i]);
 	CDS_INIT_LIST_HEAD(&e->ready);
+	CDS_INIT_LIST_HEAD(&e->owing);
+	CDS_INIT_LIST_HEAD(&e->owed);
 	for (unsigned i = 0; i < 64; i++) {
 		CDS_INIT_LIST_HEAD(&e->peers[i]);
 		CDS_INIT_LIST_HEAD(&e->mcast[i]);
@@ -115,8 +117,30 @@ void urxe_engine_put(void)
 
 void urxe_engine_ready(struct urxe_qp *qp)
 {
-	if (cds_list_empty(&qp->ready_node))
-		cds_list_add_tail(&qp->ready_node, &urxe_hca.ready);
+	cds_list_del(&qp->ready_node);
+	cds_list_add_tail(&qp->ready_node, &urxe_hca.ready);
+}
+
+/*
+ * A program that polls gets what has come before the peer gets its acknowledgement: often it has an
+ * answer, for which the peer waits, and the acknowledgement follows that. It goes when the lock is
+ * taken next: by the program that posts or polls again, or by the service thread at the lease's end.
+ */
+void urxe_engine_owing(struct urxe_qp *qp)
+{
+	if (!urxe_hca.lazy) {
+		urxe_engine_ready(qp);
+	} else if (cds_list_empty(&qp->ready_node)) {
+		qp->ack_later = true;
+		cds_list_add_tail(&qp->ready_node, &urxe_hca.owing);
+	}
+}
+
+/* The lock was taken: those that owe have waited. */
+static void call_in(void)
+{
+	cds_list_splice(&urxe_hca.owing, &urxe_hca.owed);
+	CDS_INIT_LIST_HEAD(&urxe_hca.owing);
 }
 
 static void take_kicked(void)
@@ -132,22 +156,38 @@ static void take_kicked(void)
 	}
 }
 
+/* Responses go first, because the peer waits for them. */
+static void run(struct urxe_qp *qp)
+{
+	if (qp->ack_later) {
+		urxe_requester_run(qp);
+		qp->ack_later = false;
+		urxe_responder_run(qp);
+	} else if (urxe_responder_run(qp)) {
+		urxe_requester_run(qp);
+	}
+}
+
 /*
- * Runs each ready QP once per round: responses first, because the peer waits for them. A QP that
- * has more than one batch goes to the end of the list, so that none starves another.
+ * Runs each ready QP once per round. A QP that has more than one batch goes to the end of the list,
+ * so that none starves another.
  */
 static void run_ready(void)
 {
 	unsigned budget = 4 * URXE_TX_BATCH;
 
 	take_kicked();
-	while (!cds_list_empty(&urxe_hca.ready) && budget--) {
-		struct urxe_qp *qp =
-			cds_list_first_entry(&urxe_hca.ready, struct urxe_qp, ready_node);
+	while (budget--) {
+		struct cds_list_head *list = &urxe_hca.ready;
+		struct urxe_qp *qp;
 
+		if (cds_list_empty(list))
+			list = &urxe_hca.owed;
+		if (cds_list_empty(list))
+			break;
+		qp = cds_list_first_entry(list, struct urxe_qp, ready_node);
 		cds_list_del_init(&qp->ready_node);
-		if (urxe_responder_run(qp))
-			urxe_requester_run(qp);
+		run(qp);
 	}
 }
 
@@ -162,6 +202,7 @@ void urxe_engine_lock(void)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&urxe_hca.lock);
 	urxe_hca.cancel = cancel;
+	call_in();
 	take_kicked();
 }
 
@@ -175,6 +216,7 @@ static bool try_lock(void)
 		return false;
 	}
 	urxe_hca.cancel = cancel;
+	call_in();
 	return true;
 }
 
@@ -185,6 +227,7 @@ static bool service_oversleeps(void)
 
 	urxe_hca.earliest = UINT64_MAX;
 	return until && (earliest < until || !cds_list_empty(&urxe_hca.ready) ||
+			 !cds_list_empty(&urxe_hca.owing) || !cds_list_empty(&urxe_hca.owed) ||
 			 urxe_gsi_deadline() < until);
 }
 
@@ -245,7 +288,10 @@ void urxe_engine_progress(void)
 {
 	if (!try_lock())
 		return;
+	/* Only if the service thread, too, looks again soon. */
+	urxe_hca.lazy = atomic_load(&urxe_hca.leased);
 	turn();
+	urxe_hca.lazy = false;
 	urxe_engine_polled(urxe_hca.now);
 	urxe_engine_unlock();
 }

@@ -26,6 +26,8 @@
 #define URXE_QP_SLOTS	65536
 #define URXE_MW_BUCKETS 256
 
+struct urxe_batch;
+
 struct urxe_engine {
 	pthread_mutex_t lock;
 	struct urxe_segment *seg;
@@ -37,6 +39,9 @@ struct urxe_engine {
 	struct cds_list_head mcast[64];		       /* struct urxe_mcast, by hash of group */
 	struct cds_list_head windows[URXE_MW_BUCKETS]; /* by key index */
 	struct cds_list_head ready;		       /* QPs with something to send */
+	struct cds_list_head owing; /* QPs whose acknowledgement lets the program go first, */
+	struct cds_list_head owed;  /* and those for which that is over */
+	bool lazy;		    /* a program turns the engine, and will soon do so again */
 	struct urxe_wheel wheel;
 	_Atomic(struct urxe_qp *) kicked; /* stack of QPs posted to while the lock was taken */
 	uint64_t now;			  /* ns, as of the last look */
@@ -94,6 +99,8 @@ void urxe_engine_kick(struct urxe_qp *qp);
 void urxe_engine_defer(struct urxe_qp *qp);
 /* Under the lock: puts a QP on the list of those to run before the lock is given back. */
 void urxe_engine_ready(struct urxe_qp *qp);
+/* The same for one that has nothing to send but an acknowledgement. */
+void urxe_engine_owing(struct urxe_qp *qp);
 
 /* The QP table. Under the lock. */
 int urxe_engine_add_qp(struct urxe_qp *qp);
@@ -131,6 +138,10 @@ void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,
 			   const struct urxe_rx_packet *rx);
 /* Sends what the responder owes; false when the wire is full. */
 bool urxe_responder_run(struct urxe_qp *qp);
+/* Puts the acknowledgement, when nothing else is owed, behind what the requester sends. It counts as
+ * sent; urxe_responder_ack_again() when it was not. */
+bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
+void urxe_responder_ack_again(struct urxe_qp *qp);
 /* dispatch.c: from the wire to the QPs */
 void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg);
 

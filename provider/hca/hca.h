@@ -309,6 +309,7 @@ struct urxe_qp {
 	bool drop_message;	      /* UC: until the next first packet */
 	uint64_t answer_at; /* the socket was full: answers wait until then; 0: they do not */
 	bool ack_due;
+	bool ack_later;	      /* after what the program sends, which its peer waits for */
 	uint8_t ack_syndrome; /* to be sent with ack_due */
 	uint32_t ack_psn;
 	bool recv_busy; /* recv_wqe holds one */

@@ -371,6 +371,7 @@ static void start_clocks(struct urxe_qp *qp)
 static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
 {
 	unsigned n = batch->n, sent;
+	bool with_ack;
 
 	for (unsigned i = ACK_EVERY - 1; i < n; i += ACK_EVERY)
 		request_ack(&urxe_hca.tx[i]);
@@ -382,7 +383,11 @@ static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
 		}
 		qp->max_psn = qp->psn;
 	}
+	/* What the program answers with and the acknowledgement of what it answers leave together. */
+	with_ack = qp->ack_later && urxe_responder_add_ack(qp, batch);
 	sent = urxe_batch_send(batch);
+	if (with_ack && sent <= n)
+		urxe_responder_ack_again(qp);
 	if (sent < n)
 		send_later(qp, built_psn(sent));
 	else

@@ -33,17 +33,23 @@ static struct urxe_response *response(const struct urxe_qp *qp, uint16_t index)
 	return &qp->responses[index % qp->response_size];
 }
 
-static void owe(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
+static void set_ack(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	qp->ack_due = true;
 	qp->ack_syndrome = syndrome;
 	qp->ack_psn = psn;
-	urxe_engine_ready(qp);
 }
 
 static void owe_ack(struct urxe_qp *qp, uint32_t psn)
 {
-	owe(qp, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, psn);
+	set_ack(qp, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, psn);
+	urxe_engine_owing(qp);
+}
+
+static void owe(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	set_ack(qp, syndrome, psn);
+	urxe_engine_ready(qp);
 }
 
 /* ---- receiving into a receive WR ---- */
@@ -776,6 +782,19 @@ static void owe_again(struct urxe_qp *qp, const struct owed *before, bool ack_fi
 	}
 	qp->answer_at = urxe_now() + FULL_RETRY_NS;
 	urxe_completer_arm_answers(qp);
+}
+
+bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	if (!qp->ack_due || qp->response_send != qp->response_head || qp->answer_at)
+		return false;
+	build_ack(qp, batch);
+	return !qp->ack_due;
+}
+
+void urxe_responder_ack_again(struct urxe_qp *qp)
+{
+	qp->ack_due = true;
 }
 
 bool urxe_responder_run(struct urxe_qp *qp)

@@ -97,7 +97,7 @@ static uint64_t next_deadline(void)
 	uint64_t gsi = urxe_gsi_deadline();
 	uint64_t next = timers < wire ? timers : wire;
 
-	if (!cds_list_empty(&urxe_hca.ready))
+	if (!cds_list_empty(&urxe_hca.ready) || !cds_list_empty(&urxe_hca.owed))
 		return 0;
 	if (gsi < next)
 		next = gsi;
