@@ -188,7 +188,7 @@ struct layout {
 };
 
 #define LAYOUT(attr, table, size)                                 \
-	[attr - URXE_CM_REQ] = {#attr + sizeof("URXE_CM"), table, \
+	[attr - URXE_CM_REQ] = {&#attr[sizeof("URXE_CM")], table, \
 				sizeof(table) / sizeof((table)[0]), size}
 /* Where private data begins, as the tables of the standard have it. */
 #define PRIVATE_AT(size, byte) \

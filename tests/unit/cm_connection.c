@@ -44,6 +44,8 @@ static const struct row rows[] = {
 	{S(MRA_REP_SENT), REJ_STALE, S(TIMEWAIT), NO_REPLY, S(REJ_RECEIVED), "12.9.7.1"},
 	/* that connection is none yet: maybe the peer's end of it outlived us once */
 	{S(REQ_SENT), DREQ, S(REQ_SENT), URXE_CM_DREP, NO_EVENT, "12.9.8.4"},
+	{S(REQ_SENT), RTU, S(REQ_SENT), URXE_CM_REJ, NO_EVENT, "12.9.8.3"},
+	{S(MRA_REQ_RCVD), RTU, S(MRA_REQ_RCVD), URXE_CM_REJ, NO_EVENT, "12.9.8.3"},
 	{S(MRA_REQ_RCVD), DREQ, S(MRA_REQ_RCVD), URXE_CM_DREP, NO_EVENT, "12.9.8.4"},
 	/* passive */
 	{S(REQ_RCVD), REJ, S(IDLE), NO_REPLY, S(REJ_RECEIVED), "12.9.7.2"},
