@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "hca/engine.h"
@@ -20,10 +21,13 @@
 #define ATTR_REQ 0x10
 #define ATTR_RTU 0x14
 
+#define PROCESSES 4
+
 struct process {
-	pid_t pid;
+	volatile pid_t pid;
+	bool record;
 	_Atomic unsigned slot;
-	_Atomic bool ready;
+	_Atomic bool start, ready, gone; /* said by the parent, the child, the nursery */
 	_Atomic unsigned received, ran, events, died;
 	_Atomic unsigned died_slot, records;
 	_Atomic unsigned forward_to; /* slot; 0: keeps what it gets */
@@ -113,43 +117,64 @@ static void begin(struct process *as, const struct urxe_gsi_user *user)
 		assert_true(cond);                              \
 	} while (0)
 
-static void start_child(struct process *child, const struct urxe_gsi_user *user, bool record)
+static void child(struct process *as)
 {
-	pid_t pid;
+	uint8_t bytes[URXE_RECORD_BYTES] = {0x5a};
+	uint32_t index;
 
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		uint8_t bytes[URXE_RECORD_BYTES] = {0x5a};
-		uint32_t index;
-
-		urxe_forked();
-		begin(child, user);
-		if (record)
-			urxe_segment_records_put(urxe_hca.seg, bytes, &index);
-		atomic_store(&child->ready, true);
-		while (!atomic_load(&child->end))
-			pause_ms(1);
-		urxe_engine_put();
-		_exit(0);
-	}
-	assert_true(pid > 0);
-	child->pid = pid; /* the memory is the child's as well */
-	SOON(atomic_load(&child->ready));
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	begin(as, &gsi_user);
+	if (as->record)
+		urxe_segment_records_put(urxe_hca.seg, bytes, &index);
+	atomic_store(&as->ready, true);
+	while (!atomic_load(&as->end))
+		pause_ms(1);
+	urxe_engine_put();
+	_exit(0);
 }
 
-static void end_child(struct process *child, int sig)
+/*
+ * Children are made by a process without threads, which the parent is not: so that they begin with
+ * nothing of its engine, and the thread sanitizer can follow them.
+ */
+static void nursery(void)
 {
-	assert_true(child->pid > 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;; pause_ms(1)) {
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+		for (unsigned i = 1; i < PROCESSES; i++) {
+			if (pid > 0 && pid == processes[i].pid)
+				atomic_store(&processes[i].gone, true);
+			if (!atomic_exchange(&processes[i].start, false))
+				continue;
+			pid = fork();
+			if (!pid)
+				child(&processes[i]);
+			processes[i].pid = pid; /* the memory is the child's as well */
+		}
+	}
+}
+
+static void start_child(struct process *p, bool record)
+{
+	p->record = record;
+	atomic_store(&p->start, true);
+	SOON(atomic_load(&p->ready));
+}
+
+static void end_child(struct process *p, int sig)
+{
+	assert_true(p->pid > 0);
 	if (sig)
-		kill(child->pid, sig);
-	atomic_store(&child->end, true);
-	waitpid(child->pid, NULL, 0);
+		kill(p->pid, sig);
+	atomic_store(&p->end, true);
+	SOON(atomic_load(&p->gone));
 }
 
 static int setup(void **state)
 {
-	memset(processes, 0, 4 * sizeof(*processes));
+	memset(processes, 0, PROCESSES * sizeof(*processes));
 	begin(&processes[0], &gsi_user);
 	return 0;
 }
@@ -251,7 +276,7 @@ static void messages_go_to_whom_they_name(void **state)
 {
 	uint64_t before[URXE_NUM_COUNTERS], after[URXE_NUM_COUNTERS];
 
-	start_child(&processes[1], &gsi_user, false);
+	start_child(&processes[1], false);
 	urxe_engine_lock();
 	urxe_wire_housekeep(urxe_hca.wire);
 	urxe_engine_unlock();
@@ -273,7 +298,7 @@ static void messages_go_to_whom_they_name(void **state)
 
 static void handing_on_ends(void **state)
 {
-	start_child(&processes[1], &gsi_user, false);
+	start_child(&processes[1], false);
 	atomic_store(&processes[0].forward_to, processes[1].slot);
 	atomic_store(&processes[1].forward_to, processes[0].slot);
 	send_mad(ATTR_RTU, processes[0].slot, 0x77);
@@ -299,7 +324,7 @@ static void handing_on_ends(void **state)
 
 static void a_process_without_user_passes_on(void **state)
 {
-	start_child(&processes[1], &gsi_user, false);
+	start_child(&processes[1], false);
 	use(NULL);
 	for (unsigned i = 0; i < 50; i++)
 		send_mad(ATTR_RTU, processes[0].slot, i);
@@ -311,7 +336,7 @@ static void a_process_without_user_passes_on(void **state)
 /* More than the queue between two processes holds (10, where nobody set it) waits its turn. */
 static void many_are_handed_on(void **state)
 {
-	start_child(&processes[1], &gsi_user, false);
+	start_child(&processes[1], false);
 	atomic_store(&processes[0].forward_to, processes[1].slot);
 	kill(processes[1].pid, SIGSTOP);
 	for (unsigned i = 1; i <= 300; i++) {
@@ -340,7 +365,7 @@ static void requests_go_to_listeners(void **state)
 {
 	uint32_t row;
 
-	start_child(&processes[1], &gsi_user, false);
+	start_child(&processes[1], false);
 	row = listen_on(7000);
 	for (unsigned i = 1; i <= 50; i++) {
 		send_mad(ATTR_REQ, 0, i);
@@ -360,7 +385,7 @@ static void requests_go_to_listeners(void **state)
 
 static void a_stopped_process_is_not_given_requests(void **state)
 {
-	start_child(&processes[1], &gsi_user, false);
+	start_child(&processes[1], false);
 	kill(processes[1].pid, SIGSTOP);
 	pause_ms(4500);
 	for (unsigned i = 1; i <= 100; i++) {
@@ -390,8 +415,8 @@ static void timers_run_without_polling(void **state)
 
 static void a_death_is_told_with_what_was_recorded(void **state)
 {
-	start_child(&processes[1], &gsi_user, true);
-	start_child(&processes[2], &gsi_user, false);
+	start_child(&processes[1], true);
+	start_child(&processes[2], false);
 	end_child(&processes[1], SIGKILL);
 	SOON(processes[0].died + processes[2].died == 1);
 	pause_ms(1200);
@@ -445,6 +470,7 @@ int main(void)
 	};
 	char dir[] = "/tmp/urxe-test-XXXXXX", command[64];
 	union ibv_gid gid;
+	pid_t pid;
 	int ret;
 
 	if (!own_network()) {
@@ -454,13 +480,20 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	setenv("URXE_RUNTIME_DIR", dir, 1);
-	processes = mmap(NULL, 4 * sizeof(*processes), PROT_READ | PROT_WRITE,
+	processes = mmap(NULL, PROCESSES * sizeof(*processes), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid = fork();
+	if (!pid)
+		nursery();
+	if (pid < 0)
+		return 1;
 	dev = lo_device();
 	gid = gid_of("::ffff:127.0.0.1");
 	if (urxe_wire_path_init(&path, dev, &gid, &gid, 0, 64, 0, 0))
 		return 1;
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command) ? 1 : ret;
 }
