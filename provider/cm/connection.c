@@ -132,7 +132,7 @@ void *urxe_cm_id_context(const struct urxe_cm_id *id)
 
 enum urxe_cm_state urxe_cm_id_state(const struct urxe_cm_id *id)
 {
-	return id->state;
+	return id->quiet ? URXE_CM_TIMEWAIT : id->state;
 }
 
 uint32_t urxe_cm_id_local(const struct urxe_cm_id *id)
@@ -229,7 +229,7 @@ void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, u
 {
 	int rc;
 
-	if (!id->dead) {
+	if (!id->dead && !(id->quiet && event->type != URXE_CM_REP_ERROR)) {
 		id->busy = true;
 		rc = id->handler(id, event);
 		id->busy = false;
@@ -238,12 +238,10 @@ void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, u
 			return;
 		}
 	}
-	if (!id->dead)
-		return;
 	/* Nobody is there to answer a DREQ. */
-	if (id->state == URXE_CM_DREQ_RCVD)
+	if ((id->dead || id->quiet) && id->state == URXE_CM_DREQ_RCVD)
 		take_leave(id, false, now);
-	if (id->state == URXE_CM_IDLE)
+	if (id->dead && id->state == URXE_CM_IDLE)
 		urxe_cm_id_free(id);
 }
 
@@ -290,7 +288,7 @@ static void give_up(struct urxe_cm_id *id, uint64_t now)
 	case URXE_CM_REP_SENT:
 	case URXE_CM_MRA_REP_RCVD:
 		urxe_cm_put_rej_timeout(id);
-		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+		urxe_cm_disconnect_later(id, now);
 		urxe_cm_deliver_type(id, URXE_CM_REP_ERROR, NULL, now);
 		break;
 	case URXE_CM_DREQ_SENT:

@@ -91,6 +91,7 @@ struct urxe_cm_id {
 	bool sidr;
 	bool busy;    /* its handler is running */
 	bool dead;    /* nobody holds it */
+	bool quiet;   /* over for the consumer, who sees it in TIMEWAIT; not yet for the peer */
 	bool adopted; /* has no record of its own */
 };
 _Static_assert(sizeof(struct urxe_cm_id) + URXE_MAD_SIZE <= 1024, "tens of thousands of them");

@@ -64,7 +64,7 @@ static void repeated(struct urxe_cm_id *id)
 	case URXE_CM_MRA_REP_RCVD: urxe_cm_repeat(id); break;
 	case URXE_CM_DREQ_SENT:
 		/* Refused after all, and the peer has not even our REP. */
-		if (id->dead)
+		if (id->quiet)
 			urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0);
 		break;
 	case URXE_CM_TIMEWAIT: urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0); break;

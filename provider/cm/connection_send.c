@@ -320,13 +320,13 @@ int urxe_cm_send_drep(struct urxe_cm_id *id, const void *private_data, uint8_t l
 int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
 		     const void *private_data, uint8_t len, uint64_t now)
 {
-	enum urxe_cm_state next = URXE_CM_IDLE;
+	bool replied = false;
 
 	if (ari_len > URXE_CM_REJ_ARI || len > URXE_CM_REJ_PRIVATE)
 		return -EINVAL;
 	switch ((enum urxe_cm_state)id->state) {
 	case URXE_CM_REP_SENT:
-	case URXE_CM_MRA_REP_RCVD: next = URXE_CM_TIMEWAIT; break;
+	case URXE_CM_MRA_REP_RCVD: replied = true; break;
 	case URXE_CM_REQ_SENT:
 	case URXE_CM_MRA_REQ_RCVD:
 	case URXE_CM_REQ_RCVD:
@@ -336,7 +336,10 @@ int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 	default: return -EINVAL;
 	}
 	urxe_cm_put_rej(id, reason, ari, ari_len, private_data, len);
-	urxe_cm_become(id, next, now);
+	if (replied)
+		urxe_cm_disconnect_later(id, now);
+	else
+		urxe_cm_become(id, URXE_CM_IDLE, now);
 	return 0;
 }
 

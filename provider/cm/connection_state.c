@@ -118,6 +118,7 @@ void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t no
 		urxe_cm_remote_remove(id);
 		urxe_cm_keep_private(id, NULL, 0);
 		id->remote_id = 0;
+		id->quiet = false;
 	}
 }
 
@@ -134,6 +135,7 @@ void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now)
 {
 	struct urxe_cm_msg msg = make_dreq(id);
 
+	id->quiet = true;
 	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
 	if (urxe_cm_start_later(id, &msg, now))
 		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);

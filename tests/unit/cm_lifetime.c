@@ -57,6 +57,33 @@ static void test_rep_is_repeated(void **state)
 	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
 }
 
+/*
+ * Nobody acknowledges a REJ, and a peer that has the REP may hold the connection for established. A
+ * DREQ goes after it until it is answered; the consumer sees time-wait all the while.
+ */
+static void test_refusal_after_the_rep_is_made_sure_of(void **state)
+{
+	struct urxe_cm_id *id = into(URXE_CM_REP_SENT);
+
+	assert_int_equal(urxe_cm_send_rej(id, 28, NULL, 0, NULL, 0, b.now), 0);
+	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
+	assert_int_equal(last_sent()->rej.about, URXE_CM_ABOUT_REQ);
+	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_repeated(URXE_CM_DREQ, TIMEOUT_NS, 2);
+	clear_logs();
+	/* the peer's REQ, should it have no REP */
+	feed_req();
+	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
+	feed_attr(URXE_CM_DREQ, id);
+	assert_int_equal(last_sent()->attr, URXE_CM_DREP);
+	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_int_equal(b.num_events, 0);
+	pass(20 * TIMEOUT_NS);
+	assert_int_equal(b.num_events, 1);
+	assert_int_equal(last_event()->event.type, URXE_CM_TIMEWAIT_EXIT);
+	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+}
+
 static void test_dreq_is_repeated(void **state)
 {
 	struct urxe_cm_id *id = into(URXE_CM_DREQ_SENT);
@@ -529,6 +556,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_req_is_repeated),
 		TEST(test_rep_is_repeated),
+		TEST(test_refusal_after_the_rep_is_made_sure_of),
 		TEST(test_dreq_is_repeated),
 		TEST(test_sidr_req_is_repeated),
 		TEST(test_mra_prolongs),

@@ -20,7 +20,7 @@
 #include "cm/connection_private.h"
 
 #define MS	  1000000ull
-#define SEEDS	  400
+#define SEEDS	  1200
 #define IDS	  24
 #define IN_FLIGHT 4096
 #define SERVICE	  0x0000000001060001ull
@@ -29,7 +29,7 @@
 
 /* A consumer's view of one connection. */
 struct end {
-	struct host *host;
+	struct host *host, *peer;
 	struct urxe_cm_id *id;
 	bool used, active, established, ended, destroyed;
 	unsigned outcomes; /* events that say that it is established, or will never be */
@@ -157,6 +157,8 @@ static int on_request(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 		return -ECONNREFUSED;
 	}
 	end->id = id;
+	end->peer = IN6_ARE_ADDR_EQUAL(&event->req.path.av.dgid, &hosts[0].addr) ? &hosts[0]
+										 : &hosts[1];
 	end->peer_qpn = event->req.remote_qpn;
 	urxe_cm_id_set(id, event->req.listener->handler, end);
 	end->act_at = now + 1 + chance(100 * MS);
@@ -178,8 +180,12 @@ static int on_event(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 	case URXE_CM_RTU_RECEIVED:
 	case URXE_CM_USER_ESTABLISHED: begun(end); break;
 	case URXE_CM_REQ_ERROR:
-	case URXE_CM_REP_ERROR:
-	case URXE_CM_REJ_RECEIVED: over(end); break;
+	case URXE_CM_REP_ERROR: over(end); break;
+	case URXE_CM_REJ_RECEIVED:
+		/* An answer to the DREQ too, when the peer knows of no connection. */
+		if (!end->ended)
+			over(end);
+		break;
 	case URXE_CM_DREQ_RECEIVED:
 		if (!end->ended)
 			over(end);
@@ -216,6 +222,7 @@ static void connect_to(struct host *from, struct host *to)
 	if (!end)
 		return;
 	end->active = true;
+	end->peer = to;
 	param.qpn = qpn_of(end);
 	assert_int_equal(urxe_cm_id_create(from->cm, on_event, end, &end->id), 0);
 	assert_int_equal(urxe_cm_send_req(end->id, &param, now), 0);
@@ -259,7 +266,7 @@ static void act(struct end *end)
 	case URXE_CM_REP_SENT:
 	case URXE_CM_MRA_REP_RCVD:
 		/* Only if the peer is connected has it sent data. */
-		if (hosts[end->host == hosts].ends[end->peer_qpn - 0x1000].established)
+		if (end->peer->ends[end->peer_qpn - 0x1000].established)
 			assert_int_equal(urxe_cm_notify_established(end->id, now), 0);
 		break;
 	case URXE_CM_REP_RCVD:
@@ -381,7 +388,7 @@ static void check_agreement(unsigned seed)
 				fail_msg("seed %u: end %u.%u was not told its end", seed, h, e);
 			if (!holds(end))
 				continue;
-			peer = &hosts[!h].ends[end->peer_qpn - 0x1000];
+			peer = &end->peer->ends[end->peer_qpn - 0x1000];
 			if (!holds(peer) || peer->peer_qpn != qpn_of(end))
 				fail_msg("seed %u: end %u.%u is alone", seed, h, e);
 		}
@@ -397,8 +404,8 @@ static void run_seed(unsigned seed, unsigned *kept)
 		if (left && chance(20) == 0) {
 			unsigned from = chance(2);
 
-			/* now and then both at once */
-			connect_to(&hosts[from], &hosts[!from]);
+			/* now and then to itself, and now and then both at once */
+			connect_to(&hosts[from], &hosts[chance(5) ? !from : from]);
 			if (chance(3) == 0)
 				connect_to(&hosts[!from], &hosts[from]);
 			left--;
