@@ -216,6 +216,8 @@ static int slot_take(struct urxe_segment *seg, int fd)
 		slot->backed = 1;
 	}
 	memset(&map->living[s], 0, sizeof(map->living[s]));
+	atomic_store(&slot->flow.sent, 0);
+	atomic_store(&slot->flow.taken, 0);
 	slot->pid = seg->pid;
 	__atomic_store_n(&slot->gsi, SLOT_NO_GSI, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->listeners, 0, __ATOMIC_RELAXED);
@@ -351,6 +353,11 @@ void urxe_segment_forked(struct urxe_segment *seg)
 unsigned urxe_segment_slot(const struct urxe_segment *seg)
 {
 	return seg->slot;
+}
+
+struct urxe_unacked *urxe_segment_unacked(struct urxe_segment *seg, unsigned slot)
+{
+	return slot_state(seg->map, slot) == SLOT_USED ? &seg->map->slots[slot].flow : NULL;
 }
 
 static uint32_t seconds(void)

@@ -21,6 +21,7 @@
 #ifndef URXE_HOST_SEGMENT_H
 #define URXE_HOST_SEGMENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -120,6 +121,15 @@ void urxe_segment_group_add(struct urxe_segment *seg, unsigned group);
 void urxe_segment_group_remove(struct urxe_segment *seg, unsigned group);
 unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *slots, unsigned max);
 uint32_t urxe_segment_group_generation(const struct urxe_segment *seg);
+
+/*
+ * What was sent to a process without being acknowledged, and what it took of that: bytes as the wire
+ * counts them. NULL: no such process.
+ */
+struct urxe_unacked {
+	_Atomic uint64_t sent, taken;
+};
+struct urxe_unacked *urxe_segment_unacked(struct urxe_segment *seg, unsigned slot);
 
 /*
  * Which processes serve QP 1 (their connection manager runs): says so of this one; tells whether one

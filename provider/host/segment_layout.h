@@ -88,7 +88,8 @@ struct segment_slot {
 	uint32_t backed;    /* its counters' part of the file is allocated */
 	uint32_t beat;	    /* when it was last seen running: CLOCK_MONOTONIC, s */
 	uint32_t listeners; /* rows of the port spaces that listen */
-	uint8_t unused[40];
+	struct urxe_unacked flow;
+	uint8_t unused[24];
 };
 
 struct segment_group {

@@ -78,13 +78,32 @@ struct urxe_dev_state {
 
 struct urxe_tx;	  /* send.c: scratch */
 struct urxe_rx;	  /* receive.c: buffers and scratch */
-struct urxe_mail; /* forward.c */
+struct urxe_mail; /*
+ * flow.c: how many of the packets may go now (their cost is counted); and those of them that did not
+ * go after all. At the receiver: a packet was taken; and the sockets are empty of all that had been
+ * sent when it was asked how much that is.
+ */
+unsigned urxe_flow_admit(struct urxe_wire *wire, const struct urxe_path *path,
+			 const struct urxe_tx_packet *pkts, unsigned n);
+void urxe_flow_unsent(struct urxe_wire *wire, const struct urxe_path *path,
+		      const struct urxe_tx_packet *pkts, unsigned n);
+void urxe_flow_took(struct urxe_wire *wire, const void *packet, uint32_t len);
+uint64_t urxe_flow_sent(struct urxe_wire *wire);
+void urxe_flow_empty(struct urxe_wire *wire, uint64_t sent);
+
+/* forward.c */
 struct urxe_group;
 struct urxe_held;
 
 struct urxe_hold_list {
 	struct urxe_held *head, **tail;
 	unsigned len;
+};
+
+/* How long a receiver of this host has taken nothing (flow.c). */
+struct urxe_stall {
+	uint64_t since; /* ns; 0: never */
+	uint64_t taken;
 };
 
 struct urxe_wire {
@@ -119,6 +138,8 @@ struct urxe_wire {
 	uint32_t fault_generation;
 	struct urxe_hold_list delayed; /* in the order in which they are due */
 	struct urxe_hold_list passed;  /* waiting for later packets to pass */
+
+	struct urxe_stall stalls[256]; /* by slot */
 
 	/* Whom packets are handed to, while urxe_wire_poll() runs. */
 	urxe_wire_rx_fn *fn;

@@ -144,6 +144,7 @@ void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packe
 
 	counters[URXE_CNT_RCVD_PKTS]++;
 	counters[URXE_CNT_RCVD_BYTES] += len;
+	urxe_flow_took(wire, packet, len);
 	from->pkt.bth = packet;
 	from->pkt.len = len - URXE_ICRC_LEN;
 	wire->fn(&from->pkt, wire->arg);

@@ -450,6 +450,20 @@ static int send_faulty(struct send_job *job, const struct urxe_tx_packet *pkts, 
 	return n;
 }
 
+/* No more than a receiver on this host has room for. */
+static int send_counted(struct send_job *job, struct urxe_tx_packet *pkts, unsigned n)
+{
+	unsigned admitted = urxe_flow_admit(job->wire, job->path, pkts, n), sent;
+	int ret;
+
+	if (!admitted)
+		return 0;
+	ret = send_all(job, pkts, admitted);
+	sent = ret < 0 ? 0 : ret;
+	urxe_flow_unsent(job->wire, job->path, pkts + sent, admitted - sent);
+	return ret;
+}
+
 int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		   struct urxe_tx_packet *pkts, unsigned n)
 {
@@ -463,5 +477,5 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		return ret;
 	if (urxe_fault_active(&job.dev->fault, URXE_FAULT_OUT))
 		return send_faulty(&job, pkts, n);
-	return send_all(&job, pkts, n);
+	return send_counted(&job, pkts, n);
 }

@@ -255,6 +255,7 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 		   void *arg)
 {
 	struct epoll_event events[16];
+	uint64_t sent = urxe_flow_sent(wire);
 	int n, packets = 0;
 
 	wire->fn = fn;
@@ -268,6 +269,8 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 
 		packets += sock ? urxe_receive(wire, sock, budget) : urxe_mail_receive(wire);
 	}
+	if (!n)
+		urxe_flow_empty(wire, sent);
 	return packets;
 }
 

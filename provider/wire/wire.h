@@ -79,7 +79,7 @@ int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const u
  * Sends n packets (1 … URXE_TX_BATCH) of one path in order: computes the ICRCs, gathers the payload
  * from where it lies, and hands runs of equal size to the kernel in one UDP_SEGMENT send. Never
  * blocks. Returns how many were sent (lost on purpose counts as sent): fewer than n when the socket
- * is full (try again later); or -errno when the path is broken (ENETUNREACH, EADDRNOTAVAIL …).
+ * is full, or, for UC and UD, a receiver on this host is behind (try again later); or -errno when the path is broken (ENETUNREACH, EADDRNOTAVAIL …).
  */
 int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		   struct urxe_tx_packet *pkts, unsigned n);

@@ -346,6 +346,63 @@ static void full_socket(void **state)
 }
 
 /* The descriptor is readable exactly when there is something. */
+/* A batch of UC: what nobody acknowledges. */
+static unsigned send_unacknowledged(const struct urxe_path *path, unsigned first, unsigned n)
+{
+	struct urxe_tx_packet pkts[URXE_TX_BATCH];
+	struct iovec iov[URXE_TX_BATCH];
+
+	for (unsigned k = 0; k < n; k++) {
+		iov[k] = (struct iovec){data + (first + k) % PAYLOADS, 4096};
+		fill_packet(&pkts[k], qpn, first + k, &iov[k], 1);
+		urxe_bth_fill((struct urxe_bth *)pkts[k].header, URXE_UC_SEND_MIDDLE, false, 0,
+			      URXE_PKEY_DEFAULT, qpn, false, first + k);
+		pkts[k].header_len = sizeof(struct urxe_bth);
+	}
+	return urxe_wire_send(wire, path, pkts, n);
+}
+
+/* UC has nothing that would keep it from filling a receive buffer; on one host nothing is lost. */
+static void unacknowledged_ones_wait_for_the_receiver(void **state)
+{
+	for (unsigned f = 0; f < 2; f++) {
+		struct urxe_path path = path_to(loops[f][0], loops[f][1], 0, 0);
+		struct inbox in = {.path = &path};
+		unsigned sent = 0, turns = 0;
+
+		while (sent < 4096) {
+			unsigned n = send_unacknowledged(&path, sent, URXE_TX_BATCH);
+
+			sent += n;
+			assert_true(sent - in.have <= 64);
+			if (n < URXE_TX_BATCH)
+				urxe_wire_poll(wire, 128, urxe_wire_now(), take, &in);
+			assert_true(++turns < 100000);
+		}
+		poll_for(wire, take, &in, &in.have, sent, 1000);
+		assert_int_equal(in.have, sent);
+		assert_int_equal(in.wrong, 0);
+	}
+}
+
+/* A receiver that stands still is waited for, but not for ever. */
+static void unacknowledged_ones_do_not_wait_for_ever(void **state)
+{
+	struct urxe_path path = path_to(loops[0][0], loops[0][1], 0, 0);
+	struct inbox in = {.path = &path};
+	uint64_t begin = urxe_wire_now();
+	unsigned sent = 0, n;
+
+	while ((n = send_unacknowledged(&path, sent, URXE_TX_BATCH)))
+		sent += n;
+	while (!(n = send_unacknowledged(&path, sent, URXE_TX_BATCH)))
+		assert_true(urxe_wire_now() - begin < 3000000000ull);
+	assert_true(urxe_wire_now() - begin > 100000000);
+	while (urxe_wire_poll(wire, 128, urxe_wire_now(), take, &in))
+		;
+	assert_true(in.have >= sent);
+}
+
 static void descriptor(void **state)
 {
 	struct pollfd p = {urxe_wire_fd(wire), POLLIN, 0};
@@ -503,6 +560,8 @@ int main(void)
 		cmocka_unit_test(broken_path),
 		cmocka_unit_test(no_segmentation),
 		cmocka_unit_test(full_socket),
+		cmocka_unit_test(unacknowledged_ones_wait_for_the_receiver),
+		cmocka_unit_test(unacknowledged_ones_do_not_wait_for_ever),
 		cmocka_unit_test(descriptor),
 		cmocka_unit_test(no_family_waits),
 		cmocka_unit_test(port_taken),
