@@ -55,6 +55,10 @@ static void test_rep_is_repeated(void **state)
 	assert_int_equal(b.sent[0].rej.reason, URXE_CM_REJ_TIMEOUT);
 	assert_int_equal(b.sent[0].remote_id, PEER_ID);
 	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	/* the peer may have got them all, and its RTUs been lost */
+	assert_repeated(URXE_CM_DREQ, TIMEOUT_NS, 1);
+	feed_attr(URXE_CM_DREP, id);
+	assert_int_equal(b.num_events, 0);
 }
 
 /*
