@@ -75,6 +75,8 @@ void urxe_id_report(struct urxe_id *id, enum urxe_id_event_type type, int status
 
 static void unlink_event(struct urxe_id_event *event)
 {
+	if (event->conn)
+		event->conn->request = NULL;
 	cds_list_del(&event->node);
 	cds_list_del(&event->id_node);
 }
@@ -89,23 +91,25 @@ void urxe_id_event_drop(struct urxe_id_event *event)
 /* A listener's requests that nobody has taken move with it, or they would be on the wrong file. */
 void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to)
 {
+	struct urxe_ucma *from = id->file;
 	struct urxe_id_event *event;
 
-	if (id->file == to)
+	if (from == to)
 		return;
-	cds_list_for_each_entry (event, &id->events, id_node) {
-		cds_list_del(&event->node);
-		count_down(id->file);
-		cds_list_add_tail(&event->node, &to->events);
-		count_up(to);
-		if (event->conn) {
-			cds_list_move(&event->conn->node, &to->ids);
-			event->conn->file = to;
-		}
-	}
 	cds_list_del(&id->node);
 	cds_list_add_tail(&id->node, &to->ids);
 	id->file = to;
+	cds_list_for_each_entry (event, &id->events, id_node) {
+		cds_list_del(&event->node);
+		count_down(from);
+		cds_list_add_tail(&event->node, &to->events);
+		count_up(to);
+		if (event->conn) {
+			cds_list_del(&event->conn->node);
+			cds_list_add_tail(&event->conn->node, &to->ids);
+			event->conn->file = to;
+		}
+	}
 }
 
 /* Takes the first event to the program's memory: 1, 0 when there is none, -EFAULT. */

@@ -144,6 +144,10 @@ uint32_t urxe_id_destroy(struct urxe_id *id)
 	/* First of all: nothing that happens below may make a new event. */
 	id->uid = 0;
 	urxe_id_drop_connection(id);
+	if (id->request) {
+		id->request->id->backlog++;
+		urxe_id_event_drop(id->request);
+	}
 	drop_events(id);
 	cds_list_for_each_entry_safe (mcast, next, &id->mcasts, node)
 		urxe_id_leave(mcast);

@@ -94,6 +94,7 @@ struct urxe_id {
 	bool addr_changed;	 /* ADDR_CHANGE was reported */
 	struct urxe_port_row *port;
 	struct urxe_port_row *through; /* passive, not yet established: the listener's */
+	struct urxe_id_event *request; /* passive, not yet delivered: in the listener's events */
 
 	struct ibv_path_record *paths; /* num_paths of them */
 	uint8_t num_paths;

@@ -261,6 +261,7 @@ int urxe_id_request(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
 	id->through->users++;
 	urxe_cm_id_set(conn, urxe_id_on_event, id);
 	event->conn = id;
+	id->request = event;
 	event->resp.id = id->handle;
 	if (from->type == URXE_CM_REQ_RECEIVED)
 		set_req(event, &from->req);
