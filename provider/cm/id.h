@@ -50,10 +50,10 @@ enum urxe_id_state {
 /* An rdma_cm file (ucma.h). Its fields other than users are under the engine lock. */
 struct urxe_ucma {
 	_Atomic unsigned users;
-	unsigned generation; /* of the process that opened it: a forked child has another */
-	int fd;		     /* the program's first descriptor; only handed out */
-	int event_fd;	     /* counts the events that wait */
-	bool manager;	     /* holds the manager (manager.h) */
+	unsigned generation;  /* of the process that opened it: a forked child has another */
+	int fd;		      /* the program's first descriptor; only handed out */
+	int event_fd;	      /* counts the events that wait */
+	_Atomic bool manager; /* holds the manager (manager.h); set once */
 	struct cds_list_head ids;
 	struct cds_list_head events; /* struct urxe_id_event */
 };
