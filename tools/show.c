@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * urxe devices, counters and fault: they ask the host floor, as the library does in a program, and
+ * urxe devices, counters, listeners and fault: they ask the host floor, as the library does in a program, and
  * see the same devices if they are run with the same configuration. One thread.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <rdma/rdma_user_cm.h>
 
 #include "host/device.h"
 #include "host/libc.h"
 #include "host/segment.h"
+#include "host/segment_ports.h"
 #include "tools/urxe.h"
 #include "wire/fault.h"
 
@@ -132,6 +135,75 @@ int urxe_cmd_counters(int argc, char **argv)
 	}
 	for (i = 0; i < n; i++)
 		print_counters(err ? NULL : seg, devs[i]);
+	return 0;
+}
+
+static int compare_holders(const void *a, const void *b)
+{
+	const struct urxe_port_holder *x = a, *y = b;
+	const struct urxe_binding *p = &x->binding, *q = &y->binding;
+
+	if (p->ps != q->ps)
+		return p->ps < q->ps ? -1 : 1;
+	if (p->port != q->port)
+		return p->port < q->port ? -1 : 1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return memcmp(&p->addr, &q->addr, sizeof(p->addr));
+}
+
+static const char *space_name(uint16_t ps)
+{
+	switch (ps) {
+	case RDMA_PS_TCP: return "TCP";
+	case RDMA_PS_UDP: return "UDP";
+	case RDMA_PS_IB: return "IB";
+	case RDMA_PS_IPOIB: return "IPOIB";
+	default: return "?";
+	}
+}
+
+static void print_holder(const struct urxe_port_holder *h)
+{
+	static const char *const states[] = {
+		[URXE_PORT_BOUND] = "BOUND",
+		[URXE_PORT_LISTENING] = "LISTEN",
+		[URXE_PORT_LINGERING] = "CLOSED",
+	};
+	char text[INET6_ADDRSTRLEN];
+
+	if (IN6_IS_ADDR_V4MAPPED(&h->binding.addr))
+		inet_ntop(AF_INET, &h->binding.addr.s6_addr32[3], text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, &h->binding.addr, text, sizeof(text));
+	printf("%-6s %-7s %5u %7" PRIu32 "  %s\n", space_name(h->binding.ps), states[h->state],
+	       h->binding.port, h->pid, text);
+}
+
+int urxe_cmd_listeners(int argc, char **argv)
+{
+	struct urxe_port_holder *holders = NULL;
+	struct urxe_segment *seg;
+	int n;
+
+	if (argc > 1) {
+		urxe_complain("listeners takes no arguments, see urxe --help");
+		return URXE_EXIT_USAGE;
+	}
+	urxe_libc_init();
+	n = urxe_segment_view(&seg);
+	if (!n)
+		n = urxe_segment_port_holders(seg, &holders);
+	if (n < 0 && n != -ENOENT) {
+		urxe_complain("cannot read the segment of this host's processes: %s", strerror(-n));
+		return 1;
+	}
+	printf("%-6s %-7s %5s %7s  %s\n", "space", "state", "port", "pid", "address");
+	if (n > 0)
+		qsort(holders, n, sizeof(*holders), compare_holders);
+	for (int i = 0; i < n; i++)
+		print_holder(&holders[i]);
+	free(holders);
 	return 0;
 }
 

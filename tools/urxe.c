@@ -14,6 +14,7 @@ static const char help[] =
 	"usage: urxe run [--devices LIST] [--fault SPEC] [--log LEVEL] [--] PROGRAM [ARGUMENT...]\n"
 	"       urxe devices\n"
 	"       urxe counters [DEVICE]\n"
+	"       urxe listeners\n"
 	"       urxe fault DEVICE SPEC|off\n"
 	"       urxe --help | --version\n"
 	"\n"
@@ -24,6 +25,7 @@ static const char help[] =
 	"    --log LEVEL      error (default), warn, info or debug\n"
 	"  devices   lists the devices with netdev, state, MTU and GIDs\n"
 	"  counters  shows the counters of a device, or of all, summed over all processes\n"
+	"  listeners lists which process is bound to, or listens on, which port of librdmacm\n"
 	"  fault     changes the damage on a device while programs run; off ends it\n"
 	"\n"
 	"To try it, on one machine, in two terminals (Debian: apt install perftest):\n"
@@ -39,9 +41,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", urxe_cmd_run},
-	{"devices", urxe_cmd_devices},
-	{"counters", urxe_cmd_counters},
+	{"run", urxe_cmd_run},		 {"devices", urxe_cmd_devices},
+	{"counters", urxe_cmd_counters}, {"listeners", urxe_cmd_listeners},
 	{"fault", urxe_cmd_fault},
 };
 
@@ -87,8 +88,8 @@ int main(int argc, char **argv)
 		}
 		return commands[i].run(argc - 1, argv + 1);
 	}
-	urxe_complain("\"%s\" is not a command; the commands are run, devices, counters and fault "
-		      "(to run a program: urxe run -- %s ...)",
+	urxe_complain("\"%s\" is not a command; the commands are run, devices, counters, "
+		      "listeners and fault (to run a program: urxe run -- %s ...)",
 		      argv[1], argv[1]);
 	return URXE_EXIT_USAGE;
 }

@@ -16,6 +16,7 @@
 int urxe_cmd_run(int argc, char **argv);
 int urxe_cmd_devices(int argc, char **argv);
 int urxe_cmd_counters(int argc, char **argv);
+int urxe_cmd_listeners(int argc, char **argv);
 int urxe_cmd_fault(int argc, char **argv);
 
 /* One line on stderr, "urxe: ..." in front, with the cure in it. */

@@ -33,6 +33,7 @@
 
 #include "host/libc_tsan.h"
 #include "host/segment.h"
+#include "host/segment_ports.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
 #define SEGMENT_VERSION	  2
@@ -126,9 +127,9 @@ struct segment_ports {
 
 enum port_state {
 	PORT_FREE,
-	PORT_BOUND,
-	PORT_LISTENING,
-	PORT_LINGERING,
+	PORT_BOUND = URXE_PORT_BOUND,
+	PORT_LISTENING = URXE_PORT_LISTENING,
+	PORT_LINGERING = URXE_PORT_LINGERING,
 };
 
 /* Words, because they are read while they may be written. */

@@ -468,3 +468,50 @@ bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port
 	} while (gen != __atomic_load_n(generation, __ATOMIC_ACQUIRE));
 	return best;
 }
+
+/* ---- from outside ---- */
+
+static unsigned copy_chunk(const struct urxe_segment *seg, unsigned c, struct urxe_port_holder *to)
+{
+	const struct segment_map *map = seg->map;
+	uint32_t pid = get(&map->slots[map->ports.owner[c]].pid);
+	unsigned n = 0;
+
+	for (uint32_t i = c * PORT_CHUNK; i < (c + 1) * PORT_CHUNK; i++) {
+		uint32_t state = get(&map->port_rows[i].state);
+
+		if (state == PORT_FREE)
+			continue;
+		read_binding(&map->port_rows[i], &to[n].binding);
+		to[n].state = (enum urxe_port_state)state;
+		to[n++].pid = pid;
+	}
+	return n;
+}
+
+int urxe_segment_port_holders(struct urxe_segment *seg, struct urxe_port_holder **holders)
+{
+	const struct segment_ports *ports = &seg->map->ports;
+	struct urxe_port_holder *all = NULL, *grown;
+	int n = 0;
+
+	urxe_segment_lock(seg);
+	for (unsigned c = 0; c < PORT_CHUNKS; c++) {
+		if (!ports->owner[c] || !urxe_segment_slot_alive(seg, ports->owner[c]))
+			continue;
+		grown = realloc(all, (n + PORT_CHUNK) * sizeof(*all));
+		if (!grown) {
+			n = -ENOMEM;
+			break;
+		}
+		all = grown;
+		n += copy_chunk(seg, c, all + n);
+	}
+	urxe_segment_unlock(seg);
+	if (n < 0) {
+		free(all);
+		return n;
+	}
+	*holders = all;
+	return n;
+}

@@ -59,4 +59,18 @@ bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port
 			    const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,
 			    uint32_t *id);
 
+/* A row as it is seen from outside. */
+enum urxe_port_state { URXE_PORT_BOUND = 1, URXE_PORT_LISTENING, URXE_PORT_LINGERING };
+struct urxe_port_holder {
+	struct urxe_binding binding;
+	enum urxe_port_state state;
+	uint32_t pid; /* in the pid namespace of that process */
+};
+
+/*
+ * All rows of living processes, in no order: allocates *holders and returns their number, or -ENOMEM.
+ * For members and views. Takes the segment lock while it copies.
+ */
+int urxe_segment_port_holders(struct urxe_segment *seg, struct urxe_port_holder **holders);
+
 #endif

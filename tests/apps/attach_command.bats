@@ -42,6 +42,7 @@ says() {
 	says 2 "the levels are" "$URXE" run --log loud true
 	says 2 "takes no arguments" "$URXE" devices urxe0
 	says 2 "at most one device" "$URXE" counters a b
+	says 2 "takes no arguments" "$URXE" listeners urxe0
 	says 2 "urxe fault urxe0 off" "$URXE" fault urxe0
 }
 

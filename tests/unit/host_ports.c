@@ -343,6 +343,59 @@ static void test_a_killed_process_frees_its_ports(void **state)
 	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), 0);
 }
 
+/* Rows of the port as a view sees them; the state and pid of the last one. */
+static unsigned holders_of(uint16_t port, enum urxe_port_state *state, pid_t *pid)
+{
+	struct urxe_port_holder *all = NULL;
+	struct urxe_segment *view;
+	unsigned n = 0;
+	int num;
+
+	CHECK(urxe_segment_view(&view) == 0);
+	num = urxe_segment_port_holders(view, &all);
+	CHECK(num >= 0);
+	for (int i = 0; i < num; i++) {
+		if (all[i].binding.port != port)
+			continue;
+		n++;
+		*state = all[i].state;
+		*pid = all[i].pid;
+	}
+	free(all);
+	urxe_segment_leave(view);
+	return n;
+}
+
+static void test_a_view_shows_who_holds_a_port(void **state)
+{
+	enum urxe_port_state now;
+	pid_t pid, child;
+	uint32_t row;
+
+	assert_int_equal(holders_of(PORT - 1, &now, &pid), 0);
+	row = must_bind("::1", RDMA_PS_UDP, PORT - 1, 1);
+	assert_int_equal(holders_of(PORT - 1, &now, &pid), 1);
+	assert_int_equal(now, URXE_PORT_BOUND);
+	assert_int_equal(pid, getpid());
+	assert_int_equal(urxe_segment_port_listen(seg, row), 0);
+	assert_int_equal(holders_of(PORT - 1, &now, &pid), 1);
+	assert_int_equal(now, URXE_PORT_LISTENING);
+	urxe_segment_port_linger(seg, row);
+	assert_int_equal(holders_of(PORT - 1, &now, &pid), 1);
+	assert_int_equal(now, URXE_PORT_LINGERING);
+	urxe_segment_port_release(seg, row);
+	assert_int_equal(holders_of(PORT - 1, &now, &pid), 0);
+
+	child = host_test_fork(listen_and_wait, NULL);
+	CHECK_SOON(__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE));
+	assert_int_equal(holders_of(PORT + 299, &now, &pid), 1);
+	assert_int_equal(pid, child);
+	kill(child, SIGKILL);
+	host_test_wait(child);
+	/* Without anybody having cleaned up after it. */
+	assert_int_equal(holders_of(PORT + 299, &now, &pid), 0);
+}
+
 static void bind_all(void *arg)
 {
 	CHECK(urxe_segment_join(&seg) == 0);
@@ -463,6 +516,7 @@ int main(void)
 		TEST(test_ephemeral_ports_are_used_up),
 		TEST(test_rows_are_used_up),
 		TEST(test_a_killed_process_frees_its_ports),
+		TEST(test_a_view_shows_who_holds_a_port),
 		TEST(test_of_many_processes_one_gets_each_port),
 		TEST(test_storm),
 		TEST(test_a_forked_child_has_no_ports),
