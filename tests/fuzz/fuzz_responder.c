@@ -21,6 +21,7 @@
  * byte too far), regions that the peer may not write to stay as they are, every posted WR is
  * completed at most once, and the windows towards peers balance.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,11 @@ void urxe_wire_mcast_leave(struct urxe_wire *w, struct urxe_device *dev, const u
 {
 }
 
+int urxe_wire_forward(struct urxe_wire *w, unsigned slot, const struct urxe_rx_packet *rx)
+{
+	return -ESRCH;
+}
+
 int urxe_segment_join(struct urxe_segment **seg)
 {
 	*seg = (struct urxe_segment *)&device;
@@ -186,6 +192,25 @@ void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index)
 uint64_t *urxe_segment_counters(struct urxe_segment *seg, int index)
 {
 	return counters;
+}
+
+void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
+{
+}
+
+unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
+{
+	return 0;
+}
+
+bool urxe_segment_servers_changed(struct urxe_segment *seg)
+{
+	return false;
+}
+
+unsigned urxe_segment_dead_take(struct urxe_segment *seg)
+{
+	return 0;
 }
 
 uint32_t urxe_mtu_bytes(enum ibv_mtu mtu)
