@@ -133,10 +133,22 @@ static int deliver(struct urxe_ucma *file, uint64_t response, uint16_t out)
 	return 1;
 }
 
+/* Waits for an event; a cancellation point. */
+static ssize_t sleep_on(struct urxe_ucma *file)
+{
+	uint64_t count;
+	ssize_t ret;
+
+	urxe_engine_sleeps();
+	pthread_cleanup_push(urxe_engine_woke, NULL);
+	ret = urxe_libc.read(file->event_fd, &count, sizeof(count));
+	pthread_cleanup_pop(true);
+	return ret;
+}
+
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out)
 {
 	bool counted = false;
-	uint64_t count;
 	int ret;
 
 	for (;;) {
@@ -151,7 +163,7 @@ int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint1
 			return ret < 0 ? ret : 0;
 		if (urxe_libc.fcntl(fd, F_GETFL) & O_NONBLOCK)
 			return -EAGAIN;
-		if (urxe_libc.read(file->event_fd, &count, sizeof(count)) < 0)
+		if (sleep_on(file) < 0)
 			return -errno;
 		counted = true;
 	}

@@ -148,11 +148,11 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 		urxe_cq_disarm(cq);
 		if (ibv->channel)
 			urxe_channel_forget(cq);
-		urxe_events_forget(to_context(ibv->context), ibv);
+		urxe_events_forget(to_context(ibv->context), &cq->async);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
 				 &cq->events_taken);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
-				 &cq->async_taken);
+				 &cq->async.taken);
 	}
 	if (ibv->channel)
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_SEQ_CST);

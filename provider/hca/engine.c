@@ -278,7 +278,8 @@ static bool turn(void)
 
 bool urxe_engine_turn(void)
 {
-	bool busy = turn();
+	bool owed = !cds_list_empty(&urxe_hca.owed);
+	bool busy = turn() || owed;
 
 	urxe_engine_unlock();
 	return busy;

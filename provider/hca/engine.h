@@ -65,7 +65,7 @@ struct urxe_engine {
 	int cancel;		      /* the holder's cancellation state */
 	uint64_t earliest;	      /* deadline of the timers armed since the lock was taken */
 	_Atomic uint64_t sleep_until; /* the thread sleeps on the wire until then; 0: it does not */
-	atomic_int armed;	      /* CQs that wait for an event: no lease then */
+	atomic_int armed;	      /* CQs and threads that wait for an event: no lease then */
 };
 
 extern struct urxe_engine urxe_hca;
@@ -92,6 +92,9 @@ void urxe_engine_progress(void);
 void urxe_engine_polled(uint64_t now);
 /* A program will sleep on a channel: the service thread must watch the wire from now on. */
 void urxe_engine_watch(void);
+/* The same for as long as the program sleeps on something else; the second is a cleanup handler. */
+void urxe_engine_sleeps(void);
+void urxe_engine_woke(void *unused);
 
 /* New work on a QP's send queue: sends it now, or soon. Any thread, without the engine lock. */
 void urxe_engine_kick(struct urxe_qp *qp);

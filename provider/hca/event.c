@@ -13,8 +13,7 @@ struct urxe_events {
 struct event {
 	struct cds_list_head node;
 	struct ibv_async_event ibv;
-	const void *object;
-	uint32_t *taken; /* the object's count of events delivered */
+	struct urxe_async *async; /* of the object; NULL: of the port */
 };
 
 int urxe_events_create(struct urxe_events **out, int *fd)
@@ -44,8 +43,8 @@ void urxe_events_destroy(struct urxe_events *events)
 	free(events);
 }
 
-static void push(struct ibv_context *context, const struct ibv_async_event *ibv, const void *object,
-		 uint32_t *taken)
+static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
+		 struct urxe_async *async)
 {
 	struct urxe_events *events = to_context(context)->events;
 	struct event *event = malloc(sizeof(*event));
@@ -53,9 +52,10 @@ static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
 	if (!event)
 		return;
 	event->ibv = *ibv;
-	event->object = object;
-	event->taken = taken;
+	event->async = async;
 	pthread_mutex_lock(&events->queue.lock);
+	if (async)
+		async->queued++;
 	urxe_fdqueue_push(&events->queue, &event->node);
 	pthread_mutex_unlock(&events->queue.lock);
 }
@@ -64,39 +64,42 @@ void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = {.element.qp = &qp->ibv, .event_type = type};
 
-	push(qp->ibv.context, &event, &qp->ibv, &qp->async_taken);
+	push(qp->ibv.context, &event, &qp->async);
 }
 
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type)
 {
 	struct ibv_async_event event = {.element.cq = &cq->ibv, .event_type = type};
 
-	push(cq->ibv.context, &event, &cq->ibv, &cq->async_taken);
+	push(cq->ibv.context, &event, &cq->async);
 }
 
 void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type)
 {
 	struct ibv_async_event event = {.element.srq = &srq->ibv, .event_type = type};
 
-	push(srq->ibv.context, &event, &srq->ibv, &srq->async_taken);
+	push(srq->ibv.context, &event, &srq->async);
 }
 
 void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type)
 {
 	struct ibv_async_event event = {.element.port_num = 1, .event_type = type};
 
-	push(&ctx->vctx.context, &event, NULL, NULL);
+	push(&ctx->vctx.context, &event, NULL);
 }
 
 /* The object goes away: events about it that nobody took go with it. */
-void urxe_events_forget(struct urxe_context *ctx, const void *object)
+void urxe_events_forget(struct urxe_context *ctx, const struct urxe_async *async)
 {
 	struct urxe_fdqueue *queue = &ctx->events->queue;
 	struct event *event, *next;
 
 	pthread_mutex_lock(&queue->lock);
 	cds_list_for_each_entry_safe (event, next, &queue->entries, node) {
-		if (event->object == object) {
+		if (!async->queued)
+			break;
+		if (event->async == async) {
+			event->async->queued--;
 			urxe_fdqueue_remove(queue, &event->node);
 			free(event);
 		}
@@ -124,8 +127,10 @@ int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ib
 		return -1;
 	event = cds_list_entry(node, struct event, node);
 	*ibv = event->ibv;
-	if (event->taken)
-		(*event->taken)++;
+	if (event->async) {
+		event->async->queued--;
+		event->async->taken++;
+	}
 	pthread_mutex_unlock(&queue->lock);
 	free(event);
 	return 0;

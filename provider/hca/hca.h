@@ -86,6 +86,11 @@ struct urxe_ah {
 	struct ibv_ah_attr attr;
 };
 
+/* Asynchronous events about an object: delivered by get_async_event, and waiting for it. */
+struct urxe_async {
+	uint32_t taken, queued;
+};
+
 /* One completion. The layout of the ring is private; poll copies it out. */
 struct urxe_cqe {
 	uint64_t wr_id;
@@ -124,7 +129,7 @@ struct urxe_cq {
 	atomic_int users;
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
-	uint32_t async_taken;
+	struct urxe_async async;
 	struct urxe_cqe current; /* between start_poll and end_poll */
 };
 
@@ -153,7 +158,7 @@ struct urxe_srq {
 	struct urxe_rq rq;
 	atomic_int users;
 	uint32_t limit; /* rq.lock; 0: not armed */
-	uint32_t async_taken;
+	struct urxe_async async;
 };
 
 /* A send WR in the queue. SGEs or inline data follow. */
@@ -334,7 +339,7 @@ struct urxe_qp {
 	uint32_t atomic_size, atomic_next;
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
-	uint32_t async_taken;
+	struct urxe_async async;
 };
 
 static inline struct urxe_context *to_context(struct ibv_context *c)
@@ -437,7 +442,7 @@ void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type);
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type);
 void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type);
 void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type);
-void urxe_events_forget(struct urxe_context *ctx, const void *object);
+void urxe_events_forget(struct urxe_context *ctx, const struct urxe_async *async);
 void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
 		      const uint32_t *taken);
 

@@ -208,8 +208,8 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 		urxe_engine_lock();
 		urxe_qp_retract(qp);
 		urxe_engine_unlock();
-		urxe_events_forget(to_context(ibv->context), ibv);
-		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->async_taken);
+		urxe_events_forget(to_context(ibv->context), &qp->async);
+		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->async.taken);
 	}
 	use(qp, -1);
 	free_qp(qp);

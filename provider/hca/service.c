@@ -44,6 +44,17 @@ void urxe_engine_watch(void)
 		urxe_service_wake();
 }
 
+void urxe_engine_sleeps(void)
+{
+	atomic_fetch_add(&urxe_hca.armed, 1);
+	urxe_engine_watch();
+}
+
+void urxe_engine_woke(void *unused)
+{
+	atomic_fetch_sub(&urxe_hca.armed, 1);
+}
+
 static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, void *arg)
 {
 	struct urxe_context *ctx;

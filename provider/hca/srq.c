@@ -112,9 +112,9 @@ int urxe_destroy_srq(struct ibv_srq *ibv)
 	if (atomic_load(&srq->users))
 		return EBUSY;
 	if (!to_context(ibv->context)->stale) {
-		urxe_events_forget(to_context(ibv->context), ibv);
+		urxe_events_forget(to_context(ibv->context), &srq->async);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
-				 &srq->async_taken);
+				 &srq->async.taken);
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	urxe_rq_fini(&srq->rq);
