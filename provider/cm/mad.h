@@ -266,6 +266,7 @@ int urxe_cma_decode(struct urxe_cma_header *header, const uint8_t data[URXE_CMA_
 
 /* Service IDs of the RDMA IP CM service: ps is enum rdma_ucm_port_space (TCP 0x0106, UDP 0x0111, …). */
 #define URXE_CMA_SERVICE_PREFIX 0x0000000001000000ull
+#define URXE_CMA_PS_IPOIB	0x0002 /* rdma_cm's own: outside of the range that the annex has */
 
 static inline uint64_t urxe_cma_service_id(uint16_t ps, uint16_t port)
 {
@@ -277,7 +278,8 @@ static inline bool urxe_cma_service_port(uint64_t service_id, uint16_t *ps, uint
 {
 	*ps = service_id >> 16;
 	*port = service_id;
-	return (service_id & ~0xffffffull) == URXE_CMA_SERVICE_PREFIX;
+	return (service_id & ~0xffffffull) == URXE_CMA_SERVICE_PREFIX ||
+	       service_id >> 16 == URXE_CMA_PS_IPOIB;
 }
 
 #endif

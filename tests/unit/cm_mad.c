@@ -407,6 +407,8 @@ static void test_service_id(void **state)
 	assert_true(urxe_cma_service_port(0x0000000001061c06ull, &ps, &port));
 	assert_int_equal(ps, 0x0106);
 	assert_int_equal(port, 7174);
+	assert_true(urxe_cma_service_port(0x0000000000021c06ull, &ps, &port));
+	assert_int_equal(ps, 2);
 	assert_false(urxe_cma_service_port(0x1000000001061c06ull, &ps, &port));
 	assert_false(urxe_cma_service_port(0x0000000002061c06ull, &ps, &port));
 }
