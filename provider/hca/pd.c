@@ -59,17 +59,19 @@ int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, 
 }
 
 /*
- * Without a GRH only one port can be named, by its LID, which is 0 on RoCE: this one. rsockets make
- * such a handle for datagrams to themselves. It goes out and comes in by the first GID.
+ * RoCE has no address handles without a GRH, since there are no LIDs: an adapter refuses them. But
+ * rsockets make one, by the LID of their port (0), for datagrams to their own QP, and do not work
+ * without. So where the PD has something that could send there, it names this port; it goes out and
+ * comes in by the first GID.
  */
-static int path_to_self(struct urxe_context *ctx, const struct ibv_ah_attr *attr,
-			struct urxe_path *path)
+static int path_to_self(struct urxe_pd *pd, struct urxe_context *ctx,
+			const struct ibv_ah_attr *attr, struct urxe_path *path)
 {
 	static const union ibv_gid none;
 	struct urxe_device *dev = ctx->dev;
 	union ibv_gid gid = none;
 
-	if (attr->port_num != 1 || attr->dlid)
+	if (attr->port_num != 1 || attr->dlid || !atomic_load(&pd->users))
 		return -EINVAL;
 	urxe_device_lock();
 	for (unsigned i = 0; i < dev->gid_len && !memcmp(&gid, &none, sizeof(none)); i++)
@@ -92,7 +94,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		ret = urxe_path_from_av(to_context(pd->context), attr, attr->grh.flow_label,
 					&ah->path);
 	else
-		ret = path_to_self(to_context(pd->context), attr, &ah->path);
+		ret = path_to_self(to_pd(pd), to_context(pd->context), attr, &ah->path);
 	if (ret) {
 		free(ah);
 		errno = -ret;
