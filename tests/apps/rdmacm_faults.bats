@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# The connection manager when messages are lost and processes die: whoever connects succeeds or is told
+# what failed (IBTA vol. 1, 12.9), and what a dead process held is free.
+load helpers
+
+# What each script below begins with. until_listening PORT; within MILLISECONDS PID: that process
+# ends by then.
+common='
+	set -e
+	run="$URXE run --"
+	until_listening() {
+		for try in $(seq 100); do
+			"$URXE" listeners | grep -q "LISTEN  *$1 " && return
+			sleep 0.05
+		done
+		false
+	}
+	within() {
+		for try in $(seq $(($1 / 20))); do
+			kill -0 $2 2>/dev/null || return 0
+			sleep 0.02
+		done
+		kill -9 $2
+		echo "process $2 did not end within $1 ms"
+		false
+	}
+'
+
+# scene SCRIPT ARGS…: in namespaces of its own and a fresh folder; the output is shown.
+scene() {
+	cd "$BATS_TEST_TMPDIR"
+	run env URXE="$URXE" "$BASH" -c "$(declare -f isolated); isolated \"\$@\"" scene \
+		timeout -k 2 100 "$BASH" -c "$common$1" scene "${@:2}"
+	echo "$output"
+	tail -n 5 server* client* 2>/dev/null || true
+	[ "$status" -eq 0 ]
+}
+
+# Five pairs at once, each with its own seed, since what takes long is waiting. A CM message is repeated
+# after 4 to 8 s, so that several lost ones in a row take their time.
+lossy() {
+	scene '
+		for seed in 1 2 3 4 5; do
+			(
+				export URXE_FAULT="drop=20%,dup=5%,reorder=10%,seed=$seed"
+				port=$((7000 + seed))
+				$run $1 -p $port >server$seed 2>&1 &
+				server=$!
+				until_listening $port
+				status=0
+				$run $2 -p $port >client$seed 2>&1 || status=$?
+				# It has connected, or says with which event it did not.
+				[ $status = 0 ] ||
+					grep -E "EVENT_(UNREACHABLE|CONNECT_ERROR|REJECTED)" client$seed
+				[ $status = 0 ] || kill -9 $server
+				[ $status != 0 ] || within 40000 $server
+			) &
+			pairs="$pairs $!"
+		done
+		for pair in $pairs; do
+			wait $pair
+		done
+		[ $(grep -lE "EVENT_(UNREACHABLE|CONNECT_ERROR|REJECTED)" client* | wc -l) -le 1 ]
+	' "$@"
+}
+
+@test "ucmatose over a wire that loses every fifth packet" {
+	lossy 'ucmatose -b 127.0.0.1 -c 1' 'ucmatose -s 127.0.0.1 -c 1'
+}
+
+@test "a listener that is killed frees its port" {
+	scene '
+		$run rping -s -a 127.0.0.1 >server1 2>&1 &
+		server=$!
+		until_listening 7174
+		kill -9 $server
+		wait $server || true
+		! "$URXE" listeners | grep -q 7174
+		$run rping -s -a 127.0.0.1 -C 3 >server2 2>&1 &
+		server=$!
+		until_listening 7174
+		$run rping -c -a 127.0.0.1 -C 3 -V >client 2>&1
+		wait $server
+	'
+}
