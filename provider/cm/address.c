@@ -126,19 +126,31 @@ static struct urxe_device *find(const union urxe_sockaddr *addr)
 	return NULL;
 }
 
-struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh)
+static void refresh_devices(void)
 {
-	struct urxe_device *dev = find(addr), *devs[URXE_MAX_DEVICES];
-	int n;
+	struct urxe_device *devs[URXE_MAX_DEVICES];
+	int n = urxe_devices(devs, URXE_MAX_DEVICES);
 
-	if (dev || !refresh)
-		return dev;
-	n = urxe_devices(devs, URXE_MAX_DEVICES);
 	/* The list only grows, so whoever else stores now stores the same. */
 	for (int i = atomic_load(&num_devices); i < n; i++) {
 		__atomic_store_n(&devices[i], devs[i], __ATOMIC_RELAXED);
 		atomic_store(&num_devices, i + 1);
 	}
+}
+
+void urxe_address_prepare(void)
+{
+	if (!atomic_load(&num_devices))
+		refresh_devices();
+}
+
+struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh)
+{
+	struct urxe_device *dev = find(addr);
+
+	if (dev || !refresh)
+		return dev;
+	refresh_devices();
 	return find(addr);
 }
 

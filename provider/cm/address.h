@@ -63,6 +63,8 @@ struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool re
  * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no device does. Makes system calls.
  */
 void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found);
+/* Looks which devices there are if none is known yet. May make system calls. */
+void urxe_address_prepare(void);
 /* The device of that index, as last seen; NULL. */
 struct urxe_device *urxe_address_device_by_index(int index);
 /* The index of a GID in a device's table; -1. */

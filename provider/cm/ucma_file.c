@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "cm/address.h"
 #include "cm/id.h"
 #include "cm/manager.h"
 #include "cm/ucma_command.h"
@@ -63,6 +64,8 @@ int urxe_ucma_open(struct urxe_ucma **out)
 
 	if (!file)
 		return -ENOMEM;
+	/* A process that only listens on any address may have to end the connections of a dead one. */
+	urxe_address_prepare();
 	file->generation = atomic_load(&generation);
 	atomic_store(&file->users, 1);
 	CDS_INIT_LIST_HEAD(&file->ids);

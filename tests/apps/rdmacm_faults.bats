@@ -69,6 +69,26 @@ lossy() {
 	lossy 'ucmatose -b 127.0.0.1 -c 1' 'ucmatose -s 127.0.0.1 -c 1'
 }
 
+# killed WHO OTHER: of a server and a client of rping one is killed while a third process is alive.
+killed() {
+	scene '
+		$run rping -s -P -p 9999 >third 2>&1 &
+		third=$!
+		$run rping -s -a 127.0.0.1 -d >server 2>&1 &
+		server=$!
+		until_listening 7174
+		$run rping -c -a 127.0.0.1 -v -d >client 2>&1 &
+		client=$!
+		until [ "$(grep -c "^ping" client)" -gt 2 ]; do sleep 0.02; done
+		kill -9 ${!1}
+		within 3000 ${!2}
+		kill -9 $third
+		grep -q "EVENT_DISCONNECTED" $2
+	' "$@"
+}
+
+@test "kill -9 of a client: the server is disconnected at once" { killed client server; }
+@test "kill -9 of a server: the client is disconnected at once" { killed server client; }
 @test "a listener that is killed frees its port" {
 	scene '
 		$run rping -s -a 127.0.0.1 >server1 2>&1 &
