@@ -16,7 +16,7 @@
 #define MAX_WATCHED 2
 
 static struct end *watched[MAX_WATCHED];
-static unsigned num_watched;
+static atomic_uint num_watched;
 
 double seconds_now(void)
 {
@@ -59,8 +59,12 @@ void fail_byte(const struct qp *qp, const struct op *op, const char *where, uint
 
 void watch(struct end *end)
 {
-	if (num_watched < MAX_WATCHED)
-		watched[num_watched++] = end;
+	unsigned n = atomic_load(&num_watched);
+
+	if (n == MAX_WATCHED)
+		return;
+	watched[n] = end;
+	atomic_store(&num_watched, n + 1);
 }
 
 static void dump_qp(const struct qp *qp)
