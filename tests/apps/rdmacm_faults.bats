@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # The connection manager when messages are lost and processes die: whoever connects succeeds or is told
-# what failed (IBTA vol. 1, 12.9), and what a dead process held is free.
+# what failed (IBTA vol. 1, 12.9); the peers of a dead process are told, and what it held is free.
 load helpers
 
 # What each script below begins with. until_listening PORT; within MILLISECONDS PID: that process
@@ -89,6 +89,65 @@ killed() {
 
 @test "kill -9 of a client: the server is disconnected at once" { killed client server; }
 @test "kill -9 of a server: the client is disconnected at once" { killed server client; }
+# Two hosts: this namespace with v0, and one with v1, in which a third process is alive.
+two_hosts='
+	unshare -n sleep 20 >/dev/null 2>&1 &
+	host=$!
+	trap "kill $host" EXIT
+	while [ /proc/self/ns/net -ef /proc/$host/ns/net ]; do sleep 0.02; done
+	ip link add v0 type veth peer name v1 netns $host
+	ip addr add 10.1.1.1/24 dev v0
+	ip link set v0 up
+	here="env URXE_DEVICES=urxe0=v0"
+	there="env URXE_DEVICES=urxe0=v1 nsenter -t $host -n"
+	$there ip addr add 10.1.1.2/24 dev v1
+	$there ip link set v1 up
+'
+
+two_hosts() {
+	unshare -Urnm true 2>/dev/null || unshare -nm true 2>/dev/null ||
+		skip "no network namespaces here"
+	scene "$two_hosts$1"
+}
+
+@test "kill -9 of a client: a survivor of its host tells the server" {
+	two_hosts '
+		$there $run rping -s -P -p 9999 >third 2>&1 &
+		third=$!
+		$here $run rping -s -a 10.1.1.1 -d >server 2>&1 &
+		server=$!
+		until_listening 7174
+		$there $run rping -c -a 10.1.1.1 -v >client 2>&1 &
+		client=$!
+		until [ "$(wc -l <client)" -gt 2 ]; do sleep 0.02; done
+		kill -9 $client
+		within 3000 $server
+		kill -9 $third
+		grep -q "EVENT_DISCONNECTED" server
+	'
+}
+
+@test "kill -9 of a server: a survivor of its host tells the client" {
+	two_hosts '
+		$there $run rping -s -P -p 9999 >third 2>&1 &
+		third=$!
+		$there $run rping -s -a 10.1.1.2 >server 2>&1 &
+		server=$!
+		sleep 0.1
+		for try in $(seq 100); do
+			$there "$URXE" listeners | grep -q "LISTEN  *7174 " && break
+			sleep 0.05
+		done
+		$here $run rping -c -a 10.1.1.2 -v -d >client 2>&1 &
+		client=$!
+		until [ "$(grep -c "^ping" client)" -gt 2 ]; do sleep 0.02; done
+		kill -9 $server
+		within 3000 $client
+		kill -9 $third
+		grep -q "EVENT_DISCONNECTED" client
+	'
+}
+
 @test "a listener that is killed frees its port" {
 	scene '
 		$run rping -s -a 127.0.0.1 >server1 2>&1 &
