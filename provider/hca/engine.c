@@ -136,6 +136,15 @@ void urxe_engine_owing(struct urxe_qp *qp)
 	}
 }
 
+void urxe_engine_settle(struct urxe_qp *qp)
+{
+	if (!qp->ack_later)
+		return;
+	cds_list_del_init(&qp->ready_node);
+	qp->ack_later = false;
+	urxe_responder_run(qp);
+}
+
 /* The lock was taken: those that owe have waited. */
 static void call_in(void)
 {
@@ -355,6 +364,13 @@ static void leave_behind(struct urxe_context *ctx)
 {
 	ctx->stale = true;
 	pthread_mutex_init(&ctx->lock, NULL);
+}
+
+/* Also in a handler of a signal that came while the lock was held: then its holder settles. */
+void urxe_ending(void)
+{
+	if (urxe_hca.users && try_lock())
+		urxe_engine_unlock();
 }
 
 /*

@@ -194,6 +194,7 @@ static void clean_cqs(struct urxe_qp *qp)
 void urxe_qp_retract(struct urxe_qp *qp)
 {
 	urxe_mcast_detach_all(qp);
+	urxe_engine_settle(qp);
 	urxe_engine_remove_qp(qp);
 	clean_cqs(qp);
 }
@@ -449,6 +450,8 @@ static void set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 
 static void enter_state(struct urxe_qp *qp, enum ibv_qp_state state)
 {
+	if (state == IBV_QPS_RESET || state == IBV_QPS_ERR)
+		urxe_engine_settle(qp);
 	switch (state) {
 	case IBV_QPS_RESET: urxe_qp_reset(qp); break;
 	case IBV_QPS_RTR:

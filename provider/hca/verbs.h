@@ -89,5 +89,7 @@ int urxe_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 bool urxe_owns_fd(int fd);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
 void urxe_forked(void);
+/* To be called when the process ends without having destroyed its QPs: what they owe leaves. */
+void urxe_ending(void);
 
 #endif

@@ -6,6 +6,8 @@
  * so that dlclose() cannot take the code of running threads away.
  */
 #include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hca/verbs.h"
@@ -33,3 +35,25 @@ __attribute__((constructor)) static void loaded(void)
 	urxe_fds_init();
 	pthread_atfork(NULL, NULL, forked);
 }
+
+/* A peer that has been answered in the program's eyes must be in its own. */
+static void ending(void)
+{
+	if (atomic_load(&urxe_attached) && getpid() == urxe_owner_pid)
+		urxe_ending();
+}
+
+__attribute__((destructor)) static void unloaded(void)
+{
+	ending();
+}
+
+/* These run no destructors. The next definition may not be known yet, and does no more than this. */
+URXE_EXPORT void _exit(int status)
+{
+	ending();
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+URXE_EXPORT void _Exit(int status) __attribute__((alias("_exit")));

@@ -25,6 +25,9 @@ group() {
 @test "children of a fork that exit, close everything, or open the device themselves" {
 	group forks
 }
+@test "who received a message acknowledges it, however it ends right after" {
+	group last_acknowledgement
+}
 @test "400 processes die with QPs, one after another" { group many_deaths; }
 
 @test "eight senders into one receiver with 208 KiB have half of one sender's goodput" {

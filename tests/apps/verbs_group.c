@@ -369,6 +369,99 @@ static void forks(void)
 	finish(-1);
 }
 
+/* ---- the last acknowledgement ---- */
+
+enum { DESTROY, RESET, TO_ERROR, EXIT, EXIT_NOW, ENDINGS };
+
+static struct rendezvous {
+	_Atomic uint32_t qpn[2];
+	_Atomic bool connected[2], over;
+} * meeting;
+
+/* Polls without a pause, which is when acknowledgements are put off. */
+static enum ibv_wc_status spin(struct ibv_cq *of)
+{
+	struct ibv_wc wc = {.status = IBV_WC_GENERAL_ERR};
+	double until = seconds() + 10;
+
+	while (!ibv_poll_cq(of, 1, &wc) && seconds() < until)
+		;
+	return wc.status;
+}
+
+static void end_as(struct end *e, int ending)
+{
+	struct ibv_qp_attr attr = {.qp_state = ending == RESET ? IBV_QPS_RESET : IBV_QPS_ERR};
+
+	switch (ending) {
+	case DESTROY: EXPECT(ibv_destroy_qp(e->qp), 0); break;
+	case RESET:
+	case TO_ERROR: EXPECT(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE), 0); break;
+	case EXIT: exit(0);
+	default: _exit(0);
+	}
+	while (!meeting->over)
+		usleep(1000);
+	_exit(failures != 0);
+}
+
+/* The ends send to each other in turn; the second one ends at once when it has the last message. */
+static void meet(int which, int ending)
+{
+	struct setup s = {.type = IBV_QPT_RC, .timeout = 16, .retry = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct end e;
+
+	open_urxe();
+	make_end(&e, &s, pd, NULL);
+	meeting->qpn[which] = e.qp->qp_num;
+	while (!meeting->qpn[!which])
+		usleep(100);
+	connect_end(&e, meeting->qpn[!which], &s);
+	EXPECT(post_buffer(&e, 0, NULL, 0, 0), 0);
+	meeting->connected[which] = true;
+	while (!meeting->connected[!which])
+		;
+	for (int turn = 0; turn < 39; turn++) {
+		if (turn % 2 == which) {
+			EXPECT(post(e.qp, &wr), 0);
+			EXPECT(spin(e.scq), IBV_WC_SUCCESS);
+			continue;
+		}
+		EXPECT(spin(e.rcq), IBV_WC_SUCCESS);
+		if (turn < 37)
+			EXPECT(post_buffer(&e, 0, NULL, 0, 0), 0);
+	}
+	if (which)
+		end_as(&e, ending);
+	meeting->over = true;
+	_exit(failures != 0);
+}
+
+static void last_acknowledgement(void)
+{
+	pid_t pids[2];
+	int status;
+
+	for (int ending = 0; ending < ENDINGS; ending++)
+		for (int round = 0; round < 4; round++) {
+			meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+			NEED(meeting != MAP_FAILED);
+			for (int which = 0; which < 2; which++) {
+				pids[which] = fork();
+				NEED(pids[which] >= 0);
+				if (!pids[which])
+					meet(which, ending);
+			}
+			for (int which = 0; which < 2; which++) {
+				NEED(waitpid(pids[which], &status, 0) == pids[which]);
+				EXPECT(status, 0);
+			}
+			munmap(meeting, sizeof(*meeting));
+		}
+}
+
 /* One after another opens the device, makes a QP and dies: places, QPNs and keys come back. */
 static void many_deaths(void)
 {
@@ -408,6 +501,7 @@ int main(int argc, char **argv)
 		{"paused_process", paused_process},
 		{"forks", forks},
 		{"many_deaths", many_deaths},
+		{"last_acknowledgement", last_acknowledgement},
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
