@@ -129,6 +129,7 @@ static void reap_locked(struct urxe_segment *seg, int fd)
 			continue;
 		urxe_log(URXE_LOG_INFO, "process %u (slot %u) is gone", map->slots[s].pid, s);
 		segment_records_orphan(seg, s);
+		segment_windows_forget(seg, s);
 		slot_clear(map, s);
 	}
 }
@@ -167,6 +168,20 @@ bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot)
 	alive = fd < 0 || segment_file_locked(fd, slot, 1);
 	pthread_mutex_unlock(&seg->lock);
 	return alive;
+}
+
+uint32_t urxe_segment_slot_life(const struct urxe_segment *seg, unsigned slot)
+{
+	if (slot_state(seg->map, slot) != SLOT_USED)
+		return 0;
+	return __atomic_load_n(&seg->map->slots[slot].life, __ATOMIC_RELAXED);
+}
+
+uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot)
+{
+	if (slot_state(seg->map, slot) != SLOT_USED)
+		return 0;
+	return __atomic_load_n(&seg->map->slots[slot].pid, __ATOMIC_RELAXED);
 }
 
 /* Locks a free slot's byte through fd: the slot, or -EUSERS. */
@@ -219,6 +234,7 @@ static int slot_take(struct urxe_segment *seg, int fd)
 	atomic_store(&slot->flow.sent, 0);
 	atomic_store(&slot->flow.taken, 0);
 	slot->pid = seg->pid;
+	__atomic_store_n(&slot->life, slot->life + 1 ? slot->life + 1 : 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->gsi, SLOT_NO_GSI, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->listeners, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
@@ -320,6 +336,7 @@ void urxe_segment_leave(struct urxe_segment *seg)
 	if (seg->slot) {
 		urxe_segment_lock(seg);
 		segment_records_close(seg);
+		segment_windows_forget(seg, seg->slot);
 		slot_clear(seg->map, seg->slot);
 		urxe_segment_unlock(seg);
 	}

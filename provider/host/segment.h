@@ -93,6 +93,10 @@ int urxe_segment_view(struct urxe_segment **seg);
 
 unsigned urxe_segment_slot(const struct urxe_segment *seg);
 bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot);
+/* Which of the processes that had the slot one after the other this is, its number in its own pid
+ * namespace; 0: the slot is free. Cheap, and true of a process that has died until it is reaped. */
+uint32_t urxe_segment_slot_life(const struct urxe_segment *seg, unsigned slot);
+uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot);
 /* Removes what dead processes left. Cheap when there are none; call it now and then (seconds). */
 void urxe_segment_reap(struct urxe_segment *seg);
 

@@ -36,7 +36,7 @@
 #include "host/segment_ports.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
-#define SEGMENT_VERSION	  2
+#define SEGMENT_VERSION	  3
 #define SEGMENT_LOCK_BYTE 1
 #define MAX_COUNTERS	  32
 #define KEY_BLOCKS	  4096
@@ -90,7 +90,8 @@ struct segment_slot {
 	uint32_t beat;	    /* when it was last seen running: CLOCK_MONOTONIC, s */
 	uint32_t listeners; /* rows of the port spaces that listen */
 	struct urxe_unacked flow;
-	uint8_t unused[24];
+	uint32_t life; /* counts the processes that have had the slot; never 0 while it is taken */
+	uint8_t unused[20];
 };
 
 struct segment_group {
@@ -265,6 +266,9 @@ void segment_records_orphan(struct urxe_segment *seg, unsigned slot);
 /* Ends our own: with their file, or, in a child, without touching it. */
 void segment_records_close(struct urxe_segment *seg);
 void segment_records_forked(struct urxe_segment *seg);
+
+/* Removes the names of a slot's windows. */
+void segment_windows_forget(struct urxe_segment *seg, unsigned slot);
 
 int segment_numbers_init(struct urxe_segment *seg);
 void segment_numbers_free(struct urxe_segment *seg);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Neighbours: the processes of this host segment (and this one itself) that packets reach through
+ * shared memory. A destination is a neighbour's when its address is one of this network namespace's
+ * and its QPN's slot belongs to a living process whose window (host/segment_window.h) could be
+ * mapped. Under the engine's lock.
+ *
+ * A slot may be another process's later; life tells them apart.
+ */
+#ifndef URXE_WIRE_NEIGHBOUR_H
+#define URXE_WIRE_NEIGHBOUR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/wire.h"
+
+struct urxe_neighbour {
+	unsigned slot;
+	uint32_t life; /* urxe_segment_slot_life() */
+	uint32_t pid;  /* in its own pid namespace, which may not be ours */
+	bool self;     /* this process */
+	/* For the floor above: what it keeps about the neighbour. NULL at first, and again when the
+	 * neighbour has gone, after the function below was called. */
+	void *direct;
+};
+
+/*
+ * The neighbour that has this QPN at the path's destination; NULL: there is none (any more, or yet),
+ * and packets go by UDP. The pointer is good for as long as the wire is; what it points to, until the
+ * engine's lock is given back. Cheap enough to be asked for each operation.
+ */
+struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct urxe_path *path,
+					   uint32_t qpn);
+
+/* Called when a neighbour that has something in direct is gone: its process has died, or the wire
+ * ends. One function; the floor above sets it once. */
+typedef void urxe_neighbour_gone_fn(struct urxe_neighbour *near);
+void urxe_wire_neighbour_gone(struct urxe_wire *wire, urxe_neighbour_gone_fn *fn);
+
+/* Do faults make packets of this path suffer now? Then other ways than packets should be declined at
+ * times, so that both are exercised. */
+bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path);
+
+#endif
