@@ -6,7 +6,8 @@
  *
  * A reader may have counted an event down that another one, or the destruction of its id, takes
  * out of the queue: so whoever takes an event without having counted it down tries to do so
- * afterwards, without blocking, and a reader that finds the queue empty waits on.
+ * afterwards, without blocking, and a reader that finds the queue empty waits on. That an event waits in
+ * the kernel's queue is counted as well (kernel.c), once however many there are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +17,12 @@
 #include <unistd.h>
 
 #include "cm/id.h"
+#include "cm/kernel.h"
 #include "cm/user_memory.h"
 #include "hca/engine.h"
 #include "host/libc.h"
 
-static void count_up(struct urxe_ucma *file)
+void urxe_ucma_count_up(struct urxe_ucma *file)
 {
 	uint64_t one = 1;
 
@@ -28,7 +30,7 @@ static void count_up(struct urxe_ucma *file)
 }
 
 /* Kernels before 5.8 cannot read an eventfd without blocking: there a reader wakes up in vain. */
-static void count_down(struct urxe_ucma *file)
+void urxe_ucma_count_down(struct urxe_ucma *file)
 {
 	uint64_t count;
 	struct iovec iov = {&count, sizeof(count)};
@@ -62,7 +64,7 @@ void urxe_id_event_push(struct urxe_id_event *event)
 	}
 	cds_list_add_tail(&event->node, &id->file->events);
 	cds_list_add_tail(&event->id_node, &id->events);
-	count_up(id->file);
+	urxe_ucma_count_up(id->file);
 }
 
 void urxe_id_report(struct urxe_id *id, enum urxe_id_event_type type, int status)
@@ -84,7 +86,7 @@ static void unlink_event(struct urxe_id_event *event)
 void urxe_id_event_drop(struct urxe_id_event *event)
 {
 	unlink_event(event);
-	count_down(event->id->file);
+	urxe_ucma_count_down(event->id->file);
 	free(event);
 }
 
@@ -101,9 +103,9 @@ void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to)
 	id->file = to;
 	cds_list_for_each_entry (event, &id->events, id_node) {
 		cds_list_del(&event->node);
-		count_down(from);
+		urxe_ucma_count_down(from);
 		cds_list_add_tail(&event->node, &to->events);
-		count_up(to);
+		urxe_ucma_count_up(to);
 		if (event->conn) {
 			cds_list_del(&event->conn->node);
 			cds_list_add_tail(&event->conn->node, &to->ids);
@@ -146,21 +148,35 @@ static ssize_t sleep_on(struct urxe_ucma *file)
 	return ret;
 }
 
+/* Neither queue is to wait until the other one is empty. */
+static bool kernels_turn(struct urxe_ucma *file)
+{
+	file->kernels_turn = file->fired && !file->kernels_turn;
+	return file->kernels_turn;
+}
+
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out)
 {
-	bool counted = false;
+	bool counted = false, theirs_first;
 	int ret;
 
 	for (;;) {
 		urxe_engine_lock();
-		ret = deliver(file, response, out);
+		theirs_first = kernels_turn(file);
+		ret = theirs_first ? 0 : deliver(file, response, out);
 		if (ret > 0 && !counted)
-			count_down(file);
+			urxe_ucma_count_down(file);
 		else if (ret < 0 && counted)
-			count_up(file);
+			urxe_ucma_count_up(file);
 		urxe_engine_unlock();
+		if (!ret && file->kernel_fd >= 0) {
+			ret = urxe_kernel_get_event(file, response, out, counted);
+			counted = false;
+		}
 		if (ret)
 			return ret < 0 ? ret : 0;
+		if (theirs_first)
+			continue;
 		if (urxe_libc.fcntl(fd, F_GETFL) & O_NONBLOCK)
 			return -EAGAIN;
 		if (sleep_on(file) < 0)

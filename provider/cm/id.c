@@ -14,6 +14,7 @@
 #include <sys/random.h>
 
 #include "cm/id.h"
+#include "cm/kernel.h"
 
 #define NO_HANDLE   UINT32_MAX
 #define MAX_HANDLES (1u << 24) /* far from 2^31, which librdmacm takes for errors */
@@ -152,6 +153,9 @@ uint32_t urxe_id_destroy(struct urxe_id *id)
 	cds_list_for_each_entry_safe (mcast, next, &id->mcasts, node)
 		urxe_id_leave(mcast);
 	urxe_id_unbind(id);
+	urxe_twin_drop(&id->twin);
+	if (id->file->spare == id) /* a program has guessed its handle */
+		id->file->spare = NULL;
 	urxe_handle_free(id->handle);
 	cds_list_del(&id->node);
 	free(id->paths);

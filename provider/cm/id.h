@@ -11,6 +11,7 @@
  *	                               ROUTE_RESOLVED -- connect --> CONNECT --> DISCONNECT
  *
  *	any of them, when its device goes: DEVICE_REMOVAL
+ *	IDLE, ADDR_BOUND, when a device of the kernel's is chosen: FOREIGN (kernel.h)
  *
  * The kernel has two more, for the time that resolving takes; here it takes none, and the event of
  * its end waits in the queue when the command returns.
@@ -26,6 +27,7 @@
 
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <rdma/rdma_user_cm.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,6 +47,7 @@ enum urxe_id_state {
 	URXE_ID_CONNECT,
 	URXE_ID_DISCONNECT,
 	URXE_ID_DEVICE_REMOVAL,
+	URXE_ID_FOREIGN, /* the kernel's alone, as is the rest of its state */
 };
 
 /* An rdma_cm file (ucma.h). Its fields other than users are under the engine lock. */
@@ -56,6 +59,23 @@ struct urxe_ucma {
 	_Atomic bool manager; /* holds the manager (manager.h); set once */
 	struct cds_list_head ids;
 	struct cds_list_head events; /* struct urxe_id_event */
+
+	/* The kernel's own, for ids of its devices (kernel.h). */
+	_Atomic int kernel_fd; /* -1: not opened */
+	struct cds_list_head watched;
+	uint64_t serial;	  /* of all files that are watched */
+	bool fired;		  /* an event there is counted in event_fd */
+	bool kernels_turn;	  /* to be asked first */
+	pthread_mutex_t fetching; /* held while an event is fetched from there; guards spare */
+	struct urxe_id *spare;	  /* for a connection request */
+};
+
+/* What the kernel's rdma_cm has as well, or instead. */
+struct urxe_twin {
+	struct cds_list_head node;
+	uint32_t kernel; /* its handle there */
+	uint32_t handle; /* ours */
+	uint8_t kind;	 /* enum urxe_handle_kind; 0: there is none */
 };
 
 /* A row of the shared port space. A listener's outlives it while connections that came through it
@@ -106,6 +126,7 @@ struct urxe_id {
 	struct urxe_cm_id *conn; /* NULL: none */
 	struct urxe_cm_listener listener;
 	struct cds_list_head mcasts; /* struct urxe_id_mcast */
+	struct urxe_twin twin;
 };
 
 /* Events, as <rdma/rdma_cma.h> numbers them. */
@@ -147,6 +168,7 @@ struct urxe_id_mcast {
 	uint32_t events_reported;
 	uint64_t uid;
 	bool joined; /* on the wire */
+	struct urxe_twin twin;
 	union urxe_sockaddr addr;
 };
 
@@ -190,6 +212,8 @@ int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms);
 int urxe_id_set_path(struct urxe_id *id, const struct ibv_path_record *path);
 void urxe_id_attach(struct urxe_id *id, struct urxe_device *dev);
 void urxe_id_unbind(struct urxe_id *id);
+/* Takes binding back: the id is IDLE again. */
+void urxe_id_unbind_any(struct urxe_id *id);
 void urxe_port_row_put(struct urxe_port_row *row);
 /* The service ID of an address of this id (annex A11.4.1), host order. */
 uint64_t urxe_id_service_id(const struct urxe_id *id, const union urxe_sockaddr *addr);
@@ -236,6 +260,8 @@ void urxe_id_event_drop(struct urxe_id_event *event);
 /* Moves an id to another file, with its events. */
 void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to);
 /* Waits for an event and writes it to the program's memory; urxe_ucma_write() has the errors. */
+void urxe_ucma_count_up(struct urxe_ucma *file);
+void urxe_ucma_count_down(struct urxe_ucma *file);
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out);
 
 /* mcast.c */

@@ -132,6 +132,14 @@ void urxe_id_unbind(struct urxe_id *id)
 	id->port = NULL;
 }
 
+void urxe_id_unbind_any(struct urxe_id *id)
+{
+	urxe_id_unbind(id);
+	memset(&id->src, 0, sizeof(id->src));
+	id->dst.family = 0;
+	id->state = URXE_ID_IDLE;
+}
+
 static int check_scope(struct urxe_id *id, const union urxe_sockaddr *addr)
 {
 	if (!urxe_sockaddr_is_linklocal(addr))

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm/id.h"
+#include "cm/kernel.h"
 #include "hca/engine.h"
 
 #define HOP_LIMIT 64
@@ -109,6 +110,7 @@ uint32_t urxe_id_leave(struct urxe_id_mcast *mcast)
 	cds_list_for_each_entry_safe (event, next, &mcast->id->events, id_node)
 		if (event->mcast == mcast)
 			urxe_id_event_drop(event);
+	urxe_twin_drop(&mcast->twin);
 	cds_list_del(&mcast->node);
 	urxe_handle_free(mcast->handle);
 	free(mcast);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm/id.h"
+#include "cm/kernel.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
 #include "hca/engine.h"
@@ -65,6 +66,7 @@ static int destroy_id(const struct urxe_command *c)
 {
 	struct rdma_ucm_destroy_id_resp resp;
 	struct rdma_ucm_destroy_id cmd;
+	struct urxe_twin twin = {0};
 	struct urxe_id *id;
 	int ret;
 
@@ -76,9 +78,13 @@ static int destroy_id(const struct urxe_command *c)
 	ret = urxe_id_find(c->file, cmd.id, &id);
 	if (ret == -ENXIO)
 		ret = 0;
-	if (!ret)
+	if (!ret) {
+		twin = id->twin;
 		resp.events_reported = urxe_id_destroy(id);
+	}
 	urxe_engine_unlock();
+	if (twin.kind)
+		resp.events_reported += urxe_kernel_destroy(c->file, twin.kernel);
 	return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
 }
 
@@ -137,11 +143,23 @@ static int listen_id(const struct urxe_command *c)
 		return -EFAULT;
 	if (!cmd.backlog || cmd.backlog > MAX_BACKLOG)
 		cmd.backlog = MAX_BACKLOG;
+	if (!c->file->manager) {
+		ret = urxe_kernel_take(c, cmd.id);
+		if (ret != URXE_OURS)
+			return ret;
+	}
+	ret = urxe_command_bind_any(c, cmd.id);
+	if (!ret)
+		ret = urxe_kernel_also(c, cmd.id);
+	if (ret)
+		return ret;
 	urxe_engine_lock();
 	ret = urxe_id_find(c->file, cmd.id, &id);
 	if (!ret)
 		ret = urxe_id_listen(id, cmd.backlog);
 	urxe_engine_unlock();
+	if (ret)
+		urxe_kernel_unlisten(c->file, cmd.id);
 	return ret;
 }
 
@@ -230,13 +248,42 @@ static int get_event(const struct urxe_command *c)
 	return urxe_ucma_get_event(c->file, c->fd, cmd.response, c->out);
 }
 
+/* The kernel's part first: where that cannot be done nothing is. */
+static int migrate_between(struct urxe_ucma *from, struct urxe_ucma *to, uint32_t handle,
+			   uint32_t *reported)
+{
+	struct urxe_twin twin = {0};
+	struct urxe_id *id;
+	int ret;
+
+	*reported = 0;
+	if (urxe_ucma_is_stale(from))
+		return -ENODEV;
+	urxe_engine_lock();
+	ret = urxe_id_find(from, handle, &id);
+	if (!ret)
+		twin = id->twin;
+	urxe_engine_unlock();
+	if (!ret && twin.kind)
+		ret = urxe_kernel_migrate(from, to, twin.kernel, reported);
+	if (ret)
+		return ret;
+	urxe_engine_lock();
+	ret = urxe_id_find(from, handle, &id);
+	if (!ret) {
+		urxe_id_migrate(id, to);
+		*reported += id->events_reported;
+	}
+	urxe_engine_unlock();
+	return ret;
+}
+
 /* The command goes to the new file and names a descriptor of the old one. */
 static int migrate_id(const struct urxe_command *c)
 {
 	struct rdma_ucm_migrate_resp resp;
 	struct rdma_ucm_migrate_id cmd;
 	struct urxe_ucma *old;
-	struct urxe_id *id;
 	int ret;
 
 	if (urxe_command_take(c, &cmd, sizeof(cmd)))
@@ -245,13 +292,7 @@ static int migrate_id(const struct urxe_command *c)
 	if (!old)
 		return urxe_libc.fcntl(cmd.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
 	urxe_ucma_hold_manager(c->file);
-	urxe_engine_lock();
-	ret = urxe_ucma_is_stale(old) ? -ENODEV : urxe_id_find(old, cmd.id, &id);
-	if (!ret) {
-		urxe_id_migrate(id, c->file);
-		resp.events_reported = id->events_reported;
-	}
-	urxe_engine_unlock();
+	ret = migrate_between(old, c->file, cmd.id, &resp.events_reported);
 	urxe_ucma_close(old);
 	return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
 }
@@ -298,12 +339,15 @@ ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t 
 		return -EINVAL;
 	if (!commands[hdr.cmd])
 		return -ENOSYS;
+	cmd.cmd = hdr.cmd;
 	cmd.in = hdr.in;
 	cmd.out = hdr.out;
 	cmd.from = (uintptr_t)buf + sizeof(hdr);
 	cmd.have = hdr.in < sizeof(cmd.bytes) ? hdr.in : sizeof(cmd.bytes);
 	if (urxe_user_read(cmd.bytes, cmd.from, cmd.have))
 		return -EFAULT;
-	ret = commands[hdr.cmd](&cmd);
+	ret = urxe_kernel_pass(&cmd);
+	if (ret == URXE_OURS)
+		ret = commands[hdr.cmd](&cmd);
 	return ret ? ret : (ssize_t)len;
 }

@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "cm/id.h"
+#include "cm/kernel.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
 #include "hca/engine.h"
+
+#define MAX_TRIES 16 /* to find an ephemeral port that is free on both sides */
 
 /* An address of the older form; its size, or 0 for a family that there is not or no room for. */
 static unsigned from_in6(union urxe_sockaddr *to, const struct sockaddr_in6 *from)
@@ -35,19 +38,85 @@ static unsigned from_storage(union urxe_sockaddr *to, const struct __kernel_sock
 	return size;
 }
 
-static int bind_id(struct urxe_ucma *file, uint32_t handle, const union urxe_sockaddr *addr)
+static int bind_here(struct urxe_ucma *file, uint32_t handle, const union urxe_sockaddr *addr,
+		     const struct urxe_source *found)
 {
-	struct urxe_source found;
 	struct urxe_id *id;
 	int ret;
 
-	urxe_address_local(addr, &found);
 	urxe_engine_lock();
 	ret = urxe_id_find(file, handle, &id);
 	if (!ret)
-		ret = urxe_id_bind(id, addr, &found);
+		ret = urxe_id_bind(id, addr, found);
 	urxe_engine_unlock();
 	return ret;
+}
+
+static void unbind_here(struct urxe_ucma *file, uint32_t handle)
+{
+	struct urxe_id *id;
+
+	urxe_engine_lock();
+	if (!urxe_id_find(file, handle, &id))
+		urxe_id_unbind_any(id);
+	urxe_engine_unlock();
+}
+
+/* To an any-address: where the kernel has an rdma_cm as well, to the same port there. */
+static int bind_both(const struct urxe_command *c, uint32_t handle, const union urxe_sockaddr *addr,
+		     const struct urxe_source *found)
+{
+	int ret;
+
+	for (int tries = 0;; tries++) {
+		ret = bind_here(c->file, handle, addr, found);
+		if (ret)
+			return ret;
+		ret = urxe_kernel_bind_any(c->file, handle);
+		if (!ret)
+			return 0;
+		unbind_here(c->file, handle);
+		if (urxe_sockaddr_port(addr) || tries == MAX_TRIES)
+			return ret;
+	}
+}
+
+/* Can an id of ours be bound now? One that is bound already gets our answer to that. */
+static bool is_idle(struct urxe_ucma *file, uint32_t handle)
+{
+	struct urxe_id *id;
+	bool idle;
+
+	urxe_engine_lock();
+	idle = !urxe_id_find(file, handle, &id) && id->state == URXE_ID_IDLE;
+	urxe_engine_unlock();
+	return idle;
+}
+
+static int bind_id(const struct urxe_command *c, uint32_t handle, const union urxe_sockaddr *addr)
+{
+	struct urxe_source found;
+	int ret = URXE_OURS;
+
+	urxe_address_local(addr, &found);
+	/* What is nobody's address here, or cannot be served here, is the kernel's business. */
+	if ((found.error || (!found.dev && !c->file->manager)) && is_idle(c->file, handle))
+		ret = urxe_kernel_take(c, handle);
+	if (ret != URXE_OURS)
+		return ret;
+	if (found.dev || found.error)
+		return bind_here(c->file, handle, addr, &found);
+	return bind_both(c, handle, addr, &found);
+}
+
+int urxe_command_bind_any(const struct urxe_command *c, uint32_t handle)
+{
+	static const union urxe_sockaddr any = {.v4 = {.sin_family = AF_INET}};
+	static const struct urxe_source anywhere;
+
+	if (!is_idle(c->file, handle))
+		return 0;
+	return bind_both(c, handle, &any, &anywhere);
 }
 
 int urxe_command_bind_ip(const struct urxe_command *c)
@@ -59,7 +128,7 @@ int urxe_command_bind_ip(const struct urxe_command *c)
 		return -EFAULT;
 	if (!from_in6(&addr, &cmd.addr))
 		return -EINVAL;
-	return bind_id(c->file, cmd.id, &addr);
+	return bind_id(c, cmd.id, &addr);
 }
 
 int urxe_command_bind(const struct urxe_command *c)
@@ -71,7 +140,7 @@ int urxe_command_bind(const struct urxe_command *c)
 		return -EFAULT;
 	if (cmd.reserved || !cmd.addr_size || cmd.addr_size != from_storage(&addr, &cmd.addr))
 		return -EINVAL;
-	return bind_id(c->file, cmd.id, &addr);
+	return bind_id(c, cmd.id, &addr);
 }
 
 /* An any-address as a destination means this host. */
@@ -84,7 +153,8 @@ static void set_loopback(union urxe_sockaddr *dst)
 }
 
 /* The source that an id has, if it is bound; else the one it is to have. */
-static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockaddr *src, bool *bound)
+static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockaddr *src, bool *bound,
+		     bool *open)
 {
 	struct urxe_id *id;
 	int ret;
@@ -93,6 +163,7 @@ static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockadd
 	ret = urxe_id_find(file, handle, &id);
 	if (!ret) {
 		*bound = id->state != URXE_ID_IDLE;
+		*open = !*bound || (id->state == URXE_ID_ADDR_BOUND && !id->dev);
 		if (*bound)
 			*src = id->src;
 	}
@@ -100,14 +171,15 @@ static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockadd
 	return ret;
 }
 
-static int resolve(struct urxe_ucma *file, uint32_t handle, const union urxe_sockaddr *src,
+static int resolve(const struct urxe_command *c, uint32_t handle, const union urxe_sockaddr *src,
 		   union urxe_sockaddr *dst)
 {
 	union urxe_sockaddr from = *src;
 	struct urxe_source local = {0}, found;
+	struct urxe_ucma *file = c->file;
 	struct urxe_id *id;
-	bool bound;
-	int ret = source_of(file, handle, &from, &bound);
+	bool bound, open; /* open: it is not decided whose the id is */
+	int ret = source_of(file, handle, &from, &bound, &open);
 
 	if (ret)
 		return ret;
@@ -118,6 +190,12 @@ static int resolve(struct urxe_ucma *file, uint32_t handle, const union urxe_soc
 	if (!bound)
 		urxe_address_local(&from, &local);
 	urxe_address_source(&from, dst, &found);
+	if (open && (local.error || !found.dev || !file->manager)) {
+		ret = urxe_kernel_take(c, handle);
+		if (ret != URXE_OURS)
+			return ret;
+	}
+	urxe_kernel_leave(file, handle);
 	urxe_engine_lock();
 	ret = urxe_id_find(file, handle, &id);
 	if (!ret)
@@ -137,7 +215,7 @@ int urxe_command_resolve_ip(const struct urxe_command *c)
 	size = from_in6(&src, &cmd.src_addr);
 	if ((cmd.src_addr.sin6_family && !size) || !from_in6(&dst, &cmd.dst_addr))
 		return -EINVAL;
-	return resolve(c->file, cmd.id, &src, &dst);
+	return resolve(c, cmd.id, &src, &dst);
 }
 
 int urxe_command_resolve_addr(const struct urxe_command *c)
@@ -152,7 +230,7 @@ int urxe_command_resolve_addr(const struct urxe_command *c)
 	if (cmd.reserved || (cmd.src_size && cmd.src_size != size) || !cmd.dst_size ||
 	    cmd.dst_size != from_storage(&dst, &cmd.dst_addr))
 		return -EINVAL;
-	return resolve(c->file, cmd.id, &src, &dst);
+	return resolve(c, cmd.id, &src, &dst);
 }
 
 static int join(const struct urxe_command *c, const struct rdma_ucm_join_mcast *cmd,
@@ -230,6 +308,10 @@ int urxe_command_leave_mcast(const struct urxe_command *c)
 		return -ENOSPC;
 	if (urxe_command_take(c, &cmd, sizeof(cmd)))
 		return -EFAULT;
+	ret = urxe_kernel_leave_mcast(c, cmd.id, &resp.events_reported);
+	if (ret != URXE_OURS)
+		return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
+	ret = 0;
 	urxe_engine_lock();
 	mcast = urxe_handle_get(URXE_HANDLE_MCAST, cmd.id);
 	if (!mcast)

@@ -14,6 +14,7 @@
 struct urxe_command {
 	struct urxe_ucma *file;
 	int fd;	       /* that it was written to */
+	uint32_t cmd;  /* RDMA_USER_CM_CMD_… */
 	uint64_t from; /* address of what follows the header */
 	uint16_t in;   /* its length, as the header says */
 	uint16_t out;  /* room for the answer */
@@ -39,6 +40,8 @@ int urxe_command_resolve_addr(const struct urxe_command *cmd);
 int urxe_command_join_ip_mcast(const struct urxe_command *cmd);
 int urxe_command_join_mcast(const struct urxe_command *cmd);
 int urxe_command_leave_mcast(const struct urxe_command *cmd);
+/* Binds an id that is not bound, as LISTEN does where the program has not. */
+int urxe_command_bind_any(const struct urxe_command *cmd, uint32_t handle);
 /* ucma_file.c: opened by the parent of a fork; and: of a file that may have come without it. */
 bool urxe_ucma_is_stale(const struct urxe_ucma *file);
 void urxe_ucma_hold_manager(struct urxe_ucma *file);

@@ -11,6 +11,7 @@
 
 #include "cm/address.h"
 #include "cm/id.h"
+#include "cm/kernel.h"
 #include "cm/manager.h"
 #include "cm/ucma_command.h"
 #include "hca/engine.h"
@@ -70,6 +71,8 @@ int urxe_ucma_open(struct urxe_ucma **out)
 	atomic_store(&file->users, 1);
 	CDS_INIT_LIST_HEAD(&file->ids);
 	CDS_INIT_LIST_HEAD(&file->events);
+	file->kernel_fd = -1;
+	pthread_mutex_init(&file->fetching, NULL);
 	ret = open_descriptors(file);
 	if (ret) {
 		free(file);
@@ -104,9 +107,12 @@ void urxe_ucma_close(struct urxe_ucma *file)
 	if (atomic_fetch_sub(&file->users, 1) != 1)
 		return;
 	if (!urxe_ucma_is_stale(file)) {
+		urxe_kernel_close(file);
 		destroy_ids(file);
 		if (file->manager)
 			urxe_manager_put();
+	} else {
+		urxe_fd_close(file->kernel_fd);
 	}
 	urxe_fd_close(file->event_fd);
 	free(file);
@@ -116,5 +122,6 @@ void urxe_ucma_forked(void)
 {
 	atomic_fetch_add(&generation, 1);
 	urxe_id_forked();
+	urxe_kernel_forked();
 	urxe_manager_forked();
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cm/id.h"
+#include "cm/kernel.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
 #include "hca/engine.h"
@@ -93,5 +94,5 @@ int urxe_command_set_option(const struct urxe_command *c)
 		ret = set_option(id, &cmd, value);
 	urxe_engine_unlock();
 	free(value);
-	return ret;
+	return ret ? ret : urxe_kernel_also(c, cmd.id);
 }

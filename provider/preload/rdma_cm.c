@@ -8,9 +8,7 @@
  *
  * Where the kernel has an rdma_cm of its own, the device is ours as soon as there is a urxe device;
  * else open() goes to the kernel. Its number is then the kernel's, because librdmacm is told that by
- * netlink and compares. (To serve ids of kernel devices on the same channel, the kernel's file would
- * be added to the epoll descriptor, and urxe_ucma_write() would pass on what is for them: this file
- * need not know.)
+ * netlink and compares. Ids of kernel devices are served on the same descriptor (cm/kernel.h).
  *
  * The hooks on write, writev, dup and fcntl cost a program that has no such file open one load and
  * one comparison, and are then as async-signal-safe as what they stand in front of.

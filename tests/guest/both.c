@@ -1,21 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A user's program that has a device of the kernel and a urxe device open at once and moves data over
- * both, in turn: both KERNEL-DEVICE URXE-DEVICE GID-INDEX ADDRESS. Over the urxe device two RC QPs
- * write into each other's memory; over the kernel's (siw, so by way of librdmacm, at ADDRESS) a
- * thread serves and main() sends. Prints what it has done; exit status 0 when every byte was right.
+ * A user's program that has a device of the kernel and a urxe device at once, and one event channel for
+ * both: both KERNEL-DEVICE ADDRESS URXE-DEVICE ADDRESS. Its listener listens on any address; it connects
+ * to itself over either device, moves data both ways over the two connections in turn, moves ids to
+ * another channel, and ends. In between it looks whether the channel behaves as one of the kernel's own
+ * does: O_NONBLOCK, poll, signals, cancellation. Prints what it has done; exit status 0 when every byte
+ * and every event was right. A wrong count of events shows as rdma_destroy_id() that does not return.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
 #define SIZE   65536
 #define ROUNDS 8
-#define PORT   "7471"
+#define PORT   7471
+#define KINDS  2
+
+/* An end of a connection. */
+struct end {
+	struct rdma_cm_id *id;
+	struct ibv_mr *out, *in;
+};
+
+/* What there is once for the kernel's device and once for urxe's. */
+static struct kind {
+	const char *device, *address;
+	struct end active, passive;
+} kinds[KINDS];
+
+static struct rdma_event_channel *channel;
+static struct rdma_cm_id *listener;
 
 static void die(const char *what)
 {
@@ -23,216 +50,313 @@ static void die(const char *what)
 	exit(1);
 }
 
+#define CHECK(cond)                                                                            \
+	do {                                                                                   \
+		if (!(cond)) {                                                                 \
+			fprintf(stderr, "line %d: not true: %s (errno %d)\n", __LINE__, #cond, \
+				errno);                                                        \
+			exit(1);                                                               \
+		}                                                                              \
+	} while (0)
+
 static void fill(char *to, unsigned seed)
 {
 	for (int i = 0; i < SIZE; i++)
 		to[i] = (char)((i * 2654435761u >> 7) + seed);
 }
 
-static void verify(const char *got, unsigned seed, const char *who)
+static struct sockaddr_in address_of(const char *text)
 {
-	static char want[SIZE];
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 
-	fill(want, seed);
-	if (memcmp(got, want, SIZE)) {
-		fprintf(stderr, "%s: wrong bytes in round %u\n", who, seed);
-		exit(1);
-	}
+	CHECK(inet_pton(AF_INET, text, &addr.sin_addr) == 1);
+	return addr;
 }
 
-static struct ibv_context *open_device(const char *name)
+static struct rdma_cm_id *new_id(void *context)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
+	struct rdma_cm_id *id;
 
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (!ctx)
-		die(name);
-	ibv_free_device_list(list);
-	return ctx;
-}
-
-/* Two connected RC QPs of one device. */
-struct loop {
-	struct ibv_cq *cq;
-	struct ibv_qp *qp[2];
-	struct ibv_mr *from, *to;
-};
-
-static void to_rts(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, int gid_index)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
-		die("INIT");
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = *gid, .sgid_index = gid_index, .hop_limit = 64}}};
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-		die("RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-				    .timeout = 14,
-				    .retry_cnt = 7,
-				    .rnr_retry = 7,
-				    .max_rd_atomic = 1};
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
-		die("RTS");
-}
-
-static void loop_init(struct loop *l, struct ibv_context *ctx, int gid_index)
-{
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	union ibv_gid gid;
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
-
-	l->cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
-	init.send_cq = init.recv_cq = l->cq;
-	if (!pd || !l->cq || ibv_query_gid(ctx, 1, gid_index, &gid))
-		die("urxe device");
-	for (int i = 0; i < 2; i++) {
-		l->qp[i] = ibv_create_qp(pd, &init);
-		if (!l->qp[i])
-			die("ibv_create_qp");
-	}
-	for (int i = 0; i < 2; i++)
-		to_rts(l->qp[i], l->qp[!i]->qp_num, &gid, gid_index);
-	l->from = ibv_reg_mr(pd, malloc(SIZE), SIZE, 0);
-	l->to = ibv_reg_mr(pd, malloc(SIZE), SIZE,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (!l->from || !l->to)
-		die("ibv_reg_mr");
-}
-
-static void loop_round(struct loop *l, unsigned seed)
-{
-	struct ibv_sge sge = {(uintptr_t)l->from->addr, SIZE, l->from->lkey};
-	struct ibv_send_wr *bad, wr = {.sg_list = &sge,
-				       .num_sge = 1,
-				       .opcode = IBV_WR_RDMA_WRITE,
-				       .send_flags = IBV_SEND_SIGNALED,
-				       .wr.rdma = {(uintptr_t)l->to->addr, l->to->rkey}};
-	struct ibv_wc wc;
-	int n;
-
-	fill(l->from->addr, seed);
-	if (ibv_post_send(l->qp[seed & 1], &wr, &bad))
-		die("ibv_post_send");
-	do
-		n = ibv_poll_cq(l->cq, 1, &wc);
-	while (!n);
-	if (n < 0 || wc.status != IBV_WC_SUCCESS) {
-		fprintf(stderr, "urxe: %s\n", n < 0 ? "ibv_poll_cq" : ibv_wc_status_str(wc.status));
-		exit(1);
-	}
-	verify(l->to->addr, seed, "urxe");
-}
-
-static struct rdma_cm_id *endpoint(const char *address, int flags)
-{
-	struct rdma_addrinfo hints = {.ai_flags = flags, .ai_port_space = RDMA_PS_TCP}, *res;
-	struct ibv_qp_init_attr init = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
-		.sq_sig_all = 1};
-	struct rdma_cm_id *id = NULL;
-
-	if (rdma_getaddrinfo(address, PORT, &hints, &res) || rdma_create_ep(&id, res, NULL, &init))
-		die("rdma_create_ep");
-	rdma_freeaddrinfo(res);
+	if (rdma_create_id(channel, &id, context, RDMA_PS_TCP))
+		die("rdma_create_id");
 	return id;
 }
 
-/* Receives all rounds, and sends each back. */
-static void *serve(void *arg)
+static void resolve(struct rdma_cm_id *id, const char *address)
 {
-	struct rdma_cm_id *listener = arg, *id;
-	char *memory = malloc(SIZE);
-	struct ibv_mr *mr;
+	struct sockaddr_in to = address_of(address);
+
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 2000))
+		die("rdma_resolve_addr");
+}
+
+static bool readable(int timeout)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, timeout) == 1;
+}
+
+static struct rdma_cm_event *next_event(struct rdma_event_channel *from)
+{
+	struct rdma_cm_event *event;
+
+	if (rdma_get_cm_event(from, &event))
+		die("rdma_get_cm_event");
+	return event;
+}
+
+/* ---- the channel ---- */
+
+static void not_blocking(void)
+{
+	int flags = fcntl(channel->fd, F_GETFL);
+	struct rdma_cm_event *event;
+
+	CHECK(!fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK));
+	CHECK(rdma_get_cm_event(channel, &event) && errno == EAGAIN);
+	CHECK(!readable(0));
+	CHECK(!fcntl(channel->fd, F_SETFL, flags));
+}
+
+/* An event that goes with its id unread leaves nothing to read behind. */
+static void destroyed_unread(const char *address)
+{
+	struct rdma_cm_id *id = new_id(NULL);
+
+	resolve(id, address);
+	CHECK(readable(5000));
+	CHECK(!rdma_destroy_id(id));
+	CHECK(!readable(50));
+}
+
+static void nothing(int sig)
+{
+}
+
+static void *resolve_later(void *id)
+{
+	usleep(200000);
+	resolve(id, ((struct kind *)((struct rdma_cm_id *)id)->context)->address);
+	return NULL;
+}
+
+/* A thread that waits for an event goes on waiting after signals whose handlers have SA_RESTART. */
+static void interrupted(struct kind *kind)
+{
+	struct sigaction act = {.sa_handler = nothing, .sa_flags = SA_RESTART};
+	struct itimerval often = {.it_interval.tv_usec = 20000, .it_value.tv_usec = 20000},
+			 never = {0};
+	struct rdma_cm_id *id = new_id(kind);
+	struct rdma_cm_event *event;
+	pthread_t thread;
+	sigset_t alarm;
+
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	sigaction(SIGALRM, &act, NULL);
+	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+	CHECK(!pthread_create(&thread, NULL, resolve_later, id));
+	pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	event = next_event(channel);
+	setitimer(ITIMER_REAL, &never, NULL);
+	CHECK(event->id == id && event->event == RDMA_CM_EVENT_ADDR_RESOLVED);
+	rdma_ack_cm_event(event);
+	pthread_join(thread, NULL);
+	CHECK(!rdma_destroy_id(id));
+}
+
+static void *wait_for_ever(void *arg)
+{
+	next_event(channel);
+	return NULL;
+}
+
+static void cancelled(void)
+{
+	pthread_t thread;
+	void *result;
+
+	CHECK(!pthread_create(&thread, NULL, wait_for_ever, NULL));
+	usleep(50000);
+	CHECK(!pthread_cancel(thread) && !pthread_join(thread, &result));
+	CHECK(result == PTHREAD_CANCELED);
+}
+
+/* ---- connections ---- */
+
+static struct kind *kind_of(const struct rdma_cm_id *id)
+{
+	const char *name = ibv_get_device_name(id->verbs->device);
+
+	for (int i = 0; i < KINDS; i++)
+		if (!strcmp(name, kinds[i].device))
+			return &kinds[i];
+	fprintf(stderr, "an id is on %s\n", name);
+	exit(1);
+}
+
+static void prepare(struct end *end, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = 4, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1};
+
+	end->id = id;
+	if (rdma_create_qp(id, NULL, &init))
+		die("rdma_create_qp");
+	end->out = rdma_reg_msgs(id, malloc(SIZE), SIZE);
+	end->in = rdma_reg_msgs(id, malloc(SIZE), SIZE);
+	if (!end->out || !end->in || rdma_post_recv(id, NULL, end->in->addr, SIZE, end->in))
+		die("rdma_post_recv");
+}
+
+static void expect_device(const struct rdma_cm_id *id, const struct kind *kind)
+{
+	if (kind_of(id) == kind)
+		return;
+	fprintf(stderr, "%s is reached over %s\n", kind->address, kind_of(id)->device);
+	exit(1);
+}
+
+/* Returns whether a side of a connection is established. */
+static bool step(const struct rdma_cm_event *event)
+{
+	struct kind *kind = event->id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		expect_device(event->id, kind);
+		if (rdma_resolve_route(event->id, 2000))
+			die("rdma_resolve_route");
+		return false;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		prepare(&kind->active, event->id);
+		if (rdma_connect(event->id, NULL))
+			die("rdma_connect");
+		return false;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		CHECK(event->listen_id == listener);
+		prepare(&kind_of(event->id)->passive, event->id);
+		if (rdma_accept(event->id, NULL))
+			die("rdma_accept");
+		return false;
+	case RDMA_CM_EVENT_ESTABLISHED: return true;
+	default:
+		fprintf(stderr, "%s, status %d\n", rdma_event_str(event->event), event->status);
+		exit(1);
+	}
+}
+
+static void connect_all(void)
+{
+	struct rdma_cm_event *event;
+	int established = 0;
+
+	for (int i = 0; i < KINDS; i++)
+		resolve(new_id(&kinds[i]), kinds[i].address);
+	while (established < 2 * KINDS) {
+		event = next_event(channel);
+		established += step(event);
+		rdma_ack_cm_event(event);
+	}
+}
+
+static void transfer(struct end *from, struct end *to, unsigned seed, const char *device)
+{
+	static char want[SIZE];
 	struct ibv_wc wc;
 
-	if (rdma_get_request(listener, &id))
-		die("rdma_get_request");
-	mr = rdma_reg_msgs(id, memory, SIZE);
-	if (!mr || rdma_post_recv(id, NULL, memory, SIZE, mr) || rdma_accept(id, NULL))
-		die("rdma_accept");
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		if (rdma_get_recv_comp(id, &wc) < 1 || wc.status != IBV_WC_SUCCESS)
-			die("receive");
-		verify(memory, i, "the kernel's device");
-		if (rdma_post_send(id, NULL, memory, SIZE, mr, 0) ||
-		    rdma_get_send_comp(id, &wc) < 1 || wc.status != IBV_WC_SUCCESS)
-			die("answer");
-		if (i + 1 < ROUNDS && rdma_post_recv(id, NULL, memory, SIZE, mr))
-			die("rdma_post_recv");
+	fill(want, seed);
+	memcpy(from->out->addr, want, SIZE);
+	if (rdma_post_send(from->id, NULL, from->out->addr, SIZE, from->out, 0) ||
+	    rdma_get_send_comp(from->id, &wc) < 1 || wc.status != IBV_WC_SUCCESS)
+		die("send");
+	if (rdma_get_recv_comp(to->id, &wc) < 1 || wc.status != IBV_WC_SUCCESS)
+		die("receive");
+	if (memcmp(to->in->addr, want, SIZE)) {
+		fprintf(stderr, "%s: wrong bytes in round %u\n", device, seed);
+		exit(1);
 	}
-	return NULL;
+	memset(to->in->addr, 0, SIZE);
+	if (rdma_post_recv(to->id, NULL, to->in->addr, SIZE, to->in))
+		die("rdma_post_recv");
+}
+
+/* iWARP: the first message is the active side's. */
+static void move_data(void)
+{
+	for (unsigned round = 0; round < ROUNDS; round++)
+		for (int i = 0; i < KINDS; i++) {
+			transfer(&kinds[i].active, &kinds[i].passive, round, kinds[i].device);
+			transfer(&kinds[i].passive, &kinds[i].active, ~round, kinds[i].device);
+		}
+}
+
+/* The active ends are disconnected by the others, and told so on another channel. */
+static void disconnect_all(void)
+{
+	struct rdma_event_channel *other = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+
+	CHECK(other);
+	for (int i = 0; i < KINDS; i++) {
+		CHECK(!rdma_migrate_id(kinds[i].active.id, other));
+		CHECK(!rdma_disconnect(kinds[i].passive.id));
+		do {
+			event = next_event(other);
+			CHECK(event->id == kinds[i].active.id ||
+			      event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT);
+			rdma_ack_cm_event(event);
+		} while (event->event != RDMA_CM_EVENT_DISCONNECTED);
+	}
+	for (int i = 0; i < KINDS; i++) {
+		struct end *ends[] = {&kinds[i].active, &kinds[i].passive};
+
+		for (int j = 0; j < 2; j++) {
+			rdma_destroy_qp(ends[j]->id);
+			rdma_dereg_mr(ends[j]->in);
+			rdma_dereg_mr(ends[j]->out);
+			CHECK(!rdma_destroy_id(ends[j]->id));
+		}
+	}
+	rdma_destroy_event_channel(other);
 }
 
 int main(int argc, char **argv)
 {
-	struct rdma_cm_id *listener, *id;
-	struct ibv_context *kernel;
-	char *out, *back;
-	struct ibv_mr *out_mr, *back_mr;
-	struct loop loop;
-	struct ibv_wc wc;
-	pthread_t server;
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 
 	if (argc != 5) {
-		fprintf(stderr, "usage: both KERNEL-DEVICE URXE-DEVICE GID-INDEX ADDRESS\n");
+		fprintf(stderr, "usage: both KERNEL-DEVICE ADDRESS URXE-DEVICE ADDRESS\n");
 		return 2;
 	}
-	kernel = open_device(argv[1]);
-	loop_init(&loop, open_device(argv[2]), atoi(argv[3]));
-
-	listener = endpoint(argv[4], RAI_PASSIVE);
-	if (rdma_listen(listener, 1) || pthread_create(&server, NULL, serve, listener))
+	for (int i = 0; i < KINDS; i++) {
+		kinds[i].device = argv[1 + 2 * i];
+		kinds[i].address = argv[2 + 2 * i];
+	}
+	channel = rdma_create_event_channel();
+	if (!channel)
+		die("rdma_create_event_channel");
+	cancelled(); /* before the kernel has a part in the channel, and after */
+	listener = new_id(NULL);
+	if (rdma_bind_addr(listener, (struct sockaddr *)&any) || rdma_listen(listener, 4))
 		die("rdma_listen");
-	id = endpoint(argv[4], 0);
-	if (strcmp(ibv_get_device_name(id->verbs->device), argv[1])) {
-		fprintf(stderr, "%s is reached over %s\n", argv[4],
-			ibv_get_device_name(id->verbs->device));
-		return 1;
+	CHECK(rdma_get_src_port(listener) == htons(PORT));
+	not_blocking();
+	for (int i = 0; i < KINDS; i++) {
+		destroyed_unread(kinds[i].address);
+		interrupted(&kinds[i]);
 	}
-	out = malloc(SIZE);
-	back = malloc(SIZE);
-	out_mr = rdma_reg_msgs(id, out, SIZE);
-	back_mr = rdma_reg_msgs(id, back, SIZE);
-	/* iWARP: the first message is the client's, and the server's first receive is there. */
-	if (!out_mr || !back_mr || rdma_connect(id, NULL))
-		die("rdma_connect");
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		fill(out, i);
-		memset(back, 0, SIZE);
-		if (rdma_post_recv(id, NULL, back, SIZE, back_mr) ||
-		    rdma_post_send(id, NULL, out, SIZE, out_mr, 0))
-			die("send");
-		loop_round(&loop, i); /* while that is on its way */
-		if (rdma_get_send_comp(id, &wc) < 1 || wc.status != IBV_WC_SUCCESS ||
-		    rdma_get_recv_comp(id, &wc) < 1 || wc.status != IBV_WC_SUCCESS)
-			die("completion");
-		verify(back, i, "the kernel's device");
-	}
-	pthread_join(server, NULL);
-	rdma_disconnect(id);
+	cancelled();
+	connect_all();
+	move_data();
+	disconnect_all();
+	CHECK(!rdma_destroy_id(listener));
+	rdma_destroy_event_channel(channel);
 	printf("%d rounds of %d bytes over %s and %s in one process\n", ROUNDS, SIZE, argv[1],
-	       argv[2]);
-	ibv_close_device(kernel);
+	       argv[3]);
 	return 0;
 }
