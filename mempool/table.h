@@ -16,14 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rights (IBTA vol. 1, 10.6.3). The values are those of enum ibv_access_flags. */
-enum mempool_access {
-	MEMPOOL_LOCAL_WRITE = 1 << 0,
-	MEMPOOL_REMOTE_WRITE = 1 << 1,
-	MEMPOOL_REMOTE_READ = 1 << 2,
-	MEMPOOL_REMOTE_ATOMIC = 1 << 3,
-	MEMPOOL_MW_BIND = 1 << 4,
-};
+#include "mempool/mempool.h" /* rights and verdicts */
 
 enum mempool_kind {
 	MEMPOOL_REGION = 1, /* memory region: L_Key and R_Key */
@@ -42,15 +35,6 @@ struct mempool_row {
 	uint32_t qpn;	 /* MEMPOOL_WINDOW_2: the QP it is bound to */
 	uint32_t parent; /* windows: key of the region it is bound to */
 	enum mempool_kind kind;
-};
-
-/* Why a request may not touch the memory; the caller turns it into a completion status or a NAK. */
-enum mempool_verdict {
-	MEMPOOL_OK,
-	MEMPOOL_NO_KEY,	  /* no such key, or not of that kind */
-	MEMPOOL_WRONG_PD, /* of another protection domain (or window of another QP) */
-	MEMPOOL_OUT_OF_BOUNDS,
-	MEMPOOL_NO_RIGHTS,
 };
 
 struct mempool_table;

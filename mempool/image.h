@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The image of both tables for one adapter: a memfd that other processes map read-only. Layout:
+ *
+ *   +--------+------------------+---------------+----------------------------------------------+
+ *   | header | log, 1,024 words | VA→PA table   | registration table                           |
+ *   +--------+------------------+---------------+----------------------------------------------+
+ *
+ *   log word:   63  62                                                    32 31              0
+ *              +---+--------------------------------------------------------+-----------------+
+ *              | 0 |                                                        | key             |
+ *              | 1 | first block                                            | blocks          |
+ *              +---+--------------------------------------------------------+-----------------+
+ *
+ * The log says what has changed: a row went or blocks went or came, so that who keeps copies of
+ * entries need drop only those. A change is made in the table first and then written to the log; who
+ * reads the log and then a table sees at least what the log says. head counts all words ever written;
+ * a reader that is 1,024 or more behind has lost some and drops everything.
+ *
+ * One writer at a time (the pool's registration lock); readers take no lock.
+ */
+#ifndef MEMPOOL_IMAGE_H
+#define MEMPOOL_IMAGE_H
+
+#include "mempool/table.h"
+#include "mempool/translate.h"
+
+#define MEMPOOL_LOG_WORDS 1024u
+
+struct mempool_image_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t unused;
+	uint64_t bytes;
+	uint64_t vapa_offset;
+	uint64_t table_offset;
+	uint64_t table_rows;
+	_Atomic uint64_t head __attribute__((aligned(64)));
+	_Atomic uint64_t log[MEMPOOL_LOG_WORDS] __attribute__((aligned(64)));
+};
+
+/* A mapping of an image. */
+struct mempool_image {
+	int fd;
+	bool own; /* of this handle: fd and mapping go with it */
+	size_t bytes;
+	struct mempool_image_header *header;
+	struct mempool_vapa *vapa;
+	struct mempool_table *table;
+};
+
+/* Makes an image; the caller closes it by mempool_image_destroy(). */
+int mempool_image_create(uint64_t base, unsigned block_shift, uint32_t max_blocks,
+			 uint32_t max_runs, unsigned max_rows, struct mempool_image *image);
+void mempool_image_destroy(struct mempool_image *image);
+
+/* Lock of the writers held. */
+void mempool_image_log_key(struct mempool_image *image, uint32_t key);
+void mempool_image_log_blocks(struct mempool_image *image, uint32_t first, uint32_t count);
+
+/* What became of the entries that were copied before; see the top. */
+struct mempool_change {
+	bool blocks;
+	uint32_t key;	       /* unless blocks */
+	uint32_t first, count; /* blocks */
+};
+
+/*
+ * The next change after *seen (which it counts up): 1, or 0 when there is none, or -1 when some were
+ * lost, and then *seen is now.
+ */
+int mempool_image_next(const struct mempool_image *image, uint64_t *seen,
+		       struct mempool_change *change);
+
+/* Whether there is a change after seen. */
+static inline bool mempool_image_moved(const struct mempool_image *image, uint64_t seen)
+{
+	return atomic_load_explicit(&image->header->head, memory_order_acquire) != seen;
+}
+
+#endif

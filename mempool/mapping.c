@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Pool mapping, the method's S1: blocks of memory, each at its place in one reserved range of
+ * addresses, and their runs of physical memory.
+ *
+ *   addresses    | block 0 | block 1 |  (none)  | block 3 | ...            one reservation
+ *   memfd, 2 MiB | block 0 |  hole   |   hole   | block 3 |                offset = address - base
+ *   memfd, plain |  hole   | block 1 |   hole   |  hole   |
+ *
+ * There is one memfd for each size of pages, as large as the pool may get, full of holes and sealed:
+ * three descriptors at most, and whoever maps one finds an address of the pool at the same offset.
+ *
+ * A hugetlb memfd can be made and sized without a huge page being free; only mmap() tells. What
+ * cannot be had in huge pages is taken in ordinary ones, counted as a fallback.
+ *
+ * Everything here is guarded by grow_lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <linux/mempolicy.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mempool/pool.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define MAX_NODES  1024
+#define NODE_WORDS (MAX_NODES / (8 * sizeof(unsigned long)))
+
+static const struct {
+	const char *name;
+	unsigned flags;
+	size_t bytes;
+} kinds[MEMPOOL_PAGE_KINDS] = {
+	[MEMPOOL_PAGES_PLAIN] = {"mempool", 0, MEMPOOL_PAGE},
+	[MEMPOOL_PAGES_2M] = {"mempool-2M", MFD_HUGETLB | MFD_HUGE_2MB, 2ul << 20},
+	[MEMPOOL_PAGES_1G] = {"mempool-1G", MFD_HUGETLB | MFD_HUGE_1GB, 1ul << 30},
+};
+
+static void *reserve(void *addr, size_t bytes)
+{
+	return mmap(addr, bytes, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (addr ? MAP_FIXED : 0), -1, 0);
+}
+
+static size_t pool_bytes(const struct mempool *pool)
+{
+	return (size_t)pool->max_blocks << pool->block_shift;
+}
+
+int mempool_mapping_init(struct mempool *pool)
+{
+	size_t block = 1ul << pool->block_shift;
+
+	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++)
+		pool->fds[i] = -1;
+	/* Huge pages are the finest that runs are known of. */
+	pool->max_runs = (pool_bytes(pool) >> 21) + 1;
+	pool->reserved_bytes = pool_bytes(pool) + block;
+	pool->reserved = reserve(NULL, pool->reserved_bytes);
+	if (pool->reserved == MAP_FAILED)
+		return -ENOMEM;
+	pool->base = (char *)(((uintptr_t)pool->reserved + block - 1) & ~(block - 1));
+	pool->blocks = calloc(pool->max_blocks, sizeof(*pool->blocks));
+	pool->runs = calloc(pool->max_runs, sizeof(*pool->runs));
+	if (pool->blocks && pool->runs)
+		return 0;
+	mempool_mapping_destroy(pool);
+	return -ENOMEM;
+}
+
+void mempool_mapping_destroy(struct mempool *pool)
+{
+	munmap(pool->reserved, pool->reserved_bytes);
+	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++)
+		if (pool->fds[i] >= 0)
+			close(pool->fds[i]);
+	free(pool->blocks);
+	free(pool->runs);
+}
+
+/* The memfd for pages of a kind. */
+static int file_of(struct mempool *pool, enum mempool_pages kind)
+{
+	int fd = pool->fds[kind], err;
+
+	if (fd >= 0)
+		return fd;
+	fd = memfd_create(kinds[kind].name, MFD_CLOEXEC | MFD_ALLOW_SEALING | kinds[kind].flags);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, pool_bytes(pool)) || fcntl(fd, F_ADD_SEALS, SEALS)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	pool->fds[kind] = fd;
+	return fd;
+}
+
+static int bind_node(void *addr, size_t bytes, int node)
+{
+	unsigned long mask[NODE_WORDS] = {0};
+
+	if (node < 0)
+		return 0;
+	mask[node / (8 * sizeof(*mask))] |= 1ul << node % (8 * sizeof(*mask));
+	return syscall(SYS_mbind, addr, bytes, MPOL_BIND, mask, MAX_NODES, MPOL_MF_STRICT) ? -errno
+											   : 0;
+}
+
+/* Brings the pages in, so that a lack of memory is an error here and not a signal later. */
+static int populate(int fd, void *addr, size_t bytes, uint64_t offset)
+{
+	if (!madvise(addr, bytes, MADV_POPULATE_WRITE))
+		return 0;
+	/* Before Linux 5.14 */
+	if (errno == EINVAL && !fallocate(fd, 0, offset, bytes))
+		return 0;
+	return errno == EFAULT || errno == EHWPOISON || errno == ENOSPC ? -ENOMEM : -errno;
+}
+
+static void unmap_block(struct mempool *pool, enum mempool_pages kind, uint32_t block)
+{
+	size_t bytes = 1ul << pool->block_shift;
+	uint64_t offset = (uint64_t)block << pool->block_shift;
+
+	reserve(pool->base + offset, bytes);
+	fallocate(pool->fds[kind], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+static int map_block(struct mempool *pool, enum mempool_pages kind, uint32_t block)
+{
+	size_t bytes = 1ul << pool->block_shift;
+	uint64_t offset = (uint64_t)block << pool->block_shift;
+	char *addr = pool->base + offset;
+	int fd = file_of(pool, kind), err;
+
+	if (fd < 0)
+		return fd;
+	if (mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) ==
+	    MAP_FAILED) {
+		err = -errno;
+		reserve(addr, bytes); /* a failed mmap() may have unmapped what was there */
+		return err;
+	}
+	/* A child would share what should be copied, and so gets nothing, as with ibv_fork_init(). */
+	madvise(addr, bytes, MADV_DONTFORK);
+	if (kind == MEMPOOL_PAGES_PLAIN && !(pool->attr.flags & MEMPOOL_NO_HUGE))
+		madvise(addr, bytes, MADV_HUGEPAGE);
+	err = bind_node(addr, bytes, pool->attr.numa_node);
+	if (!err)
+		err = populate(fd, addr, bytes, offset);
+	if (err)
+		unmap_block(pool, kind, block);
+	return err;
+}
+
+static bool wanted(const struct mempool *pool, enum mempool_pages kind)
+{
+	unsigned flags = pool->attr.flags;
+
+	if (kind == MEMPOOL_PAGES_PLAIN)
+		return !(flags & MEMPOOL_REQUIRE_HUGE);
+	return !(flags & MEMPOOL_NO_HUGE) && 1ul << pool->block_shift >= kinds[kind].bytes;
+}
+
+int mempool_mapping_add(struct mempool *pool, uint32_t block)
+{
+	int err = -ENOMEM;
+
+	for (int kind = MEMPOOL_PAGE_KINDS - 1; kind >= 0; kind--) {
+		if (!wanted(pool, kind))
+			continue;
+		err = map_block(pool, kind, block);
+		if (!err) {
+			pool->blocks[block].present = true;
+			pool->blocks[block].pages = kind;
+			pool->block_count[kind]++;
+			return 0;
+		}
+		if (kind != MEMPOOL_PAGES_PLAIN)
+			pool->fallbacks++;
+	}
+	return err;
+}
+
+void mempool_mapping_remove(struct mempool *pool, uint32_t block)
+{
+	enum mempool_pages kind = pool->blocks[block].pages;
+
+	pool->blocks[block].present = false;
+	pool->block_count[kind]--;
+	unmap_block(pool, kind, block);
+}
+
+/*
+ * Huge pages stay where they are; others may be moved by the kernel as long as nobody has pinned
+ * them, so that what pagemap says of those would be old before it is read.
+ */
+static uint32_t block_runs(struct mempool *pool, uint32_t block, uint32_t count)
+{
+	char *addr = pool->base + ((size_t)block << pool->block_shift);
+	enum mempool_pages kind = pool->blocks[block].pages;
+	size_t bytes = 1ul << pool->block_shift;
+
+	if (kind != MEMPOOL_PAGES_PLAIN)
+		return mempool_pagemap_runs(addr, bytes, kinds[kind].bytes, pool->runs, count);
+	return mempool_pa_append(pool->runs, count,
+				 (struct mempool_pa_run){(uintptr_t)addr, MEMPOOL_PA_UNKNOWN,
+							 bytes});
+}
+
+void mempool_mapping_publish(struct mempool *pool)
+{
+	uint32_t count = 0;
+
+	for (uint32_t block = 0; block < pool->max_blocks; block++)
+		if (pool->blocks[block].present)
+			count = block_runs(pool, block, count);
+	pool->run_count = count;
+}
+
+int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location)
+{
+	size_t block_bytes = 1ul << pool->block_shift;
+	struct mempool_block *block;
+	int err = -EINVAL;
+
+	if (!mempool_has(pool, (uintptr_t)addr))
+		return -EINVAL;
+	pthread_mutex_lock(&pool->grow_lock);
+	block = &pool->blocks[mempool_block_of(pool, (uintptr_t)addr)];
+	if (block->present) {
+		uint64_t offset = (uintptr_t)addr - (uintptr_t)pool->base;
+
+		*location = (struct mempool_location){
+			.fd = pool->fds[block->pages],
+			.offset = offset,
+			.length = block_bytes - (offset & (block_bytes - 1)),
+			.pages = block->pages,
+		};
+		err = 0;
+	}
+	pthread_mutex_unlock(&pool->grow_lock);
+	return err;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Permission match, the method's S5. Any thread; reads tables without a lock (table.h).
+ */
+#include "mempool/match.h"
+
+#include "mempool/image.h"
+
+/* Of one row alone: the domain, the range, the rights. */
+static inline enum mempool_verdict judge_row(const struct mempool_request *q,
+					     const struct mempool_row *row)
+{
+	uint64_t offset = q->addr - row->iova;
+
+	if (row->pd != q->domain)
+		return MEMPOOL_WRONG_PD;
+	if (q->addr < row->iova || offset > row->length || q->length > row->length - offset)
+		return MEMPOOL_OUT_OF_BOUNDS;
+	return (row->access & q->rights) == q->rights ? MEMPOOL_OK : MEMPOOL_NO_RIGHTS;
+}
+
+static inline bool fits(const struct mempool_row *row, enum mempool_row_role role)
+{
+	return row && row->kind == MEMPOOL_REGION && (row->qpn & role);
+}
+
+enum mempool_verdict mempool_judge(const struct mempool_request *q, const struct mempool_row *l,
+				   const struct mempool_row *r)
+{
+	if (q->lkey && !fits(l, MEMPOOL_ROW_L))
+		return MEMPOOL_NO_KEY;
+	if (q->rkey && !fits(r, MEMPOOL_ROW_R))
+		return MEMPOOL_NO_KEY;
+	/* Both must be of one registration; and what is done from afar needs an R_Key. */
+	if (q->lkey && q->rkey && l->parent != q->rkey)
+		return MEMPOOL_NO_KEY;
+	if (!q->lkey && !q->rkey)
+		return MEMPOOL_NO_KEY;
+	if (!q->rkey && (q->rights & MEMPOOL_REMOTE))
+		return MEMPOOL_NO_KEY;
+	return judge_row(q, q->rkey ? r : l);
+}
+
+enum mempool_verdict mempool_match(const struct mempool_image *image,
+				   const struct mempool_request *q)
+{
+	struct mempool_row l, r;
+	bool has_l, has_r;
+
+	if (!q->length)
+		return MEMPOOL_OK;
+	has_r = q->rkey && !mempool_table_get(image->table, q->rkey, &r);
+	/* The usual device gives one number for both, and then one row says all. */
+	if (q->lkey == q->rkey)
+		return mempool_judge(q, has_r ? &r : NULL, has_r ? &r : NULL);
+	has_l = q->lkey && !mempool_table_get(image->table, q->lkey, &l);
+	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
+}
+
+enum mempool_verdict mempool_lookup(const struct mempool_image *image,
+				    const struct mempool_request *q,
+				    struct mempool_segment *segments, unsigned max, unsigned *count)
+{
+	enum mempool_verdict verdict = mempool_match(image, q);
+
+	*count = 0;
+	if (verdict == MEMPOOL_OK)
+		*count = mempool_translate(image, q->addr, q->length, segments, max);
+	return verdict;
+}

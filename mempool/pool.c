@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Pools: making, growing, shrinking and ending them (the method's S1 and S2), which is calling the
+ * units in the right order. Growing and shrinking are guarded by grow_lock.
+ */
+#include "mempool/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MIN_SHIFT	  21
+#define MAX_SHIFT	  36
+#define MAX_BYTES	  (1ull << 40)
+#define MAX_NODE	  1023
+#define MAX_REGISTRATIONS (1u << 21)
+#define FLAGS		  (MEMPOOL_NO_HUGE | MEMPOOL_REQUIRE_HUGE | MEMPOOL_DEBUG | MEMPOOL_REUSE)
+
+void mempool_attr_init(struct mempool_attr *attr)
+{
+	*attr = (struct mempool_attr){
+		.size = sizeof(*attr),
+		.bytes = 16ul << 20,
+		.limit = 64ul << 30,
+		.block_size = 2ul << 20,
+		.numa_node = -1,
+		.max_registrations = 1u << 18,
+	};
+}
+
+static int check(const struct mempool_attr *a)
+{
+	if (a->size != sizeof(*a) || a->flags & ~FLAGS ||
+	    (a->flags & MEMPOOL_NO_HUGE && a->flags & MEMPOOL_REQUIRE_HUGE))
+		return -EINVAL;
+	if (a->block_size & (a->block_size - 1) || a->block_size < 1ul << MIN_SHIFT ||
+	    a->block_size > 1ul << MAX_SHIFT)
+		return -EINVAL;
+	if (!a->limit || a->limit > MAX_BYTES || a->bytes > a->limit)
+		return -EINVAL;
+	if (a->numa_node < -1 || a->numa_node > MAX_NODE)
+		return -EINVAL;
+	if (!a->max_registrations || a->max_registrations > MAX_REGISTRATIONS)
+		return -EINVAL;
+	return 0;
+}
+
+static uint32_t blocks_for(const struct mempool *pool, size_t bytes)
+{
+	return (bytes + (1ul << pool->block_shift) - 1) >> pool->block_shift;
+}
+
+/* The units, from the ground up. */
+static int init(struct mempool *pool)
+{
+	int err = mempool_mapping_init(pool);
+
+	if (err)
+		return err;
+	err = mempool_alloc_init(pool);
+	if (err) {
+		mempool_mapping_destroy(pool);
+		return err;
+	}
+	err = mempool_registration_init(pool);
+	if (err) {
+		mempool_alloc_destroy(pool);
+		mempool_mapping_destroy(pool);
+	}
+	return err;
+}
+
+static void destroy(struct mempool *pool)
+{
+	mempool_registration_destroy(pool);
+	mempool_alloc_destroy(pool);
+	mempool_mapping_destroy(pool);
+	pthread_mutex_destroy(&pool->grow_lock);
+	pthread_mutex_destroy(&pool->lock);
+	pthread_mutex_destroy(&pool->mr_lock);
+	free(pool);
+}
+
+int mempool_create(const struct mempool_attr *attr, struct mempool **out)
+{
+	static _Atomic uint64_t ids;
+	struct mempool_attr defaults;
+	struct mempool *pool;
+	int err;
+
+	mempool_attr_init(&defaults);
+	if (!attr)
+		attr = &defaults;
+	err = check(attr);
+	if (err)
+		return err;
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return -ENOMEM;
+	pool->attr = *attr;
+	pool->id = atomic_fetch_add(&ids, 1) + 1;
+	pool->block_shift = __builtin_ctzl(attr->block_size);
+	pool->max_blocks = blocks_for(pool, attr->limit);
+	pthread_mutex_init(&pool->grow_lock, NULL);
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_mutex_init(&pool->mr_lock, NULL);
+	err = init(pool);
+	if (err) {
+		free(pool);
+		return err;
+	}
+	err = attr->bytes ? mempool_grow(pool, attr->bytes) : 0;
+	if (err) {
+		destroy(pool);
+		return err;
+	}
+	*out = pool;
+	return 0;
+}
+
+/* Removes a block that the allocator has let go of. */
+static int block_remove(struct mempool *pool, uint32_t block)
+{
+	int err = mempool_unshare_block(pool, block);
+
+	if (err)
+		return err;
+	/* The tables must not lead to memory that is gone. */
+	pool->blocks[block].present = false;
+	mempool_registration_remap(pool, block, 1);
+	mempool_mapping_remove(pool, block);
+	return 0;
+}
+
+/* Adds a block, but does not give it to the allocator yet. */
+static int block_add(struct mempool *pool, uint32_t block)
+{
+	int err = mempool_mapping_add(pool, block);
+
+	if (err)
+		return err;
+	err = mempool_share_block(pool, block);
+	if (err)
+		mempool_mapping_remove(pool, block);
+	return err;
+}
+
+/* Undoes block_add() for blocks before that one; nobody has seen them. */
+static void undo(struct mempool *pool, const uint32_t *added, uint32_t count)
+{
+	while (count--) {
+		mempool_unshare_block(pool, added[count]);
+		mempool_mapping_remove(pool, added[count]);
+	}
+}
+
+static int grow(struct mempool *pool, uint32_t want, uint32_t *added)
+{
+	uint32_t pages = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT), count = 0;
+	int err;
+
+	for (uint32_t block = 0; block < pool->max_blocks && count < want; block++) {
+		if (pool->blocks[block].present)
+			continue;
+		err = block_add(pool, block);
+		if (err) {
+			undo(pool, added, count);
+			return err;
+		}
+		added[count++] = block;
+	}
+	if (count < want) {
+		undo(pool, added, count);
+		return -ENOMEM;
+	}
+	mempool_registration_remap(pool, added[0], added[count - 1] - added[0] + 1);
+	pthread_mutex_lock(&pool->lock);
+	for (uint32_t i = 0; i < count; i++)
+		mempool_pages_add(&pool->pages, added[i] * pages, pages);
+	pthread_mutex_unlock(&pool->lock);
+	return 0;
+}
+
+int mempool_grow(struct mempool *pool, size_t bytes)
+{
+	uint32_t want, *added;
+	int err;
+
+	if (bytes > (size_t)pool->max_blocks << pool->block_shift)
+		return -ENOMEM;
+	want = blocks_for(pool, bytes);
+	if (!want)
+		return 0;
+	added = calloc(want, sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	pthread_mutex_lock(&pool->grow_lock);
+	err = grow(pool, want, added);
+	pthread_mutex_unlock(&pool->grow_lock);
+	free(added);
+	return err;
+}
+
+int mempool_shrink(struct mempool *pool, size_t bytes, size_t *given)
+{
+	uint32_t pages = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT), at;
+	size_t block = 1ul << pool->block_shift, sum = 0;
+	int err = 0;
+
+	mempool_alloc_drain(pool);
+	pthread_mutex_lock(&pool->grow_lock);
+	while (!err && bytes - sum >= block) {
+		pthread_mutex_lock(&pool->lock);
+		at = mempool_pages_remove(&pool->pages, pages);
+		pthread_mutex_unlock(&pool->lock);
+		if (at == MEMPOOL_NO_PAGE)
+			break;
+		err = block_remove(pool, at / pages);
+		if (err) {
+			pthread_mutex_lock(&pool->lock);
+			mempool_pages_add(&pool->pages, at, pages);
+			pthread_mutex_unlock(&pool->lock);
+		} else {
+			sum += block;
+		}
+	}
+	pthread_mutex_unlock(&pool->grow_lock);
+	if (given)
+		*given = sum;
+	return sum ? 0 : err;
+}
+
+int mempool_destroy(struct mempool *pool)
+{
+	struct mempool_statistics s;
+	int err;
+
+	if (!pool)
+		return 0;
+	mempool_query(pool, &s);
+	if (s.in_use || mempool_registration_busy(pool))
+		return -EBUSY;
+	for (uint32_t block = 0; block < pool->max_blocks; block++) {
+		err = mempool_unshare_block(pool, block);
+		if (err)
+			return err;
+	}
+	destroy(pool);
+	return 0;
+}
+
+void mempool_query(struct mempool *pool, struct mempool_statistics *s)
+{
+	*s = (struct mempool_statistics){0};
+	mempool_alloc_query(pool, s);
+	mempool_registration_query(pool, s);
+	pthread_mutex_lock(&pool->grow_lock);
+	s->blocks_plain = pool->block_count[MEMPOOL_PAGES_PLAIN];
+	s->blocks_2m = pool->block_count[MEMPOOL_PAGES_2M];
+	s->blocks_1g = pool->block_count[MEMPOOL_PAGES_1G];
+	s->fallbacks = pool->fallbacks;
+	pthread_mutex_unlock(&pool->grow_lock);
+	s->blocks = s->blocks_plain + s->blocks_2m + s->blocks_1g;
+	s->bytes = s->blocks << pool->block_shift;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What a pool consists of, for the units of this folder. Locks, outermost first:
+ *
+ *   grow_lock	which blocks there are; held over system calls
+ *   caches	the lists of thread caches (one lock for all pools, in alloc.c); below it each cache's
+ *   mr_lock	registrations, domains, adapters; not held over ibv_reg_mr() and ibv_dereg_mr()
+ *   lock	runs of pages, spans, statistics of the central part; never held over a system call
+ */
+#ifndef MEMPOOL_POOL_H
+#define MEMPOOL_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "mempool/image.h"
+#include "mempool/mempool.h"
+#include "mempool/pages.h"
+
+#define MEMPOOL_CLASSES	    72
+#define MEMPOOL_CLASS_LIMIT 32768ul /* longer buffers are runs of pages */
+#define MEMPOOL_PAGE_KINDS  3	    /* enum mempool_pages */
+
+struct mempool_registration;
+struct mempool_reuse;
+
+struct mempool_block {
+	bool present;
+	uint8_t pages;				   /* enum mempool_pages */
+	struct mempool_registration *registration; /* shared keys, else NULL */
+	uint32_t lkey, rkey;			   /* 0 without */
+};
+
+/* A device, and the tables as its adapter sees them. */
+struct mempool_adapter {
+	struct mempool_adapter *next;
+	void *context; /* struct ibv_context */
+	struct mempool_image image;
+};
+
+/* A PD of a device. */
+struct mempool_domain {
+	struct mempool_domain *next;
+	struct ibv_pd *pd;
+	void *context;
+	uint32_t number;
+	unsigned users; /* registrations */
+	struct mempool_adapter *adapter;
+};
+
+struct mempool {
+	struct mempool_attr attr;
+	uint64_t id; /* of all pools that ever were in this process */
+
+	/* Pool mapping: constant but for the blocks. */
+	char *base;
+	void *reserved; /* with room for the alignment of base */
+	size_t reserved_bytes;
+	unsigned block_shift;
+	uint32_t max_blocks;
+	uint32_t max_runs;
+	pthread_mutex_t grow_lock;
+	struct mempool_block *blocks;
+	int fds[MEMPOOL_PAGE_KINDS]; /* -1: none yet */
+	uint32_t block_count[MEMPOOL_PAGE_KINDS];
+	uint64_t fallbacks;
+	struct mempool_pa_run *runs; /* the VA→PA table, from which images are written */
+	uint32_t run_count;
+
+	/* Pool allocation. */
+	pthread_mutex_t lock;
+	struct mempool_page_heap pages;
+	uint64_t *slots; /* bit n: the slot at (its span's page * 256 + n) is free */
+	uint32_t spans[MEMPOOL_CLASSES]; /* lists of spans with free slots */
+	uint64_t given, taken, failures; /* by the central part */
+	int64_t in_use;
+	_Atomic uint64_t errors;
+	struct mempool_thread_cache *caches;
+	uint64_t cookie; /* debug mode: of the trailers */
+
+	/* Registration. */
+	pthread_mutex_t mr_lock;
+	struct mempool_adapter *adapters;
+	struct mempool_domain *domains;
+	uint32_t domain_count; /* numbers given so far */
+	struct mempool_registration **buckets;
+	size_t bucket_count;
+	uint64_t registrations, registered;
+	struct mempool_reuse *reuse;
+};
+
+/* What other units ask of pool mapping: 0 or -errno; grow_lock held for the last three. */
+int mempool_mapping_init(struct mempool *pool);
+void mempool_mapping_destroy(struct mempool *pool);
+int mempool_mapping_add(struct mempool *pool, uint32_t block);
+void mempool_mapping_remove(struct mempool *pool, uint32_t block);
+void mempool_mapping_publish(struct mempool *pool); /* brings pool->runs up to date */
+
+/* Frames of pages of that size at addr, as runs appended to *runs: their new count. */
+uint32_t mempool_pagemap_runs(const void *addr, size_t length, size_t page,
+			      struct mempool_pa_run *runs, uint32_t count);
+
+/* Pool allocation. */
+int mempool_alloc_init(struct mempool *pool);
+void mempool_alloc_destroy(struct mempool *pool);
+void mempool_alloc_drain(struct mempool *pool); /* empties the caches of all threads */
+void mempool_alloc_query(struct mempool *pool, struct mempool_statistics *statistics);
+
+/* A buffer as it lies in the pool. */
+struct mempool_extent {
+	uintptr_t addr;
+	size_t length; /* of the slot or run */
+	uint32_t run;
+	uint32_t slot; /* SPAN */
+	uint8_t cls;
+	bool large;
+};
+
+/*
+ * The slot or run that an address lies in; false: none, or it is free as far as is known without
+ * looking into the caches. Only for a buffer that the caller has may it be called without the lock.
+ */
+bool mempool_extent_at(struct mempool *pool, uintptr_t addr, struct mempool_extent *extent);
+
+/* Registration. */
+int mempool_registration_init(struct mempool *pool);
+void mempool_registration_destroy(struct mempool *pool);
+bool mempool_registration_busy(struct mempool *pool); /* any but shared and kept ones? */
+int mempool_registration_drop(struct mempool *pool, const struct mempool_extent *extent);
+int mempool_share_block(struct mempool *pool, uint32_t block);
+int mempool_unshare_block(struct mempool *pool, uint32_t block);
+/* Writes the runs to all images and to their logs what has changed; grow_lock held. */
+void mempool_registration_remap(struct mempool *pool, uint32_t first, uint32_t count);
+void mempool_registration_query(struct mempool *pool, struct mempool_statistics *statistics);
+
+static inline bool mempool_has(const struct mempool *pool, uintptr_t addr)
+{
+	return addr - (uintptr_t)pool->base < (size_t)pool->max_blocks << pool->block_shift;
+}
+
+static inline uint32_t mempool_block_of(const struct mempool *pool, uintptr_t addr)
+{
+	return (addr - (uintptr_t)pool->base) >> pool->block_shift;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Address translation, the method's S6: the VA→PA table (see translate.h for its layout and for who
+ * may read and write it) and the question that is asked of it.
+ */
+#include "mempool/translate.h"
+
+#include <assert.h>
+
+#include "mempool/image.h"
+
+#define load_acquire(p)	    atomic_load_explicit(p, memory_order_acquire)
+#define load_relaxed(p)	    atomic_load_explicit(p, memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
+
+static_assert(sizeof(struct mempool_vapa) == 128, "layout seen by other processes");
+static_assert(sizeof(struct mempool_vapa_run) == 24, "layout seen by other processes");
+
+static _Atomic uint32_t *first_of(const struct mempool_vapa *t, uint64_t state)
+{
+	return (_Atomic uint32_t *)((uintptr_t)t + t->first_offset[(state >> 32) & 1]);
+}
+
+static struct mempool_vapa_run *runs_of(const struct mempool_vapa *t, uint64_t state)
+{
+	return (struct mempool_vapa_run *)((uintptr_t)t + t->runs_offset[(state >> 32) & 1]);
+}
+
+static void layout(struct mempool_vapa *t, uint32_t max_blocks, uint32_t max_runs)
+{
+	uint64_t first = ((uint64_t)max_blocks * sizeof(uint32_t) + 63) & ~63ull;
+
+	t->max_blocks = max_blocks;
+	t->max_runs = max_runs;
+	t->first_offset[0] = sizeof(*t);
+	t->first_offset[1] = t->first_offset[0] + first;
+	t->runs_offset[0] = t->first_offset[1] + first;
+	t->runs_offset[1] = t->runs_offset[0] + max_runs * sizeof(struct mempool_vapa_run);
+}
+
+size_t mempool_vapa_bytes(uint32_t max_blocks, uint32_t max_runs)
+{
+	struct mempool_vapa t;
+
+	layout(&t, max_blocks, max_runs);
+	return t.runs_offset[1] + max_runs * sizeof(struct mempool_vapa_run);
+}
+
+void mempool_vapa_init(struct mempool_vapa *t, uint64_t base, unsigned block_shift,
+		       uint32_t max_blocks, uint32_t max_runs)
+{
+	t->base = base;
+	t->block_shift = block_shift;
+	layout(t, max_blocks, max_runs);
+	store_release(&t->state, 0);
+}
+
+bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes)
+{
+	struct mempool_vapa want;
+
+	if (bytes < sizeof(*t) || t->block_shift > 40)
+		return false;
+	layout(&want, t->max_blocks, t->max_runs);
+	return want.first_offset[0] == t->first_offset[0] &&
+	       want.first_offset[1] == t->first_offset[1] &&
+	       want.runs_offset[0] == t->runs_offset[0] &&
+	       want.runs_offset[1] == t->runs_offset[1] &&
+	       mempool_vapa_bytes(t->max_blocks, t->max_runs) <= bytes;
+}
+
+void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count)
+{
+	uint64_t state = ((load_relaxed(&t->state) >> 32) + 1) << 32;
+	_Atomic uint32_t *first = first_of(t, state);
+	struct mempool_vapa_run *out = runs_of(t, state);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		store_release(&out[i].va, runs[i].va);
+		store_release(&out[i].pa, runs[i].pa);
+		store_release(&out[i].length, runs[i].length);
+	}
+	for (uint32_t b = 0; b < t->max_blocks; b++) {
+		uint64_t start = t->base + ((uint64_t)b << t->block_shift);
+
+		while (n < count && runs[n].va + runs[n].length <= start)
+			n++;
+		store_release(&first[b], n);
+	}
+	store_release(&t->state, state | count);
+}
+
+uint32_t mempool_vapa_count(const struct mempool_vapa *t)
+{
+	return (uint32_t)load_acquire(&t->state);
+}
+
+static inline uint64_t run_end(const struct mempool_vapa_run *r)
+{
+	return load_acquire(&r->va) + load_acquire(&r->length);
+}
+
+/* The first of runs [low, high) that ends beyond va, or high. */
+static inline uint32_t search(const struct mempool_vapa_run *runs, uint32_t low, uint32_t high,
+			      uint64_t va)
+{
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (run_end(&runs[middle]) > va)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* In the table as it is in one state, which another process may be changing. */
+static inline bool find_in(const struct mempool_vapa *t, uint64_t state, uint64_t va,
+			   struct mempool_pa_run *run)
+{
+	const struct mempool_vapa_run *runs = runs_of(t, state);
+	const _Atomic uint32_t *first = first_of(t, state);
+	uint32_t count = (uint32_t)state, low = 0, high = count;
+	uint64_t block;
+
+	*run = (struct mempool_pa_run){.va = UINT64_MAX};
+	if (count > t->max_runs)
+		return false;
+	if (va >= t->base && (block = (va - t->base) >> t->block_shift) < t->max_blocks) {
+		low = load_acquire(&first[block]);
+		if (block + 1 < t->max_blocks)
+			high = load_acquire(&first[block + 1]) + 1;
+		if (high > count)
+			high = count;
+	}
+	low = search(runs, low, high, va);
+	if (low >= count)
+		return false;
+	run->va = load_acquire(&runs[low].va);
+	run->pa = load_acquire(&runs[low].pa);
+	run->length = load_acquire(&runs[low].length);
+	return run->va <= va;
+}
+
+bool mempool_vapa_find(const struct mempool_vapa *t, uint64_t va, struct mempool_pa_run *run)
+{
+	uint64_t state = load_acquire(&t->state), before;
+	bool found;
+
+	do {
+		before = state;
+		found = find_in(t, state, va, run);
+		state = load_acquire(&t->state);
+	} while (__builtin_expect(state != before, 0));
+	return found;
+}
+
+uint32_t mempool_pa_append(struct mempool_pa_run *runs, uint32_t count, struct mempool_pa_run run)
+{
+	struct mempool_pa_run *last = count ? &runs[count - 1] : NULL;
+
+	if (last && last->va + last->length == run.va &&
+	    (last->pa == MEMPOOL_PA_UNKNOWN
+		     ? run.pa == MEMPOOL_PA_UNKNOWN
+		     : run.pa != MEMPOOL_PA_UNKNOWN && last->pa + last->length == run.pa)) {
+		last->length += run.length;
+		return count;
+	}
+	runs[count] = run;
+	return count + 1;
+}
+
+struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
+					  uint64_t addr, uint64_t length)
+{
+	uint64_t room = inside			? run->va + run->length - addr
+			: run->va == UINT64_MAX ? length
+						: run->va - addr;
+	bool physical = inside && run->pa != MEMPOOL_PA_UNKNOWN;
+
+	return (struct mempool_segment){
+		.addr = physical ? run->pa + (addr - run->va) : addr,
+		.length = length < room ? length : room,
+		.physical = physical,
+	};
+}
+
+void mempool_segments_append(struct mempool_segments *list, struct mempool_segment segment)
+{
+	/* Memory of unknown place and memory beside the pool may meet. */
+	if (list->count && list->last.physical == segment.physical &&
+	    list->last.addr + list->last.length == segment.addr) {
+		list->last.length += segment.length;
+		if (list->count <= list->max)
+			list->at[list->count - 1] = list->last;
+		return;
+	}
+	list->last = segment;
+	if (list->count < list->max)
+		list->at[list->count] = segment;
+	list->count++;
+}
+
+unsigned mempool_translate(const struct mempool_image *image, uint64_t addr, uint64_t length,
+			   struct mempool_segment *segments, unsigned max)
+{
+	struct mempool_segments list = {.at = segments, .max = max};
+	struct mempool_segment segment;
+	struct mempool_pa_run run;
+	bool inside;
+
+	while (length) {
+		inside = mempool_vapa_find(image->vapa, addr, &run);
+		segment = mempool_pa_segment(&run, inside, addr, length);
+		addr += segment.length;
+		length -= segment.length;
+		mempool_segments_append(&list, segment);
+	}
+	return list.count;
+}

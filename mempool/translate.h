@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The VA→PA table: which virtual addresses of the pool lie at which physical ones, as runs that are
+ * as long as they can be. Position-independent, so that it can be part of an image:
+ *
+ *   +--------+---------------------+---------------------+----------------+----------------+
+ *   | header | first[], area 0     | first[], area 1     | runs, area 0   | runs, area 1   |
+ *   +--------+---------------------+---------------------+----------------+----------------+
+ *
+ *   run, 24 bytes:   | va | pa, or all ones: unknown | length |     in the order of va
+ *   first[b]:        the first run that ends beyond the start of block b
+ *
+ * A change writes the whole table to the area that does not count and makes it count by one store.
+ * That is rare (blocks come and go) and short: there are few runs, which is the point of the method.
+ * Readers take no lock; they look again if the state has moved. As in table.c all fields are atomic,
+ * stores are releases and loads acquires. One writer at a time, which is the caller's business.
+ */
+#ifndef MEMPOOL_TRANSLATE_H
+#define MEMPOOL_TRANSLATE_H
+
+#include <stdatomic.h>
+
+#include "mempool/mempool.h"
+
+#define MEMPOOL_PA_UNKNOWN UINT64_MAX
+
+struct mempool_pa_run {
+	uint64_t va;
+	uint64_t pa; /* or MEMPOOL_PA_UNKNOWN */
+	uint64_t length;
+};
+
+struct mempool_vapa_run {
+	_Atomic uint64_t va, pa, length;
+};
+
+struct mempool_vapa {
+	/* Written when made, then constant. */
+	uint64_t base;
+	uint32_t block_shift;
+	uint32_t max_blocks;
+	uint32_t max_runs;
+	uint32_t unused;
+	uint64_t first_offset[2]; /* from this structure */
+	uint64_t runs_offset[2];
+	/* generation << 32 | number of runs. The generation's low bit says which area counts. */
+	_Atomic uint64_t state __attribute__((aligned(64)));
+};
+
+size_t mempool_vapa_bytes(uint32_t max_blocks, uint32_t max_runs);
+/* Makes an empty table of zeroed memory. */
+void mempool_vapa_init(struct mempool_vapa *t, uint64_t base, unsigned block_shift,
+		       uint32_t max_blocks, uint32_t max_runs);
+/* Whether a table that another process wrote stays within that many bytes. */
+bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes);
+/* Replaces all of it; the runs are in the order of va and do not overlap. */
+void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count);
+uint32_t mempool_vapa_count(const struct mempool_vapa *t);
+
+/* The run that va lies in; false: none, and then run->va is where the next begins (or all ones). */
+bool mempool_vapa_find(const struct mempool_vapa *t, uint64_t va, struct mempool_pa_run *run);
+
+/*
+ * Adds a run to a list, merged with the last one if it goes on from there, virtually and physically.
+ * Returns the new length of the list.
+ */
+uint32_t mempool_pa_append(struct mempool_pa_run *runs, uint32_t count, struct mempool_pa_run run);
+
+/* The part of a segment that begins at addr and lies in a run, or before one: at most length bytes. */
+struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
+					  uint64_t addr, uint64_t length);
+
+/* A list of segments in the making; count goes on beyond max. */
+struct mempool_segments {
+	struct mempool_segment *at;
+	unsigned max, count;
+	struct mempool_segment last;
+};
+
+/* Adds one, merged with the last one if it goes on from there. */
+void mempool_segments_append(struct mempool_segments *list, struct mempool_segment segment);
+
+#endif
