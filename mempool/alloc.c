@@ -328,6 +328,14 @@ static void alloc_cached(struct mempool *pool, struct mempool_thread_cache *cach
 	extent->length = mempool_class_bytes(cls);
 }
 
+static int fail(struct mempool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->failures++;
+	pthread_mutex_unlock(&pool->lock);
+	return -ENOMEM;
+}
+
 int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
 		  struct mempool_buffer *buffer)
 {
@@ -342,7 +350,9 @@ int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
 		alignment = 16;
 	if (!length || alignment & (alignment - 1) || alignment > 1ul << pool->block_shift)
 		return -EINVAL;
-	if (need >= length && need <= MEMPOOL_CLASS_LIMIT)
+	if (need < length)
+		return fail(pool);
+	if (need <= MEMPOOL_CLASS_LIMIT)
 		cls = mempool_class_for(need, alignment);
 	if (cls < MEMPOOL_CLASSES && !debug)
 		cache = cache_of(pool);
@@ -350,12 +360,8 @@ int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
 		alloc_cached(pool, cache, cls, &extent);
 	else
 		alloc_central(pool, cls, length, alignment, &extent);
-	if (!extent.addr) {
-		pthread_mutex_lock(&pool->lock);
-		pool->failures++;
-		pthread_mutex_unlock(&pool->lock);
-		return -ENOMEM;
-	}
+	if (!extent.addr)
+		return fail(pool);
 	*buffer = (struct mempool_buffer){.addr = (void *)extent.addr, .length = extent.length};
 	block = &pool->blocks[mempool_block_of(pool, extent.addr)];
 	if (pool->attr.shared_pd &&

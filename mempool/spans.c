@@ -140,7 +140,8 @@ void mempool_spans_give(struct mempool *pool, const struct mempool_extent *exten
 
 uintptr_t mempool_spans_take_large(struct mempool *pool, size_t length, size_t alignment)
 {
-	size_t pages = (length + MEMPOOL_PAGE - 1) / MEMPOOL_PAGE, align = alignment / MEMPOOL_PAGE;
+	size_t pages = length / MEMPOOL_PAGE + (length % MEMPOOL_PAGE != 0);
+	size_t align = alignment / MEMPOOL_PAGE;
 	uint32_t at;
 
 	if (pages > pool->pages.count)

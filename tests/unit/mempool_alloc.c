@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Pool mapping and pool allocation (S1 to S3): lengths and alignments, waste, what is refused,
+ * growing and shrinking, threads, debug mode. Buffers are filled with their number, so that two that
+ * overlap do not go unseen.
+ */
+#include "mempool_test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void test_arguments(void **state)
+{
+	struct mempool_attr attr;
+	struct mempool *pool;
+	struct mempool_buffer b;
+
+	mempool_attr_init(&attr);
+	attr.block_size = 3 * MIB;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.block_size = MIB;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.size = 8;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.bytes = attr.limit + 1;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.flags = 1u << 30;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.flags = MEMPOOL_NO_HUGE | MEMPOOL_REQUIRE_HUGE;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.numa_node = 1023; /* no machine of this kind has so many */
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	mempool_attr_init(&attr);
+	attr.max_registrations = 0;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+
+	pool = make_pool(4 * MIB, 4 * MIB, 0);
+	assert_int_equal(mempool_alloc(pool, 0, 0, &b), -EINVAL);
+	assert_int_equal(mempool_alloc(pool, 10, 24, &b), -EINVAL);
+	assert_int_equal(mempool_alloc(pool, 10, 4 * MIB, &b), -EINVAL);
+	assert_int_equal(mempool_alloc(pool, SIZE_MAX, 0, &b), -ENOMEM);
+	assert_int_equal(mempool_alloc(pool, SIZE_MAX - 8, 64, &b), -ENOMEM);
+	assert_int_equal(mempool_free(pool, NULL), 0);
+	assert_int_equal(mempool_free(pool, &b), -EINVAL);
+	assert_int_equal(mempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(mempool_free(pool, (char *)b.addr + 16), -EINVAL);
+	assert_int_equal(mempool_destroy(pool), -EBUSY);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(mempool_destroy(NULL), 0);
+}
+
+/* Node 0 there is on every machine; memory that is bound to it is usable. */
+static void test_numa_node(void **state)
+{
+	struct mempool_attr attr;
+	struct mempool *pool;
+	struct mempool_buffer b;
+
+	mempool_attr_init(&attr);
+	attr.numa_node = 0;
+	attr.bytes = 2 * MIB;
+	assert_int_equal(mempool_create(&attr, &pool), 0);
+	assert_int_equal(mempool_alloc(pool, MIB, 0, &b), 0);
+	memset(b.addr, 7, MIB);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* Every length up to 70,000 is served, with less than an eighth more (16 bytes for the least). */
+static void test_every_length(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct mempool_buffer b;
+
+	for (size_t length = 1; length < 70000; length++) {
+		assert_int_equal(mempool_alloc(pool, length, 0, &b), 0);
+		assert_true(b.length >= length);
+		assert_true(b.length - length <= (length < 128 ? 15 : length / 8));
+		assert_int_equal((uintptr_t)b.addr % 16, 0);
+		assert_int_equal(mempool_free(pool, b.addr), 0);
+	}
+	assert_int_equal(query(pool).in_use, 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+static void test_every_alignment(void **state)
+{
+	struct mempool *pool = make_pool(8 * MIB, 8 * MIB, 0);
+	struct mempool_buffer b[3];
+
+	for (size_t align = 1; align <= 2 * MIB; align *= 2)
+		for (size_t length = 1; length <= MIB; length = length * 5 / 3 + 1) {
+			for (unsigned i = 0; i < 3; i++) {
+				assert_int_equal(mempool_alloc(pool, length, align, &b[i]), 0);
+				assert_int_equal((uintptr_t)b[i].addr % align, 0);
+				assert_true(b[i].length >= length);
+			}
+			for (unsigned i = 0; i < 3; i++)
+				assert_int_equal(mempool_free(pool, b[i].addr), 0);
+		}
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* Random lengths until nothing more fits: at least 7/8 of the pool is what was asked for. */
+static void waste_of(uint64_t seed, size_t max, bool logarithmic)
+{
+	struct mempool *pool = make_pool(64 * MIB, 64 * MIB, 0);
+	size_t asked = 0, length;
+	void **buffers = calloc(4 * MIB, sizeof(*buffers));
+	struct mempool_buffer b;
+	size_t count = 0;
+
+	for (;;) {
+		length = next_random(&seed) % max + 1;
+		if (logarithmic)
+			length = (length >> next_random(&seed) % 14) + 1;
+		if (mempool_alloc(pool, length, 0, &b))
+			break;
+		asked += length;
+		buffers[count++] = b.addr;
+		assert_true(count < 4 * MIB);
+	}
+	assert_true(asked >= 64 * MIB / 8 * 7);
+	assert_int_equal(query(pool).failures, 1);
+	/* The next one may be smaller; what was given back can be had as one piece. */
+	while (count)
+		assert_int_equal(mempool_free(pool, buffers[--count]), 0);
+	assert_int_equal(mempool_alloc(pool, 64 * MIB, 0, &b), 0);
+	assert_int_equal(mempool_alloc(pool, 1, 0, &b), -ENOMEM);
+	assert_int_equal(query(pool).failures, 2);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	free(buffers);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+static void test_waste(void **state)
+{
+	waste_of(88172645463325252ull, 256 * KIB, false);
+	waste_of(1234567, 64 * KIB, false);
+	waste_of(42, 1024 * KIB, true);
+}
+
+struct piece {
+	unsigned char *addr;
+	size_t length;
+	unsigned char fill;
+};
+
+static void piece_check(const struct piece *p)
+{
+	for (size_t i = 0; i<p->length; i += p->length> 64 ? 61 : 1)
+		assert_int_equal(p->addr[i], p->fill);
+	assert_int_equal(p->addr[p->length - 1], p->fill);
+}
+
+/* Random buffers come and go, and blocks with them; nobody's content changes. */
+static void churn(unsigned flags)
+{
+	struct mempool *pool = make_pool(4 * MIB, 64 * MIB, flags);
+	struct piece pieces[512] = {0};
+	uint64_t seed = 4242;
+	size_t given;
+
+	for (unsigned round = 0; round < 60000; round++) {
+		struct piece *p = &pieces[next_random(&seed) % ARRAY_LEN(pieces)];
+		struct mempool_buffer b;
+
+		if (p->addr) {
+			piece_check(p);
+			assert_int_equal(mempool_free(pool, p->addr), 0);
+			p->addr = NULL;
+		} else {
+			p->length =
+				(next_random(&seed) % (300 * KIB) >> next_random(&seed) % 18) + 1;
+			if (mempool_alloc(pool, p->length, 1ul << next_random(&seed) % 14, &b)) {
+				assert_int_equal(mempool_grow(pool, 2 * MIB), 0);
+				continue;
+			}
+			p->addr = b.addr;
+			p->fill = round;
+			memset(p->addr, p->fill, p->length);
+		}
+		if (round % 1000 == 999)
+			assert_int_equal(mempool_shrink(pool, 4 * MIB, &given), 0);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(pieces); i++)
+		if (pieces[i].addr) {
+			piece_check(&pieces[i]);
+			assert_int_equal(mempool_free(pool, pieces[i].addr), 0);
+		}
+	assert_int_equal(query(pool).in_use, 0);
+	assert_int_equal(query(pool).errors, 0);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, &given), 0);
+	assert_int_equal(query(pool).bytes, 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+static void test_churn(void **state)
+{
+	churn(0);
+}
+
+static void test_churn_in_debug_mode(void **state)
+{
+	churn(MEMPOOL_DEBUG);
+}
+
+/* S3: an allocation never grows the pool; only who asks for it does, up to the limit. */
+static void test_growth_and_limit(void **state)
+{
+	struct mempool *pool = make_pool(0, 6 * MIB, 0);
+	struct mempool_buffer a, b;
+	size_t given;
+
+	assert_int_equal(mempool_alloc(pool, 1, 0, &a), -ENOMEM);
+	assert_int_equal(mempool_grow(pool, 1), 0);
+	assert_int_equal(query(pool).bytes, 2 * MIB);
+	assert_int_equal(mempool_alloc(pool, 2 * MIB + 1, 0, &a), -ENOMEM);
+	assert_int_equal(mempool_grow(pool, 6 * MIB), -ENOMEM);
+	assert_int_equal(query(pool).bytes, 2 * MIB);
+	assert_int_equal(mempool_grow(pool, 4 * MIB), 0);
+	assert_int_equal(mempool_grow(pool, 1), -ENOMEM);
+	/* One buffer in all three blocks. */
+	assert_int_equal(mempool_alloc(pool, 6 * MIB, 0, &a), 0);
+	memset(a.addr, 1, 6 * MIB);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, &given), 0);
+	assert_int_equal(given, 0);
+	assert_int_equal(mempool_free(pool, a.addr), 0);
+	/* A buffer in the first block keeps that one. */
+	assert_int_equal(mempool_alloc(pool, MIB, 0, &a), 0);
+	assert_int_equal(mempool_alloc(pool, 3 * MIB, 0, &b), 0);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, &given), 0);
+	assert_int_equal(given, 2 * MIB);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_shrink(pool, 2 * MIB + 4096, &given), 0);
+	assert_int_equal(given, 2 * MIB);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, NULL), 0);
+	assert_int_equal(query(pool).bytes, 2 * MIB);
+	assert_int_equal(mempool_free(pool, a.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* What is given back to the system is gone from the file as well, and comes back as zeros. */
+static void test_shrink_frees_memory(void **state)
+{
+	struct mempool *pool = make_pool(8 * MIB, 8 * MIB, MEMPOOL_NO_HUGE);
+	struct mempool_location where;
+	struct mempool_buffer b;
+	struct stat st;
+	int fd;
+
+	assert_int_equal(mempool_alloc(pool, 8 * MIB, 0, &b), 0);
+	memset(b.addr, 0xee, 8 * MIB);
+	assert_int_equal(mempool_locate(pool, b.addr, &where), 0);
+	fd = where.fd;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_blocks * 512, 8 * MIB);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_shrink(pool, 6 * MIB, NULL), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_blocks * 512, 2 * MIB);
+	assert_int_equal(mempool_locate(pool, (char *)b.addr + 2 * MIB, &where), -EINVAL);
+	assert_int_equal(mempool_grow(pool, 6 * MIB), 0);
+	assert_int_equal(mempool_alloc(pool, 8 * MIB, 0, &b), 0);
+	for (size_t i = 2 * MIB; i < 8 * MIB; i += 999)
+		assert_int_equal(((char *)b.addr)[i], 0);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* A neighbour that maps the file sees the buffer; nobody can take the memory away from it. */
+static void test_location(void **state)
+{
+	struct mempool *pool = make_pool(4 * MIB, 8 * MIB, 0);
+	struct mempool_location where;
+	struct mempool_buffer b;
+	int seals, local;
+	char *view;
+
+	assert_int_equal(mempool_locate(pool, &local, &where), -EINVAL);
+	assert_int_equal(mempool_alloc(pool, 3 * MIB, 0, &b), 0);
+	memset(b.addr, 0x3c, 3 * MIB);
+	for (size_t at = 0; at < 3 * MIB; at += 777777) {
+		assert_int_equal(mempool_locate(pool, (char *)b.addr + at, &where), 0);
+		assert_true(where.length && where.length <= 2 * MIB);
+		view = mmap(NULL, where.length + where.offset % 4096, PROT_READ | PROT_WRITE,
+			    MAP_SHARED, where.fd, where.offset & ~4095ul);
+		assert_true(view != MAP_FAILED);
+		assert_int_equal(view[where.offset % 4096], 0x3c);
+		view[where.offset % 4096] = 0x3d;
+		assert_int_equal(((char *)b.addr)[at], 0x3d);
+		munmap(view, where.length + where.offset % 4096);
+	}
+	seals = fcntl(where.fd, F_GET_SEALS);
+	assert_true(seals & F_SEAL_SHRINK && seals & F_SEAL_SEAL);
+	assert_int_equal(ftruncate(where.fd, 4096), -1);
+	assert_true(fcntl(where.fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/*
+ * A hugetlb memfd can be made with no huge page free: the pool finds out and says so. Where there are
+ * huge pages, it has used them.
+ */
+static void test_huge_pages_or_not(void **state)
+{
+	struct mempool *pool = make_pool(4 * MIB, 4 * MIB, 0);
+	struct mempool_statistics s = query(pool);
+	struct mempool_attr attr;
+	bool none = s.blocks_plain == 2;
+	int err;
+
+	assert_int_equal(s.blocks, 2);
+	assert_int_equal(s.fallbacks, s.blocks_plain);
+	assert_int_equal(s.blocks_1g, 0);
+	assert_int_equal(s.blocks_2m, 2 - s.blocks_plain);
+	assert_int_equal(mempool_destroy(pool), 0);
+
+	mempool_attr_init(&attr);
+	attr.bytes = 4 * MIB;
+	attr.flags = MEMPOOL_REQUIRE_HUGE;
+	err = mempool_create(&attr, &pool);
+	assert_int_equal(err, none ? -ENOMEM : 0);
+	if (!err) {
+		assert_int_equal(query(pool).blocks_2m, 2);
+		assert_int_equal(mempool_destroy(pool), 0);
+	}
+	pool = make_pool(4 * MIB, 4 * MIB, MEMPOOL_NO_HUGE);
+	assert_int_equal(query(pool).blocks_plain, 2);
+	assert_int_equal(query(pool).fallbacks, 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* A forked child has none of the pool's memory, instead of sharing it. */
+static void test_fork(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct mempool_buffer b;
+	unsigned char resident;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(mempool_alloc(pool, 4096, 4096, &b), 0);
+	pid = fork();
+	if (!pid)
+		_exit(mincore(b.addr, 4096, &resident) == -1 && errno == ENOMEM ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+#define RING 256
+
+struct crowd {
+	struct mempool *pool;
+	void *_Atomic ring[RING]; /* buffers that change hands */
+	_Atomic bool failed;
+};
+
+/* Allocates, hands over, frees what others allocated. */
+static void *crowd_thread(void *arg)
+{
+	struct crowd *crowd = arg;
+	uint64_t seed = (uintptr_t)&seed | 1;
+
+	for (unsigned i = 0; i < 30000; i++) {
+		size_t length = (next_random(&seed) % 40000 >> next_random(&seed) % 12) + 8;
+		struct mempool_buffer b;
+		uint64_t *old;
+
+		if (mempool_alloc(crowd->pool, length, 0, &b))
+			continue;
+		*(uint64_t *)b.addr = (uintptr_t)b.addr;
+		old = atomic_exchange(&crowd->ring[next_random(&seed) % RING], b.addr);
+		if (old && (*old != (uintptr_t)old || mempool_free(crowd->pool, old)))
+			crowd->failed = true;
+	}
+	return NULL;
+}
+
+/* Caches of threads that end go back; those of threads that live are collected when need be. */
+static void test_threads(void **state)
+{
+	struct crowd crowd = {.pool = make_pool(8 * MIB, 8 * MIB, 0)};
+	struct mempool_buffer b;
+	pthread_t threads[4];
+
+	for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+		pthread_create(&threads[i], NULL, crowd_thread, &crowd);
+	for (unsigned i = 0; i < 50; i++) {
+		query(crowd.pool);
+		mempool_shrink(crowd.pool, 2 * MIB, NULL);
+		mempool_grow(crowd.pool, 2 * MIB);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+		pthread_join(threads[i], NULL);
+	assert_false(crowd.failed);
+	for (unsigned i = 0; i < RING; i++)
+		if (crowd.ring[i])
+			assert_int_equal(mempool_free(crowd.pool, crowd.ring[i]), 0);
+	assert_int_equal(query(crowd.pool).in_use, 0);
+	assert_int_equal(query(crowd.pool).allocs, query(crowd.pool).frees);
+	mempool_grow(crowd.pool, 8 * MIB - query(crowd.pool).bytes);
+	assert_int_equal(mempool_alloc(crowd.pool, 8 * MIB, 0, &b), 0);
+	assert_int_equal(mempool_free(crowd.pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(crowd.pool), 0);
+}
+
+struct hoarder {
+	struct mempool *pool;
+	pthread_barrier_t barrier;
+};
+
+static void *hoarder_thread(void *arg)
+{
+	struct hoarder *h = arg;
+	struct mempool_buffer b[32];
+
+	for (unsigned i = 0; i < ARRAY_LEN(b); i++)
+		mempool_alloc(h->pool, 4096, 0, &b[i]);
+	for (unsigned i = 0; i < ARRAY_LEN(b); i++)
+		mempool_free(h->pool, b[i].addr);
+	pthread_barrier_wait(&h->barrier); /* its cache is full */
+	pthread_barrier_wait(&h->barrier); /* the pool is gone */
+	return NULL;
+}
+
+/* What lies in another thread's cache is not lost; and a pool may go before a thread that used it. */
+static void test_cache_of_another_thread(void **state)
+{
+	struct hoarder h = {.pool = make_pool(2 * MIB, 2 * MIB, 0)};
+	struct mempool_buffer b;
+	pthread_t thread;
+
+	pthread_barrier_init(&h.barrier, NULL, 2);
+	pthread_create(&thread, NULL, hoarder_thread, &h);
+	pthread_barrier_wait(&h.barrier);
+	assert_int_equal(mempool_alloc(h.pool, 2 * MIB, 0, &b), 0);
+	assert_int_equal(mempool_free(h.pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(h.pool), 0);
+	pthread_barrier_wait(&h.barrier);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&h.barrier);
+}
+
+static void test_debug_double_free(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, MEMPOOL_DEBUG);
+	struct mempool_buffer b;
+
+	for (size_t length = 1; length < 500000; length *= 7) {
+		uint64_t errors = query(pool).errors;
+
+		assert_int_equal(mempool_alloc(pool, length, 0, &b), 0);
+		assert_int_equal(mempool_free(pool, b.addr), 0);
+		assert_int_equal(mempool_free(pool, b.addr), -EINVAL);
+		assert_int_equal(query(pool).errors, errors + 1);
+	}
+	assert_int_equal(query(pool).in_use, 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* One byte beyond the length is found, and so is one that hits the noted length itself. */
+static void test_debug_overflow(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, MEMPOOL_DEBUG);
+	struct mempool_buffer b;
+	unsigned char *bytes, saved;
+
+	for (size_t length = 1; length < 500000; length = length * 3 + 1) {
+		assert_int_equal(mempool_alloc(pool, length, 0, &b), 0);
+		assert_int_equal(b.length, length);
+		bytes = b.addr;
+		memset(bytes, 0xff, length);
+		for (unsigned at = 0; at < 16; at += 5) {
+			saved = bytes[length + at];
+			bytes[length + at] ^= 0x40;
+			assert_int_equal(mempool_free(pool, bytes), -EOVERFLOW);
+			bytes[length + at] = saved;
+		}
+		assert_int_equal(mempool_free(pool, bytes), 0);
+	}
+	assert_true(query(pool).errors >= 4);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+static void test_debug_write_after_free(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, MEMPOOL_DEBUG);
+	struct mempool_buffer a, b;
+
+	assert_int_equal(mempool_alloc(pool, 2000, 0, &a), 0);
+	assert_int_equal(mempool_free(pool, a.addr), 0);
+	((char *)a.addr)[1000] = 1;
+	assert_int_equal(mempool_alloc(pool, 2000, 0, &b), 0);
+	assert_ptr_equal(a.addr, b.addr);
+	assert_int_equal(query(pool).errors, 1);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_numa_node),
+		cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_every_alignment),
+		cmocka_unit_test(test_waste),
+		cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_churn_in_debug_mode),
+		cmocka_unit_test(test_growth_and_limit),
+		cmocka_unit_test(test_shrink_frees_memory),
+		cmocka_unit_test(test_location),
+		cmocka_unit_test(test_huge_pages_or_not),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_cache_of_another_thread),
+		cmocka_unit_test(test_debug_double_free),
+		cmocka_unit_test(test_debug_overflow),
+		cmocka_unit_test(test_debug_write_after_free),
+	};
+
+	return cmocka_run_group_tests_name("mempool_alloc", tests, NULL, NULL);
+}
