@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "hca/device.h"
+#include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/query.h"
 
@@ -92,6 +93,7 @@ static void abandon_objects(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
 			urxe_mr_revoke(mr);
+	urxe_direct_changed();
 	cds_list_for_each_entry (cq, &ctx->cqs, node)
 		urxe_cq_disarm(cq);
 }

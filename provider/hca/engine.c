@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/service.h"
@@ -58,7 +59,7 @@ static int start(void)
 	ret = urxe_segment_join(&e->seg);
 	if (ret)
 		goto err_qps;
-	ret = mempool_table_create(URXE_MAX_MR, &e->table);
+	ret = urxe_direct_start();
 	if (ret)
 		goto err_segment;
 	ret = urxe_wire_create(e->seg, &e->wire);
@@ -73,7 +74,7 @@ static int start(void)
 err_wire:
 	urxe_wire_destroy(e->wire);
 err_table:
-	mempool_table_destroy(e->table);
+	urxe_direct_stop();
 err_segment:
 	urxe_segment_leave(e->seg);
 err_qps:
@@ -86,8 +87,8 @@ static void stop(void)
 	struct urxe_engine *e = &urxe_hca;
 
 	urxe_service_stop();
+	urxe_direct_stop();
 	urxe_wire_destroy(e->wire);
-	mempool_table_destroy(e->table);
 	urxe_segment_leave(e->seg);
 	munmap(e->qps, sizeof(*e->qps) * URXE_QP_SLOTS);
 	e->wire = NULL;
@@ -388,6 +389,7 @@ void urxe_forked(void)
 		leave_behind(ctx);
 	urxe_gsi_forked();
 	urxe_service_forked();
+	urxe_direct_forked();
 	urxe_wire_forked(e->wire);
 	urxe_segment_forked(e->seg);
 	e->wire = NULL;

@@ -249,6 +249,8 @@ struct urxe_atomic_result {
 	uint64_t original;
 };
 
+enum urxe_near { URXE_NEAR_UNKNOWN, URXE_NEAR_NO, URXE_NEAR_YES };
+
 struct urxe_qp {
 	union {
 		struct ibv_qp ibv;
@@ -337,6 +339,16 @@ struct urxe_qp {
 	/* Results of the latest atomics, as many as the peer may have outstanding. */
 	struct urxe_atomic_result *atomics;
 	uint32_t atomic_size, atomic_next;
+
+	/* Direct access (direct.c). */
+	struct {
+		uint8_t near;	     /* is the other end on this host? */
+		bool behind_packets; /* a WR went by packets */
+		uint8_t device;	     /* index of the device at the other end */
+		unsigned devices;    /* how often devices had changed when that was found out */
+		uint32_t offset;     /* bytes of the WR at the cursor already copied */
+		uint32_t turn;	     /* bytes copied since others had their turn */
+	} direct;
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
 	struct urxe_async async;

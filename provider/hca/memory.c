@@ -31,3 +31,35 @@ bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t 
 				      rights, remote, va);
 	return verdict == MEMPOOL_OK && fault_in(*va, length, rights & WRITES);
 }
+
+int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
+		uint32_t rights, struct iovec *iov)
+{
+	int n = 0;
+
+	if (!len)
+		return 0;
+	if (wqe->inlined) {
+		iov->iov_base = (uint8_t *)wqe->sge + offset;
+		iov->iov_len = len;
+		return 1;
+	}
+	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t piece;
+		uint64_t va;
+
+		if (offset >= sge->length) {
+			offset -= sge->length;
+			continue;
+		}
+		piece = sge->length - offset < len ? sge->length - offset : len;
+		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, piece, rights, false, &va))
+			return -1;
+		iov[n].iov_base = (void *)(uintptr_t)va;
+		iov[n++].iov_len = piece;
+		len -= piece;
+		offset = 0;
+	}
+	return n;
+}

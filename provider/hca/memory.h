@@ -6,6 +6,8 @@
 #ifndef URXE_HCA_MEMORY_H
 #define URXE_HCA_MEMORY_H
 
+#include <sys/uio.h>
+
 #include "hca/hca.h"
 
 /*
@@ -20,5 +22,12 @@
  */
 bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		uint32_t rights, bool remote, uint64_t *va);
+
+/*
+ * Finds len bytes at offset of a WR's data, as pieces of our memory: how many (URXE_MAX_SGE at most), or
+ * -1 when not all of them may be reached with these rights.
+ */
+int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
+		uint32_t rights, struct iovec *iov);
 
 #endif

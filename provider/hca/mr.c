@@ -3,8 +3,8 @@
  * Memory regions (IBTA vol. 1, 10.6, 11.2.8.2): rows of the registration table. Any address of the
  * process can be reached without pinning, so registering costs the same for any length.
  *
- * Deregistering and changing a region takes the engine lock: no copy and no bind is under way when
- * the verb returns.
+ * Deregistering and changing a region takes the engine lock, and waits for neighbours: no copy and no
+ * bind is under way when the verb returns.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
 #include "host/libc.h"
@@ -329,6 +330,7 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 		urxe_mr_revoke(mr);
 		unlist(mr);
 		urxe_engine_unlock();
+		urxe_direct_changed();
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	free(mr);
@@ -383,6 +385,8 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	urxe_engine_unlock();
 	if (ret)
 		errno = -ret;
+	else
+		urxe_direct_changed();
 	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
 
@@ -63,6 +64,7 @@ static void unbind(struct urxe_mw *mw)
 	if (!mw->bound_to)
 		return;
 	mempool_table_remove(urxe_hca.table, mw->bound_to);
+	urxe_direct_changed();
 	mw->bound_to = 0;
 	mw->mr->windows--;
 	mw->mr = NULL;

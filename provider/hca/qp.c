@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hca/direct.h"
 #include "hca/engine.h"
 
 #define SEND_OPS_RC                                                                             \
@@ -194,6 +195,7 @@ static void clean_cqs(struct urxe_qp *qp)
 void urxe_qp_retract(struct urxe_qp *qp)
 {
 	urxe_mcast_detach_all(qp);
+	urxe_direct_retract(qp);
 	urxe_engine_settle(qp);
 	urxe_engine_remove_qp(qp);
 	clean_cqs(qp);
@@ -225,7 +227,7 @@ static void flush_sends(struct urxe_qp *qp)
 		urxe_complete_send(qp, sq_wqe(&qp->sq, atomic_load(&qp->sq.tail)),
 				   IBV_WC_WR_FLUSH_ERR);
 	qp->sq.send = atomic_load(&qp->sq.tail);
-	qp->offset = 0;
+	qp->offset = qp->direct.offset = 0;
 	urxe_peer_forget(qp);
 	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
 	urxe_completer_arm_answers(qp);
@@ -270,6 +272,7 @@ void urxe_qp_fail(struct urxe_qp *qp, int event)
 	if (atomic_load(&qp->state) == IBV_QPS_ERR)
 		return;
 	atomic_store(&qp->state, IBV_QPS_ERR);
+	urxe_direct_retract(qp);
 	urxe_qp_flush(qp);
 	if (event)
 		urxe_event_qp(qp, event);
@@ -349,6 +352,7 @@ static int set_av(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	qp->peer = peer;
 	qp->path = path;
 	qp->attr.ah_attr = attr->ah_attr;
+	urxe_direct_forget(qp);
 	return 0;
 }
 
@@ -450,8 +454,10 @@ static void set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 
 static void enter_state(struct urxe_qp *qp, enum ibv_qp_state state)
 {
-	if (state == IBV_QPS_RESET || state == IBV_QPS_ERR)
+	if (state == IBV_QPS_RESET || state == IBV_QPS_ERR) {
+		urxe_direct_retract(qp);
 		urxe_engine_settle(qp);
+	}
 	switch (state) {
 	case IBV_QPS_RESET: urxe_qp_reset(qp); break;
 	case IBV_QPS_RTR:
@@ -490,6 +496,7 @@ static int modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 	set_plain(qp, attr, mask);
 	if (mask & IBV_QP_STATE)
 		enter_state(qp, to);
+	urxe_direct_publish(qp);
 	return 0;
 }
 

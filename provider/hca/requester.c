@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "hca/batch.h"
+#include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
 
@@ -62,39 +63,6 @@ static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, boo
 	if (qp->ibv.qp_type == IBV_QPT_UC)
 		return (rc[row][column] & ~URXE_SERVICE_MASK) | URXE_SERVICE_UC;
 	return rc[row][column];
-}
-
-/* Finds len bytes at offset of a WR's data, as pieces of our memory: how many, or -1: not ours. */
-static int gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset,
-		  uint32_t len, struct iovec *iov)
-{
-	int n = 0;
-
-	if (!len)
-		return 0;
-	if (wqe->inlined) {
-		iov->iov_base = (uint8_t *)wqe->sge + offset;
-		iov->iov_len = len;
-		return 1;
-	}
-	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
-		const struct ibv_sge *sge = &wqe->sge[i];
-		uint32_t piece;
-		uint64_t va;
-
-		if (offset >= sge->length) {
-			offset -= sge->length;
-			continue;
-		}
-		piece = sge->length - offset < len ? sge->length - offset : len;
-		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, piece, 0, false, &va))
-			return -1;
-		iov[n].iov_base = (void *)(uintptr_t)va;
-		iov[n++].iov_len = piece;
-		len -= piece;
-		offset = 0;
-	}
-	return n;
 }
 
 /* A read's or atomic's buffer must be writable before it is asked for. */
@@ -224,7 +192,7 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	bool first = qp->offset == 0, last = len == left;
 	enum urxe_opcode opcode = request_opcode(qp, wqe->opcode, first, last);
 	struct urxe_opmask mask = urxe_opcodes[opcode].mask;
-	int pieces = gather(qp, wqe, qp->offset, len, urxe_batch_iov(batch));
+	int pieces = urxe_gather(qp, wqe, qp->offset, len, 0, urxe_batch_iov(batch));
 
 	if (pieces < 0)
 		return false;
@@ -302,6 +270,17 @@ enum outcome {
 	OUT_MORE,   /* built; go on */
 };
 
+/* Carried out without a packet: it has no PSN. */
+static void finish_direct(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
+{
+	wqe->started = true;
+	wqe->done = true;
+	wqe->first_psn = qp->psn;
+	wqe->last_psn = urxe_psn_add(qp->psn, -1);
+	qp->sq.send++;
+	urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
+}
+
 /* The next packet of the WR at the cursor. */
 static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 {
@@ -312,6 +291,11 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 	if (!wqe->started) {
 		if (!may_start(qp, wqe))
 			return OUT_IDLE;
+		switch (urxe_direct_run(qp, wqe)) {
+		case URXE_DIRECT_DONE: finish_direct(qp, wqe); return OUT_MORE;
+		case URXE_DIRECT_MORE: return OUT_FULL;
+		case URXE_DIRECT_NO: break;
+		}
 		start_wqe(qp, wqe);
 	}
 	if (wqe->error)

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/service.h"
@@ -66,6 +67,7 @@ static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, v
 		if (ctx->dev == dev)
 			urxe_event_port(ctx, type);
 	urxe_gsi_device_event(dev, type);
+	urxe_direct_devices_changed();
 	urxe_engine_unlock();
 }
 
@@ -154,6 +156,7 @@ static void *service(void *arg)
 
 	prctl(PR_SET_NAME, "urxe");
 	prctl(PR_SET_TIMERSLACK, 1);
+	urxe_direct_alive();
 	while (!atomic_load(&e->stop)) {
 		uint64_t now = urxe_now(), lease = atomic_load(&e->lease), age = poll_age(now);
 		uint64_t until;
@@ -182,6 +185,7 @@ static void *service(void *arg)
 			wire = false;
 		atomic_store(&e->sleep_until, 0);
 	}
+	urxe_direct_dead();
 	return NULL;
 }
 

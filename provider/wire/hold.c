@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/neighbour.h"
 #include "wire/private.h"
 
 #define REORDER_WAIT 1000000 /* ns: how long a reordered packet waits at most */
@@ -70,6 +71,11 @@ int urxe_hold_open(struct urxe_wire *wire)
 	wire->fault_generation = urxe_segment_fault_generation(wire->seg) - 1;
 	urxe_hold_settings(wire);
 	return 0;
+}
+
+bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path)
+{
+	return urxe_fault_active(&urxe_wire_dev(wire, path->dev)->fault, URXE_FAULT_BOTH);
 }
 
 static void clear(struct urxe_hold_list *list)

@@ -108,6 +108,11 @@ struct urxe_device *urxe_wire_find_dev(struct urxe_wire *wire, const struct in6_
 	return dev;
 }
 
+struct urxe_device *urxe_wire_device_at(struct urxe_wire *wire, const struct in6_addr *addr)
+{
+	return urxe_wire_find_dev(wire, addr, 0);
+}
+
 /* ---- making and ending ---- */
 
 static void explain_in_use(void)

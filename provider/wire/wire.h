@@ -112,6 +112,9 @@ void urxe_wire_housekeep(struct urxe_wire *wire);
  * ::ffff:a.b.c.d and ff0e::ffff:a.b.c.d, and become the former. Any GID may be asked. */
 void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid);
 
+/* The device of this network namespace that has the address; NULL: it is elsewhere. */
+struct urxe_device *urxe_wire_device_at(struct urxe_wire *wire, const struct in6_addr *addr);
+
 /* Multicast groups, counted per (device, group). -EINVAL: no multicast address; or the error of a
  * socket. */
 int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev,

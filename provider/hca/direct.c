@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Direct access, the initiator's side: may this WR be carried out here, and how. Under the engine
+ * lock, so that a process has one access under way, and one hazard.
+ *
+ * An operation may overtake nothing: an RC QP must have had everything before it acknowledged, a UC
+ * QP must never have sent a packet (nobody tells when those have arrived). It is made in chunks of
+ * 64 KiB, each of which asks the tables anew. The last bytes of a write become visible last.
+ */
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hca/direct_private.h"
+#include "hca/direct_rseq.h"
+#include "hca/memory.h"
+#include "wire/neighbour.h"
+
+#define CHUNK	 (64u << 10)
+#define TURN	 (128u << 10) /* bytes, then others have their turn */
+#define ATTEMPTS 64	      /* of a chunk, each of which was interrupted */
+#define LAST	 8	      /* bytes that become visible last */
+
+enum kind { WRITE, READ, ATOMIC, OTHER };
+
+/* What becomes of a chunk, or of all. */
+enum result { COPIED, AGAIN, REFUSED };
+
+struct access {
+	struct urxe_qp *qp;
+	const struct urxe_send_wqe *wqe;
+	enum kind kind;
+	uint32_t qpn; /* of the target */
+};
+
+static unsigned devices; /* counts their changes */
+
+void urxe_direct_devices_changed(void)
+{
+	devices++;
+}
+
+void urxe_direct_forget(struct urxe_qp *qp)
+{
+	qp->direct.near = URXE_NEAR_UNKNOWN;
+	qp->direct.behind_packets = false;
+	qp->direct.offset = 0;
+}
+
+static enum kind kind_of(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE: return WRITE;
+	case IBV_WR_RDMA_READ: return READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD: return ATOMIC;
+	default: return OTHER;
+	}
+}
+
+/* Rights of the region, and with the same names of the QP, that a request needs. */
+static unsigned right_of(enum kind kind)
+{
+	switch (kind) {
+	case WRITE: return MEMPOOL_REMOTE_WRITE;
+	case READ: return MEMPOOL_REMOTE_READ;
+	default: return MEMPOOL_REMOTE_ATOMIC;
+	}
+}
+
+static_assert(MEMPOOL_REMOTE_WRITE == (int)IBV_ACCESS_REMOTE_WRITE &&
+		      MEMPOOL_REMOTE_READ == (int)IBV_ACCESS_REMOTE_READ &&
+		      MEMPOOL_REMOTE_ATOMIC == (int)IBV_ACCESS_REMOTE_ATOMIC,
+	      "a QP's rights are named as a region's");
+
+/* ---- who is at the other end ---- */
+
+/* Is the destination an address of this network namespace, and are both devices up? */
+static bool address_is_near(struct urxe_qp *qp)
+{
+	struct urxe_device *dev = urxe_wire_device_at(urxe_hca.wire, &qp->path.dgid);
+	bool up;
+
+	if (!dev)
+		return false;
+	urxe_device_lock();
+	up = dev->port.state == IBV_PORT_ACTIVE && qp->dev->port.state == IBV_PORT_ACTIVE;
+	urxe_device_unlock();
+	qp->direct.device = dev->index;
+	return up;
+}
+
+static bool is_near(struct urxe_qp *qp)
+{
+	uint32_t dest = qp->attr.dest_qp_num;
+
+	if (qp->direct.near == URXE_NEAR_UNKNOWN || qp->direct.devices != devices) {
+		qp->direct.devices = devices;
+		qp->direct.near = direct_enabled() && address_is_near(qp) &&
+						  urxe_segment_slot_alive(urxe_hca.seg,
+									  URXE_SLOT_OF_QPN(dest))
+					  ? URXE_NEAR_YES
+					  : URXE_NEAR_NO;
+	}
+	return qp->direct.near == URXE_NEAR_YES;
+}
+
+/* With faults on the wire, half of the operations go by packets, so that those get their share. */
+static bool declined(struct urxe_qp *qp)
+{
+	static uint32_t random = 1;
+
+	if (!urxe_wire_faulty(urxe_hca.wire, &qp->path))
+		return false;
+	random = random * 1664525 + 1013904223;
+	return random >> 31;
+}
+
+static bool in_order(struct urxe_qp *qp)
+{
+	if (qp->ibv.qp_type == IBV_QPT_RC)
+		return qp->una == qp->psn && qp->psn == qp->max_psn;
+	return !qp->direct.behind_packets;
+}
+
+/* ---- local memory ---- */
+
+/* The bytes of a chunk in our memory; the last ones of a write are a piece of their own. */
+struct local {
+	struct iovec iov[URXE_MAX_SGE + 1];
+	int n;
+};
+
+static bool find_local(const struct access *a, uint32_t offset, uint32_t len, struct local *local)
+{
+	struct iovec *last;
+
+	local->n = urxe_gather(a->qp, a->wqe, offset, len,
+			       a->kind == WRITE ? 0 : MEMPOOL_LOCAL_WRITE, local->iov);
+	if (local->n <= 0)
+		return !local->n;
+	last = &local->iov[local->n - 1];
+	if (a->kind == WRITE && last->iov_len > LAST) {
+		last->iov_len -= LAST;
+		last[1].iov_base = (uint8_t *)last->iov_base + last->iov_len;
+		last[1].iov_len = LAST;
+		local->n++;
+	}
+	return true;
+}
+
+/* ---- in another process ---- */
+
+static bool word_is(const _Atomic uint64_t at[2], const struct in6_addr *gid)
+{
+	uint64_t words[2];
+
+	memcpy(words, gid, sizeof(words));
+	return atomic_load_explicit(&at[0], memory_order_relaxed) == words[0] &&
+	       atomic_load_explicit(&at[1], memory_order_relaxed) == words[1];
+}
+
+/* Does the target's QP take such a request from us? */
+static bool qp_permits(const struct access *a, const struct direct_qp *row)
+{
+	enum direct_service service = a->qp->ibv.qp_type == IBV_QPT_RC ? DIRECT_RC : DIRECT_UC;
+
+	return atomic_load(&row->service) == service && row->qpn == a->qpn &&
+	       row->dest_qpn == a->qp->qpn && (row->access & right_of(a->kind)) &&
+	       word_is(row->dgid, &a->qp->path.sgid) && word_is(row->sgid, &a->qp->path.dgid);
+}
+
+/* Looks at the tables and makes one attempt to copy. The hazard is there. */
+static enum result attempt(const struct access *a, struct direct_peer *peer, uint32_t offset,
+			   uint32_t len, const struct local *local)
+{
+	const struct direct_tables *t = peer->tables;
+	const struct direct_qp *row = &t->qps[a->qpn >> 8];
+	struct urxe_guard guard = {
+		.epoch = (const void *)&t->epoch,
+		.epoch_is = atomic_load(&t->epoch),
+		.life = direct_life(t),
+		.life_is = peer->alive,
+	};
+	struct iovec remote = {.iov_len = len};
+	uint64_t va;
+	long ret;
+
+	/* All of the range is asked for, before its first byte and again with each chunk. */
+	if (!qp_permits(a, row) ||
+	    mempool_table_match(peer->regions, a->wqe->rdma.rkey, row->pd, a->qpn,
+				a->wqe->rdma.remote_addr, a->wqe->length, right_of(a->kind), true,
+				&va) != MEMPOOL_OK)
+		return REFUSED;
+	if (!len)
+		return COPIED;
+	remote.iov_base = (void *)(uintptr_t)(va + offset);
+	ret = urxe_rseq_vm(a->kind == WRITE ? SYS_process_vm_writev : SYS_process_vm_readv,
+			   peer->pid, local->iov, local->n, &remote, 1, &guard);
+	if (ret == URXE_RSEQ_ABORTED || ret == URXE_RSEQ_STALE)
+		return AGAIN;
+	return ret == (long)len ? COPIED : REFUSED;
+}
+
+static uint32_t life_of(const struct direct_peer *peer)
+{
+	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
+}
+
+/* Its process holds the mutex; neither has it not begun yet, nor is it dead. */
+static bool alive(struct direct_peer *peer)
+{
+	if (!peer->alive)
+		peer->alive = life_of(peer) & FUTEX_TID_MASK;
+	if (!peer->alive)
+		return false;
+	if (life_of(peer) == peer->alive)
+		return true;
+	direct_peer_refuse(peer);
+	return false;
+}
+
+static enum result copy_chunk(const struct access *a, struct direct_peer *peer, uint32_t offset,
+			      uint32_t len)
+{
+	static __thread uint32_t tid;
+	struct direct_hazard *hazard = peer->hazard;
+	uint64_t word = atomic_load_explicit(&hazard->word, memory_order_relaxed);
+	enum result result = AGAIN;
+	struct local local;
+
+	if (!find_local(a, offset, len, &local))
+		return REFUSED;
+	if (!tid)
+		tid = syscall(SYS_gettid);
+	atomic_store_explicit(&hazard->tid, tid, memory_order_relaxed);
+	atomic_store(&hazard->word, word + DIRECT_BUSY + DIRECT_CALLS);
+	for (unsigned i = 0; result == AGAIN && i < ATTEMPTS && life_of(peer) == peer->alive; i++)
+		result = attempt(a, peer, offset, len, &local);
+	atomic_store_explicit(&hazard->word, word + 4, memory_order_release);
+	return result;
+}
+
+/* ---- in this process ---- */
+
+static bool gids_fit(const struct urxe_qp *qp, const struct urxe_qp *target)
+{
+	return !memcmp(&qp->path.sgid, &target->path.dgid, sizeof(qp->path.sgid)) &&
+	       !memcmp(&qp->path.dgid, &target->path.sgid, sizeof(qp->path.dgid));
+}
+
+/* The target and where it has the memory; NULL when a packet shall tell. */
+static struct urxe_qp *own_target(const struct access *a, uint64_t *va)
+{
+	struct urxe_qp *target = urxe_engine_qp(a->qpn);
+	int state = target ? atomic_load(&target->state) : IBV_QPS_RESET;
+
+	if (!target || target->ibv.qp_type != a->qp->ibv.qp_type ||
+	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
+	    target->attr.dest_qp_num != a->qp->qpn || !gids_fit(a->qp, target) ||
+	    !(target->attr.qp_access_flags & right_of(a->kind)) ||
+	    !urxe_reach(target, a->wqe->rdma.rkey, a->wqe->rdma.remote_addr, a->wqe->length,
+			right_of(a->kind), true, va))
+		return NULL;
+	return target;
+}
+
+/* Source and destination may overlap, and then any of the bytes may come out. */
+static void move(uint8_t *dst, const uint8_t *src, size_t len, bool visibly)
+{
+	uint8_t last[LAST];
+	size_t n = visibly ? (len < LAST ? len : LAST) : 0;
+
+	memcpy(last, src + len - n, n);
+	memmove(dst, src, len - n);
+	if (n)
+		urxe_copy_visible(dst + len - n, last, n);
+}
+
+static enum result copy_own(const struct access *a, uint32_t offset, uint32_t len)
+{
+	struct local local;
+	uint8_t *at;
+	uint64_t va;
+
+	if (!own_target(a, &va) || !find_local(a, offset, len, &local))
+		return REFUSED;
+	at = (uint8_t *)(uintptr_t)(va + offset);
+	for (int i = 0; i < local.n; i++) {
+		struct iovec *iov = &local.iov[i];
+
+		if (a->kind == WRITE)
+			move(at, iov->iov_base, iov->iov_len, i + 1 == local.n);
+		else
+			move(iov->iov_base, at, iov->iov_len, false);
+		at += iov->iov_len;
+	}
+	return COPIED;
+}
+
+/* As the responder does it. The result goes to our memory, which is asked for first. */
+static enum result own_atomic(const struct access *a)
+{
+	const struct urxe_send_wqe *wqe = a->wqe;
+	struct local local;
+	uint64_t va, value;
+	uint8_t *result = (uint8_t *)&value;
+
+	if (!a->qp->attr.max_rd_atomic || (wqe->rdma.remote_addr & 7) || !own_target(a, &va) ||
+	    (va & 7) || !find_local(a, 0, sizeof(value), &local))
+		return REFUSED;
+	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		value = __atomic_fetch_add((uint64_t *)(uintptr_t)va, wqe->rdma.compare_add,
+					   __ATOMIC_SEQ_CST);
+	} else {
+		value = wqe->rdma.compare_add;
+		__atomic_compare_exchange_n((uint64_t *)(uintptr_t)va, &value, wqe->rdma.swap,
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	for (int i = 0; i < local.n; i++) {
+		memcpy(local.iov[i].iov_base, result, local.iov[i].iov_len);
+		result += local.iov[i].iov_len;
+	}
+	return COPIED;
+}
+
+/* ---- all of it ---- */
+
+/* The sum over a device's processes is right if we count for both ends. */
+static void count(const struct access *a, uint32_t len)
+{
+	uint64_t *own = urxe_segment_counters(urxe_hca.seg, a->qp->dev->index);
+	uint64_t *other = urxe_segment_counters(urxe_hca.seg, a->qp->direct.device);
+	uint64_t *from = a->kind == WRITE ? own : other, *to = a->kind == WRITE ? other : own;
+
+	from[URXE_CNT_SENT_PKTS]++;
+	from[URXE_CNT_SENT_BYTES] += len;
+	to[URXE_CNT_RCVD_PKTS]++;
+	to[URXE_CNT_RCVD_BYTES] += len;
+}
+
+static enum result next_chunk(const struct access *a, struct direct_peer *peer)
+{
+	uint32_t offset = a->qp->direct.offset, left = a->wqe->length - offset;
+	uint32_t len = left < CHUNK ? left : CHUNK;
+	enum result result;
+
+	if (a->kind == ATOMIC)
+		result = own_atomic(a);
+	else if (!peer)
+		result = copy_own(a, offset, len);
+	else
+		result = copy_chunk(a, peer, offset, len);
+	if (result != COPIED)
+		return result;
+	count(a, len);
+	a->qp->direct.offset += len;
+	a->qp->direct.turn += len;
+	return COPIED;
+}
+
+static enum urxe_direct_outcome by_packets(struct urxe_qp *qp)
+{
+	qp->direct.offset = 0;
+	qp->direct.behind_packets = true;
+	return URXE_DIRECT_NO;
+}
+
+enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	struct access a = {
+		.qp = qp, .wqe = wqe, .kind = kind_of(wqe->opcode), .qpn = qp->attr.dest_qp_num};
+	bool own = URXE_SLOT_OF_QPN(a.qpn) == urxe_segment_slot(urxe_hca.seg);
+	struct direct_peer *peer = NULL;
+
+	if (wr_is_local(wqe->opcode))
+		return URXE_DIRECT_NO;
+	if (a.kind == OTHER || qp->ibv.qp_type == IBV_QPT_UD || !in_order(qp) || !is_near(qp) ||
+	    (a.kind == ATOMIC && !own) || (a.kind == READ && !qp->attr.max_rd_atomic) ||
+	    (!qp->direct.offset && declined(qp)))
+		return by_packets(qp);
+	if (!own) {
+		peer = direct_peer_get(URXE_SLOT_OF_QPN(a.qpn));
+		if (!peer || !alive(peer))
+			return by_packets(qp);
+	}
+	do {
+		if (qp->direct.turn >= TURN) {
+			qp->direct.turn = 0;
+			return URXE_DIRECT_MORE;
+		}
+		if (next_chunk(&a, peer) != COPIED)
+			return by_packets(qp);
+	} while (qp->direct.offset < wqe->length);
+	qp->direct.offset = 0;
+	return URXE_DIRECT_DONE;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Neighbours as direct access sees them: their tables mapped read-only, their windows to leave
+ * hazards in, and whether the kernel lets us at their memory. That is found out once, by reading
+ * their cookie at the address and under the process id that they give: so the id is known to mean
+ * the same process here as there. Under the engine lock.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "hca/direct_private.h"
+#include "host/libc.h"
+#include "host/log.h"
+#include "host/segment_window.h"
+#include "host/sysinfo.h"
+
+static struct direct_peer peers[256];
+
+static struct direct_window *map_window(unsigned slot)
+{
+	struct direct_window *w;
+	int fd = urxe_window_open(urxe_hca.seg, slot, URXE_WINDOW_TABLES, true, sizeof(*w));
+
+	if (fd < 0)
+		return NULL;
+	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	urxe_libc.close(fd);
+	if (w == MAP_FAILED)
+		return NULL;
+	madvise(w, sizeof(*w), MADV_DONTFORK);
+	if (__atomic_load_n(&w->magic, __ATOMIC_ACQUIRE) == DIRECT_MAGIC)
+		return w;
+	munmap(w, sizeof(*w));
+	return NULL;
+}
+
+/* A descriptor of the memfd; the number is the owner's, which may have another file there by now. */
+static int open_memfd(const struct direct_window *w, size_t bytes)
+{
+	struct urxe_stat st;
+	char path[64];
+	int fd, seals;
+
+	snprintf(path, sizeof(path), "/proc/%u/fd/%d", w->pid, w->fd);
+	fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	seals = urxe_libc.fcntl(fd, F_GET_SEALS);
+	if (!urxe_fstat(fd, &st) && st.ino == w->ino && st.dev == w->dev && st.size >= bytes &&
+	    seals >= 0 && (seals & F_SEAL_SHRINK))
+		return fd;
+	urxe_libc.close(fd);
+	return -1;
+}
+
+static const struct direct_tables *map_tables(const struct direct_window *w)
+{
+	size_t bytes = sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
+	const struct direct_tables *t;
+	int fd = open_memfd(w, bytes);
+	void *p;
+
+	if (fd < 0)
+		return NULL;
+	p = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	urxe_libc.close(fd);
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, bytes, MADV_DONTFORK);
+	t = p;
+	if (t->magic == DIRECT_MAGIC && t->version == DIRECT_VERSION && t->bytes == bytes &&
+	    t->max_rows == URXE_MAX_MR)
+		return t;
+	munmap(p, bytes);
+	return NULL;
+}
+
+/* Is the process with that id the owner, and does the kernel permit access to it? */
+static bool cookie_fits(const struct direct_window *w, const struct direct_tables *t)
+{
+	uint64_t cookie[2];
+	struct iovec local = {cookie, sizeof(cookie)};
+	struct iovec remote = {(void *)(uintptr_t)w->cookie_at, sizeof(cookie)};
+
+	return syscall(SYS_process_vm_readv, w->pid, &local, 1, &remote, 1, 0) == sizeof(cookie) &&
+	       !memcmp(cookie, t->cookie, sizeof(cookie));
+}
+
+static void unmap(struct direct_peer *peer)
+{
+	if (peer->tables)
+		munmap((void *)peer->tables, peer->tables->bytes);
+	if (peer->window)
+		munmap(peer->window, sizeof(*peer->window));
+	peer->tables = NULL;
+	peer->window = NULL;
+}
+
+static void be_reader(struct direct_peer *peer)
+{
+	unsigned own = urxe_segment_slot(urxe_hca.seg);
+
+	/* Behind whoever had our slot before us: he is dead, and nobody waits for him. */
+	peer->hazard = &peer->window->hazards[own];
+	atomic_store(&peer->hazard->pid, getpid());
+	atomic_store(&peer->hazard->life, urxe_segment_slot_life(urxe_hca.seg, own));
+	atomic_store(&peer->hazard->word, (atomic_load(&peer->hazard->word) | 3) + 1);
+	atomic_fetch_or(&peer->window->readers[own / 64], 1ull << own % 64);
+}
+
+static bool map(struct direct_peer *peer)
+{
+	peer->window = map_window(peer->slot);
+	if (!peer->window)
+		return false;
+	peer->pid = peer->window->pid;
+	peer->tables = map_tables(peer->window);
+	return peer->tables && cookie_fits(peer->window, peer->tables);
+}
+
+static void attach(struct direct_peer *peer, unsigned slot)
+{
+	peer->slot = slot;
+	peer->refused = !map(peer);
+	if (peer->refused) {
+		urxe_log(URXE_LOG_INFO, "no direct access to the memory of slot %u", slot);
+		unmap(peer);
+		return;
+	}
+	peer->regions = (const struct mempool_table *)(peer->tables + 1);
+	peer->alive = 0;
+	be_reader(peer);
+}
+
+static void forget(struct direct_peer *peer)
+{
+	unsigned own = urxe_segment_slot(urxe_hca.seg);
+
+	if (peer->window)
+		atomic_fetch_and(&peer->window->readers[own / 64], ~(1ull << own % 64));
+	unmap(peer);
+}
+
+struct direct_peer *direct_peer_get(unsigned slot)
+{
+	struct direct_peer *peer = &peers[slot];
+	uint32_t life = urxe_segment_slot_life(urxe_hca.seg, slot);
+
+	if (peer->slot_life != life) {
+		forget(peer);
+		peer->slot_life = life;
+		if (life)
+			attach(peer, slot);
+	}
+	return life && !peer->refused ? peer : NULL;
+}
+
+void direct_peer_refuse(struct direct_peer *peer)
+{
+	forget(peer);
+	peer->refused = true;
+}
+
+void direct_peers_drop(void)
+{
+	for (unsigned slot = 0; slot < 256; slot++) {
+		forget(&peers[slot]);
+		peers[slot] = (struct direct_peer){0};
+	}
+}
+
+/* Their mappings were not inherited. */
+void direct_peers_forked(void)
+{
+	memset(peers, 0, sizeof(peers));
+}

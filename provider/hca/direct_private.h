@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What processes of a host show each other for direct access. Private to direct*.c.
+ *
+ * The tables: a memfd, sealed against shrinking, that neighbours map read-only.
+ *
+ *	0	 header: magic, version, cookie
+ *	64	 epoch: counts what was taken from the tables below
+ *	128	 life: a robust mutex that the process holds. Its first word is the holder's thread id;
+ *		 the kernel changes it when that thread ends, also by exec and kill, before the
+ *		 process's memory goes.
+ *	4096	 QP rows: 65536 × 64 bytes, by QPN >> 8
+ *	4198400	 the registration table (mempool/table.h)
+ *
+ * The window: a file beside the host segment (host/segment_window.h), which neighbours write to.
+ *
+ *	0	 where to find the tables
+ *	64	 readers: a bit per slot whose process has mapped the tables
+ *	128	 hazards: 256 × 64 bytes, by the slot of the initiator
+ *
+ * A hazard says that its initiator works by what these tables say. Its order against changes:
+ *
+ *	initiator			owner
+ *	hazard := busy			tables := changed
+ *	(order)				epoch := epoch + 1
+ *	reads epoch, tables		(order)
+ *	if epoch is the same: copies	waits for hazards that are busy
+ *	hazard := idle
+ *
+ * so either the owner sees the hazard, or the initiator sees the change. The last look at the epoch
+ * and the copy are a restartable sequence (direct_rseq.h).
+ */
+#ifndef URXE_HCA_DIRECT_PRIVATE_H
+#define URXE_HCA_DIRECT_PRIVATE_H
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "hca/engine.h"
+#include "hca/direct.h"
+#include "mempool/table.h"
+
+#define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
+#define DIRECT_VERSION 1
+
+enum direct_service { DIRECT_NONE, DIRECT_RC, DIRECT_UC };
+
+/* A QP that takes requests. Written while service is NONE, or with the epoch raised before. */
+struct direct_qp {
+	_Atomic uint32_t service; /* enum direct_service; NONE: takes no requests this way */
+	_Atomic uint32_t qpn;
+	_Atomic uint32_t dest_qpn;
+	_Atomic uint32_t access; /* IBV_ACCESS_REMOTE_… of the QP */
+	_Atomic uint32_t pd;
+	uint32_t unused0;
+	_Atomic uint64_t sgid[2], dgid[2];
+	uint8_t unused1[8];
+};
+
+struct direct_tables {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t max_rows; /* of the registration table */
+	uint64_t bytes;
+	uint64_t cookie[2];
+	uint8_t unused0[24];
+	_Atomic uint64_t epoch;
+	uint8_t unused1[56];
+	pthread_mutex_t life;
+	uint8_t unused2[4096 - 128 - sizeof(pthread_mutex_t)];
+	struct direct_qp qps[URXE_QP_SLOTS];
+};
+
+struct direct_hazard {
+	_Atomic uint64_t word; /* count << 2 | DIRECT_BUSY, DIRECT_CALLS; even counts are idle */
+	_Atomic uint32_t pid, tid;
+	_Atomic uint32_t life; /* urxe_segment_slot_life() of the initiator */
+	uint8_t unused[44];
+};
+#define DIRECT_BUSY  1u
+#define DIRECT_CALLS 2u /* it copies in a system call, where it may not be stopped but may sleep */
+
+struct direct_window {
+	uint64_t magic;	    /* written last */
+	uint64_t ino, dev;  /* of the memfd */
+	uint64_t cookie_at; /* where the cookie lies in the owner's memory, too */
+	uint32_t pid;
+	int32_t fd; /* of the memfd, in the owner */
+	uint8_t unused0[24];
+	_Atomic uint64_t readers[4];
+	uint8_t unused1[32];
+	struct direct_hazard hazards[256];
+};
+
+static_assert(sizeof(struct direct_qp) == 64, "layout seen by other processes");
+static_assert(offsetof(struct direct_tables, epoch) == 64, "layout");
+static_assert(offsetof(struct direct_tables, life) == 128, "layout");
+static_assert(offsetof(struct direct_tables, qps) == 4096, "layout");
+static_assert(sizeof(struct direct_tables) == 4198400, "layout");
+static_assert(offsetof(struct direct_window, readers) == 64, "layout");
+static_assert(offsetof(struct direct_window, hazards) == 128, "layout");
+static_assert(sizeof(struct direct_window) == 128 + 256 * 64, "layout");
+
+/* The first word of glibc's mutex: the holder's thread id while it lives. */
+static inline const void *direct_life(const struct direct_tables *tables)
+{
+	return &tables->life;
+}
+
+/* A neighbour whose tables are mapped. */
+struct direct_peer {
+	unsigned slot;
+	uint32_t slot_life; /* urxe_segment_slot_life() */
+	bool refused; /* may not be reached, or is not to be found: until it is another process */
+	int pid;
+	const struct direct_tables *tables;
+	const struct mempool_table *regions;
+	struct direct_window *window;
+	struct direct_hazard *hazard; /* ours, in its window */
+	uint32_t alive;		      /* the word of life */
+};
+
+/* The neighbour of a slot, mapped; NULL when it cannot be had. */
+struct direct_peer *direct_peer_get(unsigned slot);
+/* It is dead, or must not be accessed any more. */
+void direct_peer_refuse(struct direct_peer *peer);
+void direct_peers_drop(void);
+void direct_peers_forked(void);
+
+/* Shows the tables to neighbours (direct_window.c); whatever hinders it, there is no direct access. */
+void direct_window_open(int memfd, struct direct_tables *tables);
+void direct_window_close(void);
+void direct_window_forked(void);
+/* Waits until no neighbour works by what the tables said when this was called. */
+void direct_window_wait(void);
+
+/* Is direct access wanted and possible here at all? */
+bool direct_enabled(void);
+
+#endif

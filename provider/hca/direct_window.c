@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The window of this process: where neighbours learn of its tables and leave their hazards, and the
+ * wait for those (direct_private.h has the picture and the order of events).
+ *
+ * A wait must end though an initiator may have died, or been stopped, in the middle of an access:
+ *
+ *	dead		its slot's file lock is gone, and with it its memory: nothing comes any more.
+ *	off the CPU	it works in a restartable sequence, so it looks at the epoch again before it
+ *			goes on. A thread that is stopped (T) is on its way out of the kernel. One that
+ *			sleeps (S, D) or is traced (t) may be inside the system call that copies:
+ *			then, and only then, it is waited for, but not longer than PATIENCE.
+ *	runnable	it runs, or will soon: it is waited for.
+ *
+ * Any thread, with or without the engine lock: nobody who has a hazard waits for a lock of ours.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hca/direct_private.h"
+#include "host/libc.h"
+#include "host/log.h"
+#include "host/segment_window.h"
+#include "host/sysinfo.h"
+
+#define SPIN_NS	    20000u   /* before sleeping */
+#define LOOK_NS	    1000000u /* between looks at what the thread does */
+#define SLEEP_NS    50000u
+#define PATIENCE_NS 10000000000ull /* with a thread that sleeps inside a system call */
+
+static struct direct_window *window;
+
+void direct_window_open(int memfd, struct direct_tables *tables)
+{
+	int fd = urxe_window_create(urxe_hca.seg, URXE_WINDOW_TABLES, sizeof(*window));
+	struct urxe_stat st;
+	void *p = MAP_FAILED;
+
+	if (fd < 0)
+		return;
+	if (!urxe_window_back(fd, 0, sizeof(*window)) && !urxe_fstat(memfd, &st))
+		p = mmap(NULL, sizeof(*window), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	urxe_libc.close(fd);
+	if (p == MAP_FAILED) {
+		urxe_window_remove(urxe_hca.seg, URXE_WINDOW_TABLES);
+		return;
+	}
+	madvise(p, sizeof(*window), MADV_DONTFORK);
+	window = p;
+	window->ino = st.ino;
+	window->dev = st.dev;
+	window->cookie_at = (uintptr_t)tables->cookie;
+	window->pid = getpid();
+	window->fd = memfd;
+	__atomic_store_n(&window->magic, DIRECT_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Neighbours that look at the tables no longer find anybody alive there; those in the middle end. */
+void direct_window_close(void)
+{
+	if (!window)
+		return;
+	direct_window_wait();
+	urxe_window_remove(urxe_hca.seg, URXE_WINDOW_TABLES);
+	munmap(window, sizeof(*window));
+	window = NULL;
+}
+
+/* The mapping was not inherited. */
+void direct_window_forked(void)
+{
+	window = NULL;
+}
+
+/* ---- waiting ---- */
+
+/* Reads a file below /proc/PID/task/TID: its length, 0 when it cannot be read. */
+static size_t read_task(uint32_t pid, uint32_t tid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", pid, tid, name);
+	fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = urxe_libc.read(fd, text, size - 1);
+	urxe_libc.close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return n > 0 ? n : 0;
+}
+
+/* The thread's state as ps(1) has it, 0 when it cannot be found out. */
+static char thread_state(uint32_t pid, uint32_t tid)
+{
+	char text[256], *end;
+
+	if (!read_task(pid, tid, "stat", text, sizeof(text)))
+		return 0;
+	/* Behind the name, which may have any characters in it. */
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' ? end[2] : 0;
+}
+
+/* Is a thread that sleeps, or is traced, known to be outside of the call that copies? */
+static bool outside_call(uint32_t pid, uint32_t tid)
+{
+	char text[256];
+	int number;
+
+	if (!read_task(pid, tid, "syscall", text, sizeof(text)) || sscanf(text, "%d", &number) != 1)
+		return false;
+	return number != SYS_process_vm_readv && number != SYS_process_vm_writev;
+}
+
+/* Will the thread look at the epoch before it copies another byte? waited: ns. */
+static bool harmless(const struct direct_hazard *hazard, uint64_t word, uint64_t waited)
+{
+	uint32_t pid = atomic_load_explicit(&hazard->pid, memory_order_relaxed);
+	uint32_t tid = atomic_load_explicit(&hazard->tid, memory_order_relaxed);
+
+	switch (thread_state(pid, tid)) {
+	case 'T':
+	case 'Z':
+	case 'X': return true;
+	case 'R': return false;
+	case 0: break;
+	default:
+		if (!(word & DIRECT_CALLS) || outside_call(pid, tid))
+			return true;
+	}
+	if (waited < PATIENCE_NS)
+		return false;
+	urxe_log(URXE_LOG_WARN, "process %u has been in the middle of a copy for long: not waiting",
+		 pid);
+	return true;
+}
+
+static bool dead(const struct direct_hazard *hazard, unsigned slot)
+{
+	return urxe_segment_slot_life(urxe_hca.seg, slot) != atomic_load(&hazard->life) ||
+	       !urxe_segment_slot_alive(urxe_hca.seg, slot);
+}
+
+static void nap(void)
+{
+	struct timespec ts = {.tv_nsec = SLEEP_NS};
+
+	nanosleep(&ts, NULL);
+}
+
+static void wait_for(struct direct_hazard *hazard, unsigned slot, uint64_t word)
+{
+	uint64_t start = urxe_now(), looked = start, now;
+
+	while (atomic_load(&hazard->word) == word) {
+		now = urxe_now();
+		if (now - start < SPIN_NS) {
+			sched_yield();
+			continue;
+		}
+		if (now - looked >= LOOK_NS) {
+			looked = now;
+			if (dead(hazard, slot) || harmless(hazard, word, now - start))
+				return;
+		}
+		nap();
+	}
+}
+
+void direct_window_wait(void)
+{
+	if (!window)
+		return;
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t readers = atomic_load(&window->readers[i]);
+
+		for (; readers; readers &= readers - 1) {
+			unsigned slot = i * 64 + __builtin_ctzll(readers);
+			struct direct_hazard *hazard = &window->hazards[slot];
+			uint64_t word = atomic_load(&hazard->word);
+
+			if (word & DIRECT_BUSY)
+				wait_for(hazard, slot, word);
+		}
+	}
+}
