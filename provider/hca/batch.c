@@ -22,6 +22,8 @@ struct urxe_tx_packet *urxe_batch_add(struct urxe_batch *batch)
 	pkt = &urxe_hca.tx[batch->n++];
 	pkt->header_len = 0;
 	pkt->iovcnt = 0;
+	pkt->span = 1;
+	pkt->stable = false;
 	pkt->payload_len = 0;
 	return pkt;
 }

@@ -252,6 +252,7 @@ static void on_rnr_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 	}
 	urxe_requester_rewind(qp, psn);
 	urxe_completer_retire(qp);
+	qp->full_wait = false;
 	qp->rnr_until = urxe_hca.now + rnr_10us[urxe_aeth_value(syndrome)] * 10000ull;
 	urxe_completer_arm(qp);
 }
@@ -363,10 +364,15 @@ static void answered(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t psn
 static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	struct urxe_send_wqe *wqe;
-	uint32_t offset, expected;
+	uint32_t offset, expected, last = urxe_psn_add(psn, pkt->span - 1), skip = 0;
 
-	if (urxe_psn_diff(psn, qp->una) < 0)
+	if (urxe_psn_diff(last, qp->una) < 0)
 		return;
+	/* A run of which a part has come before. */
+	if (urxe_psn_diff(psn, qp->una) < 0) {
+		skip = (uint32_t)urxe_psn_diff(qp->una, psn) * qp->mtu;
+		psn = qp->una;
+	}
 	if (acknowledge(qp, psn) != psn) {
 		/* An earlier answer was lost; ask again, but once for all that follow it. */
 		resend_once(qp);
@@ -389,13 +395,17 @@ static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_
 	}
 	if (!urxe_op_any(pkt->mask, URXE_OP_READ_RESP))
 		return;
+	if (urxe_psn_diff(last, wqe->last_psn) > 0)
+		return;
 	offset = (uint32_t)urxe_psn_diff(psn, wqe->first_psn) * qp->mtu;
-	expected = wqe->length - offset < qp->mtu ? wqe->length - offset : qp->mtu;
-	if (pkt->payload_len != expected)
+	expected = (uint32_t)(urxe_psn_diff(last, psn) + 1) * qp->mtu;
+	if (expected > wqe->length - offset)
+		expected = wqe->length - offset;
+	if (pkt->refs || pkt->payload_len != skip + expected)
 		wqe->error = IBV_WC_BAD_RESP_ERR;
-	else if (!scatter(qp, wqe, offset, pkt->payload, expected))
+	else if (!scatter(qp, wqe, offset, pkt->payload + skip, expected))
 		wqe->error = IBV_WC_LOC_PROT_ERR;
-	answered(qp, wqe, psn);
+	answered(qp, wqe, last);
 }
 
 void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt)
@@ -479,6 +489,7 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 	if (qp->rnr_until) {
 		if (now >= qp->rnr_until) {
 			qp->rnr_until = 0;
+			qp->full_wait = false;
 			qp->progress_at = now;
 			urxe_engine_ready(qp);
 		} else {

@@ -62,6 +62,12 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 
 	if (urxe_packet_parse(rx->bth, rx->len, &pkt) || !pkey_fits(urxe_bth_pkey(pkt.bth)))
 		return;
+	if (rx->span)
+		pkt.span = rx->span;
+	if (rx->refs) {
+		pkt.refs = rx->refs;
+		pkt.payload_len = rx->refs_len;
+	}
 	qpn = urxe_bth_qpn(pkt.bth);
 	if (qpn == URXE_QPN_GSI) {
 		urxe_gsi_packet(&pkt, rx);

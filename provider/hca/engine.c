@@ -29,6 +29,7 @@ static void init_lists(void)
 	for (unsigned i = 0; i < URXE_MW_BUCKETS; i++)
 		CDS_INIT_LIST_HEAD(&e->windows[i]);
 	CDS_INIT_LIST_HEAD(&e->ready);
+	CDS_INIT_LIST_HEAD(&e->full);
 	CDS_INIT_LIST_HEAD(&e->owing);
 	CDS_INIT_LIST_HEAD(&e->owed);
 	for (unsigned i = 0; i < 64; i++) {
@@ -120,6 +121,43 @@ void urxe_engine_ready(struct urxe_qp *qp)
 {
 	cds_list_del(&qp->ready_node);
 	cds_list_add_tail(&qp->ready_node, &urxe_hca.ready);
+}
+
+void urxe_engine_look_near(struct urxe_qp *qp)
+{
+	bool near = qp->path.here &&
+		    urxe_wire_neighbour(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num);
+
+	if (near && !qp->near)
+		urxe_peer_forget(qp);
+	qp->near = near;
+}
+
+void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path,
+		      const struct urxe_tx_packet *pkt)
+{
+	if (!path->here)
+		return;
+	qp->full_slot = URXE_SLOT_OF_QPN(urxe_bth_qpn((const struct urxe_bth *)pkt->header));
+	cds_list_del(&qp->full_node);
+	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
+}
+
+/* Neighbours have taken packets: whoever waited for that goes on. */
+static void look_for_room(void)
+{
+	struct urxe_qp *qp, *next;
+
+	cds_list_for_each_entry_safe (qp, next, &urxe_hca.full, full_node) {
+		if (!qp->full_slot || !urxe_wire_has_room(urxe_hca.wire, qp->full_slot))
+			continue;
+		cds_list_del_init(&qp->full_node);
+		qp->answer_at = 0;
+		if (qp->full_wait)
+			qp->rnr_until = 0;
+		qp->full_wait = false;
+		urxe_engine_ready(qp);
+	}
 }
 
 /*
@@ -276,6 +314,8 @@ static bool turn(void)
 		return false;
 	e->now = urxe_now();
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
+	if (!cds_list_empty(&e->full))
+		look_for_room();
 	urxe_wheel_run(&e->wheel, e->now, on_timer);
 	urxe_gsi_run(e->now);
 	if (e->now >= e->housekeep_at) {
@@ -339,8 +379,10 @@ void urxe_engine_remove_qp(struct urxe_qp *qp)
 {
 	take_kicked();
 	cds_list_del_init(&qp->ready_node);
+	cds_list_del_init(&qp->full_node);
 	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
 	urxe_peer_forget(qp);
+	urxe_wire_void_refs(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num);
 	if (qp->peer)
 		urxe_peer_put(qp->peer);
 	qp->peer = NULL;

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "hca/hca.h"
+#include "wire/neighbour.h"
 
 #define URXE_QP_SLOTS	65536
 #define URXE_MW_BUCKETS 256
@@ -39,6 +40,7 @@ struct urxe_engine {
 	struct cds_list_head mcast[64];		       /* struct urxe_mcast, by hash of group */
 	struct cds_list_head windows[URXE_MW_BUCKETS]; /* by key index */
 	struct cds_list_head ready;		       /* QPs with something to send */
+	struct cds_list_head full;  /* QPs that wait for room in a neighbour's ring */
 	struct cds_list_head owing; /* QPs whose acknowledgement lets the program go first, */
 	struct cds_list_head owed;  /* and those for which that is over */
 	bool lazy;		    /* a program turns the engine, and will soon do so again */
@@ -116,6 +118,13 @@ static inline void urxe_count(const struct urxe_device *dev, enum urxe_counter c
 {
 	urxe_segment_counters(urxe_hca.seg, dev->index)[counter]++;
 }
+
+/* Finds out whether a connected QP's peer is a neighbour now. */
+void urxe_engine_look_near(struct urxe_qp *qp);
+/* The socket, or the neighbour's ring, had no room for this packet: the QP is made ready when the
+ * neighbour takes some, if it was that; a timer does so in either case. */
+void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path,
+		      const struct urxe_tx_packet *pkt);
 
 /* peer.c: windows towards peers. Under the lock. */
 struct urxe_peer *urxe_peer_get(const struct in6_addr *addr);

@@ -278,6 +278,7 @@ struct urxe_qp {
 	struct ibv_qp_attr attr;
 	struct urxe_path path;
 	struct urxe_peer *peer;
+	bool near; /* the peer is a neighbour: no window, and runs of packets. As of the last run. */
 	uint32_t mtu;
 	uint64_t timeout; /* ns; 0: none */
 
@@ -292,6 +293,9 @@ struct urxe_qp {
 	bool sqd_notified;
 	bool waiting; /* in peer->waiting */
 	struct cds_list_head wait_node;
+	bool full_wait;	    /* rnr_until is until there may be room again */
+	unsigned full_slot; /* a neighbour whose ring was full; 0: none */
+	struct cds_list_head full_node;
 	struct cds_list_head ready_node; /* engine's list of QPs to run; self-linked if not */
 
 	/* Completer. */

@@ -4,7 +4,8 @@
  * flight to it. A receiver's socket buffer may be as small as 208 KiB and is shared by all its
  * senders; RoCE has no credits across QPs, so the window finds out by loss, as TCP does: it doubles
  * per round trip until the first loss, then grows by a packet per round trip, and is halved by a
- * loss, at most once per round trip. Under the engine lock.
+ * loss, at most once per round trip. Neighbours have rings that say when they are full, and need no
+ * window. Under the engine lock.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +58,12 @@ void urxe_peer_put(struct urxe_peer *peer)
 /* A QP that has nothing in flight may always send: a window can be full of others' packets. */
 bool urxe_peer_admits(struct urxe_qp *qp)
 {
-	return !qp->peer || !qp->in_flight || qp->peer->in_flight < qp->peer->window;
+	return !qp->peer || qp->near || !qp->in_flight || qp->peer->in_flight < qp->peer->window;
 }
 
 void urxe_peer_sent(struct urxe_qp *qp, uint64_t bytes)
 {
-	if (!qp->peer)
+	if (!qp->peer || qp->near)
 		return;
 	qp->in_flight += bytes;
 	qp->peer->in_flight += bytes;
@@ -101,7 +102,7 @@ void urxe_peer_acked(struct urxe_qp *qp, uint64_t bytes)
 {
 	struct urxe_peer *peer = qp->peer;
 
-	if (!peer)
+	if (!peer || qp->near)
 		return;
 	/* Grow only when the window was in use; one that is not needed proves nothing. */
 	if (peer->in_flight * 2 >= peer->window) {
@@ -120,7 +121,7 @@ void urxe_peer_lost(struct urxe_qp *qp, bool timeout)
 	struct urxe_peer *peer = qp->peer;
 	uint64_t interval;
 
-	if (!peer)
+	if (!peer || qp->near)
 		return;
 	interval = peer->rtt ? peer->rtt : CUT_INTERVAL;
 	if (urxe_hca.now - peer->cut_at < interval)

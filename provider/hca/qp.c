@@ -139,6 +139,7 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	qp->sq_sig_all = attr->sq_sig_all;
 	qp->last_opcode = URXE_NUM_OPCODES;
 	CDS_INIT_LIST_HEAD(&qp->ready_node);
+	CDS_INIT_LIST_HEAD(&qp->full_node);
 	CDS_INIT_LIST_HEAD(&qp->mcast);
 	ret = init_queues(qp, attr);
 	if (!ret) {
@@ -223,6 +224,8 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 
 static void flush_sends(struct urxe_qp *qp)
 {
+	/* Once it is completed, the program may do what it likes with the memory. */
+	urxe_wire_void_refs(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num);
 	while (atomic_load(&qp->sq.tail) != atomic_load(&qp->sq.head))
 		urxe_complete_send(qp, sq_wqe(&qp->sq, atomic_load(&qp->sq.tail)),
 				   IBV_WC_WR_FLUSH_ERR);
@@ -234,6 +237,7 @@ static void flush_sends(struct urxe_qp *qp)
 	qp->una = qp->max_psn = qp->psn;
 	qp->rd_count = 0;
 	qp->rnr_until = 0;
+	cds_list_del_init(&qp->full_node);
 	atomic_store(&qp->flying, false);
 }
 
@@ -353,6 +357,10 @@ static int set_av(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	qp->path = path;
 	qp->attr.ah_attr = attr->ah_attr;
 	urxe_direct_forget(qp);
+	/* Nobody would put UC's packets back in order, should it be found out later. */
+	if (path.here && !urxe_wire_neighbour(urxe_hca.wire, &path, dest) &&
+	    qp->ibv.qp_type == IBV_QPT_UC)
+		qp->path.here = false;
 	return 0;
 }
 

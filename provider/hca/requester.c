@@ -183,12 +183,32 @@ static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct u
 	urxe_peer_sent(qp, wqe->length + PACKET_OVERHEAD);
 }
 
+/*
+ * The payload that one packet may carry: the path MTU, or to a neighbour a run of several. Those still
+ * count as many PSNs as packets would, so that the rest may go by UDP, and neither end need know what
+ * the other does.
+ */
+static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe,
+			     uint32_t left, bool *stable)
+{
+	uint32_t run;
+
+	*stable = false;
+	if (!qp->near || left <= qp->mtu)
+		return qp->mtu;
+	*stable = qp->ibv.qp_type == IBV_QPT_RC && !wqe->inlined && left > URXE_MAX_RUN;
+	run = urxe_wire_run(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num, *stable);
+	return run ? run : qp->mtu;
+}
+
 /* A packet of a SEND or RDMA WRITE: false when its data is not ours to send. */
 static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_batch *batch,
 		       struct urxe_tx_packet *pkt)
 {
 	bool ud = qp->ibv.qp_type == IBV_QPT_UD;
-	uint32_t left = wqe->length - qp->offset, len = left < qp->mtu ? left : qp->mtu;
+	uint32_t left = wqe->length - qp->offset;
+	uint32_t most = most_payload(qp, wqe, left, &pkt->stable);
+	uint32_t len = left < most ? left : most, span = packets_of(qp, len);
 	bool first = qp->offset == 0, last = len == left;
 	enum urxe_opcode opcode = request_opcode(qp, wqe->opcode, first, last);
 	struct urxe_opmask mask = urxe_opcodes[opcode].mask;
@@ -218,33 +238,36 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 		urxe_ieth_fill(&ieth, wqe->imm);
 		put(pkt, &ieth, sizeof(ieth));
 	}
+	pkt->span = span;
 	/* The first time from where it lies; again, from a copy: the program may be writing to it,
 	 * and then its ICRC would never fit. */
-	if (qp->ibv.qp_type == IBV_QPT_RC && urxe_psn_diff(qp->psn, qp->max_psn) < 0)
+	if (!qp->near && qp->ibv.qp_type == IBV_QPT_RC && urxe_psn_diff(qp->psn, qp->max_psn) < 0)
 		urxe_batch_stage(batch, pieces, len);
 	else
 		urxe_batch_payload(batch, pieces, len);
 	qp->offset += len;
-	qp->psn = urxe_psn_add(qp->psn, 1);
+	qp->psn = urxe_psn_add(qp->psn, span);
 	if (qp->ibv.qp_type == IBV_QPT_RC)
 		urxe_peer_sent(qp, len + PACKET_OVERHEAD);
 	return true;
 }
 
-/*
- * The socket has no room for packets that were built: they are to be built again, from this PSN on.
- * The QP's timer goes on with them.
- */
-static void send_later(struct urxe_qp *qp, uint32_t psn)
-{
-	urxe_requester_rewind(qp, psn);
-	qp->rnr_until = urxe_now() + FULL_RETRY_NS;
-	urxe_completer_arm(qp);
-}
-
 static uint32_t built_psn(unsigned i)
 {
 	return urxe_bth_psn((const struct urxe_bth *)urxe_hca.tx[i].header);
+}
+
+/*
+ * There is no room for packets that were built: they are to be built again, from this one on.
+ * The QP's timer goes on with them.
+ */
+static void send_later(struct urxe_qp *qp, const struct urxe_path *path, unsigned i)
+{
+	urxe_engine_full(qp, path, &urxe_hca.tx[i]);
+	urxe_requester_rewind(qp, built_psn(i));
+	qp->full_wait = true;
+	qp->rnr_until = urxe_now() + FULL_RETRY_NS;
+	urxe_completer_arm(qp);
 }
 
 /* What UC and UD send is done when it has left; false when not all of it has. */
@@ -253,7 +276,7 @@ static bool send_unreliable(struct urxe_qp *qp, struct urxe_batch *batch)
 	unsigned n = batch->n, sent = urxe_batch_send(batch);
 
 	if (sent < n)
-		send_later(qp, built_psn(sent));
+		send_later(qp, batch->path, sent);
 	return sent == n;
 }
 
@@ -373,7 +396,7 @@ static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
 	if (with_ack && sent <= n)
 		urxe_responder_ack_again(qp);
 	if (sent < n)
-		send_later(qp, built_psn(sent));
+		send_later(qp, batch->path, sent);
 	else
 		urxe_completer_arm(qp);
 }
@@ -404,6 +427,7 @@ void urxe_requester_run(struct urxe_qp *qp)
 		return;
 	if (!urxe_requester_has_work(qp))
 		return;
+	urxe_engine_look_near(qp);
 	/* Not when a retry has moved back: its own packets would put the timeout off for ever. */
 	if (rc && qp->una == qp->psn && qp->psn == qp->max_psn)
 		start_clocks(qp);

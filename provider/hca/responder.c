@@ -22,6 +22,7 @@
 enum verdict {
 	DONE,	     /* executed, or part of a message */
 	DROP,	     /* silently */
+	LOST,	     /* as if it had never come */
 	RNR,	     /* no receive WR */
 	INVALID,     /* NAK: invalid request */
 	ACCESS,	     /* NAK: remote access error */
@@ -78,16 +79,16 @@ static bool take_recv(struct urxe_qp *qp)
 	return true;
 }
 
-/* Writes to the receive buffer; a status other than success is the local error that stops it. */
-static enum ibv_wc_status recv_data(struct urxe_qp *qp, const void *data, uint32_t len)
+/* Where len bytes at the place reached in the receive buffer go: *n pieces of our memory. */
+static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct iovec *iov,
+				      unsigned *n)
 {
 	struct urxe_recv_wqe *wqe = qp->recv_wqe;
 	uint32_t skip = qp->recv_offset;
-	const uint8_t *from = data;
 
+	*n = 0;
 	if (len > wqe->length - skip)
 		return IBV_WC_LOC_LEN_ERR;
-	qp->recv_offset += len;
 	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 		uint32_t piece;
@@ -101,11 +102,44 @@ static enum ibv_wc_status recv_data(struct urxe_qp *qp, const void *data, uint32
 		if (!urxe_reach(qp, sge->lkey, sge->addr + skip, piece, MEMPOOL_LOCAL_WRITE, false,
 				&va))
 			return IBV_WC_LOC_PROT_ERR;
-		urxe_copy_visible((void *)(uintptr_t)va, from, piece);
-		from += piece;
+		iov[(*n)++] = (struct iovec){(void *)(uintptr_t)va, piece};
 		len -= piece;
 		skip = 0;
 	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Writes to the receive buffer; a status other than success is the local error that stops it. */
+static enum ibv_wc_status recv_data(struct urxe_qp *qp, const void *data, uint32_t len)
+{
+	struct iovec iov[URXE_MAX_SGE];
+	const uint8_t *from = data;
+	unsigned n;
+	enum ibv_wc_status status = recv_pieces(qp, len, iov, &n);
+
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	for (unsigned i = 0; i < n; i++) {
+		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
+		from += iov[i].iov_len;
+	}
+	qp->recv_offset += len;
+	return IBV_WC_SUCCESS;
+}
+
+/* The same for a payload that lies in the sender's memory; *lost: it is not there any more. */
+static enum ibv_wc_status recv_refs(struct urxe_qp *qp, const struct urxe_packet *pkt, bool *lost)
+{
+	struct iovec iov[URXE_MAX_SGE];
+	unsigned n;
+	enum ibv_wc_status status = recv_pieces(qp, pkt->payload_len, iov, &n);
+
+	*lost = false;
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	*lost = urxe_wire_pull(pkt->refs, pkt->refs_offset, iov, n, pkt->payload_len);
+	if (!*lost)
+		qp->recv_offset += pkt->payload_len;
 	return IBV_WC_SUCCESS;
 }
 
@@ -166,14 +200,20 @@ static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
 static enum verdict execute_send(struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	enum ibv_wc_status status;
+	bool lost = false;
 
 	if (urxe_op_any(pkt->mask, URXE_OP_START) && !take_recv(qp))
 		return RNR;
 	if (!qp->recv_busy)
 		return DROP;
-	status = recv_data(qp, pkt->payload, pkt->payload_len);
+	if (pkt->refs)
+		status = recv_refs(qp, pkt, &lost);
+	else
+		status = recv_data(qp, pkt->payload, pkt->payload_len);
 	if (status != IBV_WC_SUCCESS)
 		return recv_failed(qp, status);
+	if (lost)
+		return LOST;
 	if (!urxe_op_any(pkt->mask, URXE_OP_END))
 		return DONE;
 	if (pkt->ieth && !urxe_invalidate(qp, urxe_ieth_rkey(pkt->ieth), false)) {
@@ -182,6 +222,23 @@ static enum verdict execute_send(struct urxe_qp *qp, const struct urxe_packet *p
 	}
 	complete_message(qp, pkt);
 	return DONE;
+}
+
+/* Data of an RDMA WRITE into place, its last bytes last; false when it was lost on the way. */
+static bool write_data(const struct urxe_packet *pkt, void *to, uint32_t len)
+{
+	uint32_t last = len > 8 ? 8 : len;
+	uint8_t end[8];
+	struct iovec iov[2] = {{to, len - last}, {end, last}};
+
+	if (!pkt->refs) {
+		urxe_copy_visible(to, pkt->payload, len);
+		return true;
+	}
+	if (urxe_wire_pull(pkt->refs, pkt->refs_offset, iov, 2, len))
+		return false;
+	urxe_copy_visible((uint8_t *)to + len - last, end, last);
+	return true;
 }
 
 static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *pkt)
@@ -208,7 +265,8 @@ static enum verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *
 		if (!urxe_reach(qp, qp->write.rkey, qp->write.va, len, MEMPOOL_REMOTE_WRITE, true,
 				&va))
 			return ACCESS;
-		urxe_copy_visible((void *)(uintptr_t)va, pkt->payload, len);
+		if (!write_data(pkt, (void *)(uintptr_t)va, len))
+			return LOST;
 		qp->write.va += len;
 		qp->write.left -= len;
 	}
@@ -325,13 +383,15 @@ static bool sequence_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 /* First and middle packets are full, last ones not empty (9.7.4.1.6). */
 static bool length_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
+	uint32_t full = (uint32_t)pkt->span * qp->mtu;
+
 	if (!urxe_op_any(pkt->mask, URXE_OP_SEND | URXE_OP_WRITE))
 		return true;
 	if (!urxe_op_any(pkt->mask, URXE_OP_END))
-		return pkt->payload_len == qp->mtu;
+		return pkt->payload_len == full;
 	if (!urxe_op_any(pkt->mask, URXE_OP_START) && !pkt->payload_len)
 		return false;
-	return pkt->payload_len <= qp->mtu;
+	return pkt->payload_len <= full && (pkt->span == 1 || pkt->payload_len > full - qp->mtu);
 }
 
 /* Does the QP take such requests at all? */
@@ -477,15 +537,53 @@ static void answer_executed(struct urxe_qp *qp, const struct urxe_packet *pkt, u
 		owe_ack(qp, psn);
 }
 
-static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
+/* Takes n packets that were executed before off the beginning of a run. */
+static bool trim(const struct urxe_qp *qp, struct urxe_packet *pkt, uint32_t n)
 {
-	uint32_t psn = urxe_bth_psn(pkt->bth);
+	static const uint8_t rest[] = {
+		[URXE_RC_SEND_FIRST] = URXE_RC_SEND_MIDDLE,
+		[URXE_RC_SEND_ONLY] = URXE_RC_SEND_LAST,
+		[URXE_RC_SEND_ONLY_IMM] = URXE_RC_SEND_LAST_IMM,
+		[URXE_RC_SEND_ONLY_INV] = URXE_RC_SEND_LAST_INV,
+		[URXE_RC_WRITE_FIRST] = URXE_RC_WRITE_MIDDLE,
+		[URXE_RC_WRITE_ONLY] = URXE_RC_WRITE_LAST,
+		[URXE_RC_WRITE_ONLY_IMM] = URXE_RC_WRITE_LAST_IMM,
+	};
+	uint32_t bytes = n * qp->mtu;
+
+	if (!urxe_op_any(pkt->mask, URXE_OP_SEND | URXE_OP_WRITE) || pkt->payload_len <= bytes)
+		return false;
+	if (urxe_op_any(pkt->mask, URXE_OP_START)) {
+		pkt->opcode = (enum urxe_opcode)rest[pkt->opcode];
+		pkt->mask = urxe_opcodes[pkt->opcode].mask;
+		pkt->reth = NULL;
+	}
+	pkt->span -= n;
+	pkt->payload_len -= bytes;
+	if (pkt->refs)
+		pkt->refs_offset += bytes;
+	else
+		pkt->payload += bytes;
+	return true;
+}
+
+static void rc_request(struct urxe_qp *qp, const struct urxe_packet *whole)
+{
+	struct urxe_packet part = *whole;
+	const struct urxe_packet *pkt = &part;
+	uint32_t psn = urxe_bth_psn(pkt->bth), last = urxe_psn_add(psn, pkt->span - 1);
 	int32_t ahead = urxe_psn_diff(psn, qp->epsn);
 	enum verdict verdict;
 
-	if (ahead < 0) {
+	if (urxe_psn_diff(last, qp->epsn) < 0) {
 		rc_duplicate(qp, pkt, psn);
 		return;
+	}
+	if (ahead < 0) {
+		urxe_count(qp->dev, URXE_CNT_DUP_REQ);
+		if (!trim(qp, &part, -ahead))
+			return;
+		psn = qp->epsn;
 	}
 	if (ahead > 0) {
 		urxe_count(qp->dev, URXE_CNT_OUT_OF_SEQ_REQ);
@@ -506,6 +604,8 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		owe(qp, URXE_AETH_RNR_NAK | qp->attr.min_rnr_timer, psn);
 		return;
 	}
+	if (verdict == LOST)
+		return;
 	if (verdict != DONE) {
 		rc_failed(qp, verdict, psn);
 		return;
@@ -516,15 +616,15 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 	} else {
 		qp->last_opcode = pkt->opcode;
 	}
-	qp->epsn = urxe_psn_add(psn, 1);
+	qp->epsn = urxe_psn_add(last, 1);
 	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ)) {
 		uint32_t len = urxe_reth_length(pkt->reth);
 
 		qp->epsn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu + 1 : 1);
 	} else if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC)) {
-		qp->executed_psn = psn;
+		qp->executed_psn = last;
 	}
-	answer_executed(qp, pkt, psn);
+	answer_executed(qp, pkt, last);
 }
 
 /* ---- UC ---- */
@@ -548,7 +648,7 @@ static void uc_request(struct urxe_qp *qp, const struct urxe_packet *pkt)
 	} else if (psn != qp->epsn) {
 		qp->drop_message = true;
 	}
-	qp->epsn = urxe_psn_add(psn, 1);
+	qp->epsn = urxe_psn_add(psn, pkt->span);
 	if (qp->drop_message)
 		return;
 	if (!sequence_ok(qp, pkt) || execute(qp, pkt, psn) != DONE) {
@@ -687,8 +787,9 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	static const uint8_t opcodes[] = {URXE_RC_READ_RESPONSE_MIDDLE, URXE_RC_READ_RESPONSE_FIRST,
 					  URXE_RC_READ_RESPONSE_LAST, URXE_RC_READ_RESPONSE_ONLY};
 	uint32_t offset = (uint32_t)urxe_psn_diff(resp->next_psn, resp->first_psn) * qp->mtu;
-	uint32_t left = resp->length - offset, len = left < qp->mtu ? left : qp->mtu;
-	bool first = offset == 0, last = resp->next_psn == resp->last_psn;
+	uint32_t left = resp->length - offset, most = qp->near ? URXE_MAX_RUN : qp->mtu;
+	uint32_t len = left < most ? left : most;
+	bool first = offset == 0, last = len == left;
 	uint64_t va;
 
 	if (!urxe_reach(qp, resp->rkey, resp->va + offset, len, MEMPOOL_REMOTE_READ, true, &va))
@@ -703,9 +804,23 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 
 		iov->iov_base = (void *)(uintptr_t)va;
 		iov->iov_len = len;
-		urxe_batch_stage(batch, 1, len);
+		pkt->span = (len + qp->mtu - 1) / qp->mtu;
+		if (qp->near)
+			urxe_batch_payload(batch, 1, len);
+		else
+			urxe_batch_stage(batch, 1, len);
 	}
 	return true;
+}
+
+/* So many PSNs of the oldest answer that is owed are built, or sent. */
+static void advance(struct urxe_qp *qp, unsigned span)
+{
+	struct urxe_response *resp = response(qp, qp->response_send);
+
+	resp->next_psn = urxe_psn_add(resp->next_psn, span);
+	if (urxe_psn_diff(resp->next_psn, resp->last_psn) > 0)
+		qp->response_send++;
 }
 
 /* Fills the batch with answers; false when the memory of a read is gone. */
@@ -713,10 +828,8 @@ static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 {
 	while (qp->response_send != qp->response_head) {
 		struct urxe_response *resp = response(qp, qp->response_send);
-		struct urxe_tx_packet *pkt;
-		bool last = resp->next_psn == resp->last_psn;
+		struct urxe_tx_packet *pkt = urxe_batch_add(batch);
 
-		pkt = urxe_batch_add(batch);
 		if (!pkt)
 			return true;
 		if (resp->atomic) {
@@ -725,10 +838,7 @@ static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 			urxe_batch_undo(batch);
 			return false;
 		}
-		if (last)
-			qp->response_send++;
-		else
-			resp->next_psn = urxe_psn_add(resp->next_psn, 1);
+		advance(qp, pkt->span);
 	}
 	return true;
 }
@@ -772,14 +882,9 @@ static void owe_again(struct urxe_qp *qp, const struct owed *before, bool ack_fi
 	if (i != qp->response_head)
 		response(qp, i)->next_psn = before->next_psn;
 	qp->ack_due = before->ack_due && !(ack_first && n);
-	for (n -= ack_first && n; n; n--) {
-		struct urxe_response *resp = response(qp, qp->response_send);
-
-		if (resp->next_psn == resp->last_psn)
-			qp->response_send++;
-		else
-			resp->next_psn = urxe_psn_add(resp->next_psn, 1);
-	}
+	for (unsigned k = ack_first; k < n; k++)
+		advance(qp, urxe_hca.tx[k].span);
+	urxe_engine_full(qp, &qp->path, &urxe_hca.tx[n]);
 	qp->answer_at = urxe_now() + FULL_RETRY_NS;
 	urxe_completer_arm_answers(qp);
 }
@@ -808,6 +913,7 @@ bool urxe_responder_run(struct urxe_qp *qp)
 		return true;
 	if (qp->answer_at)
 		return false;
+	urxe_engine_look_near(qp);
 	if (qp->response_send != qp->response_head)
 		before.next_psn = response(qp, qp->response_send)->next_psn;
 	urxe_batch_begin(&batch, &qp->path);

@@ -84,14 +84,21 @@ static void wait_for(bool *wire, uint64_t until, uint64_t now)
 		{.fd = *wire ? urxe_wire_fd(e->wire) : -1, .events = POLLIN},
 	};
 	uint64_t span = until > now ? until - now : 0;
+	bool watching = *wire;
 	struct timespec ts;
+	int n;
 
 	*wire = false;
 	if (span > SLEEP_MAX)
 		span = SLEEP_MAX;
 	ts.tv_sec = span / 1000000000;
 	ts.tv_nsec = span % 1000000000;
-	if (syscall(SYS_ppoll, fds, 3, &ts, NULL, 0) <= 0)
+	if (watching && !urxe_wire_sleep(e->wire))
+		ts.tv_sec = ts.tv_nsec = 0;
+	n = syscall(SYS_ppoll, fds, 3, &ts, NULL, 0);
+	if (watching)
+		urxe_wire_awake(e->wire);
+	if (n <= 0)
 		return;
 	if (fds[0].revents) {
 		uint64_t count;

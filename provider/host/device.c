@@ -118,6 +118,27 @@ struct urxe_device *urxe_device_by_ifindex(unsigned ifindex)
 	return NULL;
 }
 
+static bool has_gid(const struct urxe_device *dev, const struct in6_addr *addr)
+{
+	for (unsigned k = 0; k < dev->gid_len; k++)
+		if (!memcmp(dev->gids[k].raw, addr, sizeof(*addr)))
+			return true;
+	return false;
+}
+
+bool urxe_device_has_address(const struct in6_addr *addr, unsigned ifindex)
+{
+	int n = count_entries();
+	bool found = false;
+
+	urxe_device_lock();
+	for (int i = 0; i < n && !found; i++)
+		found = (!ifindex || ifindex_of(entries[i]) == ifindex) &&
+			has_gid(&entries[i]->dev, addr);
+	urxe_device_unlock();
+	return found;
+}
+
 /* Follows a netdev through renaming by its index, and through removal and return by its name. */
 static const struct urxe_netdev *find_netdev(const struct urxe_device *dev,
 					     const struct urxe_netdevs *nds)

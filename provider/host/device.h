@@ -61,6 +61,9 @@ int urxe_devices(struct urxe_device **devs, int max);
 struct urxe_device *urxe_device_by_name(const char *name);
 struct urxe_device *urxe_device_by_ifindex(unsigned ifindex);
 
+/* Has one of the devices, or the one of that ifindex where it is not 0, this address? */
+bool urxe_device_has_address(const struct in6_addr *addr, unsigned ifindex);
+
 /* Protects port and gids of every device. Readers hold it briefly and never call back. */
 void urxe_device_lock(void);
 void urxe_device_unlock(void);

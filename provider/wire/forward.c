@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "host/fd.h"
-#include "wire/private.h"
+#include "wire/shm.h"
 
 #define LETTER_MAGIC   0x75727865u
 #define LETTER_PACKETS 128
@@ -277,6 +277,16 @@ int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_r
 	return 0;
 }
 
+/* A letter too short to be one. A queue that is full wakes its owner as well. */
+void urxe_mail_ring(struct urxe_wire *wire, unsigned slot)
+{
+	struct sockaddr_un name;
+	socklen_t len = mail_name(wire->mail, slot, &name);
+
+	urxe_libc.sendto(wire->mail->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+			 (struct sockaddr *)&name, len);
+}
+
 void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from)
 {
 	struct urxe_mail *mail = wire->mail;
@@ -402,7 +412,9 @@ int urxe_mail_receive(struct urxe_wire *wire)
 
 		if (len < 0)
 			break;
-		if (is_ours(&msg))
+		if (len == 1)
+			urxe_shm_bell(wire);
+		else if (is_ours(&msg))
 			packets += open_letter(wire, mail->buffer, len);
 	}
 	return packets;

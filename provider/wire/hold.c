@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/neighbour.h"
-#include "wire/private.h"
+#include "wire/shm.h"
 
 #define REORDER_WAIT 1000000 /* ns: how long a reordered packet waits at most */
 #define MAX_HELD     16384   /* packets; what comes on top is lost */
@@ -19,12 +18,16 @@ struct urxe_held {
 	uint64_t due;
 	unsigned passes; /* packets that have yet to pass it */
 	bool out;
+	/* Of a neighbour's ring, or on the way into one: what kind of record. NONE: a datagram. */
+	enum urxe_ring_kind kind;
+	uint16_t span;
+	unsigned slot;
 	union {
 		struct urxe_path path;
 		struct urxe_arrival from;
 	};
 	uint32_t len;
-	uint8_t packet[];
+	_Alignas(8) uint8_t packet[];
 };
 
 static void append(struct urxe_hold_list *list, struct urxe_held *held)
@@ -118,8 +121,25 @@ void urxe_hold_settings(struct urxe_wire *wire)
 
 /* ---- packets ---- */
 
+static int emit_record(struct urxe_wire *wire, struct urxe_held *held)
+{
+	struct urxe_record rec = {
+		.kind = held->kind,
+		.span = held->span,
+		.len = held->len,
+		.bytes = held->packet,
+	};
+
+	if (held->out)
+		return urxe_shm_send_raw(wire, held->slot, &held->path, &rec);
+	urxe_shm_receive_raw(wire, &held->from, &rec);
+	return 0;
+}
+
 static int emit(struct urxe_wire *wire, struct urxe_held *held)
 {
+	if (held->kind)
+		return emit_record(wire, held);
 	if (held->out)
 		return urxe_send_raw(wire, &held->path, held->packet, held->len);
 	held->from.next_id = 0;
@@ -209,14 +229,19 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault, const struc
 {
 	struct urxe_fate fate = urxe_fault_draw(fault);
 
-	if (fate.drop)
+	if (fate.drop || (fate.corrupt && like->kind && !fate.dup))
 		return;
+	if (fate.corrupt && like->kind)
+		fate.corrupt = fate.dup = false; /* one of the two */
 	for (int copies = fate.dup ? 2 : 1; copies; copies--) {
 		struct urxe_held *held = copy(packet, len);
 
 		if (!held)
 			return;
 		held->out = like->out;
+		held->kind = like->kind;
+		held->span = like->span;
+		held->slot = like->slot;
 		if (held->out)
 			held->path = like->path;
 		else
@@ -242,6 +267,28 @@ void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const
 	struct urxe_held like = {.from = *from};
 
 	inject(wire, &urxe_wire_dev(wire, from->pkt.dev)->fault, &like, packet, len);
+}
+
+void urxe_hold_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+			  const struct urxe_record *rec)
+{
+	struct urxe_held like = {
+		.out = true,
+		.kind = rec->kind,
+		.span = rec->span,
+		.slot = slot,
+		.path = *path,
+	};
+
+	inject(wire, &urxe_wire_dev(wire, path->dev)->fault, &like, rec->bytes, rec->len);
+}
+
+void urxe_hold_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
+			 const struct urxe_record *rec)
+{
+	struct urxe_held like = {.kind = rec->kind, .span = rec->span, .from = *from};
+
+	inject(wire, &urxe_wire_dev(wire, from->pkt.dev)->fault, &like, rec->bytes, rec->len);
 }
 
 void urxe_hold_release(struct urxe_wire *wire, uint64_t now)

@@ -132,5 +132,8 @@ int urxe_packet_parse(const void *data, size_t len, struct urxe_packet *pkt)
 	pkt->ieth = header(bytes, info, URXE_HDR_IETH);
 	pkt->payload = bytes + info->header_len;
 	pkt->payload_len = rest - urxe_bth_pad(bth);
+	pkt->span = 1;
+	pkt->refs = NULL;
+	pkt->refs_offset = 0;
 	return 0;
 }

@@ -138,6 +138,8 @@ struct urxe_opcode_info {
 
 extern const struct urxe_opcode_info urxe_opcodes[URXE_NUM_OPCODES];
 
+struct urxe_refs; /* wire.h */
+
 /* A packet taken apart. Headers that it does not have are NULL. Valid as long as the bytes are. */
 struct urxe_packet {
 	enum urxe_opcode opcode;
@@ -152,6 +154,11 @@ struct urxe_packet {
 	const struct urxe_ieth *ieth;
 	const uint8_t *payload;
 	uint32_t payload_len; /* without pad */
+	/* Of a neighbour's packets (wire.h): the PSNs that it stands for, and where in its sender's memory
+	 * the payload lies when it is not here. The parser says 1 and NULL. */
+	uint16_t span;
+	const struct urxe_refs *refs;
+	uint32_t refs_offset;
 };
 
 /*

@@ -61,6 +61,14 @@ static int probe_route(const struct urxe_path *path)
 	return ret;
 }
 
+/* The same link-local address can be a neighbouring host's on another link. */
+static bool is_here(const struct urxe_path *path)
+{
+	bool scoped = IN6_IS_ADDR_LINKLOCAL(&path->dgid);
+
+	return urxe_device_has_address(&path->dgid, scoped ? path->dev->ifindex : 0);
+}
+
 int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
 			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
 			uint32_t flow_label, uint32_t hash)
@@ -80,5 +88,8 @@ int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const u
 		return -EINVAL;
 	if (urxe_is_multicast(&path->sgid))
 		return -EINVAL;
-	return urxe_is_multicast(&path->dgid) ? 0 : probe_route(path);
+	if (urxe_is_multicast(&path->dgid))
+		return 0;
+	path->here = is_here(path);
+	return probe_route(path);
 }

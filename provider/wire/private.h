@@ -12,6 +12,8 @@
  *	steer.c	   the program that makes the kernel choose the right process
  *	forward.c  packets that came to the wrong process
  *	mcast.c	   multicast groups
+ *	ring.c	   a ring of packets in shared memory
+ *	neighbour.c  whose rings there are (shm.h), shm_send.c, shm_receive.c: packets in and out
  *	hold.c	   packets that fault injection makes wait
  */
 #ifndef URXE_WIRE_PRIVATE_H
@@ -64,9 +66,10 @@ struct urxe_arrival {
 	struct urxe_flow flow;
 	struct urxe_rx_packet pkt; /* bth and len are each packet's own */
 	unsigned ifindex;
-	uint8_t hops;	     /* how often it was handed on between processes, on purpose */
-	uint16_t next_id;    /* the IPv4 identification to be expected */
-	uint32_t prefix_len; /* prefix is for packets of this length; 0: not computed */
+	struct urxe_inlet *inlet; /* the neighbour's ring that it came by; NULL: a datagram */
+	uint8_t hops;		  /* how often it was handed on between processes, on purpose */
+	uint16_t next_id;	  /* the IPv4 identification to be expected */
+	uint32_t prefix_len;	  /* prefix is for packets of this length; 0: not computed */
 	uint32_t prefix;
 };
 
@@ -76,9 +79,13 @@ struct urxe_dev_state {
 	struct urxe_fault fault;
 };
 
-struct urxe_tx;	  /* send.c: scratch */
-struct urxe_rx;	  /* receive.c: buffers and scratch */
-struct urxe_mail; /*
+struct urxe_tx; /* send.c: scratch */
+struct urxe_rx; /* receive.c: buffers and scratch */
+struct urxe_mail;
+struct urxe_shm;
+struct urxe_record;
+
+/*
  * flow.c: how many of the packets may go now (their cost is counted); and those of them that did not
  * go after all. At the receiver: a packet was taken; and the sockets are empty of all that had been
  * sent when it was asked how much that is.
@@ -116,6 +123,9 @@ struct urxe_wire {
 	struct urxe_tx *tx;
 	struct urxe_rx *rx;
 	struct urxe_mail *mail;
+	struct urxe_shm *shm; /* NULL: there is to be none */
+	uint64_t asked_at; /* when the sockets were last asked, and when they had something; ns */
+	uint64_t had_at;
 	struct urxe_group *groups;
 	uint32_t steered;	 /* generation of the group order that our program was made from */
 	uint64_t steered_gsi[4]; /* and the slots that it takes to serve QP 1 */
@@ -218,6 +228,8 @@ void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from);
 int urxe_mail_receive(struct urxe_wire *wire);
 /* Sends what waits for its owner to take some; and when to do so next: ns, or UINT64_MAX. */
 void urxe_mail_retry(struct urxe_wire *wire, uint64_t now);
+/* Wakes the process of a slot that sleeps on its sockets. */
+void urxe_mail_ring(struct urxe_wire *wire, unsigned slot);
 uint64_t urxe_mail_deadline(const struct urxe_wire *wire);
 
 /* mcast.c */
@@ -232,6 +244,11 @@ void urxe_hold_out(struct urxe_wire *wire, const struct urxe_path *path, const v
 		   uint32_t len);
 void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
 		  uint32_t len);
+/* The same for what goes through rings; corruption is loss there. */
+void urxe_hold_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+			  const struct urxe_record *rec);
+void urxe_hold_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
+			 const struct urxe_record *rec);
 void urxe_hold_release(struct urxe_wire *wire, uint64_t now);
 uint64_t urxe_hold_deadline(const struct urxe_wire *wire);
 

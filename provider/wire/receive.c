@@ -130,6 +130,7 @@ void urxe_arrival_finish(struct urxe_wire *wire, struct urxe_arrival *from)
 	from->pkt.sgid = from->flow.saddr;
 	from->pkt.dgid = from->flow.daddr;
 	from->pkt.source_port = from->flow.sport;
+	from->pkt.span = 1;
 	from->pkt.multicast = urxe_is_multicast(&from->flow.daddr);
 	from->pkt.dev = urxe_wire_find_dev(wire, &from->flow.daddr, from->ifindex);
 	from->next_id = 0;

@@ -151,6 +151,11 @@ static inline unsigned urxe_bth_pad(const struct urxe_bth *bth)
 	return (bth->flags >> URXE_BTH_PAD_SHIFT) & 3;
 }
 
+static inline void urxe_bth_set_pad(struct urxe_bth *bth, unsigned pad)
+{
+	bth->flags = (bth->flags & ~(3 << URXE_BTH_PAD_SHIFT)) | pad << URXE_BTH_PAD_SHIFT;
+}
+
 static inline unsigned urxe_bth_tver(const struct urxe_bth *bth)
 {
 	return bth->flags & URXE_BTH_TVER_MASK;

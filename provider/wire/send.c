@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "host/fd.h"
-#include "wire/private.h"
+#include "wire/shm.h"
 
 #ifndef SOL_UDP
 #define SOL_UDP 17
@@ -464,18 +464,55 @@ static int send_counted(struct send_job *job, struct urxe_tx_packet *pkts, unsig
 	return ret;
 }
 
-int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
-		   struct urxe_tx_packet *pkts, unsigned n)
+static unsigned slot_of(const struct urxe_tx_packet *pkt)
+{
+	return URXE_SLOT_OF_QPN(urxe_bth_qpn((const struct urxe_bth *)pkt->header));
+}
+
+static int send_datagrams(struct urxe_wire *wire, const struct urxe_path *path,
+			  struct urxe_tx_packet *pkts, unsigned n)
 {
 	struct send_job job;
 	int ret;
 
-	if (n > URXE_TX_BATCH)
-		n = URXE_TX_BATCH;
 	ret = job_init(&job, wire, path);
 	if (ret)
 		return ret;
 	if (urxe_fault_active(&job.dev->fault, URXE_FAULT_OUT))
 		return send_faulty(&job, pkts, n);
 	return send_counted(&job, pkts, n);
+}
+
+/* Datagrams of one path may be for several processes of this host. */
+static int send_here(struct urxe_wire *wire, const struct urxe_path *path,
+		     struct urxe_tx_packet *pkts, unsigned n)
+{
+	unsigned sent = 0;
+
+	while (sent < n) {
+		unsigned slot = slot_of(&pkts[sent]), count = 1;
+		struct urxe_link *link = urxe_shm_link(wire, slot);
+		int ret;
+
+		while (sent + count < n && slot_of(&pkts[sent + count]) == slot)
+			count++;
+		ret = link ? urxe_shm_send(wire, link, path, pkts + sent, count)
+			   : send_datagrams(wire, path, pkts + sent, count);
+		if (ret < 0)
+			return sent ? (int)sent : ret;
+		sent += ret;
+		if ((unsigned)ret < count)
+			break;
+	}
+	return sent;
+}
+
+int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
+		   struct urxe_tx_packet *pkts, unsigned n)
+{
+	if (n > URXE_TX_BATCH)
+		n = URXE_TX_BATCH;
+	if (wire->shm && path->here)
+		return send_here(wire, path, pkts, n);
+	return send_datagrams(wire, path, pkts, n);
 }

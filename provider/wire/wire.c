@@ -9,9 +9,12 @@
 #include <time.h>
 
 #include "host/fd.h"
-#include "wire/private.h"
+#include "wire/shm.h"
 
-#define DEVS_AGE 1000000000ull /* ns after which an unknown address makes us look for new devices */
+#define DEVS_AGE     1000000000ull /* ns after which an unknown address makes us look for new devices */
+#define HEARD_LATELY 100000ull
+#define HAD_LATELY   50000ull
+#define ASK_EVERY    5000ull
 
 uint64_t urxe_wire_now(void)
 {
@@ -205,6 +208,8 @@ static int open_all(struct urxe_wire *wire)
 	if (!ret)
 		ret = urxe_hold_open(wire);
 	if (!ret)
+		ret = urxe_shm_create(wire);
+	if (!ret)
 		ret = urxe_mail_open(wire);
 	if (!ret)
 		ret = open_sockets(wire);
@@ -242,6 +247,7 @@ void urxe_wire_destroy(struct urxe_wire *wire)
 	if (!wire)
 		return;
 	close_sockets(wire);
+	urxe_shm_destroy(wire, false);
 	release(wire);
 }
 
@@ -250,32 +256,63 @@ void urxe_wire_forked(struct urxe_wire *wire)
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
 		if (wire->recv[f].fd >= 0)
 			urxe_fd_close(wire->recv[f].fd);
+	urxe_shm_destroy(wire, true);
 	release(wire);
 }
 
 /* ---- running ---- */
 
+/*
+ * A system call costs as much as several packets of neighbours. While those come and the sockets have
+ * had nothing, the sockets are asked now and then.
+ */
+static bool ask_sockets(struct urxe_wire *wire, uint64_t now)
+{
+	if (wire->shm && now - wire->shm->heard_at < HEARD_LATELY &&
+	    now - wire->had_at > HAD_LATELY && now - wire->asked_at < ASK_EVERY)
+		return false;
+	wire->asked_at = now;
+	return true;
+}
+
 /* One epoll call asks all sockets at once and costs less than a receive on one empty socket. */
-int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
-		   void *arg)
+static int poll_sockets(struct urxe_wire *wire, unsigned budget, uint64_t now)
 {
 	struct epoll_event events[16];
 	uint64_t sent = urxe_flow_sent(wire);
 	int n, packets = 0;
 
-	wire->fn = fn;
-	wire->arg = arg;
-	if (wire->delayed.head || wire->passed.head)
-		urxe_hold_release(wire, now);
-	urxe_mail_retry(wire, now);
 	n = urxe_libc.epoll_wait(wire->epfd, events, 16, 0);
 	for (int k = 0; k < n; k++) {
 		struct urxe_recv_socket *sock = events[k].data.ptr;
 
 		packets += sock ? urxe_receive(wire, sock, budget) : urxe_mail_receive(wire);
 	}
-	if (!n)
+	if (n)
+		wire->had_at = now;
+	else
 		urxe_flow_empty(wire, sent);
+	return packets;
+}
+
+int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
+		   void *arg)
+{
+	int packets = 0;
+
+	wire->fn = fn;
+	wire->arg = arg;
+	if (wire->delayed.head || wire->passed.head)
+		urxe_hold_release(wire, now);
+	urxe_mail_retry(wire, now);
+	if (wire->shm)
+		packets = urxe_shm_receive(wire, budget);
+	if (packets)
+		wire->shm->heard_at = now;
+	if (ask_sockets(wire, now))
+		packets += poll_sockets(wire, budget, now);
+	if (wire->shm)
+		urxe_shm_settle(wire);
 	return packets;
 }
 
@@ -297,5 +334,7 @@ void urxe_wire_housekeep(struct urxe_wire *wire)
 	urxe_segment_reap(wire->seg);
 	urxe_steer_renew(wire);
 	urxe_hold_settings(wire);
+	if (wire->shm)
+		urxe_shm_housekeep(wire);
 	wire->memos = 0; /* addresses may have moved */
 }

@@ -23,6 +23,9 @@
 #define URXE_TX_BATCH	  64 /* most packets of one urxe_wire_send() */
 #define URXE_MAX_HEADER	  64 /* BTH and extension headers of one packet */
 #define URXE_SEND_SOCKETS 16
+#define URXE_MAX_RUN	  (32u << 10)  /* bytes that one packet to a neighbour may carry */
+#define URXE_MAX_REFERRED (128u << 10) /* and bytes that it may refer to */
+#define URXE_MAX_REFS	  34	       /* pieces of memory that a packet may refer to */
 
 struct urxe_wire;
 
@@ -34,15 +37,26 @@ struct urxe_path {
 	uint8_t traffic_class;	    /* DSCP and ECN */
 	uint8_t hop_limit;	    /* TTL; 0 means 64 */
 	uint8_t source;		    /* send socket, 0 … URXE_SEND_SOCKETS - 1 */
+	bool here;		    /* dgid is an address of this host (in this namespace) */
 };
 
+/*
+ * To a neighbour (neighbour.h) a packet may be a run: it stands for span packets of one message that
+ * follow each other, and has the opcode of all of them joined (FIRST and LAST make ONLY).
+ */
 struct urxe_tx_packet {
 	uint8_t header[URXE_MAX_HEADER]; /* BTH and extension headers; PadCnt set */
 	uint8_t header_len;		 /* a multiple of 4 */
 	uint16_t iovcnt;		 /* pieces of the payload: 0 … 32 */
-	uint32_t payload_len;		 /* bytes without pad: 0 … 4096 */
-	const struct iovec *iov;	 /* valid until urxe_wire_send() returns */
+	uint16_t span;			 /* PSNs; more than 1 to a neighbour only */
+	bool stable;		 /* the payload stays as it is until the packet is acknowledged */
+	uint32_t payload_len;	 /* bytes without pad: 0 … 4096, of a run URXE_MAX_RUN, or
+				  * URXE_MAX_REFERRED when it is stable */
+	const struct iovec *iov; /* valid until urxe_wire_send() returns */
 };
+
+/* Payload that still lies in the sender's memory. Good for as long as the rx packet is. */
+struct urxe_refs;
 
 struct urxe_rx_packet {
 	const uint8_t *bth; /* BTH, extension headers, payload, pad; ICRC checked and gone */
@@ -52,7 +66,10 @@ struct urxe_rx_packet {
 	uint8_t traffic_class;
 	uint8_t hop_limit;
 	uint16_t source_port; /* UDP, host order */
+	uint16_t span;	      /* PSNs that the packet stands for: 1, or a run of a neighbour's */
 	bool multicast;
+	const struct urxe_refs *refs; /* where the payload is, if it is not behind the headers */
+	uint32_t refs_len;	      /* and its bytes */
 };
 
 typedef void urxe_wire_rx_fn(const struct urxe_rx_packet *pkt, void *arg);
@@ -85,6 +102,25 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		   struct urxe_tx_packet *pkts, unsigned n);
 
 /*
+ * How much a packet to this destination may carry when it is not bound by a path MTU: 0 where packets
+ * go by UDP. stable: as in struct urxe_tx_packet.
+ */
+uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
+		       bool stable);
+/* Has the neighbour of that slot taken packets since its ring was found full? */
+bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot);
+/* Payload that was referred to is about to change, though not all packets were acknowledged: whoever
+ * reads it from now on must find out. */
+void urxe_wire_void_refs(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn);
+
+/*
+ * Reads len bytes at an offset of a packet's payload from its sender's memory. -ESTALE: they are not
+ * to be had any more, and the packet is to be treated as lost; what was written to iov is worthless.
+ */
+int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
+		   unsigned n, uint32_t len);
+
+/*
  * Takes what has arrived, at most about budget packets, and calls fn for each packet whose ICRC
  * fits and whose destination QPN is of this process (or 1, or multicast); others go to their
  * owner. Also sends packets that fault injection delayed and that are due. Returns the number of
@@ -101,8 +137,20 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
  */
 int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt);
 
-/* An epoll descriptor that is readable when urxe_wire_poll() would find a packet. */
+/*
+ * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if whoever waits for
+ * it has said so: neighbours wake the one who sleeps. urxe_wire_sleep(): false when there is a packet
+ * already. Any thread.
+ */
 int urxe_wire_fd(const struct urxe_wire *wire);
+bool urxe_wire_sleep(struct urxe_wire *wire);
+void urxe_wire_awake(struct urxe_wire *wire);
+/*
+ * For those who poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without a
+ * urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.
+ */
+enum urxe_look { URXE_LOOK_NOTHING, URXE_LOOK_WAITS, URXE_LOOK_ALL };
+enum urxe_look urxe_wire_look(const struct urxe_wire *wire);
 /* When urxe_wire_poll() must next run for a packet that waits here: ns, or UINT64_MAX. */
 uint64_t urxe_wire_deadline(const struct urxe_wire *wire);
 /* Now and then (a second): reaps dead processes, renews steering, reads new fault settings. */

@@ -3,6 +3,7 @@
 # What urxe puts on the wire, seen by others: tshark decodes every packet as RoCEv2 and calls none
 # malformed, and an ICRC computed by other means (capture-check) is the one in the packet.
 load helpers
+export URXE_WIRE=udp
 
 traffic=${URXE%/*}/tests/traffic/traffic
 

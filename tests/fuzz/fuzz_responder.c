@@ -98,6 +98,32 @@ int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urx
 	return n;
 }
 
+struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *w, const struct urxe_path *path,
+					   uint32_t qpn)
+{
+	return NULL;
+}
+
+uint32_t urxe_wire_run(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, bool stable)
+{
+	return 0;
+}
+
+bool urxe_wire_has_room(struct urxe_wire *w, unsigned slot)
+{
+	return false;
+}
+
+void urxe_wire_void_refs(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn)
+{
+}
+
+int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
+		   unsigned n, uint32_t len)
+{
+	return -ESTALE;
+}
+
 int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **w)
 {
 	*w = (struct urxe_wire *)&device;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the wire's tests share: a network namespace of their own, so that port 4791 and its loopback
+ * What the wire's tests share: UDP as the only wire, a network namespace of their own, so that port 4791 and its loopback
  * traffic disturb nobody, a device on lo, and a wire with a place to put what arrives.
  */
 #ifndef URXE_TESTS_WIRE_TEST_H
@@ -41,6 +41,7 @@ static inline bool own_network(void)
 	int fd;
 
 	urxe_libc_init();
+	setenv("URXE_WIRE", "udp", 1);
 	if (unshare(flags))
 		return false;
 	fd = socket(AF_INET, SOCK_DGRAM, 0);

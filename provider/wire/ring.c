@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The ring of ring.h. Counters of cells and bytes run on and wrap at 2^32; only their differences and
+ * their remainders by the ring's sizes, which are powers of two, mean something.
+ */
+#include <string.h>
+
+#include "wire/ring.h"
+
+#define LINE	   64u
+#define TELL_CELLS (URXE_RING_CELLS / 4)
+#define TELL_BYTES (URXE_RING_DATA / 8)
+
+static_assert((URXE_RING_CELLS & (URXE_RING_CELLS - 1)) == 0, "a power of two");
+static_assert((URXE_RING_DATA & (URXE_RING_DATA - 1)) == 0, "a power of two");
+
+void urxe_producer_init(struct urxe_producer *p, struct urxe_ring *ring)
+{
+	memset(p, 0, sizeof(*p));
+	p->ring = ring;
+}
+
+void urxe_consumer_init(struct urxe_consumer *c, struct urxe_ring *ring)
+{
+	c->ring = ring;
+	atomic_store_explicit(&c->tail, 0, memory_order_relaxed);
+	c->told = c->untold = 0;
+}
+
+void urxe_ring_clear(struct urxe_ring *ring)
+{
+	memset(ring, 0, offsetof(struct urxe_ring, data));
+}
+
+/* Looks how far the consumer is. */
+static void look(struct urxe_producer *p)
+{
+	uint32_t taken = atomic_load_explicit(&p->ring->taken, memory_order_acquire);
+
+	if (taken == p->taken || taken - p->taken > p->head - p->taken)
+		return;
+	p->taken = taken;
+	p->data_tail = p->data_end[(taken - 1) % URXE_RING_CELLS];
+}
+
+/* A contiguous piece of data: where it begins, counted as data_head is. */
+static bool place(const struct urxe_producer *p, uint32_t len, uint32_t *at)
+{
+	uint32_t need = (len + LINE - 1) & ~(LINE - 1);
+	uint32_t begin = p->data_head, into = begin % URXE_RING_DATA;
+
+	if (into + need > URXE_RING_DATA)
+		begin += URXE_RING_DATA - into;
+	*at = begin;
+	return begin + need - p->data_tail <= URXE_RING_DATA;
+}
+
+void *urxe_ring_claim(struct urxe_producer *p, uint32_t len)
+{
+	struct urxe_cell *cell = &p->ring->cells[p->head % URXE_RING_CELLS];
+	uint32_t at;
+
+	if (p->head - p->taken == URXE_RING_CELLS) {
+		look(p);
+		if (p->head - p->taken == URXE_RING_CELLS)
+			return NULL;
+	}
+	p->claimed = p->data_head;
+	if (len <= URXE_RING_INLINE)
+		return cell->body;
+	if (len > URXE_RING_MAX)
+		return NULL;
+	if (!place(p, len, &at)) {
+		look(p);
+		if (!place(p, len, &at))
+			return NULL;
+	}
+	p->claimed = at + ((len + LINE - 1) & ~(LINE - 1));
+	cell->offset = at % URXE_RING_DATA;
+	return p->ring->data + cell->offset;
+}
+
+void urxe_ring_publish(struct urxe_producer *p, enum urxe_ring_kind kind, uint8_t flow,
+		       uint16_t span, uint32_t len)
+{
+	struct urxe_cell *cell = &p->ring->cells[p->head % URXE_RING_CELLS];
+
+	cell->kind = kind;
+	cell->flow = flow;
+	cell->span = span;
+	cell->len = len;
+	p->data_head = p->claimed;
+	p->data_end[p->head % URXE_RING_CELLS] = p->data_head;
+	atomic_store_explicit(&cell->turn, p->head / URXE_RING_CELLS + 1, memory_order_release);
+	p->head++;
+}
+
+bool urxe_ring_moved(const struct urxe_producer *p)
+{
+	return atomic_load_explicit(&p->ring->taken, memory_order_relaxed) != p->taken;
+}
+
+static bool is_sound(const struct urxe_record *rec, uint32_t offset)
+{
+	if (rec->kind < URXE_RECORD_PACKET || rec->kind > URXE_RECORD_FLOW || !rec->len)
+		return false;
+	return rec->len <= URXE_RING_INLINE ||
+	       (offset < URXE_RING_DATA && rec->len <= URXE_RING_DATA - offset);
+}
+
+bool urxe_ring_next(struct urxe_consumer *c, struct urxe_record *rec)
+{
+	while (urxe_ring_waits(c)) {
+		uint32_t tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
+		struct urxe_cell *cell = &c->ring->cells[tail % URXE_RING_CELLS];
+		uint32_t offset = cell->offset;
+
+		*rec = (struct urxe_record){
+			.kind = cell->kind,
+			.flow = cell->flow,
+			.span = cell->span,
+			.len = cell->len,
+			.bytes = cell->body,
+		};
+		if (is_sound(rec, offset)) {
+			if (rec->len > URXE_RING_INLINE)
+				rec->bytes = c->ring->data + offset;
+			return true;
+		}
+		urxe_ring_take(c);
+	}
+	return false;
+}
+
+void urxe_ring_take(struct urxe_consumer *c)
+{
+	uint32_t tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
+
+	c->untold += c->ring->cells[tail % URXE_RING_CELLS].len;
+	atomic_store_explicit(&c->tail, ++tail, memory_order_relaxed);
+	if (tail - c->told >= TELL_CELLS || c->untold >= TELL_BYTES)
+		urxe_ring_tell(c);
+}
+
+void urxe_ring_tell(struct urxe_consumer *c)
+{
+	uint32_t tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
+
+	if (tail == c->told)
+		return;
+	c->told = tail;
+	c->untold = 0;
+	atomic_store_explicit(&c->ring->taken, tail, memory_order_release);
+}

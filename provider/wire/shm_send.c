@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Packets into the rings of neighbours. There is no ICRC: memory has checks of its own. A full ring
+ * is a full socket, up to a point: a neighbour that has taken nothing for PATIENCE (it is stopped, say)
+ * is not waited for, and what it has no room for is lost, so that retries count and end. Under the
+ * engine's lock.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "wire/shm.h"
+
+#define PATIENCE 500000000ull /* ns */
+
+static bool same_flow(const struct urxe_path *a, const struct urxe_path *b)
+{
+	return !memcmp(&a->sgid, &b->sgid, sizeof(a->sgid)) &&
+	       !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid)) && a->dev == b->dev &&
+	       a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit;
+}
+
+/* Tells the neighbour what the number stands for from now on. */
+static int new_flow(struct urxe_link *link, const struct urxe_path *path)
+{
+	unsigned id = link->num_flows % URXE_FLOWS;
+	struct urxe_ring_flow *flow = urxe_ring_claim(&link->out, sizeof(*flow));
+
+	if (!flow)
+		return -EAGAIN;
+	*flow = (struct urxe_ring_flow){
+		.sgid = path->sgid,
+		.dgid = path->dgid,
+		.ifindex = path->dev->ifindex,
+		.traffic_class = path->traffic_class,
+		.hop_limit = path->hop_limit,
+	};
+	urxe_ring_publish(&link->out, URXE_RECORD_FLOW, id, 0, sizeof(*flow));
+	link->flows[id] = *path;
+	link->num_flows++;
+	return id;
+}
+
+static int flow_of(struct urxe_link *link, const struct urxe_path *path)
+{
+	unsigned n = link->num_flows < URXE_FLOWS ? link->num_flows : URXE_FLOWS;
+	int id;
+
+	if (n && same_flow(&link->flows[link->last_flow], path))
+		return link->last_flow;
+	for (id = 0; id < (int)n; id++)
+		if (same_flow(&link->flows[id], path))
+			break;
+	if (id == (int)n)
+		id = new_flow(link, path);
+	if (id >= 0)
+		link->last_flow = id;
+	return id;
+}
+
+/* ---- records ---- */
+
+static bool is_referred(const struct urxe_link *link, const struct urxe_tx_packet *pkt)
+{
+	return pkt->stable && pkt->payload_len > URXE_MAX_RUN;
+}
+
+static uint32_t record_len(const struct urxe_tx_packet *pkt, bool refer)
+{
+	if (refer)
+		return sizeof(struct urxe_ring_refs) +
+		       pkt->iovcnt * sizeof(((struct urxe_ring_refs *)0)->piece[0]) +
+		       pkt->header_len;
+	return pkt->header_len + pkt->payload_len + urxe_pad_of(pkt->payload_len);
+}
+
+static void fill_refs(const struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
+{
+	struct urxe_ring_refs *refs = (struct urxe_ring_refs *)to;
+
+	refs->epoch = atomic_load_explicit(&link->out.ring->epoch, memory_order_relaxed);
+	refs->payload_len = pkt->payload_len;
+	refs->n = pkt->iovcnt;
+	refs->header_len = pkt->header_len;
+	for (unsigned k = 0; k < pkt->iovcnt; k++) {
+		refs->piece[k].addr = (uintptr_t)pkt->iov[k].iov_base;
+		refs->piece[k].len = pkt->iov[k].iov_len;
+	}
+	to = (uint8_t *)&refs->piece[pkt->iovcnt];
+	memcpy(to, pkt->header, pkt->header_len);
+	urxe_bth_set_pad((struct urxe_bth *)to, 0); /* it belongs to bytes that are not there */
+}
+
+static void fill_packet(uint8_t *to, const struct urxe_tx_packet *pkt)
+{
+	memcpy(to, pkt->header, pkt->header_len);
+	to += pkt->header_len;
+	for (unsigned k = 0; k < pkt->iovcnt; k++) {
+		memcpy(to, pkt->iov[k].iov_base, pkt->iov[k].iov_len);
+		to += pkt->iov[k].iov_len;
+	}
+	memset(to, 0, urxe_pad_of(pkt->payload_len));
+}
+
+static void fill(const struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt,
+		 bool refer)
+{
+	if (refer)
+		fill_refs(link, to, pkt);
+	else
+		fill_packet(to, pkt);
+}
+
+static uint16_t span_of(const struct urxe_tx_packet *pkt)
+{
+	return pkt->span ? pkt->span : 1;
+}
+
+/* False: no room. */
+static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *pkt)
+{
+	bool refer = is_referred(link, pkt);
+	uint32_t len = record_len(pkt, refer);
+	uint8_t *to = urxe_ring_claim(&link->out, len);
+
+	if (!to)
+		return false;
+	fill(link, to, pkt, refer);
+	urxe_ring_publish(&link->out, refer ? URXE_RECORD_REFS : URXE_RECORD_PACKET, flow,
+			  span_of(pkt), len);
+	return true;
+}
+
+/* ---- full rings ---- */
+
+/* Has the neighbour taken nothing for so long that packets are to be lost? */
+static bool is_stuck(struct urxe_link *link)
+{
+	uint64_t now = urxe_wire_now();
+
+	if (!link->full_since || link->full_taken != link->out.taken) {
+		link->full_since = now;
+		link->full_taken = link->out.taken;
+	}
+	return now - link->full_since >= PATIENCE;
+}
+
+static void count(struct urxe_wire *wire, const struct urxe_path *path,
+		  const struct urxe_tx_packet *pkts, unsigned n)
+{
+	uint64_t *counters = urxe_wire_counters(wire, path->dev);
+
+	for (unsigned k = 0; k < n; k++) {
+		counters[URXE_CNT_SENT_PKTS] += span_of(&pkts[k]);
+		counters[URXE_CNT_SENT_BYTES] += record_len(&pkts[k], false) + URXE_ICRC_LEN;
+	}
+}
+
+/* Through the dice, as records. */
+static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
+		       const struct urxe_tx_packet *pkts, unsigned n)
+{
+	_Alignas(8) static uint8_t
+		bytes[URXE_MAX_HEADER + URXE_MAX_RUN + 64]; /* under the engine's lock */
+
+	for (unsigned k = 0; k < n; k++) {
+		bool refer = is_referred(link, &pkts[k]);
+		struct urxe_record rec = {
+			.kind = refer ? URXE_RECORD_REFS : URXE_RECORD_PACKET,
+			.span = span_of(&pkts[k]),
+			.len = record_len(&pkts[k], refer),
+			.bytes = bytes,
+		};
+
+		if (rec.len > sizeof(bytes))
+			return -EMSGSIZE;
+		fill(link, bytes, &pkts[k], refer);
+		urxe_hold_out_record(wire, path, link->near.slot, &rec);
+	}
+	return n;
+}
+
+int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
+		  const struct urxe_tx_packet *pkts, unsigned n)
+{
+	unsigned sent = 0;
+	int flow;
+
+	if (urxe_fault_active(&urxe_wire_dev(wire, path->dev)->fault, URXE_FAULT_OUT))
+		return send_faulty(wire, link, path, pkts, n);
+	flow = flow_of(link, path);
+	while (flow >= 0 && sent < n && lay(link, flow, &pkts[sent]))
+		sent++;
+	count(wire, path, pkts, sent);
+	if (sent)
+		urxe_shm_wake(wire, link);
+	if (sent < n && is_stuck(link))
+		return n;
+	return sent;
+}
+
+int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_path *path,
+		      const struct urxe_record *rec)
+{
+	struct urxe_link *link = urxe_shm_link(wire, slot);
+	uint64_t *counters = urxe_wire_counters(wire, path->dev);
+	int flow = link ? flow_of(link, path) : -ESRCH;
+	void *to = flow < 0 ? NULL : urxe_ring_claim(&link->out, rec->len);
+
+	if (!link)
+		return -ESRCH;
+	if (!to)
+		return is_stuck(link) ? -ESTALE : -EAGAIN;
+	memcpy(to, rec->bytes, rec->len);
+	urxe_ring_publish(&link->out, rec->kind, flow, rec->span, rec->len);
+	counters[URXE_CNT_SENT_PKTS] += rec->span;
+	counters[URXE_CNT_SENT_BYTES] += rec->len + URXE_ICRC_LEN;
+	urxe_shm_wake(wire, link);
+	return 0;
+}
+
+/* ---- what the requester asks ---- */
+
+static struct urxe_link *link_to(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
+{
+	if (!wire->shm || !path->here)
+		return NULL;
+	return urxe_shm_link(wire, URXE_SLOT_OF_QPN(qpn));
+}
+
+uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
+		       bool stable)
+{
+	struct urxe_link *link = link_to(wire, path, qpn);
+
+	if (!link)
+		return 0;
+	/* A process could refer to its own memory too, and crash where a neighbour gets EFAULT. */
+	if (stable && !link->near.self &&
+	    atomic_load_explicit(&link->out.ring->pulls, memory_order_relaxed))
+		return URXE_MAX_REFERRED;
+	return URXE_MAX_RUN;
+}
+
+bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)
+{
+	struct urxe_link *link = wire->shm ? wire->shm->links[slot] : NULL;
+
+	return link && link->up && urxe_ring_moved(&link->out);
+}
+
+void urxe_wire_void_refs(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
+{
+	unsigned slot = URXE_SLOT_OF_QPN(qpn);
+	struct urxe_link *link = wire->shm ? wire->shm->links[slot] : NULL;
+
+	if (!link || !link->up)
+		return;
+	atomic_fetch_add(&link->out.ring->epoch, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+}
