@@ -123,6 +123,20 @@ mckey() {
 	cmp from to
 }
 
+# A TCP client and server under librspreload. (Not iperf3: its stream stands still after 128 KiB there,
+# over the kernel's rxe as well.)
+@test "librspreload: curl fetches files of an HTTP server" {
+	local preload=/usr/lib/*/rsocket/librspreload.so
+	cd "$BATS_TEST_TMPDIR"
+	head -c 10000000 /dev/urandom >file
+	local run=(env LD_PRELOAD="$(echo $preload)" "$URXE" run --)
+	isolated "$top/tests/guest/bin/pair" -q -t "$LIMIT" \
+		"${run[@]}" "${URXE%/*}/tests/apps/rdmacm_http" file 2 :: \
+		"${run[@]}" curl -sS -o first http://127.0.0.1:8080/ --next -sS -o second http://127.0.0.1:8080/
+	cmp file first
+	cmp file second
+}
+
 @test "ib_send_bw -R" { perf_cm ib_send_bw; }
 @test "ib_send_bw -R -q 4" { perf_cm ib_send_bw -q 4; }
 @test "ib_send_bw -R -c UD" { perf_cm ib_send_bw -c UD; }

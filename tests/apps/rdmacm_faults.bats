@@ -27,11 +27,15 @@ common='
 	}
 '
 
-# scene SCRIPT ARGS…: in namespaces of its own and a fresh folder; the output is shown.
+# scene SCRIPT ARGS…: in namespaces of its own and a fresh folder; the output is shown. Whatever becomes
+# of the script, its processes end with it: they are in a PID namespace, where there can be one.
 scene() {
+	local alone=()
+	isolated unshare -pf --kill-child --mount-proc true 2>/dev/null &&
+		alone=(unshare -pf --kill-child --mount-proc)
 	cd "$BATS_TEST_TMPDIR"
 	run env URXE="$URXE" "$BASH" -c "$(declare -f isolated); isolated \"\$@\"" scene \
-		timeout -k 2 100 "$BASH" -c "$common$1" scene "${@:2}"
+		timeout -k 2 100 "${alone[@]}" "$BASH" -c "$common$1" scene "${@:2}"
 	echo "$output"
 	tail -n 5 server* client* 2>/dev/null || true
 	[ "$status" -eq 0 ]
@@ -93,7 +97,6 @@ killed() {
 two_hosts='
 	unshare -n sleep 20 >/dev/null 2>&1 &
 	host=$!
-	trap "kill $host" EXIT
 	while [ /proc/self/ns/net -ef /proc/$host/ns/net ]; do sleep 0.02; done
 	ip link add v0 type veth peer name v1 netns $host
 	ip addr add 10.1.1.1/24 dev v0
