@@ -19,7 +19,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <rdma/rdma_user_cm.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +30,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "cm/user_memory.h"
 #include "host/libc.h"
 #include "host/sysinfo.h"
 #include "preload/files.h"
@@ -160,16 +163,26 @@ static ssize_t command(struct urxe_ucma *file, int fd, const void *buf, size_t l
 	return ret < 0 ? -1 : ret;
 }
 
-static struct urxe_ucma *file_to_write(int fd)
+/* A command and nothing else: nobody would write that to another file, and asking what file it is
+ * would cost a system call each time. */
+static bool is_command(const void *buf, size_t len)
 {
-	if (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd))
+	struct rdma_ucm_cmd_hdr hdr;
+
+	return len >= sizeof(hdr) && !urxe_user_read(&hdr, (uintptr_t)buf, sizeof(hdr)) &&
+	       hdr.cmd <= RDMA_USER_CM_CMD_JOIN_MCAST && sizeof(hdr) + hdr.in == len;
+}
+
+static struct urxe_ucma *file_to_write(int fd, const void *buf, size_t len)
+{
+	if (!urxe_rdma_cm_is_fd(fd) || (!is_command(buf, len) && !still_ours(fd)))
 		return NULL;
 	return urxe_ucma_of_fd(fd);
 }
 
 URXE_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
-	struct urxe_ucma *file = urxe_ucma_is_fd(fd) ? file_to_write(fd) : NULL;
+	struct urxe_ucma *file = urxe_ucma_is_fd(fd) ? file_to_write(fd, buf, len) : NULL;
 
 	if (file)
 		return command(file, fd, buf, len);
