@@ -4,14 +4,10 @@
  * polls, both under cq->lock. A poll that finds nothing turns the engine.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hca/engine.h"
-
-#define IDLE_POLLS  64
-#define YIELD_EVERY 16
 
 static uint32_t ring_size(uint32_t entries)
 {
@@ -267,19 +263,16 @@ static void to_wc(const struct urxe_cqe *cqe, struct ibv_wc *wc)
 	};
 }
 
-/*
- * An empty CQ: turns the engine. A poller that finds nothing for long gives way now and then: on a
- * machine with more pollers than cores, the one it waits for may be waiting for its core.
- */
+/* An empty CQ: turns the engine. A poller that finds nothing for long gives way now and then. */
 static void turn_engine(struct urxe_cq *cq)
 {
-	unsigned idle = atomic_fetch_add_explicit(&cq->idle, 1, memory_order_relaxed);
+	unsigned idle;
 
-	urxe_engine_polled(urxe_now());
-	if (!to_context(cq->ibv.context)->stale)
-		urxe_engine_progress();
-	if (idle >= IDLE_POLLS && idle % YIELD_EVERY == 0)
-		sched_yield();
+	if (to_context(cq->ibv.context)->stale || urxe_engine_quiet())
+		return;
+	urxe_engine_progress();
+	idle = atomic_fetch_add_explicit(&cq->idle, 1, memory_order_relaxed);
+	urxe_engine_give_way(idle);
 }
 
 int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)

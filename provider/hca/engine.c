@@ -4,6 +4,7 @@
  * service.c has the service thread.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,13 @@
 
 #define RX_BUDGET    128
 #define HOUSEKEEP_NS 1000000000ull
+
+#define QUIET_TICKS  2000
+#define PATIENCE_MIN 2 /* turns */
+#define PATIENCE_MAX 64
+#define YIELD_EVERY  16
+#define AWAY_MIN     2000   /* ns: somebody else had the CPU, */
+#define AWAY_MAX     200000 /* but for longer it was not one who polls and gives way */
 
 struct urxe_engine urxe_hca = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -45,6 +53,7 @@ static void init_lists(void)
 	atomic_store(&e->leased, false);
 	atomic_store(&e->polled_at, 0);
 	atomic_store(&e->sleep_until, 0);
+	atomic_store(&e->patience, PATIENCE_MAX);
 }
 
 static int start(void)
@@ -335,15 +344,49 @@ bool urxe_engine_turn(void)
 	return busy;
 }
 
+bool urxe_engine_quiet(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	return urxe_wire_look(e->wire) == URXE_LOOK_NOTHING &&
+	       urxe_ticks() - atomic_load_explicit(&e->turned_at, memory_order_relaxed) <
+		       QUIET_TICKS;
+}
+
+/*
+ * On a machine with more pollers than cores, the one that is waited for may be waiting for its core.
+ * Where giving way brought a packet soon, it is done at once the next time.
+ */
+void urxe_engine_give_way(unsigned idle)
+{
+	struct urxe_engine *e = &urxe_hca;
+	unsigned patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
+	uint64_t before, away;
+
+	if (idle < patience || (patience == PATIENCE_MAX && idle % YIELD_EVERY))
+		return;
+	before = urxe_now();
+	sched_yield();
+	away = urxe_now() - before;
+	if (away > AWAY_MIN && away < AWAY_MAX && urxe_wire_look(e->wire) == URXE_LOOK_WAITS)
+		patience = PATIENCE_MIN;
+	else if (patience < PATIENCE_MAX)
+		patience *= 2;
+	atomic_store_explicit(&e->patience, patience, memory_order_relaxed);
+}
+
 void urxe_engine_progress(void)
 {
-	if (!try_lock())
+	if (!try_lock()) {
+		urxe_engine_polled(urxe_now());
 		return;
+	}
 	/* Only if the service thread, too, looks again soon. */
 	urxe_hca.lazy = atomic_load(&urxe_hca.leased);
 	turn();
 	urxe_hca.lazy = false;
 	urxe_engine_polled(urxe_hca.now);
+	atomic_store_explicit(&urxe_hca.turned_at, urxe_ticks(), memory_order_relaxed);
 	urxe_engine_unlock();
 }
 

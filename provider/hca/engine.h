@@ -64,6 +64,8 @@ struct urxe_engine {
 	_Atomic uint64_t polled_at;   /* by a program; ns */
 	_Atomic uint64_t lease;	      /* ns */
 	_Atomic bool leased;	      /* the thread sleeps on the lease, not on the wire */
+	_Atomic uint64_t turned_at;   /* ticks */
+	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */
 	int cancel;		      /* the holder's cancellation state */
 	uint64_t earliest;	      /* deadline of the timers armed since the lock was taken */
 	_Atomic uint64_t sleep_until; /* the thread sleeps on the wire until then; 0: it does not */
@@ -84,12 +86,29 @@ static inline uint64_t urxe_now(void)
 int urxe_engine_get(void);
 void urxe_engine_put(void);
 
+/* A clock that costs little; it counts at least as fast as a nanosecond in four. */
+static inline uint64_t urxe_ticks(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return urxe_now();
+#endif
+}
+
 void urxe_engine_lock(void);
 /* Runs what has become ready, gives the lock back, and sees to what was kicked meanwhile. */
 void urxe_engine_unlock(void);
 
 /* Takes what is on the wire and does all that is due, unless another thread is doing so. */
 void urxe_engine_progress(void);
+/*
+ * For pollers, before a turn: it would find nothing, since no packet of a neighbour waits and the last
+ * one was within the last microsecond. False where there are no neighbours, whose packets can be seen.
+ */
+bool urxe_engine_quiet(void);
+/* After so many turns in a row that found nothing: lets others have the CPU, if it is time for that. */
+void urxe_engine_give_way(unsigned idle);
 /* A program polls: renews the lease. */
 void urxe_engine_polled(uint64_t now);
 /* A program will sleep on a channel: the service thread must watch the wire from now on. */

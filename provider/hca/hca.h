@@ -120,7 +120,7 @@ struct urxe_cq {
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */
 	_Atomic uint32_t tail; /* next to poll */
-	_Atomic unsigned idle; /* polls since the last one that found something */
+	_Atomic unsigned idle; /* turns of the engine since something was found */
 	enum urxe_arm arm;
 	bool overflow; /* was reported */
 	bool ignore_overrun;
