@@ -240,28 +240,36 @@ struct mempool_registration *mempool_reuse_find(struct mempool_reuse *u, struct 
 
 /*
  * Does the range lie in private anonymous memory? What is mapped from a file can vanish without an
- * event, when the file is truncated. A stack grows and is never given back.
+ * event, when the file is truncated. A stack grows and is never given back. The range is widened to
+ * whole mappings: a watch on a part of one would split it, and mremap() of the whole would fail.
  */
-static bool is_anonymous(uintptr_t start, uintptr_t end)
+static bool is_anonymous(uintptr_t *start, uintptr_t *end)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
+	uintptr_t first = *start, at = *start;
 	char *line = NULL, perms[5], name[8];
 	unsigned long from, to, inode;
 	size_t size = 0;
 	int n;
 
-	while (f && start < end && getline(&line, &size, f) > 0) {
+	while (f && at < *end && getline(&line, &size, f) > 0) {
 		n = sscanf(line, "%lx-%lx %4s %*s %*s %lu %7s", &from, &to, perms, &inode, name);
-		if (n < 4 || to <= start)
+		if (n < 4 || to <= at)
 			continue;
-		if (from > start || inode || perms[3] != 'p' || (n > 4 && !strcmp(name, "[stack]")))
+		if (from > at || inode || perms[3] != 'p' || (n > 4 && !strcmp(name, "[stack]")))
 			break;
-		start = to;
+		if (from < first)
+			first = from;
+		at = to;
 	}
 	free(line);
 	if (f)
 		fclose(f);
-	return start >= end;
+	if (at < *end)
+		return false;
+	*start = first;
+	*end = at;
+	return true;
 }
 
 bool mempool_reuse_watch(struct mempool_reuse *u, struct mempool_registration *r)
@@ -269,7 +277,7 @@ bool mempool_reuse_watch(struct mempool_reuse *u, struct mempool_registration *r
 	uintptr_t start, end;
 
 	pages_of(r, &start, &end);
-	if (!is_anonymous(start, end) || watch_range(u->fd, start, end))
+	if (!is_anonymous(&start, &end) || watch_range(u->fd, start, end))
 		return false;
 	r->holders = 1;
 	pthread_mutex_lock(&u->lock);
@@ -286,23 +294,11 @@ void mempool_reuse_ready(struct mempool_reuse *u, struct mempool_registration *r
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* Takes it out, and the watch away if no other needs it. */
+/* The watch stays: others may need it, and to end it would split the mapping. */
 static void take_out(struct mempool_reuse *u, struct mempool_registration *r)
 {
-	struct mempool_registration *other;
-	struct uffdio_range range;
-	uintptr_t start, end, from, to;
-
 	unlink_one(u, r);
 	u->count--;
-	pages_of(r, &start, &end);
-	for (other = u->newest; other; other = other->older) {
-		pages_of(other, &from, &to);
-		if (from < end && start < to)
-			return;
-	}
-	range = (struct uffdio_range){.start = start, .len = end - start};
-	ioctl(u->fd, UFFDIO_UNREGISTER, &range);
 }
 
 void mempool_reuse_remove(struct mempool_reuse *u, struct mempool_registration *r)

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The VA→PA table, translation (S6), and the cache unit: against the tables themselves, while
+ * registrations and blocks come and go, and beside page-wise tables.
+ */
+#include "mempool_test.h"
+
+#include <fcntl.h>
+
+#include "mempool/image.h"
+#include "mempool/pool.h"
+
+#define BASE   0x7f0000000000ull
+#define BLOCK  (2 * MIB)
+#define BLOCKS 256u
+
+static struct mempool_vapa *make_vapa(uint32_t blocks, uint32_t runs)
+{
+	struct mempool_vapa *t = aligned_alloc(64, (mempool_vapa_bytes(blocks, runs) + 63) & ~63ul);
+
+	assert_non_null(t);
+	memset(t, 0, sizeof(*t));
+	mempool_vapa_init(t, BASE, 21, blocks, runs);
+	return t;
+}
+
+/* Runs go on when both addresses do; an unknown place goes on with an unknown place. */
+static void test_merging(void **state)
+{
+	struct mempool_pa_run runs[8];
+	uint32_t n = 0;
+
+	n = mempool_pa_append(runs, n, (struct mempool_pa_run){BASE, 0x40000000, BLOCK});
+	n = mempool_pa_append(runs, n, (struct mempool_pa_run){BASE + BLOCK, 0x40200000, BLOCK});
+	assert_int_equal(n, 1);
+	assert_int_equal(runs[0].length, 2 * BLOCK);
+	n = mempool_pa_append(runs, n,
+			      (struct mempool_pa_run){BASE + 2 * BLOCK, 0x90000000, BLOCK});
+	assert_int_equal(n, 2);
+	n = mempool_pa_append(runs, n,
+			      (struct mempool_pa_run){BASE + 3 * BLOCK, MEMPOOL_PA_UNKNOWN, BLOCK});
+	n = mempool_pa_append(runs, n,
+			      (struct mempool_pa_run){BASE + 4 * BLOCK, MEMPOOL_PA_UNKNOWN, BLOCK});
+	assert_int_equal(n, 3);
+	assert_int_equal(runs[2].length, 2 * BLOCK);
+	n = mempool_pa_append(runs, n,
+			      (struct mempool_pa_run){BASE + 5 * BLOCK, 0x90200000, BLOCK});
+	n = mempool_pa_append(runs, n,
+			      (struct mempool_pa_run){BASE + 7 * BLOCK, 0x90400000, BLOCK});
+	assert_int_equal(n, 5);
+}
+
+/* Every address of tables with holes and runs of any length, against the list itself. */
+static void test_find(void **state)
+{
+	struct mempool_vapa *t = make_vapa(BLOCKS, BLOCKS * 4);
+	struct mempool_pa_run runs[BLOCKS * 4], got;
+	uint64_t seed = 5;
+
+	for (unsigned round = 0; round < 200; round++) {
+		uint32_t n = 0;
+		uint64_t va = BASE;
+
+		while (va < BASE + BLOCKS * BLOCK && n < ARRAY_LEN(runs)) {
+			uint64_t length = (next_random(&seed) % 64 + 1) * (BLOCK / 4);
+
+			if (length > BASE + BLOCKS * BLOCK - va)
+				length = BASE + BLOCKS * BLOCK - va;
+			if (next_random(&seed) % 3)
+				runs[n++] = (struct mempool_pa_run){va, next_random(&seed), length};
+			va += length;
+		}
+		mempool_vapa_set(t, runs, n);
+		assert_int_equal(mempool_vapa_count(t), n);
+		for (unsigned i = 0; i < 500; i++) {
+			uint32_t k = 0;
+
+			va = BASE + next_random(&seed) % (BLOCKS * BLOCK);
+			if (i < n)
+				va = runs[i].va + (i % 3 - 1); /* edges */
+			while (k < n && runs[k].va + runs[k].length <= va)
+				k++;
+			if (k == n) {
+				assert_false(mempool_vapa_find(t, va, &got));
+				assert_int_equal(got.va, UINT64_MAX);
+			} else {
+				assert_int_equal(mempool_vapa_find(t, va, &got), runs[k].va <= va);
+				assert_memory_equal(&got, &runs[k], sizeof(got));
+			}
+		}
+	}
+	assert_false(mempool_vapa_find(t, 0, &got));
+	assert_false(mempool_vapa_find(t, UINT64_MAX, &got));
+	free(t);
+}
+
+struct mapper {
+	struct mempool_vapa *t;
+	_Atomic bool stop;
+};
+
+/* All is at PA = VA + n, with another n and other pieces each time; or unmapped. */
+static void *mapper_thread(void *arg)
+{
+	struct mapper *m = arg;
+	struct mempool_pa_run runs[BLOCKS];
+	uint64_t n = 0;
+
+	while (!m->stop) {
+		uint64_t step = BLOCK << n % 4;
+		uint32_t count = 0;
+
+		for (uint64_t at = 0; at < BLOCKS * BLOCK; at += step)
+			runs[count++] =
+				(struct mempool_pa_run){BASE + at, BASE + at + n * BLOCK, step};
+		mempool_vapa_set(m->t, runs, n % 5 ? count : 0);
+		n++;
+	}
+	return NULL;
+}
+
+/* Who reads while it changes gets one state or another and nothing in between. */
+static void test_readers(void **state)
+{
+	struct mapper m = {.t = make_vapa(BLOCKS, BLOCKS)};
+	uint64_t seed = 77, last = 0;
+	struct mempool_pa_run run;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, mapper_thread, &m);
+	for (unsigned i = 0; i < 100000; i++) {
+		uint64_t va = BASE + next_random(&seed) % (BLOCKS * BLOCK), n;
+
+		if (!mempool_vapa_find(m.t, va, &run))
+			continue;
+		n = (run.pa - run.va) / BLOCK;
+		assert_int_equal((run.pa - run.va) % BLOCK, 0);
+		assert_true(n >= last);
+		assert_int_equal(run.length, BLOCK << n % 4);
+		assert_true(va - run.va < run.length);
+		last = n;
+	}
+	m.stop = true;
+	pthread_join(thread, NULL);
+	free(m.t);
+}
+
+/* An image whose blocks are scattered in physical memory, and one region over all of it. */
+static void make_image(struct mempool_image *image, struct mempool_pa_run *runs, uint32_t count,
+		       uint64_t page)
+{
+	struct mempool_row row = {
+		.iova = BASE,
+		.length = count * page,
+		.va = BASE,
+		.key = 0x1200,
+		.pd = 1,
+		.access = MEMPOOL_LOCAL_WRITE | MEMPOOL_REMOTE_WRITE,
+		.qpn = 3, /* both keys */
+		.parent = 0x1200,
+		.kind = MEMPOOL_REGION,
+	};
+
+	assert_int_equal(mempool_image_create(BASE, 21, count * page / BLOCK, count, 16, image), 0);
+	for (uint32_t i = 0; i < count; i++)
+		runs[i] = (struct mempool_pa_run){BASE + i * page, (2 * (i ^ 1) + 1) * page, page};
+	mempool_vapa_set(image->vapa, runs, count);
+	assert_int_equal(mempool_table_add(image->table, &row), 0);
+}
+
+static struct mempool_request access_at(uint64_t offset, uint64_t length)
+{
+	return (struct mempool_request){
+		.lkey = 0x1200,
+		.rkey = 0x1200,
+		.domain = 1,
+		.rights = MEMPOOL_REMOTE_WRITE,
+		.addr = BASE + offset,
+		.length = length,
+	};
+}
+
+/* S6: a range across entries is the list of its segments, in order; the list may be cut short. */
+static void test_segments(void **state)
+{
+	struct mempool_pa_run runs[16];
+	struct mempool_image image;
+	struct mempool_segment s[8];
+	struct mempool_request q;
+	unsigned count;
+
+	make_image(&image, runs, 16, BLOCK);
+	q = access_at(BLOCK - 100, 2 * BLOCK + 300);
+	assert_int_equal(mempool_lookup(&image, &q, s, 8, &count), MEMPOOL_OK);
+	assert_int_equal(count, 4);
+	assert_int_equal(s[0].addr, 3 * BLOCK + BLOCK - 100);
+	assert_int_equal(s[0].length, 100);
+	assert_int_equal(s[1].addr, 1 * BLOCK);
+	assert_int_equal(s[1].length, BLOCK);
+	assert_int_equal(s[2].addr, 7 * BLOCK);
+	assert_int_equal(s[3].length, 200);
+	assert_true(s[0].physical && s[3].physical);
+	memset(s, 0, sizeof(s));
+	assert_int_equal(mempool_translate(&image, q.addr, q.length, s, 2), 4);
+	assert_int_equal(s[1].length, BLOCK);
+	assert_int_equal(s[2].length, 0);
+	assert_int_equal(mempool_translate(&image, q.addr, 0, s, 2), 0);
+	/* Beside the blocks what is known is the virtual address. */
+	assert_int_equal(mempool_translate(&image, BASE - 50, 100, s, 8), 2);
+	assert_false(s[0].physical);
+	assert_int_equal(s[0].addr, BASE - 50);
+	assert_int_equal(s[0].length, 50);
+	assert_int_equal(mempool_translate(&image, UINT64_MAX - 9, 10, s, 8), 1);
+	assert_int_equal(s[0].length, 10);
+	mempool_image_destroy(&image);
+}
+
+/* 512 MiB in huge pages fit into 256 entries; page by page next to nothing does. */
+static void test_hit_rate(void **state)
+{
+	struct mempool_pa_run *runs = calloc(512 * MIB / 4096, sizeof(*runs));
+	const uint64_t pages[] = {2 * MIB, 4096};
+	double rates[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct mempool_image image;
+		struct mempool_cache *cache;
+		struct mempool_cache_statistics s, before;
+		struct mempool_segment segment;
+		struct mempool_request q;
+		uint64_t seed = 31;
+		unsigned n, count;
+
+		make_image(&image, runs, 512 * MIB / pages[i], pages[i]);
+		assert_int_equal(mempool_cache_create(&image, 256, &cache), 0);
+		for (n = 0; n < 40000; n++) {
+			if (n == 20000)
+				mempool_cache_query(cache, &before);
+			q = access_at(next_random(&seed) % (512 * MIB / 4096) * 4096, 4096);
+			assert_int_equal(mempool_cache_lookup(cache, &q, &segment, 1, &count),
+					 MEMPOOL_OK);
+			assert_int_equal(count, 1);
+		}
+		mempool_cache_query(cache, &s);
+		assert_int_equal(s.used, 256);
+		assert_int_equal(s.row_hits - before.row_hits, 20000);
+		rates[i] = (s.run_hits - before.run_hits) / 20000.0;
+		mempool_cache_destroy(cache);
+		mempool_image_destroy(&image);
+	}
+	free(runs);
+	assert_true(rates[0] >= 0.99);
+	assert_true(rates[1] < 0.01);
+}
+
+/* Whatever changes, the cache says what the tables say. */
+static void compare(struct mempool_cache *cache, const struct mempool_image *image,
+		    const struct mempool_request *q)
+{
+	struct mempool_segment a[8], b[8];
+	unsigned na, nb;
+
+	assert_int_equal(mempool_cache_lookup(cache, q, a, 8, &na),
+			 mempool_lookup(image, q, b, 8, &nb));
+	assert_int_equal(na, nb);
+	for (unsigned i = 0; i < na; i++) {
+		assert_int_equal(a[i].addr, b[i].addr);
+		assert_int_equal(a[i].length, b[i].length);
+		assert_int_equal(a[i].physical, b[i].physical);
+	}
+}
+
+static void test_follows_changes(void **state)
+{
+	struct mempool *pool = make_pool(8 * MIB, 32 * MIB, 0);
+	struct mempool_buffer b[64] = {0};
+	struct mempool_request q[64] = {0};
+	struct mempool_cache_statistics s;
+	struct mempool_cache *cache;
+	struct mempool_image *image;
+	struct mempool_mr *mr;
+	uint64_t seed = 2718;
+
+	fake.two_keys = true;
+	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(mempool_cache_create(image, 1, &cache), -EINVAL);
+	assert_int_equal(mempool_cache_create(image, 24, &cache), 0);
+	for (unsigned round = 0; round < 20000; round++) {
+		unsigned i = next_random(&seed) % 64;
+		size_t length = next_random(&seed) % 100000 + 1;
+
+		if (round % 4 == 0 && b[i].addr) {
+			assert_int_equal(mempool_free(pool, b[i].addr), 0);
+			b[i].addr = NULL;
+		} else if (round % 4 == 0 && !mempool_alloc(pool, length, 0, &b[i])) {
+			assert_int_equal(
+				mempool_register(pool, &fake_pds[0], b[i].addr, length, 7, &mr), 0);
+			q[i] = (struct mempool_request){mr->lkey,
+							mr->rkey,
+							mr->domain,
+							MEMPOOL_REMOTE_WRITE,
+							(uintptr_t)mr->addr,
+							mr->length};
+		}
+		if (round % 500 == 0)
+			assert_int_equal(round % 1000 ? mempool_grow(pool, 2 * MIB)
+						      : mempool_shrink(pool, 2 * MIB, NULL),
+					 0);
+		compare(cache, image, &q[i]);
+		assert_true(mempool_cache_lookup(cache, &q[i], NULL, 0, &(unsigned){0}) ==
+				    (b[i].addr ? MEMPOOL_OK : MEMPOOL_NO_KEY) ||
+			    !q[i].length);
+	}
+	mempool_cache_query(cache, &s);
+	assert_true(s.dropped && s.replaced && s.row_hits && s.run_hits && s.used <= 24);
+	assert_int_equal(s.flushes, 0);
+	for (unsigned i = 0; i < 64; i++)
+		mempool_free(pool, b[i].addr);
+	mempool_cache_destroy(cache);
+	mempool_image_close(image);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* Who was away while more changed than the log holds starts afresh. */
+static void test_flush(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct mempool_cache_statistics s;
+	struct mempool_cache *cache;
+	struct mempool_image *image;
+	struct mempool_request q, old;
+	struct mempool_buffer a, b;
+	struct mempool_mr *mr;
+
+	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(mempool_cache_create(image, 8, &cache), 0);
+	assert_int_equal(mempool_alloc(pool, 64, 0, &a), 0);
+	assert_int_equal(mempool_register(pool, &fake_pds[0], a.addr, 64, 7, &mr), 0);
+	old = (struct mempool_request){mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr, 64};
+	compare(cache, image, &old);
+	assert_int_equal(mempool_deregister(pool, mr), 0);
+	for (unsigned i = 0; i < 3000; i++) {
+		assert_int_equal(mempool_alloc(pool, 64, 0, &b), 0);
+		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 64, 7, &mr), 0);
+		q = (struct mempool_request){mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr,
+					     64};
+		assert_int_equal(mempool_free(pool, b.addr), 0);
+	}
+	compare(cache, image, &old);
+	compare(cache, image, &q);
+	mempool_cache_query(cache, &s);
+	assert_int_equal(s.flushes, 1);
+	assert_int_equal(mempool_free(pool, a.addr), 0);
+	mempool_cache_destroy(cache);
+	mempool_image_close(image);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+static uint64_t frame(const void *addr)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+	uint64_t entry = 0;
+
+	assert_int_equal(pread(fd, &entry, 8, (uintptr_t)addr / 4096 * 8), 8);
+	close(fd);
+	return entry & ((1ull << 55) - 1);
+}
+
+/*
+ * Physical addresses are those that pagemap tells who may know, for huge pages, which stay where they
+ * are. Everywhere else they are unknown and translation gives what it was given.
+ */
+static void test_physical_addresses(void **state)
+{
+	struct mempool *pool = make_pool(16 * MIB, 16 * MIB, 0);
+	struct mempool_image *image;
+	struct mempool_location where;
+	struct mempool_segment s;
+	struct mempool_buffer b;
+
+	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(mempool_alloc(pool, 16 * MIB, 0, &b), 0);
+	for (size_t at = 0; at < 16 * MIB; at += 12345) {
+		char *addr = (char *)b.addr + at;
+		bool known;
+
+		assert_int_equal(mempool_locate(pool, addr, &where), 0);
+		known = where.pages != MEMPOOL_PAGES_PLAIN && frame(addr);
+		assert_int_equal(mempool_translate(image, (uintptr_t)addr, 1, &s, 1), 1);
+		assert_int_equal(s.physical, known);
+		assert_int_equal(s.addr, known ? frame(addr) * 4096 + (uintptr_t)addr % 4096
+					       : (uintptr_t)addr);
+	}
+	assert_true(query(pool).runs <= query(pool).blocks_2m + 1);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	mempool_image_close(image);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, fake_reset)
+	const struct CMUnitTest tests[] = {
+		TEST(test_merging),  TEST(test_find),
+		TEST(test_readers),  TEST(test_segments),
+		TEST(test_hit_rate), TEST(test_follows_changes),
+		TEST(test_flush),    TEST(test_physical_addresses),
+	};
+
+	return cmocka_run_group_tests_name("mempool_cache", tests, NULL, NULL);
+}
