@@ -1,0 +1,29 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# One-sided operations that initiators carry out themselves on the memory of neighbours
+# (verbs_direct.c), and the same over packets.
+load helpers
+
+URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
+
+direct() {
+	run isolated timeout -k 5 100 "$URXE" run -- "$URXE_BIN/verbs_direct" "$@"
+	echo "$output"
+	[ "$status" -ne 77 ] || skip "processes may not access each other's memory here"
+	[ "$status" -eq 0 ]
+}
+
+@test "a stopped process's memory is written and read" { direct stopped_target; }
+@test "what a responder refuses is refused, and both QPs know" { direct refused; }
+@test "the same with URXE_WIRE=udp" { URXE_WIRE=udp direct refused; }
+@test "nothing lands in memory that was taken away, though initiators stop and die" {
+	direct memory_is_taken
+}
+@test "the same over a faulty wire, where every other operation goes by packets" {
+	URXE_FAULT=drop=1%,reorder=2%,dup=1% direct memory_is_taken
+}
+@test "with URXE_WIRE=udp a stopped process's memory stays as it is" {
+	URXE_WIRE=udp run isolated timeout -k 5 100 "$URXE" run -- "$URXE_BIN/verbs_direct" \
+		stopped_target
+	[ "$status" -eq 1 ]
+}
