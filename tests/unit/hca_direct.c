@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Direct access from below: restartable sequences, the rows of QPs as neighbours see them, and the
+ * wait for neighbours that are in the middle of an access, or were when they stopped or died.
+ *
+ * Initiators are children with an engine of their own, made before this process has threads. Each
+ * does what its number says.
+ */
+#include "wire_test.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "hca/direct_private.h"
+#include "hca/direct_rseq.h"
+
+enum role { SPINS, STOPS, DIES, SLEEPS_OUTSIDE, SLEEPS_INSIDE, ENDS, ROLES };
+
+static struct shared {
+	_Atomic unsigned target; /* slot */
+	struct child {
+		_Atomic bool start, holds, refused, clear;
+		_Atomic unsigned slot;
+		pid_t pid;
+	} children[ROLES];
+	/* For the sequence that is stopped. */
+	_Atomic uint64_t epoch, copies, aborted;
+	_Atomic bool copying;
+} * shared;
+
+#define LONG (2u << 20)
+
+static uint8_t *window; /* LONG bytes that all share */
+
+#define SOON(cond)                                               \
+	do {                                                     \
+		for (int ms = 0; ms < 10000 && !(cond); ms += 1) \
+			pause_ms(1);                             \
+		assert_true(cond);                               \
+	} while (0)
+
+/* ---- restartable sequences ---- */
+
+static const uint32_t life = 7;
+
+static struct urxe_guard guard_of(const _Atomic uint64_t *epoch)
+{
+	return (struct urxe_guard){.epoch = (const void *)epoch,
+				   .epoch_is = atomic_load(epoch),
+				   .life = &life,
+				   .life_is = life};
+}
+
+/* Begins anew as often as it takes. */
+static long copy_surely(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+{
+	long ret;
+
+	do
+		ret = urxe_rseq_copy(dst, src, len, guard);
+	while (ret == URXE_RSEQ_ABORTED);
+	return ret;
+}
+
+static void a_sequence_copies_all_of_it(void **state)
+{
+	static uint8_t src[5000], dst[5100];
+	_Atomic uint64_t epoch = 1;
+	struct urxe_guard guard = guard_of(&epoch);
+	static const size_t lengths[] = {0, 1, 7, 8, 15, 16, 17, 63, 64, 1000, 4096, 4999};
+
+	for (unsigned i = 0; i < sizeof(src); i++)
+		src[i] = 1 + i % 255;
+	for (unsigned k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+		size_t len = lengths[k];
+
+		memset(dst, 0, sizeof(dst));
+		assert_int_equal(copy_surely(dst + 3, src + 1, len, &guard), 0);
+		assert_memory_equal(dst + 3, src + 1, len);
+		for (size_t i = 0; i < sizeof(dst); i++)
+			assert_true((i >= 3 && i < 3 + len) || !dst[i]);
+	}
+}
+
+static void a_sequence_looks_first(void **state)
+{
+	uint8_t src[16] = "new", dst[16] = "old";
+	_Atomic uint64_t epoch = 1;
+	struct urxe_guard guard = guard_of(&epoch);
+	struct iovec local = {src, sizeof(src)}, remote = {dst, sizeof(dst)};
+
+	atomic_store(&epoch, 2);
+	assert_int_equal(copy_surely(dst, src, sizeof(src), &guard), URXE_RSEQ_STALE);
+	assert_int_equal(urxe_rseq_vm(SYS_process_vm_writev, getpid(), &local, 1, &remote, 1,
+				      &guard),
+			 URXE_RSEQ_STALE);
+	guard = guard_of(&epoch);
+	guard.life_is++;
+	assert_int_equal(copy_surely(dst, src, sizeof(src), &guard), URXE_RSEQ_STALE);
+	assert_int_equal(urxe_rseq_vm(SYS_process_vm_writev, getpid(), &local, 1, &remote, 1,
+				      &guard),
+			 URXE_RSEQ_STALE);
+	assert_string_equal((char *)dst, "old");
+}
+
+static void a_sequence_ends_in_the_call(void **state)
+{
+	uint8_t src[16] = "new", dst[16] = "old";
+	_Atomic uint64_t epoch = 1;
+	struct urxe_guard guard = guard_of(&epoch);
+	struct iovec local = {src, sizeof(src)}, remote = {dst, sizeof(dst)};
+	long ret;
+
+	do
+		ret = urxe_rseq_vm(SYS_process_vm_writev, getpid(), &local, 1, &remote, 1, &guard);
+	while (ret == URXE_RSEQ_ABORTED);
+	if (ret == -EPERM || ret == -ENOSYS)
+		skip();
+	assert_int_equal(ret, sizeof(src));
+	assert_string_equal((char *)dst, "new");
+	remote.iov_base = NULL;
+	do
+		ret = urxe_rseq_vm(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, &guard);
+	while (ret == URXE_RSEQ_ABORTED);
+	assert_int_equal(ret, -EFAULT);
+}
+
+static void copier(void)
+{
+	static uint8_t src[LONG];
+	uint8_t value = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;; value++) {
+		struct urxe_guard guard = guard_of(&shared->epoch);
+
+		if (guard.epoch_is & 1) {
+			pause_ms(1);
+			continue;
+		}
+		memset(src, value, sizeof(src));
+		atomic_store(&shared->copying, true);
+		if (urxe_rseq_copy(window, src, sizeof(src), &guard) == URXE_RSEQ_ABORTED)
+			atomic_fetch_add(&shared->aborted, 1);
+		atomic_store(&shared->copying, false);
+		atomic_fetch_add(&shared->copies, 1);
+	}
+}
+
+static pid_t copier_pid;
+
+/* It is stopped wherever it is, the epoch moves on, and it goes on: it must not store another byte. */
+static void a_stopped_thread_looks_again(void **state)
+{
+	static uint8_t before[LONG];
+	unsigned inside = 0, tries;
+	siginfo_t info;
+
+	for (tries = 0; tries < 2000 && inside < 40; tries++) {
+		usleep(random() % 1500);
+		assert_int_equal(kill(copier_pid, SIGSTOP), 0);
+		assert_int_equal(waitid(P_PID, copier_pid, &info, WSTOPPED), 0);
+		if (!atomic_load(&shared->copying)) {
+			kill(copier_pid, SIGCONT);
+			continue;
+		}
+		inside++;
+		atomic_fetch_add(&shared->epoch, 1);
+		memcpy(before, window, LONG);
+		kill(copier_pid, SIGCONT);
+		SOON(!atomic_load(&shared->copying));
+		assert_memory_equal(before, window, LONG);
+		atomic_fetch_add(&shared->epoch, 1);
+	}
+	assert_true(inside >= 10);
+	assert_true(atomic_load(&shared->aborted) > 0);
+	kill(copier_pid, SIGKILL);
+	waitpid(copier_pid, NULL, 0);
+}
+
+/* ---- rows ---- */
+
+static struct urxe_pd test_pd = {.number = 5};
+static struct urxe_device test_dev;
+
+static struct urxe_qp *test_qp(void)
+{
+	static struct urxe_qp qp;
+
+	memset(&qp, 0, sizeof(qp));
+	qp.ibv.qp_type = IBV_QPT_RC;
+	qp.qpn = 77 << 8 | urxe_segment_slot(urxe_hca.seg);
+	qp.pd = &test_pd;
+	qp.dev = &test_dev;
+	qp.attr.dest_qp_num = 0x1234;
+	qp.attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	inet_pton(AF_INET6, "::ffff:10.0.0.1", &qp.path.sgid);
+	inet_pton(AF_INET6, "::ffff:10.0.0.2", &qp.path.dgid);
+	return &qp;
+}
+
+/* Our own tables, as a neighbour maps them. */
+static struct direct_peer *own_peer(void)
+{
+	struct direct_peer *peer;
+
+	urxe_engine_lock();
+	peer = direct_peer_get(urxe_segment_slot(urxe_hca.seg));
+	urxe_engine_unlock();
+	if (!peer)
+		skip();
+	return peer;
+}
+
+static void publish_as(struct urxe_qp *qp, enum ibv_qp_state state)
+{
+	urxe_engine_lock();
+	atomic_store(&qp->state, state);
+	urxe_direct_publish(qp);
+	urxe_engine_unlock();
+}
+
+static void rows_follow_their_qps(void **state)
+{
+	struct direct_peer *peer = own_peer();
+	const struct direct_qp *row = &peer->tables->qps[77];
+	struct urxe_qp *qp = test_qp();
+	uint64_t epoch = peer->tables->epoch;
+
+	publish_as(qp, IBV_QPS_INIT);
+	assert_int_equal(row->service, DIRECT_NONE);
+	publish_as(qp, IBV_QPS_RTR);
+	assert_int_equal(row->service, DIRECT_RC);
+	assert_int_equal(row->qpn, qp->qpn);
+	assert_int_equal(row->dest_qpn, 0x1234);
+	assert_int_equal(row->access, IBV_ACCESS_REMOTE_WRITE);
+	assert_int_equal(row->pd, 5);
+	assert_memory_equal((void *)row->sgid, &qp->path.sgid, 16);
+	assert_memory_equal((void *)row->dgid, &qp->path.dgid, 16);
+	publish_as(qp, IBV_QPS_RTS);
+	/* So far nothing was taken away. */
+	assert_int_equal(peer->tables->epoch, epoch);
+	qp->attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+	publish_as(qp, IBV_QPS_RTS);
+	assert_int_equal(peer->tables->epoch, epoch + 1);
+	assert_int_equal(row->access, IBV_ACCESS_REMOTE_READ);
+	urxe_engine_lock();
+	urxe_direct_retract(qp);
+	urxe_direct_retract(qp);
+	urxe_engine_unlock();
+	assert_int_equal(row->service, DIRECT_NONE);
+	assert_int_equal(peer->tables->epoch, epoch + 2);
+}
+
+static void datagrams_have_no_row(void **state)
+{
+	struct direct_peer *peer = own_peer();
+	struct urxe_qp *qp = test_qp();
+
+	qp->ibv.qp_type = IBV_QPT_UD;
+	publish_as(qp, IBV_QPS_RTS);
+	assert_int_equal(peer->tables->qps[77].service, DIRECT_NONE);
+}
+
+static void regions_are_seen(void **state)
+{
+	struct direct_peer *peer = own_peer();
+	struct mempool_row row = {.iova = 4096,
+				  .length = 64,
+				  .va = 8192,
+				  .key = 0x123456,
+				  .access = MEMPOOL_REMOTE_WRITE,
+				  .kind = MEMPOOL_REGION,
+				  .pd = 5};
+	uint64_t va;
+
+	assert_int_equal(mempool_table_add(urxe_hca.table, &row), 0);
+	assert_int_equal(mempool_table_match(peer->regions, row.key, 5, 1, 4100, 60,
+					     MEMPOOL_REMOTE_WRITE, true, &va),
+			 MEMPOOL_OK);
+	assert_int_equal(va, 8196);
+	assert_int_equal(mempool_table_remove(urxe_hca.table, row.key), 0);
+	assert_int_equal(mempool_table_match(peer->regions, row.key, 5, 1, 4100, 60,
+					     MEMPOOL_REMOTE_WRITE, true, &va),
+			 MEMPOOL_NO_KEY);
+}
+
+/* ---- hazards ---- */
+
+static void sleep_inside(void)
+{
+	int fds[2];
+	uint8_t byte;
+
+	/* As far as anybody can tell from outside, any call is one that does not copy; only being
+	 * traced would stop a thread in one that does. So: asleep in a call that is not it. */
+	if (!pipe(fds))
+		(void)!read(fds[0], &byte, 1);
+}
+
+static void be_child(enum role role)
+{
+	struct child *me = &shared->children[role];
+	struct direct_peer *peer;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	SOON(atomic_load(&me->start));
+	if (urxe_engine_get())
+		_exit(1);
+	atomic_store(&me->slot, urxe_segment_slot(urxe_hca.seg));
+	urxe_engine_lock();
+	peer = direct_peer_get(atomic_load(&shared->target));
+	urxe_engine_unlock();
+	if (!peer) {
+		atomic_store(&me->refused, true);
+		pause();
+	}
+	atomic_store(&peer->hazard->tid, (uint32_t)syscall(SYS_gettid));
+	atomic_store(&peer->hazard->word, atomic_load(&peer->hazard->word) + DIRECT_BUSY +
+						  (role == SLEEPS_INSIDE ? DIRECT_CALLS : 0));
+	atomic_store(&me->holds, true);
+	switch (role) {
+	case STOPS: raise(SIGSTOP); break;
+	case SLEEPS_OUTSIDE:
+	case SLEEPS_INSIDE: sleep_inside(); break;
+	default:
+		while (!atomic_load(&me->clear))
+			;
+		atomic_store(&peer->hazard->word, (atomic_load(&peer->hazard->word) | 3) + 1);
+		urxe_engine_put();
+		_exit(0);
+	}
+	pause();
+}
+
+static struct child *start_child(enum role role)
+{
+	struct child *c = &shared->children[role];
+
+	atomic_store(&shared->target, urxe_segment_slot(urxe_hca.seg));
+	atomic_store(&c->start, true);
+	SOON(atomic_load(&c->holds) || atomic_load(&c->refused));
+	if (atomic_load(&c->refused))
+		skip();
+	return c;
+}
+
+static void *change(void *done)
+{
+	urxe_direct_changed();
+	atomic_store((_Atomic bool *)done, true);
+	return NULL;
+}
+
+static void end_child(struct child *c)
+{
+	kill(c->pid, SIGKILL);
+	waitpid(c->pid, NULL, 0);
+}
+
+/* Returns whether a change comes to its end by itself. */
+static void expect_no_wait(void)
+{
+	uint64_t began = urxe_now();
+
+	urxe_direct_changed();
+	assert_true(urxe_now() - began < 5000000000ull);
+}
+
+static void who_is_at_work_is_waited_for(void **state)
+{
+	struct child *c = start_child(SPINS);
+	static _Atomic bool done;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, change, (void *)&done), 0);
+	pause_ms(100);
+	assert_false(atomic_load(&done));
+	atomic_store(&c->clear, true);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&done));
+	waitpid(c->pid, NULL, 0);
+}
+
+static void who_is_stopped_is_not(void **state)
+{
+	struct child *c = start_child(STOPS);
+	siginfo_t info;
+
+	assert_int_equal(waitid(P_PID, c->pid, &info, WSTOPPED), 0);
+	expect_no_wait();
+	end_child(c);
+}
+
+static void who_is_dead_is_not(void **state)
+{
+	struct child *c = start_child(DIES);
+
+	end_child(c);
+	expect_no_wait();
+	/* Nor when somebody has noticed. */
+	urxe_segment_reap(urxe_hca.seg);
+	expect_no_wait();
+}
+
+static void who_sleeps_outside_the_call_is_not(void **state)
+{
+	struct child *c = start_child(SLEEPS_OUTSIDE);
+
+	expect_no_wait();
+	end_child(c);
+	c = start_child(SLEEPS_INSIDE);
+	expect_no_wait();
+	end_child(c);
+}
+
+static uint32_t life_of(const struct direct_peer *peer)
+{
+	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
+}
+
+/* The kernel itself says so, before the process id can be anybody else's. */
+static void death_changes_the_word_of_life(void **state)
+{
+	struct child *c = start_child(ENDS);
+	struct direct_peer *peer;
+	uint32_t tid;
+
+	urxe_engine_lock();
+	peer = direct_peer_get(atomic_load(&c->slot));
+	urxe_engine_unlock();
+	if (!peer)
+		skip();
+	SOON(life_of(peer));
+	tid = life_of(peer);
+	assert_int_equal(tid & ~FUTEX_TID_MASK, 0);
+	end_child(c);
+	assert_true(life_of(peer) != tid);
+}
+
+static void own_life(void **state)
+{
+	struct direct_peer *peer = own_peer();
+
+	SOON(life_of(peer));
+	assert_int_equal(kill(life_of(peer), 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sequence_copies_all_of_it),
+		cmocka_unit_test(a_sequence_looks_first),
+		cmocka_unit_test(a_sequence_ends_in_the_call),
+		cmocka_unit_test(a_stopped_thread_looks_again),
+		cmocka_unit_test(rows_follow_their_qps),
+		cmocka_unit_test(datagrams_have_no_row),
+		cmocka_unit_test(regions_are_seen),
+		cmocka_unit_test(own_life),
+		cmocka_unit_test(who_is_at_work_is_waited_for),
+		cmocka_unit_test(who_is_stopped_is_not),
+		cmocka_unit_test(who_is_dead_is_not),
+		cmocka_unit_test(who_sleeps_outside_the_call_is_not),
+		cmocka_unit_test(death_changes_the_word_of_life),
+	};
+	char dir[] = "/tmp/urxe-test-XXXXXX", command[64];
+	int ret;
+
+	if (!urxe_rseq_available()) {
+		printf("1..0 # SKIP no restartable sequences\n");
+		return 0;
+	}
+	if (!own_network()) {
+		printf("1..0 # SKIP no network namespace\n");
+		return 0;
+	}
+	if (!mkdtemp(dir))
+		return 1;
+	setenv("URXE_RUNTIME_DIR", dir, 1);
+	shared = mmap(NULL, sizeof(*shared) + LONG, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	window = (uint8_t *)(shared + 1);
+	copier_pid = fork();
+	if (!copier_pid)
+		copier();
+	for (unsigned i = 0; i < ROLES; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			be_child(i);
+		shared->children[i].pid = pid; /* the memory is the child's as well */
+	}
+	if (urxe_engine_get())
+		return 1;
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	urxe_engine_put();
+	for (unsigned i = 0; i < ROLES; i++)
+		kill(shared->children[i].pid, SIGKILL);
+	kill(copier_pid, SIGKILL);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command) ? 1 : ret;
+}
