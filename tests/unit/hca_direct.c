@@ -480,6 +480,7 @@ int main(void)
 	}
 	if (!mkdtemp(dir))
 		return 1;
+	unsetenv("URXE_WIRE");
 	setenv("URXE_RUNTIME_DIR", dir, 1);
 	shared = mmap(NULL, sizeof(*shared) + LONG, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
