@@ -16,8 +16,9 @@
 #include "host/segment_ports.h"
 
 #define PRIVILEGED_PORTS 1024
-#define PACKET_LIFE_TIME 18 /* 4.096 µs << 18 = 1 s: as rdma_cm has it for RoCE */
-#define HOP_LIMIT	 64
+#define PACKET_LIFE_TIME \
+	16 /* 4.096 µs << 16 = 0.27 s: as rdma_cm of recent kernels has it for RoCE */
+#define HOP_LIMIT 64
 
 /* Service IDs of IP port spaces, and the bits that name the space (annex A11.4.1). */
 #define SID_SPACE_MASK 0xffffffffffff0000ull

@@ -423,14 +423,17 @@ void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		on_answer(qp, pkt, psn);
 }
 
-static uint64_t probe_interval(const struct urxe_qp *qp)
+/* The next probe is due as long after the last one as that was after the last progress; PROBE_MAX at most. */
+static uint64_t next_probe(const struct urxe_qp *qp)
 {
-	uint64_t base = PROBE_UNKNOWN;
+	uint64_t span = PROBE_UNKNOWN;
 
 	if (qp->peer->rtt)
-		base = qp->peer->rtt * 4 > PROBE_MIN ? qp->peer->rtt * 4 : PROBE_MIN;
-	base <<= qp->probes < 10 ? qp->probes : 10;
-	return base < PROBE_MAX ? base : PROBE_MAX;
+		span = qp->peer->rtt * 4 > PROBE_MIN ? qp->peer->rtt * 4 : PROBE_MIN;
+	if (!qp->probes)
+		return qp->progress_at + span;
+	span <<= qp->probes - 1;
+	return qp->probed_at + (span < PROBE_MAX ? span : PROBE_MAX);
 }
 
 static uint64_t deadline_of(const struct urxe_qp *qp)
@@ -439,7 +442,7 @@ static uint64_t deadline_of(const struct urxe_qp *qp)
 
 	if (qp->rnr_until)
 		return qp->rnr_until;
-	probe = qp->progress_at + probe_interval(qp);
+	probe = next_probe(qp);
 	return probe < timeout ? probe : timeout;
 }
 
@@ -514,6 +517,7 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 		qp->timeout_at = now + qp->timeout;
 	}
 	qp->probes += qp->probes < 20;
+	qp->probed_at = now;
 	resend(qp, true);
 	urxe_completer_arm(qp);
 }

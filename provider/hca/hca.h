@@ -305,6 +305,7 @@ struct urxe_qp {
 	uint8_t retries; /* left */
 	uint8_t rnr_retries;
 	uint8_t probes;	      /* since the last progress */
+	uint64_t probed_at;   /* the last of them */
 	uint64_t progress_at; /* last time una moved, or the first packet was sent */
 	uint64_t timeout_at;  /* when the QP's own timeout is over */
 	uint64_t rnr_until;   /* 0: not waiting */

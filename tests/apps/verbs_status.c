@@ -382,6 +382,40 @@ static void rnr_exhausted(void)
 	free_end(&b);
 }
 
+static uint64_t device_counter(const char *name)
+{
+	char path[200];
+	unsigned long long value;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(ctx->device), name);
+	NEED(f = fopen(path, "r"));
+	NEED(fscanf(f, "%llu", &value) == 1);
+	fclose(f);
+	return value;
+}
+
+/* A peer that is gone is asked again ever more rarely, up to a second apart, not all the time. */
+static void retry_sparingly(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .timeout = 19, .retry = -1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	uint64_t before = device_counter("completer_retry_err"), tries;
+	struct end a, b;
+
+	make_pair(&a, &b, &s);
+	EXPECT(ibv_destroy_qp(b.qp), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_RETRY_EXC_ERR);
+	tries = device_counter("completer_retry_err") - before;
+	printf("asked %llu times in 2.1 s\n", (unsigned long long)tries);
+	EXPECT_TRUE(tries >= 5 && tries <= 15);
+	free_end(&a);
+	EXPECT(ibv_destroy_cq(b.scq), 0);
+	EXPECT(ibv_destroy_cq(b.rcq), 0);
+}
+
 /*
  * A QP that never answers: not before 4.096 us * 2^timeout has gone by retry + 1 times, and not much
  * later; timeouts below and above the intervals at which the adapter probes on its own account.
@@ -720,6 +754,7 @@ int main(int argc, char **argv)
 		{"receive_buffers", receive_buffers},
 		{"rnr_exhausted", rnr_exhausted},
 		{"retry_exhausted", retry_exhausted},
+		{"retry_sparingly", retry_sparingly},
 		{"flush_in_order", flush_in_order},
 		{"send_queue_error", send_queue_error},
 		{"full_socket", full_socket},
