@@ -264,7 +264,7 @@ static void close_inlet(struct urxe_wire *wire, struct urxe_inlet *inlet)
 
 /* ---- the wire's calls ---- */
 
-static bool has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life)
+bool urxe_shm_has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life)
 {
 	return urxe_segment_slot_life(wire->seg, slot) != life ||
 	       !urxe_segment_slot_alive(wire->seg, slot);
@@ -279,9 +279,9 @@ void urxe_shm_housekeep(struct urxe_wire *wire)
 		struct urxe_link *link = shm->links[s];
 		struct urxe_inlet *inlet = shm->inlet_of[s];
 
-		if (link && link->up && has_gone(wire, s, link->near.life))
+		if (link && link->up && urxe_shm_has_gone(wire, s, link->near.life))
 			close_link(wire, link);
-		if (inlet && inlet->life && has_gone(wire, s, inlet->life))
+		if (inlet && inlet->life && urxe_shm_has_gone(wire, s, inlet->life))
 			close_inlet(wire, inlet);
 	}
 }

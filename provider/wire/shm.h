@@ -74,6 +74,7 @@ struct urxe_link {
 	unsigned num_flows, last_flow;
 	uint64_t full_since; /* no room since then, with the consumer here: */
 	uint32_t full_taken;
+	uint64_t asked_at; /* whether it lives */
 };
 
 /* The ring from a neighbour. */
@@ -112,6 +113,8 @@ void urxe_shm_destroy(struct urxe_wire *wire, bool forked);
 void urxe_shm_housekeep(struct urxe_wire *wire);
 /* The link to a slot's process; NULL when there is none and none can be made now. */
 struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned slot);
+/* Is the neighbour of a link, or of an inlet, dead, whoever has its slot now? Some system calls. */
+bool urxe_shm_has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life);
 /* Looks for rings that were opened. */
 void urxe_shm_look(struct urxe_wire *wire);
 /* Wakes the neighbour, if it sleeps: after packets were laid into its ring. */

@@ -10,7 +10,8 @@
 
 #include "wire/shm.h"
 
-#define PATIENCE 500000000ull /* ns */
+#define PATIENCE  500000000ull /* ns */
+#define ASK_EVERY 5000000ull
 
 static bool same_flow(const struct urxe_path *a, const struct urxe_path *b)
 {
@@ -132,14 +133,19 @@ static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *p
 
 /* ---- full rings ---- */
 
-/* Has the neighbour taken nothing for so long that packets are to be lost? */
-static bool is_stuck(struct urxe_link *link)
+/* Has the neighbour taken nothing for so long that packets are to be lost, or has it died? */
+static bool is_stuck(struct urxe_wire *wire, struct urxe_link *link)
 {
 	uint64_t now = urxe_wire_now();
 
 	if (!link->full_since || link->full_taken != link->out.taken) {
-		link->full_since = now;
+		link->full_since = link->asked_at = now;
 		link->full_taken = link->out.taken;
+	}
+	if (now - link->asked_at >= ASK_EVERY) {
+		link->asked_at = now;
+		if (urxe_shm_has_gone(wire, link->near.slot, link->near.life))
+			link->full_since = now - PATIENCE;
 	}
 	return now - link->full_since >= PATIENCE;
 }
@@ -193,7 +199,7 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	count(wire, path, pkts, sent);
 	if (sent)
 		urxe_shm_wake(wire, link);
-	if (sent < n && is_stuck(link))
+	if (sent < n && is_stuck(wire, link))
 		return n;
 	return sent;
 }
@@ -209,7 +215,7 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 	if (!link)
 		return -ESRCH;
 	if (!to)
-		return is_stuck(link) ? -ESTALE : -EAGAIN;
+		return is_stuck(wire, link) ? -ESTALE : -EAGAIN;
 	memcpy(to, rec->bytes, rec->len);
 	urxe_ring_publish(&link->out, rec->kind, flow, rec->span, rec->len);
 	counters[URXE_CNT_SENT_PKTS] += rec->span;

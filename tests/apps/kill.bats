@@ -36,3 +36,9 @@ group() {
 	echo "$output"
 	[ "$status" -eq 0 ]
 }
+
+# URXE_KILL_ROUNDS=1000: the long run.
+@test "neighbours killed at random points: what they sent is whole, and nobody waits for ever" {
+	isolated timeout -k 5 "$((60 + ${URXE_KILL_ROUNDS:-40}))" \
+		"$URXE" run -- "$URXE_BIN/verbs_kill" "${URXE_KILL_ROUNDS:-40}"
+}
