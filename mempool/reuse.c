@@ -135,6 +135,10 @@ static void *watch_thread(void *arg)
 		read_events(u);
 		pthread_mutex_unlock(&u->lock);
 	}
+	/* Before the thread ends: its own stack, which is given back then, may be watched. */
+	pthread_mutex_lock(&u->lock);
+	close(u->fd);
+	pthread_mutex_unlock(&u->lock);
 	return NULL;
 }
 
@@ -198,7 +202,6 @@ void mempool_reuse_destroy(struct mempool_reuse *u)
 {
 	eventfd_write(u->stop, 1);
 	pthread_join(u->thread, NULL);
-	close(u->fd); /* and with it the watches */
 	close(u->stop);
 	munmap(u->page, page_size());
 	pthread_mutex_destroy(&u->lock);
