@@ -33,6 +33,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 struct ibv_pd;
+struct ibv_mr;
 struct mempool;
 struct mempool_image;
 struct mempool_cache;
@@ -133,6 +134,7 @@ struct mempool_mr {
 	int access;
 	uint32_t domain; /* the number of its PD in the registration table */
 	struct ibv_pd *pd;
+	struct ibv_mr *ibv; /* for functions that want one; not to be deregistered by hand */
 };
 
 /*

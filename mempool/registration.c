@@ -227,7 +227,7 @@ int mempool_registration_end(struct mempool *pool, struct mempool_registration *
 	int err;
 
 	rows_remove(pool, r);
-	err = ibv_dereg_mr(r->ibv);
+	err = ibv_dereg_mr(r->mr.ibv);
 	if (err) {
 		rows_add(r); /* there is room: its own */
 		return -err;
@@ -254,14 +254,14 @@ static int begin(struct mempool *pool, struct mempool_registration *r)
 {
 	int err;
 
-	r->ibv = ibv_reg_mr(r->mr.pd, r->mr.addr, r->mr.length, r->mr.access);
-	if (!r->ibv)
+	r->mr.ibv = ibv_reg_mr(r->mr.pd, r->mr.addr, r->mr.length, r->mr.access);
+	if (!r->mr.ibv)
 		return errno ? -errno : -ENOMEM;
-	r->mr.lkey = r->ibv->lkey;
-	r->mr.rkey = r->ibv->rkey;
+	r->mr.lkey = r->mr.ibv->lkey;
+	r->mr.rkey = r->mr.ibv->rkey;
 	err = rows_add(r);
 	if (err) {
-		ibv_dereg_mr(r->ibv);
+		ibv_dereg_mr(r->mr.ibv);
 		return err;
 	}
 	pthread_mutex_lock(&pool->mr_lock);

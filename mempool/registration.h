@@ -9,7 +9,6 @@
 
 struct mempool_registration {
 	struct mempool_mr mr; /* what the program sees; first */
-	struct ibv_mr *ibv;
 	struct mempool_domain *domain;
 	uintptr_t buffer; /* the pool's buffer that it is of, or 0 */
 	uint32_t run;

@@ -1,0 +1,19 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# libmempool on a device: its keys in a peer's hands, and the example program.
+load helpers
+
+URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
+
+@test "keys of buffers: remote read, write, atomic; one byte outside, after free, wrong rights" {
+	isolated timeout -k 5 60 "$URXE" run -- "$URXE_BIN/mempool_keys" 127.0.0.1
+}
+
+@test "the example's ping-pong with pool memory" {
+	local example=${URXE%/*}/examples/mempool_pingpong
+	run isolated "$top/tests/guest/bin/pair" -q -t 60 \
+		"$URXE" run -- "$example" 127.0.0.1 -s :: "$URXE" run -- "$example" 127.0.0.1
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output == *"ping 999"* ]] || [[ $output == *"pong 999"* ]]
+}
