@@ -135,7 +135,9 @@ static inline bool find_in(const struct mempool_vapa *t, uint64_t state, uint64_
 		if (high > count)
 			high = count;
 	}
-	low = search(runs, low, high, va);
+	/* Mostly the first one is it: a block is one run, or part of one. */
+	if (low < count && run_end(&runs[low]) <= va)
+		low = search(runs, low + 1, high, va);
 	if (low >= count)
 		return false;
 	run->va = load_acquire(&runs[low].va);
@@ -172,8 +174,8 @@ uint32_t mempool_pa_append(struct mempool_pa_run *runs, uint32_t count, struct m
 	return count + 1;
 }
 
-struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
-					  uint64_t addr, uint64_t length)
+static inline struct mempool_segment part_of(const struct mempool_pa_run *run, bool inside,
+					     uint64_t addr, uint64_t length)
 {
 	uint64_t room = inside			? run->va + run->length - addr
 			: run->va == UINT64_MAX ? length
@@ -185,6 +187,12 @@ struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool
 		.length = length < room ? length : room,
 		.physical = physical,
 	};
+}
+
+struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
+					  uint64_t addr, uint64_t length)
+{
+	return part_of(run, inside, addr, length);
 }
 
 void mempool_segments_append(struct mempool_segments *list, struct mempool_segment segment)
@@ -211,8 +219,15 @@ unsigned mempool_translate(const struct mempool_image *image, uint64_t addr, uin
 	struct mempool_pa_run run;
 	bool inside;
 
-	while (length) {
-		inside = mempool_vapa_find(image->vapa, addr, &run);
+	if (!length)
+		return 0;
+	inside = mempool_vapa_find(image->vapa, addr, &run);
+	/* The common case, without a list. */
+	if (inside && max && length <= run.length - (addr - run.va)) {
+		segments[0] = part_of(&run, true, addr, length);
+		return 1;
+	}
+	for (; length; inside = mempool_vapa_find(image->vapa, addr, &run)) {
 		segment = mempool_pa_segment(&run, inside, addr, length);
 		addr += segment.length;
 		length -= segment.length;
