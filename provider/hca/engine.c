@@ -263,6 +263,13 @@ void urxe_engine_lock(void)
 	take_kicked();
 }
 
+void urxe_engine_locked(void)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &urxe_hca.cancel);
+	call_in();
+	take_kicked();
+}
+
 static bool try_lock(void)
 {
 	int cancel;

@@ -97,6 +97,8 @@ static inline uint64_t urxe_ticks(void)
 }
 
 void urxe_engine_lock(void);
+/* What else there is to taking the lock, for one who took the mutex itself. */
+void urxe_engine_locked(void);
 /* Runs what has become ready, gives the lock back, and sees to what was kicked meanwhile. */
 void urxe_engine_unlock(void);
 

@@ -21,6 +21,8 @@
 #include "host/libc.h"
 #include "host/log.h"
 
+#define LOOK_AGAIN  20000 /* ns */
+#define LOOKS	    200
 #define LEASE_MIN   20000ull /* shorter than this is none at all */
 #define LEASE_MAX   8000000ull
 #define SLEEP_MAX   1000000000ull
@@ -156,6 +158,23 @@ static bool sleep_on_lease(uint64_t lease, uint64_t age, uint64_t now)
 	return renewed;
 }
 
+/*
+ * A program that copies large messages has the lock most of the time, and whoever waits for it in the
+ * kernel makes each of its unlocks a system call, without getting it. So the thread looks now and then,
+ * and waits only if that has not helped for some milliseconds.
+ */
+static void take_lock(void)
+{
+	struct timespec ts = {.tv_nsec = LOOK_AGAIN};
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		if (!pthread_mutex_trylock(&urxe_hca.lock))
+			return;
+		nanosleep(&ts, NULL);
+	}
+	pthread_mutex_lock(&urxe_hca.lock);
+}
+
 static void *service(void *arg)
 {
 	struct urxe_engine *e = &urxe_hca;
@@ -174,14 +193,15 @@ static void *service(void *arg)
 			wire = false;
 			continue;
 		}
-		urxe_engine_lock();
+		take_lock();
+		urxe_engine_locked();
 		busy = urxe_engine_turn();
 		if (ran_out && busy)
 			set_lease(lease / 4); /* somebody waited for us */
 		else if (wire && age < POLLING_AGE)
 			set_lease(LEASE_MIN); /* woken for nothing */
 		ran_out = false;
-		pthread_mutex_lock(&e->lock);
+		take_lock();
 		until = next_deadline();
 		atomic_store(&e->sleep_until, busy ? 0 : until);
 		pthread_mutex_unlock(&e->lock);
