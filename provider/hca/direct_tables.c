@@ -135,15 +135,18 @@ void urxe_direct_stop(void)
 }
 
 /*
- * What the child inherited of its parent's objects asks a table of its own, in which nothing is.
- * It stays for as long as the child lives: urxe_direct_start() makes another.
+ * What the child inherited of its parent's objects asks a table of its own, in which nothing is. The
+ * parent's was not inherited, and something else may lie there by now. It stays for as long as the
+ * child lives: urxe_direct_start() makes another.
  */
 void urxe_direct_forked(void)
 {
-	void *p = mmap(tables, tables_bytes(), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	void *p = mmap(NULL, tables_bytes(), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (p == MAP_FAILED || init_tables(tables))
+	tables = p == MAP_FAILED ? NULL : p;
+	urxe_hca.table = NULL;
+	if (!tables || init_tables(tables))
 		urxe_log(URXE_LOG_WARN, "no memory after a fork");
 	direct_peers_forked();
 	direct_window_forked();
