@@ -44,8 +44,11 @@ static int map_new(size_t bytes, int *fd, void **memory)
 		return -errno;
 	if (!ftruncate(*fd, bytes) && !fcntl(*fd, F_ADD_SEALS, SEALS)) {
 		*memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-		if (*memory != MAP_FAILED)
+		if (*memory != MAP_FAILED) {
+			/* Searches touch it everywhere; where the system lets memfds have huge pages. */
+			madvise(*memory, bytes, MADV_HUGEPAGE);
 			return 0;
+		}
 	}
 	err = -errno;
 	close(*fd);
