@@ -18,7 +18,9 @@
 #define RX_BUDGET    128
 #define HOUSEKEEP_NS 1000000000ull
 
-#define QUIET_TICKS  2000
+#define QUIET_TICKS  50000
+#define RENEW_TICKS  10000
+#define CLOCK_TICKS  2000
 #define PATIENCE_MIN 2 /* turns */
 #define PATIENCE_MAX 64
 #define YIELD_EVERY  16
@@ -181,6 +183,7 @@ void urxe_engine_owing(struct urxe_qp *qp)
 	} else if (cds_list_empty(&qp->ready_node)) {
 		qp->ack_later = true;
 		cds_list_add_tail(&qp->ready_node, &urxe_hca.owing);
+		atomic_store_explicit(&urxe_hca.owes, true, memory_order_relaxed);
 	}
 }
 
@@ -196,14 +199,19 @@ void urxe_engine_settle(struct urxe_qp *qp)
 /* The lock was taken: those that owe have waited. */
 static void call_in(void)
 {
+	if (cds_list_empty(&urxe_hca.owing))
+		return;
 	cds_list_splice(&urxe_hca.owing, &urxe_hca.owed);
 	CDS_INIT_LIST_HEAD(&urxe_hca.owing);
+	atomic_store_explicit(&urxe_hca.owes, false, memory_order_relaxed);
 }
 
 static void take_kicked(void)
 {
-	struct urxe_qp *qp = atomic_exchange(&urxe_hca.kicked, NULL);
+	struct urxe_qp *qp = atomic_load(&urxe_hca.kicked);
 
+	if (qp)
+		qp = atomic_exchange(&urxe_hca.kicked, NULL);
 	while (qp) {
 		struct urxe_qp *next = qp->kick_next;
 
@@ -328,8 +336,10 @@ static bool turn(void)
 
 	if (!e->wire)
 		return false;
-	e->now = urxe_now();
+	urxe_engine_clock();
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
+	if (urxe_wire_missed(e->wire))
+		urxe_service_wake();
 	if (!cds_list_empty(&e->full))
 		look_for_room();
 	urxe_wheel_run(&e->wheel, e->now, on_timer);
@@ -351,13 +361,34 @@ bool urxe_engine_turn(void)
 	return busy;
 }
 
+void urxe_engine_clock(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	uint64_t ticks = urxe_ticks();
+
+	if (ticks - e->clock_ticks < CLOCK_TICKS)
+		return;
+	e->clock_ticks = ticks;
+	e->now = urxe_now();
+}
+
 bool urxe_engine_quiet(void)
 {
 	struct urxe_engine *e = &urxe_hca;
+	uint64_t ticks;
 
-	return urxe_wire_look(e->wire) == URXE_LOOK_NOTHING &&
-	       urxe_ticks() - atomic_load_explicit(&e->turned_at, memory_order_relaxed) <
-		       QUIET_TICKS;
+	if (urxe_wire_look(e->wire) != URXE_LOOK_NOTHING ||
+	    atomic_load_explicit(&e->kicked, memory_order_relaxed) ||
+	    atomic_load_explicit(&e->owes, memory_order_relaxed))
+		return false;
+	ticks = urxe_ticks();
+	if (ticks - atomic_load_explicit(&e->turned_at, memory_order_relaxed) >= QUIET_TICKS)
+		return false;
+	if (ticks - atomic_load_explicit(&e->renewed_at, memory_order_relaxed) >= RENEW_TICKS) {
+		atomic_store_explicit(&e->renewed_at, ticks, memory_order_relaxed);
+		urxe_engine_polled(urxe_now());
+	}
+	return true;
 }
 
 /*

@@ -65,6 +65,9 @@ struct urxe_engine {
 	_Atomic uint64_t lease;	      /* ns */
 	_Atomic bool leased;	      /* the thread sleeps on the lease, not on the wire */
 	_Atomic uint64_t turned_at;   /* ticks */
+	_Atomic uint64_t renewed_at;  /* ticks: polled_at, without a turn */
+	_Atomic bool owes;	      /* owing is not empty */
+	uint64_t clock_ticks;	      /* when `now` was read */
 	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */
 	int cancel;		      /* the holder's cancellation state */
 	uint64_t earliest;	      /* deadline of the timers armed since the lock was taken */
@@ -86,10 +89,10 @@ static inline uint64_t urxe_now(void)
 int urxe_engine_get(void);
 void urxe_engine_put(void);
 
-/* A clock that costs little; it counts at least as fast as a nanosecond in four. */
+/* A clock that costs little, a nanosecond or less a tick. A fuzzer brings a clock of its own. */
 static inline uint64_t urxe_ticks(void)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(clock_gettime)
 	return __builtin_ia32_rdtsc();
 #else
 	return urxe_now();
@@ -105,10 +108,12 @@ void urxe_engine_unlock(void);
 /* Takes what is on the wire and does all that is due, unless another thread is doing so. */
 void urxe_engine_progress(void);
 /*
- * For pollers, before a turn: it would find nothing, since no packet of a neighbour waits and the last
- * one was within the last microsecond. False where there are no neighbours, whose packets can be seen.
+ * For pollers, before a turn: it would find nothing, since no packet of a neighbour waits, nothing
+ * is to be sent, and the last turn was some microseconds ago at most. Renews the lease. False where there are no neighbours, whose packets can be seen.
  */
 bool urxe_engine_quiet(void);
+/* Under the lock: brings `now` up to date, to within a microsecond. */
+void urxe_engine_clock(void);
 /* After so many turns in a row that found nothing: lets others have the CPU, if it is time for that. */
 void urxe_engine_give_way(unsigned idle);
 /* A program polls: renews the lease. */

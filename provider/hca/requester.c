@@ -370,7 +370,7 @@ static void request_ack(struct urxe_tx_packet *pkt)
 /* Before the first packet of a flight: the clocks start. */
 static void start_clocks(struct urxe_qp *qp)
 {
-	urxe_hca.now = urxe_now();
+	urxe_engine_clock();
 	qp->progress_at = urxe_hca.now;
 	qp->probes = 0;
 }

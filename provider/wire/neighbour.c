@@ -7,7 +7,7 @@
  * A process that sleeps says so in its window, fences, and looks once more. Who lays a packet into
  * a ring fences, and then looks whether its owner sleeps. So one of the two sees the other. The bell
  * is a letter, which another thread that polls may take away before the sleeper has seen it: then
- * that thread says anew that one sleeps.
+ * that thread wakes the sleeper itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -314,19 +314,19 @@ void urxe_shm_bell(struct urxe_wire *wire)
 		wire->shm->rang = true;
 }
 
-void urxe_shm_settle(struct urxe_wire *wire)
+bool urxe_wire_missed(struct urxe_wire *wire)
 {
 	struct urxe_shm *shm = wire->shm;
-	struct urxe_window *window = shm->window;
+	bool rang;
 
-	if (!window || !atomic_load(&shm->asleep))
-		return;
-	if (shm->rang)
-		atomic_store(&window->sleeps, 1);
+	if (!shm || !atomic_load_explicit(&shm->asleep, memory_order_relaxed))
+		return false;
+	rang = shm->rang;
 	shm->rang = false;
-	atomic_thread_fence(memory_order_seq_cst);
-	if (urxe_wire_look(wire) == URXE_LOOK_WAITS)
-		urxe_mail_ring(wire, wire->slot);
+	if (!rang && urxe_wire_look(wire) != URXE_LOOK_WAITS)
+		return false;
+	atomic_store(&shm->asleep, false); /* once is enough */
+	return true;
 }
 
 enum urxe_look urxe_wire_look(const struct urxe_wire *wire)
@@ -345,7 +345,9 @@ enum urxe_look urxe_wire_look(const struct urxe_wire *wire)
 		if (urxe_ring_waits(
 			    &atomic_load_explicit(&shm->inlets[i], memory_order_relaxed)->in))
 			return URXE_LOOK_WAITS;
-	return n ? URXE_LOOK_NOTHING : URXE_LOOK_ALL;
+	return n && !atomic_load_explicit(&wire->had_lately, memory_order_relaxed)
+		       ? URXE_LOOK_NOTHING
+		       : URXE_LOOK_ALL;
 }
 
 /* URXE_WIRE says whether there is to be shared memory at all. */

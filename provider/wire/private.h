@@ -126,6 +126,7 @@ struct urxe_wire {
 	struct urxe_shm *shm; /* NULL: there is to be none */
 	uint64_t asked_at; /* when the sockets were last asked, and when they had something; ns */
 	uint64_t had_at;
+	_Atomic bool had_lately;
 	struct urxe_group *groups;
 	uint32_t steered;	 /* generation of the group order that our program was made from */
 	uint64_t steered_gsi[4]; /* and the slots that it takes to serve QP 1 */

@@ -129,9 +129,6 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 
 /* A bell was taken off the mail. */
 void urxe_shm_bell(struct urxe_wire *wire);
-/* At the end of a poll: sees to it that whoever sleeps is woken by the next packet, and by those that
- * the poll has left. */
-void urxe_shm_settle(struct urxe_wire *wire);
 
 /* shm_receive.c */
 int urxe_shm_receive(struct urxe_wire *wire, unsigned budget);

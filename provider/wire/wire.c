@@ -12,9 +12,9 @@
 #include "wire/shm.h"
 
 #define DEVS_AGE     1000000000ull /* ns after which an unknown address makes us look for new devices */
-#define HEARD_LATELY 100000ull
-#define HAD_LATELY   50000ull
-#define ASK_EVERY    5000ull
+#define HEARD_LATELY 200000ull
+#define HAD_LATELY   200000ull
+#define ASK_EVERY    20000ull
 
 uint64_t urxe_wire_now(void)
 {
@@ -292,6 +292,8 @@ static int poll_sockets(struct urxe_wire *wire, unsigned budget, uint64_t now)
 		wire->had_at = now;
 	else
 		urxe_flow_empty(wire, sent);
+	atomic_store_explicit(&wire->had_lately, now - wire->had_at < HAD_LATELY,
+			      memory_order_relaxed);
 	return packets;
 }
 
@@ -304,15 +306,14 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 	wire->arg = arg;
 	if (wire->delayed.head || wire->passed.head)
 		urxe_hold_release(wire, now);
-	urxe_mail_retry(wire, now);
+	if (urxe_mail_deadline(wire) <= now)
+		urxe_mail_retry(wire, now);
 	if (wire->shm)
 		packets = urxe_shm_receive(wire, budget);
 	if (packets)
 		wire->shm->heard_at = now;
 	if (ask_sockets(wire, now))
 		packets += poll_sockets(wire, budget, now);
-	if (wire->shm)
-		urxe_shm_settle(wire);
 	return packets;
 }
 

@@ -145,6 +145,9 @@ int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_r
 int urxe_wire_fd(const struct urxe_wire *wire);
 bool urxe_wire_sleep(struct urxe_wire *wire);
 void urxe_wire_awake(struct urxe_wire *wire);
+/* After a poll, under the engine's lock: has it taken away what would wake the one who sleeps, or left
+ * packets of neighbours? Then that one is to be woken by other means. */
+bool urxe_wire_missed(struct urxe_wire *wire);
 /*
  * For those who poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without a
  * urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.

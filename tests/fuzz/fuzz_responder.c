@@ -114,6 +114,16 @@ bool urxe_wire_has_room(struct urxe_wire *w, unsigned slot)
 	return false;
 }
 
+bool urxe_wire_missed(struct urxe_wire *w)
+{
+	return false;
+}
+
+enum urxe_look urxe_wire_look(const struct urxe_wire *w)
+{
+	return URXE_LOOK_ALL;
+}
+
 void urxe_wire_void_refs(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn)
 {
 }
