@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The cache behind sacache.h: the table, what decides over it (policy.c), its ports (port.c) and the
+ * hosts file (hosts.c).
+ *
+ * Locks, in this order: a port's lock (port.c), then cache->lock, which serializes all changes of
+ * the table. Lookups take neither. Nothing is called back under a lock, but for sacache_walk().
+ */
+#ifndef SACACHE_CACHE_H
+#define SACACHE_CACHE_H
+
+#include <pthread.h>
+
+#include "libsacache/table.h"
+
+/* Counters; those of struct sacache_stats in its order, without the two that describe the table. */
+enum sa_count {
+	SA_HITS,
+	SA_NEGATIVE_HITS,
+	SA_QUERY_MISS,
+	SA_QUERY_OFF,
+	SA_QUERY_SUSPECT,
+	SA_QUERY_CHANGED,
+	SA_QUERY_TABLE,
+	SA_COALESCED,
+	SA_STORED,
+	SA_NOT_STORED,
+	SA_CONFIRMED,
+	SA_CHANGED,
+	SA_FAILURES_COUNTED,
+	SA_FAILURES_IGNORED,
+	SA_DROPPED,
+	SA_EVICTED,
+	SA_SENT,
+	SA_RETRIED,
+	SA_RECEIVED,
+	SA_BUSY,
+	SA_TIMEOUTS,
+	SA_STRAYS,
+	SA_MALFORMED,
+	SA_COUNTERS,
+};
+_Static_assert(sizeof(struct sacache_stats) == (2 + SA_COUNTERS) * sizeof(uint64_t), "same order");
+
+/* A thread counts in a stripe that it shares with few others, or hits would fight for a line. */
+#define SA_STRIPES 16
+struct sa_stripe {
+	_Atomic uint64_t count[SA_COUNTERS];
+} __attribute__((aligned(64)));
+
+/* What is known of a port's subnet. */
+struct sa_subnet {
+	_Atomic bool caching;
+	_Atomic uint32_t generation; /* grows when all records are to be asked for again */
+};
+
+struct sa_port;
+struct sa_hosts;
+
+struct sacache {
+	struct sa_table table;
+	struct sacache_attr attr;
+	struct sa_subnet subnets[SACACHE_MAX_PORTS];
+	pthread_mutex_t lock;
+	uint64_t (*clock)(void); /* ms */
+	struct sa_stripe stripes[SA_STRIPES];
+	pthread_mutex_t ports_lock; /* taken before a port's lock */
+	struct sa_port *ports[SACACHE_MAX_PORTS];
+	pthread_mutex_t hosts_lock;
+	struct sa_hosts *hosts;
+};
+
+#define SA_INTERNAL_CHANGED \
+	(1u << 7) /* beside enum sacache_entry_flags: asked again as it changed */
+
+uint64_t sa_clock_ms(void);
+void sa_count(struct sacache *cache, enum sa_count what);
+uint64_t sa_random_seed(void);
+
+/* sacache_lookup() for a normalized key; *why says what a query would be counted as. */
+int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
+		    enum sa_count *why);
+/*
+ * The end of a query for a key that was asked in that generation: status, and if that is 0 the
+ * record. Takes cache->lock.
+ */
+void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
+		     int status, const uint8_t record[SA_RECORD_SIZE]);
+
+#endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What is answered from the table, what is stored in it, and what becomes of a record when a
+ * connection fails or the subnet changes. Lookups run in any thread under RCU; everything that
+ * changes the table holds cache->lock.
+ *
+ * An entry's life:
+ *
+ *	answer ──► good ──failure──► suspect ──failures spread by backoff──► asked again
+ *		    ▲			│					│
+ *		    └── it works ───────┴─────────── the same answer ───────────┘
+ *
+ * A suspect record is still used: whoever moves comes back with the same addresses.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "libsacache/cache.h"
+#include "libsacache/rcu.h"
+
+#define FAILURES(state) ((state) >> 8)
+
+uint64_t sa_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void sa_count(struct sacache *cache, enum sa_count what)
+{
+	static _Atomic unsigned threads;
+	static _Thread_local unsigned mine;
+
+	if (!mine)
+		mine = 1 +
+		       atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % SA_STRIPES;
+	atomic_fetch_add_explicit(&cache->stripes[mine - 1].count[what], 1, memory_order_relaxed);
+}
+
+void sacache_stats(struct sacache *cache, struct sacache_stats *stats)
+{
+	uint64_t *out = (uint64_t *)stats + 2;
+
+	for (unsigned i = 0; i < SA_COUNTERS; i++) {
+		out[i] = 0;
+		for (unsigned s = 0; s < SA_STRIPES; s++)
+			out[i] += atomic_load_explicit(&cache->stripes[s].count[i],
+						       memory_order_relaxed);
+	}
+	pthread_mutex_lock(&cache->lock);
+	stats->entries = cache->table.entries;
+	stats->bytes = sa_table_bytes(&cache->table);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+bool sacache_caching(struct sacache *cache, unsigned port)
+{
+	switch (cache->attr.policy) {
+	case SACACHE_ALWAYS: return true;
+	case SACACHE_NEVER: return false;
+	default:
+		return port < SACACHE_MAX_PORTS &&
+		       atomic_load_explicit(&cache->subnets[port].caching, memory_order_relaxed);
+	}
+}
+
+/* What an entry answers at this moment, in sacache_lookup()'s terms. */
+static int judge(struct sacache *cache, struct sa_entry *entry, enum sa_count *why)
+{
+	uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
+
+	if (entry->kind == SA_ENTRY_FAILURE) {
+		uint32_t until = atomic_load_explicit(&entry->since, memory_order_relaxed);
+
+		return (int32_t)(until - (uint32_t)cache->clock()) > 0 ? entry->error : -ENOENT;
+	}
+	if (!sacache_caching(cache, entry->port)) {
+		*why = SA_QUERY_OFF;
+		return -ENOENT;
+	}
+	if (state & SA_INTERNAL_CHANGED ||
+	    atomic_load_explicit(&entry->generation, memory_order_relaxed) !=
+		    atomic_load_explicit(&cache->subnets[entry->port].generation,
+					 memory_order_relaxed)) {
+		*why = SA_QUERY_CHANGED;
+		return -ESTALE;
+	}
+	if (state & SACACHE_ASK_AGAIN) {
+		*why = SA_QUERY_SUSPECT;
+		return -ESTALE;
+	}
+	return 0;
+}
+
+int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
+		    enum sa_count *why)
+{
+	struct sa_entry *entry;
+	int ret = -ENOENT;
+
+	*why = sacache_caching(cache, key->port) ? SA_QUERY_MISS : SA_QUERY_OFF;
+	if (cache->attr.policy == SACACHE_NEVER)
+		return ret;
+	sa_rcu_read_lock();
+	entry = sa_table_find(&cache->table, key);
+	if (entry) {
+		ret = judge(cache, entry, why);
+		if (!ret)
+			sa_record_decode(entry->record, path);
+	}
+	sa_rcu_read_unlock();
+	if (!ret)
+		sa_count(cache, SA_HITS);
+	else if (ret != -ENOENT && ret != -ESTALE)
+		sa_count(cache, SA_NEGATIVE_HITS);
+	return ret;
+}
+
+int sacache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path)
+{
+	struct sacache_key exact;
+	enum sa_count why;
+	int ret = sa_key_normalize(key, &exact);
+
+	return ret ? ret : sa_cache_lookup(cache, &exact, path, &why);
+}
+
+static int put(struct sacache *cache, const struct sacache_key *key, struct sa_entry *entry)
+{
+	bool evicted;
+	int ret = sa_table_put(&cache->table, key, entry, &evicted);
+
+	if (evicted)
+		sa_count(cache, SA_EVICTED);
+	return ret;
+}
+
+/* Other records to the same GID with the LID it had are of the past as well. */
+static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid, uint16_t old_lid)
+{
+	struct sa_entry *entry;
+	uint32_t at = 0;
+
+	while ((entry = sa_table_next(&cache->table, &at)))
+		if (entry->kind == SA_ENTRY_PATH && entry->port == port &&
+		    ((!memcmp(entry->record + 8, gid, 16) &&
+		      (!old_lid || sa_get16(entry->record + 40) == old_lid)) ||
+		     (!memcmp(entry->record + 24, gid, 16) &&
+		      (!old_lid || sa_get16(entry->record + 42) == old_lid))))
+			atomic_fetch_or(&entry->state, SACACHE_ASK_AGAIN | SA_INTERNAL_CHANGED);
+}
+
+static void remember_failure(struct sacache *cache, const struct sacache_key *key, int status)
+{
+	struct sa_entry entry;
+
+	sa_entry_init(&entry, key, NULL);
+	entry.kind = SA_ENTRY_FAILURE;
+	entry.error = (int8_t)status;
+	atomic_init(&entry.since, (uint32_t)cache->clock() + cache->attr.negative);
+	put(cache, key, &entry);
+}
+
+/* A query failed. What the SA still may know better of is kept; a suspect starts to count anew. */
+static void answer_failure(struct sacache *cache, const struct sacache_key *key, int status)
+{
+	struct sa_entry *old = sa_table_find(&cache->table, key);
+
+	if (old && old->kind == SA_ENTRY_PATH) {
+		enum sa_count why;
+		int verdict = judge(cache, old, &why);
+
+		if (verdict == -ESTALE && why == SA_QUERY_SUSPECT) {
+			atomic_store(&old->state, 1 << 8 | SACACHE_SUSPECT);
+			atomic_store(&old->since, (uint32_t)cache->clock());
+			return;
+		}
+		/* After a change the old path counts no more once the SA denies it. */
+		if (status != -EHOSTUNREACH)
+			return;
+		sa_table_remove(&cache->table, old);
+	}
+	if (cache->attr.negative && cache->attr.policy != SACACHE_NEVER)
+		remember_failure(cache, key, status);
+}
+
+static void answer_path(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
+			const uint8_t *record)
+{
+	struct sa_entry *old = sa_table_find(&cache->table, key);
+	struct sa_entry entry;
+	bool store = cache->attr.policy == SACACHE_ALWAYS || sa_record_raised(record);
+
+	if (old && old->kind == SA_ENTRY_PATH) {
+		if (sa_record_same(old->record, record)) {
+			atomic_store(&old->state, 0);
+			atomic_store(&old->generation, generation);
+			sa_count(cache, SA_CONFIRMED);
+			return;
+		}
+		sa_count(cache, SA_CHANGED);
+		if (sa_get16(old->record + 40) != sa_get16(record + 40) &&
+		    !memcmp(old->record + 8, record + 8, 16)) {
+			uint8_t gid[16];
+
+			memcpy(gid, old->record + 8, 16);
+			mark_moved(cache, key->port, gid, sa_get16(old->record + 40));
+		}
+	}
+	if (!store) {
+		if (old)
+			sa_table_remove(&cache->table, old);
+		sa_count(cache, SA_NOT_STORED);
+		return;
+	}
+	sa_entry_init(&entry, key, record);
+	atomic_init(&entry.generation, generation);
+	if (!put(cache, key, &entry))
+		sa_count(cache, SA_STORED);
+}
+
+void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
+		     int status, const uint8_t record[SA_RECORD_SIZE])
+{
+	pthread_mutex_lock(&cache->lock);
+	if (status) {
+		answer_failure(cache, key, status);
+	} else if (cache->attr.policy == SACACHE_NEVER) {
+		sa_count(cache, SA_NOT_STORED);
+	} else {
+		if (sa_record_raised(record))
+			atomic_store(&cache->subnets[key->port].caching, true);
+		answer_path(cache, key, generation, record);
+	}
+	pthread_mutex_unlock(&cache->lock);
+}
+
+int sacache_store(struct sacache *cache, const struct sacache_key *key,
+		  const struct sacache_path *path)
+{
+	struct sacache_key exact;
+	struct sa_entry entry;
+	uint8_t record[SA_RECORD_SIZE];
+	int ret = sa_key_normalize(key, &exact);
+
+	if (ret)
+		return ret;
+	sa_record_encode(path, record);
+	if (!sa_record_answers(record, &exact))
+		return -EINVAL;
+	sa_entry_init(&entry, &exact, record);
+	atomic_init(&entry.generation, atomic_load(&cache->subnets[exact.port].generation));
+	pthread_mutex_lock(&cache->lock);
+	ret = put(cache, &exact, &entry);
+	if (!ret && sa_record_raised(record))
+		atomic_store(&cache->subnets[exact.port].caching, true);
+	if (!ret)
+		sa_count(cache, SA_STORED);
+	pthread_mutex_unlock(&cache->lock);
+	return ret;
+}
+
+/* A failure within the backoff of the one before says nothing new. */
+static void suspect(struct sacache *cache, struct sa_entry *entry)
+{
+	uint32_t now = (uint32_t)cache->clock();
+	uint32_t state = atomic_load(&entry->state);
+	unsigned failures = FAILURES(state);
+
+	if (failures) {
+		uint64_t wait = (uint64_t)cache->attr.suspect_backoff << (failures - 1);
+
+		if (now - atomic_load(&entry->since) < (wait > INT32_MAX ? INT32_MAX : wait)) {
+			sa_count(cache, SA_FAILURES_IGNORED);
+			return;
+		}
+	}
+	if (failures < cache->attr.suspect_limit)
+		failures++;
+	state = (state & 0xff) | SACACHE_SUSPECT | failures << 8;
+	if (failures == cache->attr.suspect_limit)
+		state |= SACACHE_ASK_AGAIN;
+	atomic_store(&entry->since, now);
+	atomic_store(&entry->state, state);
+	sa_count(cache, SA_FAILURES_COUNTED);
+}
+
+static void fail_or_drop(struct sacache *cache, struct sa_entry *entry)
+{
+	if (cache->attr.drop) {
+		sa_table_remove(&cache->table, entry);
+		sa_count(cache, SA_DROPPED);
+	} else {
+		suspect(cache, entry);
+	}
+}
+
+int sacache_failed(struct sacache *cache, const struct sacache_key *key)
+{
+	struct sacache_key exact;
+	struct sa_entry *entry;
+	int ret = sa_key_normalize(key, &exact);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&cache->lock);
+	entry = sa_table_find(&cache->table, &exact);
+	if (entry && entry->kind == SA_ENTRY_PATH)
+		fail_or_drop(cache, entry);
+	else
+		ret = -ENOENT;
+	pthread_mutex_unlock(&cache->lock);
+	return ret;
+}
+
+int sacache_connected(struct sacache *cache, const struct sacache_key *key)
+{
+	struct sacache_key exact;
+	struct sa_entry *entry;
+	int ret = sa_key_normalize(key, &exact);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&cache->lock);
+	entry = sa_table_find(&cache->table, &exact);
+	if (!entry || entry->kind != SA_ENTRY_PATH)
+		ret = -ENOENT;
+	else if (!(atomic_load(&entry->state) & SA_INTERNAL_CHANGED))
+		atomic_store(&entry->state, 0);
+	pthread_mutex_unlock(&cache->lock);
+	return ret;
+}
+
+static void gid_event(struct sacache *cache, unsigned port, enum sacache_event event,
+		      const uint8_t *gid)
+{
+	struct sa_entry *entry;
+	uint32_t at = 0;
+
+	while ((entry = sa_table_next(&cache->table, &at))) {
+		bool failure = entry->kind == SA_ENTRY_FAILURE;
+
+		if (entry->port != port || memcmp(entry->record + 8, gid, 16) != 0)
+			continue;
+		if (event == SACACHE_GID_IN && failure)
+			sa_table_remove(&cache->table, entry);
+		else if (event == SACACHE_GID_OUT && !failure)
+			fail_or_drop(cache, entry);
+	}
+}
+
+int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event,
+		  const uint8_t gid[16])
+{
+	if (port >= SACACHE_MAX_PORTS || (event <= SACACHE_LID_CHANGE && !gid) ||
+	    event > SACACHE_REREGISTER)
+		return -EINVAL;
+	pthread_mutex_lock(&cache->lock);
+	if (event >= SACACHE_NEW_SM)
+		atomic_fetch_add(&cache->subnets[port].generation, 1);
+	else if (event == SACACHE_LID_CHANGE)
+		mark_moved(cache, port, gid, 0);
+	else
+		gid_event(cache, port, event, gid);
+	pthread_mutex_unlock(&cache->lock);
+	return 0;
+}
+
+int sacache_flush(struct sacache *cache, const uint8_t *gid, uint16_t lid)
+{
+	struct sa_entry *entry;
+	uint32_t at = 0;
+	int gone = 0;
+
+	pthread_mutex_lock(&cache->lock);
+	while ((entry = sa_table_next(&cache->table, &at))) {
+		if ((gid && memcmp(entry->record + 8, gid, 16) != 0) ||
+		    (lid && sa_get16(entry->record + 40) != lid))
+			continue;
+		sa_table_remove(&cache->table, entry);
+		gone++;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return gone;
+}
+
+int sacache_walk(struct sacache *cache, sacache_visit fn, void *arg)
+{
+	struct sa_entry *entry;
+	uint32_t at = 0;
+	int ret = 0;
+
+	pthread_mutex_lock(&cache->lock);
+	while (!ret && (entry = sa_table_next(&cache->table, &at))) {
+		unsigned flags = atomic_load(&entry->state) & 0x7f;
+		struct sacache_key key;
+		struct sacache_path path;
+
+		sa_entry_key(entry, &key);
+		sa_record_decode(entry->record, &path);
+		if (entry->kind == SA_ENTRY_FAILURE)
+			flags |= SACACHE_NEGATIVE;
+		ret = fn(arg, &key, &path, flags);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return ret;
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The path-record cache by itself: the method's rules as tables, keys, suspicion with its backoff, what
+ * empties the cache and what does not, a random run against a simple model, and what an entry costs.
+ */
+#include "sacache_test.h"
+
+#include <time.h>
+
+/* The method: each row is an answer of the SA, and what it leaves behind. */
+static const struct {
+	const char *what;
+	enum sacache_policy policy;
+	bool raised[3]; /* answers, in this order, for peers 1, 2, 3 */
+	int found[3];	/* afterwards */
+} method[] = {
+	{"auto: nothing raised, nothing stored",
+	 SACACHE_AUTO,
+	 {0, 0, 0},
+	 {-ENOENT, -ENOENT, -ENOENT}},
+	{"auto: raised is stored from then on", SACACHE_AUTO, {0, 1, 0}, {-ENOENT, 0, -ENOENT}},
+	{"auto: 0 does not switch caching off", SACACHE_AUTO, {1, 0, 1}, {0, -ENOENT, 0}},
+	{"always: whatever the field", SACACHE_ALWAYS, {0, 1, 0}, {0, 0, 0}},
+	{"never: not even when raised", SACACHE_NEVER, {1, 1, 1}, {-ENOENT, -ENOENT, -ENOENT}},
+};
+
+static void the_reserved_field_switches_caching_on(void **state)
+{
+	for (size_t i = 0; i < sizeof(method) / sizeof(method[0]); i++) {
+		struct sacache *cache = test_cache(method[i].policy, false, 100);
+		struct sacache_path path;
+
+		for (unsigned n = 0; n < 3; n++) {
+			struct sacache_key key = test_key(n + 1);
+			struct sacache_path answer = test_path(n + 1, n + 10, method[i].raised[n]);
+
+			assert_int_equal(sacache_lookup(cache, &key, &path), -ENOENT);
+			test_answer(cache, &key, &answer);
+		}
+		for (unsigned n = 0; n < 3; n++) {
+			struct sacache_key key = test_key(n + 1);
+			int ret = sacache_lookup(cache, &key, &path);
+
+			if (ret != method[i].found[n])
+				fail_msg("%s: peer %u: %d", method[i].what, n + 1, ret);
+			if (!ret)
+				assert_int_equal(path.dlid, n + 10);
+		}
+		sacache_destroy(cache);
+	}
+}
+
+static void caching_is_switched_on_for_each_subnet(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_AUTO, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, true);
+
+	test_answer(cache, &key, &path);
+	assert_true(sacache_caching(cache, 0));
+	assert_false(sacache_caching(cache, 1));
+	key.port = 1;
+	assert_int_equal(sacache_lookup(cache, &key, &path), -ENOENT);
+	sacache_destroy(cache);
+}
+
+/* Each changes one component of a key; all must be told apart, wildcards included. */
+static const struct sacache_key variants[] = {
+	{.mask = SACACHE_DGID},
+	{.mask = SACACHE_DGID, .port = 1},
+	{.mask = SACACHE_DGID | SACACHE_SGID},
+	{.mask = SACACHE_DGID | SACACHE_SGID, .sgid = {1}},
+	{.mask = SACACHE_DGID, .dgid = {1}},
+	{.mask = SACACHE_DLID},
+	{.mask = SACACHE_DLID, .dlid = 7},
+	{.mask = SACACHE_DLID | SACACHE_SLID},
+	{.mask = SACACHE_DLID | SACACHE_SLID, .slid = 7},
+	{.mask = SACACHE_DGID | SACACHE_PKEY},
+	{.mask = SACACHE_DGID | SACACHE_PKEY, .pkey = 7},
+	{.mask = SACACHE_DGID | SACACHE_SL},
+	{.mask = SACACHE_DGID | SACACHE_SL, .sl = 7},
+	{.mask = SACACHE_DGID | SACACHE_TCLASS},
+	{.mask = SACACHE_DGID | SACACHE_TCLASS, .tclass = 7},
+	{.mask = SACACHE_DGID | SACACHE_SERVICE_ID},
+	{.mask = SACACHE_DGID | SACACHE_SERVICE_ID, .service_id = 7},
+	{.mask = SACACHE_DGID | SACACHE_QOS_CLASS},
+	{.mask = SACACHE_DGID | SACACHE_QOS_CLASS, .qos_class = 7},
+};
+
+static struct sacache_path path_of(const struct sacache_key *key)
+{
+	struct sacache_path path = {
+		.dlid = key->dlid, .slid = key->slid, .pkey = key->pkey, .sl = key->sl};
+
+	memcpy(path.dgid, key->dgid, 16);
+	memcpy(path.sgid, key->sgid, 16);
+	return path;
+}
+
+static void keys_are_told_apart_by_every_component(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	const unsigned count = sizeof(variants) / sizeof(variants[0]);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct sacache_path path = path_of(&variants[i]);
+
+		path.preference = i;
+		assert_int_equal(sacache_store(cache, &variants[i], &path), 0);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct sacache_key key = variants[i];
+		struct sacache_path path;
+
+		/* What the mask leaves out does not count. */
+		if (!(key.mask & SACACHE_SLID))
+			key.slid = 99;
+		if (!(key.mask & SACACHE_SL))
+			key.sl = 9;
+		assert_int_equal(sacache_lookup(cache, &key, &path), 0);
+		assert_int_equal(path.preference, i);
+	}
+	sacache_destroy(cache);
+}
+
+static void a_record_that_answers_another_key_is_refused(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(2, 10, true);
+
+	assert_int_equal(sacache_store(cache, &key, &path), -EINVAL);
+	key.mask = SACACHE_SGID;
+	assert_int_equal(sacache_store(cache, &key, &path), -EINVAL);
+	assert_int_equal(sacache_lookup(cache, &key, &path), -EINVAL);
+	key = test_key(1);
+	key.mask |= 1 << 20;
+	assert_int_equal(sacache_lookup(cache, &key, &path), -EINVAL);
+	key = test_key(1);
+	key.port = SACACHE_MAX_PORTS;
+	assert_int_equal(sacache_lookup(cache, &key, &path), -EINVAL);
+	sacache_destroy(cache);
+}
+
+/* Failures at these times, with a limit of 4 and a backoff of 500 ms; the fourth that counts asks again. */
+static const struct {
+	unsigned at;
+	bool counts;
+} failures[] = {
+	{0, true},     {10, false},  {499, false},  {500, true},   {1000, false},
+	{1499, false}, {1500, true}, {3000, false}, {3499, false}, {3500, true},
+};
+
+static void failures_spread_by_backoff_have_a_record_asked_for_again(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, false), found;
+	const unsigned count = sizeof(failures) / sizeof(failures[0]);
+	struct sacache_stats stats;
+	unsigned counted = 0;
+	enum sa_count why;
+
+	assert_int_equal(sacache_failed(cache, &key), -ENOENT);
+	test_answer(cache, &key, &path);
+	for (unsigned i = 0; i < count; i++) {
+		assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+		test_now = 1000 + failures[i].at;
+		assert_int_equal(sacache_failed(cache, &key), 0);
+		counted += failures[i].counts;
+		sacache_stats(cache, &stats);
+		assert_int_equal(stats.failures_counted, counted);
+		assert_int_equal(stats.failures_ignored, i + 1 - counted);
+	}
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ESTALE);
+	assert_int_equal(sa_cache_lookup(cache, &key, &found, &why), -ESTALE);
+	assert_int_equal(why, SA_QUERY_SUSPECT);
+	/* The SA says the same: all is well. */
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	sacache_stats(cache, &stats);
+	assert_int_equal(stats.confirmed, 1);
+	sacache_destroy(cache);
+}
+
+static void a_connection_that_works_ends_the_suspicion(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, false);
+
+	assert_int_equal(sacache_connected(cache, &key), -ENOENT);
+	test_answer(cache, &key, &path);
+	for (unsigned i = 0; i < 20; i++) {
+		test_now += 100000;
+		assert_int_equal(sacache_failed(cache, &key), 0);
+		assert_int_equal(sacache_connected(cache, &key), 0);
+		assert_int_equal(sacache_lookup(cache, &key, &path), 0);
+	}
+	sacache_destroy(cache);
+}
+
+static void drop_forgets_at_the_first_failure(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, true, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, false);
+	struct sacache_stats stats;
+
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_failed(cache, &key), 0);
+	assert_int_equal(sacache_lookup(cache, &key, &path), -ENOENT);
+	sacache_stats(cache, &stats);
+	assert_int_equal(stats.dropped, 1);
+	assert_int_equal(stats.entries, 0);
+	sacache_destroy(cache);
+}
+
+/* Events in the subnet, and what a lookup says afterwards for the GID itself and for another one. */
+static const struct {
+	enum sacache_event event;
+	bool drop;
+	int same, other;
+} events[] = {
+	{SACACHE_GID_OUT, false, 0, 0},
+	{SACACHE_GID_OUT, true, -ENOENT, 0},
+	{SACACHE_GID_IN, false, 0, 0},
+	{SACACHE_LID_CHANGE, false, -ESTALE, 0},
+	{SACACHE_LID_CHANGE, true, -ESTALE, 0},
+	{SACACHE_NEW_SM, false, -ESTALE, -ESTALE},
+	{SACACHE_REREGISTER, false, -ESTALE, -ESTALE},
+};
+
+static void only_real_changes_have_records_asked_for_again(void **state)
+{
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		struct sacache *cache = test_cache(SACACHE_ALWAYS, events[i].drop, 100);
+		struct sacache_key key = test_key(1), other = test_key(2);
+		struct sacache_path path = test_path(1, 10, false), next = test_path(2, 11, false);
+		struct sacache_path found;
+
+		test_answer(cache, &key, &path);
+		test_answer(cache, &other, &next);
+		assert_int_equal(sacache_event(cache, 1, events[i].event, key.dgid), 0);
+		assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+		assert_int_equal(sacache_event(cache, 0, events[i].event, key.dgid), 0);
+		assert_int_equal(sacache_lookup(cache, &key, &found), events[i].same);
+		assert_int_equal(sacache_lookup(cache, &other, &found), events[i].other);
+		/* Once asked again, each is good. */
+		test_answer(cache, &key, &path);
+		test_answer(cache, &other, &next);
+		assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+		assert_int_equal(sacache_lookup(cache, &other, &found), 0);
+		sacache_destroy(cache);
+	}
+}
+
+static void another_lid_in_an_answer_doubts_all_records_with_the_old_one(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1), narrow = test_key(1), other = test_key(2);
+	struct sacache_path path = test_path(1, 10, false), next = test_path(2, 11, false), found;
+	enum sa_count why;
+
+	narrow.mask |= SACACHE_PKEY;
+	narrow.pkey = 0x7fff;
+	test_answer(cache, &key, &path);
+	test_answer(cache, &narrow, &path);
+	test_answer(cache, &other, &next);
+	path.dlid = 20;
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	assert_int_equal(found.dlid, 20);
+	assert_int_equal(sa_cache_lookup(cache, &narrow, &found, &why), -ESTALE);
+	assert_int_equal(why, SA_QUERY_CHANGED);
+	/* Not even a connection that works by chance makes it good. */
+	assert_int_equal(sacache_connected(cache, &narrow), 0);
+	assert_int_equal(sacache_lookup(cache, &narrow, &found), -ESTALE);
+	assert_int_equal(sacache_lookup(cache, &other, &found), 0);
+	sacache_destroy(cache);
+}
+
+static void an_answer_that_is_not_to_be_stored_takes_a_differing_record_along(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_AUTO, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, true), found;
+
+	test_answer(cache, &key, &path);
+	path.reserved[5] = 0;
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	path.dlid = 11;
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ENOENT);
+	assert_true(sacache_caching(cache, 0));
+	sacache_destroy(cache);
+}
+
+static void failures_are_remembered_briefly(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_AUTO, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, true), found;
+
+	sa_cache_answer(cache, &key, 0, -EHOSTUNREACH, NULL);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -EHOSTUNREACH);
+	test_now += 999;
+	assert_int_equal(sacache_lookup(cache, &key, &found), -EHOSTUNREACH);
+	test_now += 1;
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ENOENT);
+	sa_cache_answer(cache, &key, 0, -ETIMEDOUT, NULL);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ETIMEDOUT);
+	/* The machine is there again. */
+	assert_int_equal(sacache_event(cache, 0, SACACHE_GID_IN, key.dgid), 0);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ENOENT);
+	sa_cache_answer(cache, &key, 0, -EIO, NULL);
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	sacache_destroy(cache);
+}
+
+static void a_suspect_survives_an_sa_that_does_not_know_it_for_the_moment(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, false), found;
+
+	test_answer(cache, &key, &path);
+	while (!sacache_lookup(cache, &key, &found)) {
+		test_now += 60000;
+		assert_int_equal(sacache_failed(cache, &key), 0);
+	}
+	sa_cache_answer(cache, &key, 0, -EHOSTUNREACH, NULL);
+	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	/* After a new SM, on the other hand, its word counts. */
+	assert_int_equal(sacache_event(cache, 0, SACACHE_NEW_SM, NULL), 0);
+	sa_cache_answer(cache, &key, 1, -ETIMEDOUT, NULL);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ESTALE);
+	sa_cache_answer(cache, &key, 1, -EHOSTUNREACH, NULL);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -EHOSTUNREACH);
+	sacache_destroy(cache);
+}
+
+/* An answer to a question from before the change is not good for after it. */
+static void an_answer_older_than_a_change_is_asked_for_again(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, false);
+	uint8_t record[SA_RECORD_SIZE];
+
+	sa_record_encode(&path, record);
+	assert_int_equal(sacache_event(cache, 0, SACACHE_REREGISTER, NULL), 0);
+	sa_cache_answer(cache, &key, 0, 0, record);
+	assert_int_equal(sacache_lookup(cache, &key, &path), -ESTALE);
+	sacache_destroy(cache);
+}
+
+static int count_flags(void *arg, const struct sacache_key *key, const struct sacache_path *path,
+		       unsigned flags)
+{
+	unsigned *seen = arg;
+
+	assert_int_equal(key->mask, SACACHE_DGID);
+	assert_memory_equal(key->dgid, path->dgid, 16);
+	seen[0]++;
+	seen[1] += !!(flags & SACACHE_SUSPECT);
+	seen[2] += !!(flags & SACACHE_NEGATIVE);
+	return 0;
+}
+
+static void walk_and_flush_see_every_entry(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	unsigned seen[3] = {0};
+
+	for (unsigned n = 1; n <= 50; n++) {
+		struct sacache_key key = test_key(n);
+		struct sacache_path path = test_path(n, n % 5 + 1, false);
+
+		test_answer(cache, &key, &path);
+		if (n % 10 == 0)
+			assert_int_equal(sacache_failed(cache, &key), 0);
+		if (n % 25 == 0) {
+			assert_int_equal(sacache_flush(cache, key.dgid, 0), 1);
+			sa_cache_answer(cache, &key, 0, -EIO, NULL);
+		}
+	}
+	assert_int_equal(sacache_walk(cache, count_flags, seen), 0);
+	assert_int_equal(seen[0], 50);
+	assert_int_equal(seen[1], 4);
+	assert_int_equal(seen[2], 2);
+	assert_int_equal(sacache_flush(cache, NULL, 2), 10);
+	assert_int_equal(sacache_flush(cache, NULL, 0), 40);
+	assert_int_equal(sacache_flush(cache, NULL, 0), 0);
+	sacache_destroy(cache);
+}
+
+static void a_full_table_makes_room_and_keeps_its_size(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 1000);
+	struct sacache_stats stats;
+	unsigned found = 0;
+
+	for (unsigned n = 0; n < 10000; n++) {
+		struct sacache_key key = test_key(n);
+		struct sacache_path path = test_path(n, 1, false);
+
+		test_answer(cache, &key, &path);
+		assert_int_equal(sacache_lookup(cache, &key, &path), 0);
+	}
+	sacache_stats(cache, &stats);
+	assert_int_equal(stats.entries, 1000);
+	assert_int_equal(stats.evicted, 9000);
+	for (unsigned n = 0; n < 10000; n++) {
+		struct sacache_key key = test_key(n);
+		struct sacache_path path;
+
+		found += !sacache_lookup(cache, &key, &path);
+	}
+	assert_int_equal(found, 1000);
+	sacache_destroy(cache);
+}
+
+static void a_million_random_changes_agree_with_a_model(void **state)
+{
+	enum { PEERS = 3000 };
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 1 << 20);
+	uint16_t *lids = calloc(PEERS, sizeof(*lids));
+	uint64_t random = 42;
+	unsigned entries = 0;
+	struct sacache_stats stats;
+
+	for (unsigned i = 0; i < 1000000; i++) {
+		uint64_t r = test_random(&random);
+		unsigned n = r % PEERS;
+		struct sacache_key key = test_key(n);
+		struct sacache_path path;
+		int ret;
+
+		switch (r >> 32 & 3) {
+		case 0:
+			lids[n] = (r >> 40 & 0xfff) + 1;
+			path = test_path(n, lids[n], false);
+			assert_int_equal(sacache_store(cache, &key, &path), 0);
+			break;
+		case 1:
+			/* What is in the table is scanned: seldom. */
+			if ((r >> 40) % 200)
+				break;
+			assert_int_equal(sacache_flush(cache, key.dgid, 0), !!lids[n]);
+			lids[n] = 0;
+			break;
+		default:
+			ret = sacache_lookup(cache, &key, &path);
+			assert_int_equal(ret, lids[n] ? 0 : -ENOENT);
+			if (!ret)
+				assert_int_equal(path.dlid, lids[n]);
+		}
+	}
+	for (unsigned n = 0; n < PEERS; n++)
+		entries += !!lids[n];
+	sacache_stats(cache, &stats);
+	assert_int_equal(stats.entries, entries);
+	free(lids);
+	sacache_destroy(cache);
+}
+
+static void an_entry_takes_at_most_two_path_records(void **state)
+{
+	const unsigned lids = 49151; /* unicast LIDs of a subnet */
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 1 << 20);
+	struct sacache_stats stats;
+
+	for (unsigned n = 1; n <= lids; n++) {
+		struct sacache_key key = test_key(n);
+		struct sacache_path path = test_path(n, n, false);
+
+		test_answer(cache, &key, &path);
+	}
+	sacache_stats(cache, &stats);
+	assert_int_equal(stats.entries, lids);
+	print_message("# %.1f bytes an entry\n", (double)stats.bytes / lids);
+	assert_true(stats.bytes <= 2ull * SA_RECORD_SIZE * lids);
+	sacache_destroy(cache);
+}
+
+static void attributes_out_of_range_are_refused(void **state)
+{
+	struct sacache_attr attr;
+	struct sacache *cache;
+
+#define REFUSED(field, value)                                             \
+	do {                                                              \
+		sacache_attr_init(&attr);                                 \
+		attr.field = value;                                       \
+		assert_int_equal(sacache_create(&attr, &cache), -EINVAL); \
+	} while (0)
+	REFUSED(size, 8);
+	REFUSED(policy, 3);
+	REFUSED(max_entries, 0);
+	REFUSED(max_entries, (1 << 24) + 1);
+	REFUSED(suspect_limit, 0);
+	REFUSED(suspect_limit, 16);
+	REFUSED(suspect_backoff, 0);
+	REFUSED(window, 0);
+	REFUSED(window, 257);
+	REFUSED(queue, 0);
+	REFUSED(response_timeout, 9);
+	REFUSED(retries, 16);
+	REFUSED(max_records, 0);
+	assert_int_equal(sacache_create(NULL, &cache), 0);
+	assert_int_equal(sacache_event(cache, 0, SACACHE_GID_OUT, NULL), -EINVAL);
+	assert_int_equal(sacache_event(cache, SACACHE_MAX_PORTS, SACACHE_NEW_SM, NULL), -EINVAL);
+	assert_int_equal(sacache_port_close(cache, 0), -ENODEV);
+	sacache_destroy(cache);
+}
+
+static void records_survive_encoding(void **state)
+{
+	uint64_t random = 3;
+
+	for (unsigned i = 0; i < 10000; i++) {
+		uint8_t record[SA_RECORD_SIZE], again[SA_RECORD_SIZE];
+		struct sacache_path path;
+
+		for (unsigned b = 0; b < sizeof(record); b++)
+			record[b] = test_random(&random) >> 56;
+		/* Bits that are reserved, and selectors that say "exactly". */
+		record[44] &= 0x8f;
+		for (unsigned b = 54; b <= 56; b++)
+			record[b] = (record[b] & 0x3f) | 0x80;
+		sa_record_decode(record, &path);
+		sa_record_encode(&path, again);
+		assert_memory_equal(record, again, sizeof(record));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_reserved_field_switches_caching_on),
+		cmocka_unit_test(caching_is_switched_on_for_each_subnet),
+		cmocka_unit_test(keys_are_told_apart_by_every_component),
+		cmocka_unit_test(a_record_that_answers_another_key_is_refused),
+		cmocka_unit_test(failures_spread_by_backoff_have_a_record_asked_for_again),
+		cmocka_unit_test(a_connection_that_works_ends_the_suspicion),
+		cmocka_unit_test(drop_forgets_at_the_first_failure),
+		cmocka_unit_test(only_real_changes_have_records_asked_for_again),
+		cmocka_unit_test(another_lid_in_an_answer_doubts_all_records_with_the_old_one),
+		cmocka_unit_test(an_answer_that_is_not_to_be_stored_takes_a_differing_record_along),
+		cmocka_unit_test(failures_are_remembered_briefly),
+		cmocka_unit_test(a_suspect_survives_an_sa_that_does_not_know_it_for_the_moment),
+		cmocka_unit_test(an_answer_older_than_a_change_is_asked_for_again),
+		cmocka_unit_test(walk_and_flush_see_every_entry),
+		cmocka_unit_test(a_full_table_makes_room_and_keeps_its_size),
+		cmocka_unit_test(a_million_random_changes_agree_with_a_model),
+		cmocka_unit_test(an_entry_takes_at_most_two_path_records),
+		cmocka_unit_test(attributes_out_of_range_are_refused),
+		cmocka_unit_test(records_survive_encoding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
