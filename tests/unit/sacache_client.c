@@ -163,7 +163,8 @@ static void send_segments(void)
 static void sa_table(const struct sa_mad *mad)
 {
 	if (mad->rmpp_type == SA_RMPP_ACK) {
-		if ((uint32_t)mad->tid != (uint32_t)net.table_tid || mad->segment < net.acked)
+		if (!net.sending || (uint32_t)mad->tid != (uint32_t)net.table_tid ||
+		    mad->segment < net.acked)
 			return;
 		net.acked = mad->segment;
 		net.sending = net.acked * SA_MAD_DATA_SIZE < net.records * SA_RECORD_SIZE;
