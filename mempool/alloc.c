@@ -235,6 +235,28 @@ void mempool_alloc_query(struct mempool *pool, struct mempool_statistics *s)
 	s->errors = atomic_load_explicit(&pool->errors, memory_order_relaxed);
 }
 
+void mempool_caches_hold(bool hold)
+{
+	if (hold)
+		pthread_mutex_lock(&caches_lock);
+	else
+		pthread_mutex_unlock(&caches_lock);
+}
+
+/* What lies in caches of threads that are not there any more, maybe half written, is given up. */
+void mempool_alloc_fork(struct mempool *pool)
+{
+	struct mempool_thread_cache *cache, *mine;
+
+	for (cache = pool->caches; cache; cache = cache->next_of_pool) {
+		for (mine = my_caches; mine && mine != cache;)
+			mine = mine->next_of_thread;
+		if (!mine)
+			memset(cache->count, 0, sizeof(cache->count));
+		cache_unlock(cache);
+	}
+}
+
 /* Takes from the central part: slots of a class, or a run of pages. */
 static unsigned take_central(struct mempool *pool, unsigned cls, size_t length, size_t alignment,
 			     uintptr_t *slots, unsigned want)
@@ -450,4 +472,20 @@ int mempool_free(struct mempool *pool, void *addr)
 		return free_central(pool, &extent);
 	free_cached(pool, cache, &extent);
 	return 0;
+}
+
+size_t mempool_length(struct mempool *pool, const void *addr)
+{
+	struct mempool_extent extent;
+	size_t length = 0;
+
+	if (!mempool_has(pool, (uintptr_t)addr))
+		return 0;
+	pthread_mutex_lock(&pool->lock);
+	if (mempool_extent_at(pool, (uintptr_t)addr, &extent) && extent.addr == (uintptr_t)addr &&
+	    (extent.large || !mempool_spans_free(pool, &extent)))
+		length = pool->attr.flags & MEMPOOL_DEBUG ? mempool_debug_length(pool, &extent)
+							  : extent.length;
+	pthread_mutex_unlock(&pool->lock);
+	return length;
 }

@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +58,13 @@ static size_t pool_bytes(const struct mempool *pool)
 	return (size_t)pool->max_blocks << pool->block_shift;
 }
 
+static uint64_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
 int mempool_mapping_init(struct mempool *pool)
 {
 	size_t block = 1ul << pool->block_shift;
@@ -81,19 +90,33 @@ void mempool_mapping_destroy(struct mempool *pool)
 {
 	munmap(pool->reserved, pool->reserved_bytes);
 	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++)
-		if (pool->fds[i] >= 0)
+		if (pool->fds[i] >= 0 && inode_of(pool->fds[i]) == pool->inodes[i])
 			close(pool->fds[i]);
 	free(pool->blocks);
 	free(pool->runs);
 }
 
-/* The memfd for pages of a kind. */
+/* To where a program that closes or counts its descriptors is less likely to come across it. */
+static int move_up(int fd)
+{
+	struct rlimit limit;
+	int up = -1;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit))
+		up = fcntl(fd, F_DUPFD_CLOEXEC, limit.rlim_cur < 1024 ? limit.rlim_cur / 2 : 512);
+	if (up < 0)
+		return fd;
+	close(fd);
+	return up;
+}
+
+/* The memfd for pages of a kind; -EBADF: the program has closed it. */
 static int file_of(struct mempool *pool, enum mempool_pages kind)
 {
 	int fd = pool->fds[kind], err;
 
 	if (fd >= 0)
-		return fd;
+		return inode_of(fd) == pool->inodes[kind] ? fd : -EBADF;
 	fd = memfd_create(kinds[kind].name, MFD_CLOEXEC | MFD_ALLOW_SEALING | kinds[kind].flags);
 	if (fd < 0)
 		return -errno;
@@ -102,8 +125,9 @@ static int file_of(struct mempool *pool, enum mempool_pages kind)
 		close(fd);
 		return err;
 	}
-	pool->fds[kind] = fd;
-	return fd;
+	pool->fds[kind] = move_up(fd);
+	pool->inodes[kind] = inode_of(pool->fds[kind]);
+	return pool->fds[kind];
 }
 
 static int bind_node(void *addr, size_t bytes, int node)
@@ -134,7 +158,7 @@ static void unmap_block(struct mempool *pool, enum mempool_pages kind, uint32_t 
 	uint64_t offset = (uint64_t)block << pool->block_shift;
 
 	reserve(pool->base + offset, bytes);
-	fallocate(pool->fds[kind], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+	fallocate(file_of(pool, kind), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
 static int map_block(struct mempool *pool, enum mempool_pages kind, uint32_t block)
@@ -157,7 +181,7 @@ static int map_block(struct mempool *pool, enum mempool_pages kind, uint32_t blo
 	if (kind == MEMPOOL_PAGES_PLAIN && !(pool->attr.flags & MEMPOOL_NO_HUGE))
 		madvise(addr, bytes, MADV_HUGEPAGE);
 	err = bind_node(addr, bytes, pool->attr.numa_node);
-	if (!err)
+	if (!err && !(pool->attr.flags & MEMPOOL_LAZY))
 		err = populate(fd, addr, bytes, offset);
 	if (err)
 		unmap_block(pool, kind, block);
@@ -229,7 +253,61 @@ void mempool_mapping_publish(struct mempool *pool)
 	pool->run_count = count;
 }
 
-int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location)
+/* Copies what a file has of a block to where the block is mapped now. */
+static int copy_block(struct mempool *pool, int from, uint32_t block)
+{
+	uint64_t at = (uint64_t)block << pool->block_shift, end = at + (1ul << pool->block_shift);
+
+	while (at < end) {
+		off_t data = lseek(from, at, SEEK_DATA), hole;
+		ssize_t n;
+
+		if (data < 0 && errno == ENXIO)
+			return 0;
+		/* A file system that cannot tell has data everywhere. */
+		at = data < 0 ? at : (uint64_t)data;
+		hole = data < 0 ? (off_t)end : lseek(from, at, SEEK_HOLE);
+		for (; at < end && (off_t)at < hole; at += n) {
+			n = pread(from, pool->base + at,
+				  ((uint64_t)hole < end ? (uint64_t)hole : end) - at, at);
+			if (n <= 0)
+				return n ? -errno : -EIO;
+		}
+	}
+	return 0;
+}
+
+/* Ordinary memory will do for a child. */
+int mempool_mapping_fork(struct mempool *pool)
+{
+	int old[MEMPOOL_PAGE_KINDS], err = 0;
+
+	memcpy(old, pool->fds, sizeof(old));
+	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS; kind++) {
+		if (old[kind] >= 0 && inode_of(old[kind]) != pool->inodes[kind])
+			err = -EBADF;
+		pool->fds[kind] = -1;
+	}
+	pool->attr.flags |= MEMPOOL_LAZY;
+	for (uint32_t block = 0; block < pool->max_blocks && !err; block++) {
+		struct mempool_block *b = &pool->blocks[block];
+
+		if (!b->present)
+			continue;
+		err = map_block(pool, MEMPOOL_PAGES_PLAIN, block);
+		if (!err)
+			err = copy_block(pool, old[b->pages], block);
+		pool->block_count[b->pages]--;
+		pool->block_count[MEMPOOL_PAGES_PLAIN]++;
+		b->pages = MEMPOOL_PAGES_PLAIN;
+	}
+	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS && !err; kind++)
+		if (old[kind] >= 0)
+			close(old[kind]);
+	return err;
+}
+
+int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location)
 {
 	size_t block_bytes = 1ul << pool->block_shift;
 	struct mempool_block *block;

@@ -17,7 +17,8 @@
  *
  * Lengths and addresses are in bytes. Functions return 0 or a negative errno. Any thread may call any
  * of them at any time unless said otherwise; a pool and what came from it belong to the process that
- * created it, and a forked child does not have its memory (as after ibv_fork_init()).
+ * created it, and a forked child does not have its memory (as after ibv_fork_init()), unless the pool
+ * has MEMPOOL_FORK.
  */
 #ifndef MEMPOOL_MEMPOOL_H
 #define MEMPOOL_MEMPOOL_H
@@ -62,6 +63,8 @@ enum mempool_flags {
 	MEMPOOL_REQUIRE_HUGE = 1 << 1, /* huge pages only: fail instead of taking ordinary memory */
 	MEMPOOL_DEBUG = 1 << 2,	       /* find double frees, overflows and writes after free */
 	MEMPOOL_REUSE = 1 << 3,	       /* keep registrations of the program's own memory */
+	MEMPOOL_LAZY = 1 << 4, /* pages come when they are touched, and not with their block */
+	MEMPOOL_FORK = 1 << 5, /* a forked child gets a copy of all buffers, at their addresses */
 };
 
 struct mempool_attr {
@@ -125,6 +128,9 @@ int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
  * MEMPOOL_DEBUG -EOVERFLOW: it was written to beyond its length; it stays allocated. addr NULL: 0.
  */
 int mempool_free(struct mempool *pool, void *addr);
+
+/* How much of the buffer that begins at addr may be used; 0: none begins there. */
+size_t mempool_length(struct mempool *pool, const void *addr);
 
 struct mempool_mr {
 	void *addr;
@@ -198,7 +204,7 @@ struct mempool_location {
 	enum mempool_pages pages;
 };
 
-/* -EINVAL: no memory of the pool. */
+/* pool NULL: of any pool of this process. -EINVAL: no memory of the pool. */
 int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location);
 
 /*

@@ -13,7 +13,9 @@
 #define MAX_BYTES	  (1ull << 40)
 #define MAX_NODE	  1023
 #define MAX_REGISTRATIONS (1u << 21)
-#define FLAGS		  (MEMPOOL_NO_HUGE | MEMPOOL_REQUIRE_HUGE | MEMPOOL_DEBUG | MEMPOOL_REUSE)
+#define FLAGS                                                                                    \
+	(MEMPOOL_NO_HUGE | MEMPOOL_REQUIRE_HUGE | MEMPOOL_DEBUG | MEMPOOL_REUSE | MEMPOOL_LAZY | \
+	 MEMPOOL_FORK)
 
 void mempool_attr_init(struct mempool_attr *attr)
 {
@@ -113,6 +115,7 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 		destroy(pool);
 		return err;
 	}
+	mempool_list_add(pool);
 	*out = pool;
 	return 0;
 }
@@ -244,6 +247,7 @@ int mempool_destroy(struct mempool *pool)
 		if (err)
 			return err;
 	}
+	mempool_list_remove(pool);
 	destroy(pool);
 	return 0;
 }

@@ -2,6 +2,7 @@
 /*
  * What a pool consists of, for the units of this folder. Locks, outermost first:
  *
+ *   list	all pools of the process (in fork.c)
  *   grow_lock	which blocks there are; held over system calls
  *   caches	the lists of thread caches (one lock for all pools, in alloc.c); below it each cache's
  *   mr_lock	registrations, domains, adapters; not held over ibv_reg_mr() and ibv_dereg_mr()
@@ -49,6 +50,7 @@ struct mempool_domain {
 };
 
 struct mempool {
+	struct mempool *next; /* in the list of all pools, see fork.c */
 	struct mempool_attr attr;
 	uint64_t id; /* of all pools that ever were in this process */
 
@@ -62,6 +64,7 @@ struct mempool {
 	pthread_mutex_t grow_lock;
 	struct mempool_block *blocks;
 	int fds[MEMPOOL_PAGE_KINDS]; /* -1: none yet */
+	uint64_t inodes[MEMPOOL_PAGE_KINDS];
 	uint32_t block_count[MEMPOOL_PAGE_KINDS];
 	uint64_t fallbacks;
 	struct mempool_pa_run *runs; /* the VA→PA table, from which images are written */
@@ -96,6 +99,10 @@ int mempool_mapping_add(struct mempool *pool, uint32_t block);
 void mempool_mapping_remove(struct mempool *pool, uint32_t block);
 void mempool_mapping_publish(struct mempool *pool); /* brings pool->runs up to date */
 
+int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location);
+/* In a forked child: private copies of all blocks in place of nothing. */
+int mempool_mapping_fork(struct mempool *pool);
+
 /* Frames of pages of that size at addr, as runs appended to *runs: their new count. */
 uint32_t mempool_pagemap_runs(const void *addr, size_t length, size_t page,
 			      struct mempool_pa_run *runs, uint32_t count);
@@ -105,6 +112,8 @@ int mempool_alloc_init(struct mempool *pool);
 void mempool_alloc_destroy(struct mempool *pool);
 void mempool_alloc_drain(struct mempool *pool); /* empties the caches of all threads */
 void mempool_alloc_query(struct mempool *pool, struct mempool_statistics *statistics);
+void mempool_caches_hold(bool hold);	       /* the lock of all lists of caches */
+void mempool_alloc_fork(struct mempool *pool); /* in a forked child, that lock held */
 
 /* A buffer as it lies in the pool. */
 struct mempool_extent {
@@ -131,7 +140,12 @@ int mempool_share_block(struct mempool *pool, uint32_t block);
 int mempool_unshare_block(struct mempool *pool, uint32_t block);
 /* Writes the runs to all images and to their logs what has changed; grow_lock held. */
 void mempool_registration_remap(struct mempool *pool, uint32_t first, uint32_t count);
+void mempool_registration_fork(struct mempool *pool); /* in a forked child */
 void mempool_registration_query(struct mempool *pool, struct mempool_statistics *statistics);
+
+/* All pools of the process. */
+void mempool_list_add(struct mempool *pool);
+void mempool_list_remove(struct mempool *pool);
 
 static inline bool mempool_has(const struct mempool *pool, uintptr_t addr)
 {

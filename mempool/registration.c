@@ -504,6 +504,34 @@ void mempool_registration_remap(struct mempool *pool, uint32_t first, uint32_t c
 	pthread_mutex_unlock(&pool->mr_lock);
 }
 
+/*
+ * A child has no registrations: their verbs objects are its parent's. Above all it must let go of the
+ * images, which are shared. What described them is left behind.
+ */
+void mempool_registration_fork(struct mempool *pool)
+{
+	struct mempool_adapter *adapter;
+
+	for (adapter = pool->adapters; adapter; adapter = adapter->next)
+		mempool_image_destroy(&adapter->image);
+	pool->adapters = NULL;
+	pool->domains = NULL;
+	pool->reuse = NULL;
+	pool->attr.shared_pd = NULL;
+	pool->registrations = 0;
+	for (size_t i = 0; i < pool->bucket_count; i++) {
+		struct mempool_registration *r = pool->buckets[i];
+
+		for (; r; r = r->next)
+			atomic_store(&pool->pages.run[r->run].mrs, 0);
+		pool->buckets[i] = NULL;
+	}
+	for (uint32_t block = 0; block < pool->max_blocks; block++) {
+		pool->blocks[block].registration = NULL;
+		pool->blocks[block].lkey = pool->blocks[block].rkey = 0;
+	}
+}
+
 void mempool_registration_query(struct mempool *pool, struct mempool_statistics *s)
 {
 	pthread_mutex_lock(&pool->mr_lock);

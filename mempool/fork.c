@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * All pools of the process, and what becomes of them at fork().
+ *
+ * Blocks are shared mappings which a child does not inherit. With MEMPOOL_FORK it gets copies in their
+ * place, in a file of its own:
+ *
+ *   parent	prepare: takes all locks	parent: waits for the child, lets the locks go
+ *   child					child: maps, copies, lets the locks go
+ *
+ * The thread that forks waits inside of fork() until the child has copied. Whatever it has kept others
+ * from changing, by holding a lock over fork(), is therefore copied as it was at that moment. What other
+ * threads change meanwhile nobody could have relied on. Children that share all memory with their
+ * parent until they call exec (vfork(), posix_spawn(), system()) copy nothing and wait for nothing.
+ *
+ * Guarded by the list's lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mempool/pool.h"
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mempool *pools;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int done[2]; /* a pipe: its end says that the child has copied */
+static bool copying;
+
+static bool copied(const struct mempool *pool)
+{
+	return pool->attr.flags & MEMPOOL_FORK;
+}
+
+static void prepare(void)
+{
+	struct mempool *pool;
+
+	pthread_mutex_lock(&list_lock);
+	copying = false;
+	for (pool = pools; pool; pool = pool->next) {
+		if (!copied(pool))
+			continue;
+		copying = true;
+		pthread_mutex_lock(&pool->grow_lock);
+	}
+	mempool_caches_hold(true);
+	for (pool = pools; pool; pool = pool->next) {
+		if (!copied(pool))
+			continue;
+		pthread_mutex_lock(&pool->mr_lock);
+		pthread_mutex_lock(&pool->lock);
+	}
+	if (copying && pipe2(done, O_CLOEXEC))
+		done[0] = done[1] = -1;
+}
+
+static void release(void)
+{
+	struct mempool *pool;
+
+	for (pool = pools; pool; pool = pool->next) {
+		if (!copied(pool))
+			continue;
+		pthread_mutex_unlock(&pool->lock);
+		pthread_mutex_unlock(&pool->mr_lock);
+		pthread_mutex_unlock(&pool->grow_lock);
+	}
+	mempool_caches_hold(false);
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void after_in_parent(void)
+{
+	int saved = errno;
+	char byte;
+
+	if (copying && done[0] >= 0) {
+		close(done[1]);
+		while (read(done[0], &byte, 1) < 0 && errno == EINTR)
+			;
+		close(done[0]);
+	}
+	release();
+	errno = saved;
+}
+
+static void after_in_child(void)
+{
+	int saved = errno, err;
+
+	for (struct mempool *pool = pools; pool; pool = pool->next) {
+		if (!copied(pool))
+			continue;
+		err = mempool_mapping_fork(pool);
+		if (err) {
+			fprintf(stderr, "libmempool: no memory for a forked child: %s\n",
+				strerror(-err));
+			abort();
+		}
+		mempool_alloc_fork(pool);
+		mempool_registration_fork(pool);
+	}
+	if (copying && done[0] >= 0) {
+		close(done[0]);
+		close(done[1]);
+	}
+	release();
+	errno = saved;
+}
+
+static void hook(void)
+{
+	pthread_atfork(prepare, after_in_parent, after_in_child);
+}
+
+void mempool_list_add(struct mempool *pool)
+{
+	if (copied(pool))
+		pthread_once(&once, hook);
+	pthread_mutex_lock(&list_lock);
+	pool->next = pools;
+	pools = pool;
+	pthread_mutex_unlock(&list_lock);
+}
+
+void mempool_list_remove(struct mempool *pool)
+{
+	struct mempool **at = &pools;
+
+	pthread_mutex_lock(&list_lock);
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next;
+	pthread_mutex_unlock(&list_lock);
+}
+
+int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location)
+{
+	int err = -EINVAL;
+
+	if (pool)
+		return mempool_locate_in(pool, addr, location);
+	pthread_mutex_lock(&list_lock);
+	for (pool = pools; pool && err; pool = pool->next)
+		err = mempool_locate_in(pool, addr, location);
+	pthread_mutex_unlock(&list_lock);
+	return err;
+}
