@@ -199,7 +199,7 @@ static void catch_up(struct urxe_qp *qp)
 	if (urxe_psn_diff(qp->una, qp->psn) > 0)
 		urxe_requester_rewind(qp, qp->una);
 	urxe_completer_retire(qp);
-	atomic_store(&qp->flying, qp->una != qp->psn);
+	urxe_set_flying(qp, qp->una != qp->psn);
 	if (urxe_requester_has_work(qp))
 		urxe_engine_ready(qp);
 }

@@ -20,7 +20,7 @@
 
 #define QUIET_TICKS  50000
 #define RENEW_TICKS  10000
-#define CLOCK_TICKS  2000
+#define CLOCK_TICKS  10000
 #define PATIENCE_MIN 2 /* turns */
 #define PATIENCE_MAX 64
 #define YIELD_EVERY  16

@@ -112,7 +112,7 @@ void urxe_engine_progress(void);
  * is to be sent, and the last turn was some microseconds ago at most. Renews the lease. False where there are no neighbours, whose packets can be seen.
  */
 bool urxe_engine_quiet(void);
-/* Under the lock: brings `now` up to date, to within a microsecond. */
+/* Under the lock: brings `now` up to date, to within some microseconds. */
 void urxe_engine_clock(void);
 /* After so many turns in a row that found nothing: lets others have the CPU, if it is time for that. */
 void urxe_engine_give_way(unsigned idle);
@@ -143,6 +143,13 @@ struct urxe_qp *urxe_engine_qp(uint32_t qpn);
 static inline void urxe_count(const struct urxe_device *dev, enum urxe_counter counter)
 {
 	urxe_segment_counters(urxe_hca.seg, dev->index)[counter]++;
+}
+
+/* An exchange costs more than a look. */
+static inline void urxe_set_flying(struct urxe_qp *qp, bool flying)
+{
+	if (atomic_load_explicit(&qp->flying, memory_order_relaxed) != flying)
+		atomic_store(&qp->flying, flying);
 }
 
 /* Finds out whether a connected QP's peer is a neighbour now. */

@@ -442,7 +442,7 @@ void urxe_requester_run(struct urxe_qp *qp)
 		send_rc(qp, &batch);
 	else if (batch.n)
 		send_unreliable(qp, &batch);
-	atomic_store(&qp->flying, rc && qp->una != qp->psn);
+	urxe_set_flying(qp, rc && qp->una != qp->psn);
 	urxe_completer_retire(qp);
 	if (out == OUT_WINDOW)
 		urxe_peer_wait(qp);

@@ -102,7 +102,7 @@ bool urxe_ring_moved(const struct urxe_producer *p)
 
 static bool is_sound(const struct urxe_record *rec, uint32_t offset)
 {
-	if (rec->kind < URXE_RECORD_PACKET || rec->kind > URXE_RECORD_FLOW || !rec->len)
+	if (rec->kind < URXE_RECORD_PACKET || rec->kind > URXE_RECORD_PAIR || !rec->len)
 		return false;
 	return rec->len <= URXE_RING_INLINE ||
 	       (offset < URXE_RING_DATA && rec->len <= URXE_RING_DATA - offset);

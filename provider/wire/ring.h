@@ -43,13 +43,14 @@ enum urxe_ring_kind {
 	URXE_RECORD_PACKET, /* BTH, headers, payload, pad */
 	URXE_RECORD_REFS,   /* struct urxe_ring_refs: the payload lies in the producer's memory */
 	URXE_RECORD_FLOW,   /* struct urxe_ring_flow: what `flow` stands for from now on */
+	URXE_RECORD_PAIR,   /* two packets in the body, of one PSN each; span: bytes of the first */
 };
 
 struct urxe_cell {
 	_Atomic uint32_t turn; /* lap + 1 */
 	uint8_t kind;	       /* enum urxe_ring_kind */
 	uint8_t flow;
-	uint16_t span;	 /* PSNs that the packet stands for */
+	uint16_t span;	 /* PSNs that the packet stands for; of a pair, see above */
 	uint32_t len;	 /* bytes of the record */
 	uint32_t offset; /* of them in the data, when they are too many for the body */
 	uint8_t body[URXE_RING_INLINE];

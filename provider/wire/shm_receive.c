@@ -86,10 +86,33 @@ static void set_flow(struct urxe_wire *wire, struct urxe_inlet *inlet,
 }
 
 static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
+			const struct urxe_record *rec);
+
+static void receive_pair(struct urxe_wire *wire, struct urxe_inlet *inlet,
+			 const struct urxe_record *pair)
+{
+	struct urxe_record rec = *pair;
+
+	if (pair->len > URXE_RING_INLINE || pair->span >= pair->len || !pair->span)
+		return;
+	rec.kind = URXE_RECORD_PACKET;
+	rec.span = 1;
+	rec.len = pair->span;
+	receive_one(wire, inlet, &rec);
+	rec.bytes = (uint8_t *)pair->bytes + pair->span;
+	rec.len = pair->len - pair->span;
+	receive_one(wire, inlet, &rec);
+}
+
+static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
 			const struct urxe_record *rec)
 {
 	struct urxe_arrival *from = &inlet->flows[rec->flow % URXE_FLOWS];
 
+	if (rec->kind == URXE_RECORD_PAIR) {
+		receive_pair(wire, inlet, rec);
+		return;
+	}
 	if (rec->kind == URXE_RECORD_FLOW) {
 		set_flow(wire, inlet, rec);
 		return;
