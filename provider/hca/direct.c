@@ -130,12 +130,14 @@ static bool in_order(struct urxe_qp *qp)
 struct local {
 	struct iovec iov[URXE_MAX_SGE + 1];
 	int n;
+	bool split;
 };
 
 static bool find_local(const struct access *a, uint32_t offset, uint32_t len, struct local *local)
 {
 	struct iovec *last;
 
+	local->split = false;
 	local->n = urxe_gather(a->qp, a->wqe, offset, len,
 			       a->kind == WRITE ? 0 : MEMPOOL_LOCAL_WRITE, local->iov);
 	if (local->n <= 0)
@@ -146,6 +148,7 @@ static bool find_local(const struct access *a, uint32_t offset, uint32_t len, st
 		last[1].iov_base = (uint8_t *)last->iov_base + last->iov_len;
 		last[1].iov_len = LAST;
 		local->n++;
+		local->split = true;
 	}
 	return true;
 }
@@ -171,6 +174,41 @@ static bool qp_permits(const struct access *a, const struct direct_qp *row)
 	       word_is(row->dgid, &a->qp->path.sgid) && word_is(row->sgid, &a->qp->path.dgid);
 }
 
+/* One call for n pieces from the first on; in the target they lie at *to, which moves on. */
+static enum result copy_pieces(const struct access *a, const struct direct_peer *peer,
+			       const struct iovec *iov, unsigned n, uint64_t *to,
+			       const struct urxe_guard *guard)
+{
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)*to};
+	long ret;
+
+	for (unsigned i = 0; i < n; i++)
+		remote.iov_len += iov[i].iov_len;
+	ret = urxe_rseq_vm(a->kind == WRITE ? SYS_process_vm_writev : SYS_process_vm_readv,
+			   peer->pid, iov, n, &remote, 1, guard);
+	if (ret == URXE_RSEQ_ABORTED || ret == URXE_RSEQ_STALE)
+		return AGAIN;
+	*to += remote.iov_len;
+	return ret == (long)remote.iov_len ? COPIED : REFUSED;
+}
+
+/* Pieces become visible one after the other if string instructions store in order. */
+static enum result copy_visibly(const struct access *a, const struct direct_peer *peer,
+				const struct local *local, uint64_t to,
+				const struct urxe_guard *guard)
+{
+#ifdef __x86_64__
+	unsigned late = 0;
+#else
+	unsigned late = local->split;
+#endif
+	enum result result = copy_pieces(a, peer, local->iov, local->n - late, &to, guard);
+
+	if (result == COPIED && late)
+		result = copy_pieces(a, peer, &local->iov[local->n - late], late, &to, guard);
+	return result;
+}
+
 /* Looks at the tables and makes one attempt to copy. The hazard is there. */
 static enum result attempt(const struct access *a, struct direct_peer *peer, uint32_t offset,
 			   uint32_t len, const struct local *local)
@@ -183,9 +221,7 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 		.life = direct_life(t),
 		.life_is = peer->alive,
 	};
-	struct iovec remote = {.iov_len = len};
 	uint64_t va;
-	long ret;
 
 	/* All of the range is asked for, before its first byte and again with each chunk. */
 	if (!qp_permits(a, row) ||
@@ -193,14 +229,7 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 				a->wqe->rdma.remote_addr, a->wqe->length, right_of(a->kind), true,
 				&va) != MEMPOOL_OK)
 		return REFUSED;
-	if (!len)
-		return COPIED;
-	remote.iov_base = (void *)(uintptr_t)(va + offset);
-	ret = urxe_rseq_vm(a->kind == WRITE ? SYS_process_vm_writev : SYS_process_vm_readv,
-			   peer->pid, local->iov, local->n, &remote, 1, &guard);
-	if (ret == URXE_RSEQ_ABORTED || ret == URXE_RSEQ_STALE)
-		return AGAIN;
-	return ret == (long)len ? COPIED : REFUSED;
+	return len ? copy_visibly(a, peer, local, va + offset, &guard) : COPIED;
 }
 
 static uint32_t life_of(const struct direct_peer *peer)

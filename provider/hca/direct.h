@@ -26,8 +26,10 @@ void urxe_direct_stop(void);
 /* In the child of a fork: the parent's tables become private and empty. */
 void urxe_direct_forked(void);
 
-/* Says by its life that this process lives: the service thread, when it begins and when it ends. */
+/* Says by its life that this process lives: the service thread, when it begins and when it ends. Until it
+ * has begun, neighbours send packets. */
 void urxe_direct_alive(void);
+bool urxe_direct_is_alive(void);
 void urxe_direct_dead(void);
 
 /*

@@ -23,6 +23,7 @@
 
 static struct direct_tables *tables;
 static int memfd = -1;
+static _Atomic bool living; /* the service thread holds the mutex of life */
 
 bool direct_enabled(void)
 {
@@ -145,6 +146,7 @@ void urxe_direct_forked(void)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	tables = p == MAP_FAILED ? NULL : p;
+	atomic_store(&living, false);
 	urxe_hca.table = NULL;
 	if (!tables || init_tables(tables))
 		urxe_log(URXE_LOG_WARN, "no memory after a fork");
@@ -157,10 +159,17 @@ void urxe_direct_forked(void)
 void urxe_direct_alive(void)
 {
 	pthread_mutex_lock(&tables->life);
+	atomic_store(&living, true);
+}
+
+bool urxe_direct_is_alive(void)
+{
+	return atomic_load(&living);
 }
 
 void urxe_direct_dead(void)
 {
+	atomic_store(&living, false);
 	pthread_mutex_unlock(&tables->life);
 }
 

@@ -218,6 +218,7 @@ static void *service(void *arg)
 
 static int spawn(void)
 {
+	struct timespec ts = {.tv_nsec = LOOK_AGAIN};
 	sigset_t all, old;
 	int ret;
 
@@ -225,6 +226,9 @@ static int spawn(void)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = -pthread_create(&urxe_hca.thread, NULL, service, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	/* So that nobody hears of this process before it can be seen to live. */
+	while (!ret && !urxe_direct_is_alive())
+		nanosleep(&ts, NULL);
 	return ret;
 }
 
