@@ -44,9 +44,14 @@ static struct shared {
 
 static const enum ibv_qp_type types[INITIATORS] = {IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC};
 
+static bool patient; /* where all answers come, though late */
+
 static struct setup setup_of(unsigned i)
 {
-	return (struct setup){.type = types[i], .timeout = 8, .retry = 2, .mtu = IBV_MTU_4096};
+	return (struct setup){.type = types[i],
+			      .timeout = patient ? 16 : 8,
+			      .retry = patient ? 7 : 2,
+			      .mtu = IBV_MTU_4096};
 }
 
 static pid_t start(void (*fn)(unsigned), unsigned arg)
@@ -536,11 +541,13 @@ static void refused(void)
 {
 	pid_t target, initiator;
 
+	patient = true;
 	target = start(refusing_target, 0);
 	initiator = start(refused_initiator, 0);
 	finish(initiator);
 	atomic_store(&shared->stop, true);
 	finish(target);
+	patient = false;
 }
 
 /* ---- */
