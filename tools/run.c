@@ -19,21 +19,20 @@
 #include "tools/urxe.h"
 #include "wire/fault.h"
 
-#define LIBRARY "liburxe.so.0"
-
-/* Where the library is, seen from the directory of this program, and at last where it was to be
- * installed. */
-static const char *const places[] = {
-	"provider/" LIBRARY,		   /* the build tree */
-	URXE_BINDIR_TO_LIBDIR "/" LIBRARY, /* an installation, wherever it was moved */
-	LIBRARY,
+/* A library that is preloaded, and where the build tree has it. */
+struct library {
+	const char *name, *folder;
 };
 
-static const char installed_library[] = URXE_LIBDIR "/" LIBRARY;
+static const struct library provider = {"liburxe.so.0", "provider"};
+static const struct library pool = {"libmempool_malloc.so.0", "mempool"};
 
 /* Into path: the library. False, with a complaint, if it is nowhere. */
-static bool find_library(char path[PATH_MAX])
+static bool find_library(const struct library *library, char path[PATH_MAX])
 {
+	/* Seen from the directory of this program: the build tree; an installation, wherever it
+	 * was moved. */
+	const char *const places[] = {library->folder, URXE_BINDIR_TO_LIBDIR, "."};
 	char dir[PATH_MAX], *slash, candidate[2 * PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	unsigned i;
@@ -44,17 +43,20 @@ static bool find_library(char path[PATH_MAX])
 		if (slash)
 			*slash = 0;
 		for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-			snprintf(candidate, sizeof(candidate), "%s/%s", dir, places[i]);
+			snprintf(candidate, sizeof(candidate), "%s/%s/%s", dir, places[i],
+				 library->name);
 			if (realpath(candidate, path))
 				return true;
 		}
 	}
-	if (realpath(installed_library, path))
+	/* And at last where it was to be installed. */
+	snprintf(candidate, sizeof(candidate), "%s/%s", URXE_LIBDIR, library->name);
+	if (realpath(candidate, path))
 		return true;
-	urxe_complain(
-		"%s is neither in %s/provider nor %s; build it with `ninja -C build` or install "
-		"it with `meson install -C build`",
-		LIBRARY, len > 0 ? dir : "the build tree", installed_library);
+	urxe_complain("%s is neither in %s/%s nor in %s; build it with `ninja -C build` or install "
+		      "it with `meson install -C build`",
+		      library->name, len > 0 ? dir : "the build tree", library->folder,
+		      URXE_LIBDIR);
 	return false;
 }
 
@@ -95,6 +97,25 @@ static bool set_preload(const char *library, const char *program)
 		library = "";
 	ok = asprintf(&value, "%s%s%s%s%s", runtime, *runtime ? ":" : "", library,
 		      *library && *old ? ":" : "", old) >= 0;
+	if (ok) {
+		ok = !setenv("LD_PRELOAD", value, 1);
+		free(value);
+	}
+	if (!ok)
+		urxe_complain("out of memory");
+	return ok;
+}
+
+/* A library behind all others in LD_PRELOAD. */
+static bool append_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *value;
+	bool ok;
+
+	if (!old || strstr(old, library))
+		return old;
+	ok = asprintf(&value, "%s:%s", old, library) >= 0;
 	if (ok) {
 		ok = !setenv("LD_PRELOAD", value, 1);
 		free(value);
@@ -222,11 +243,12 @@ static bool fault_understood(const char *spec)
 }
 
 /* Takes the options; the index of the program's name in argv, or -1 after a complaint. */
-static int options(int argc, char **argv)
+static int options(int argc, char **argv, bool *with_pool)
 {
 	static const struct option known[] = {{"devices", required_argument, NULL, 'd'},
 					      {"fault", required_argument, NULL, 'f'},
 					      {"log", required_argument, NULL, 'l'},
+					      {"pool", no_argument, NULL, 'p'},
 					      {NULL}};
 	int c;
 
@@ -244,6 +266,7 @@ static int options(int argc, char **argv)
 				return -1;
 			setenv("URXE_LOG", optarg, 1);
 			break;
+		case 'p': *with_pool = true; break;
 		case ':':
 			urxe_complain("%s needs a value, see urxe --help", argv[optind - 1]);
 			return -1;
@@ -263,12 +286,13 @@ static int options(int argc, char **argv)
 
 int urxe_cmd_run(int argc, char **argv)
 {
-	char library[PATH_MAX], path[PATH_MAX];
-	int first = options(argc, argv), err;
+	char library[PATH_MAX], pool_library[PATH_MAX], path[PATH_MAX];
+	bool with_pool = false;
+	int first = options(argc, argv, &with_pool), err;
 
 	if (first < 0)
 		return URXE_EXIT_USAGE;
-	if (!find_library(library))
+	if (!find_library(&provider, library) || (with_pool && !find_library(&pool, pool_library)))
 		return URXE_EXIT_CANNOT;
 	err = find_program(argv[first], path);
 	if (err == ENOENT || err == ENOTDIR) {
@@ -280,7 +304,8 @@ int urxe_cmd_run(int argc, char **argv)
 		urxe_complain("%s: %s", argv[first], strerror(err));
 		return URXE_EXIT_CANNOT;
 	}
-	if (!preloadable(path) || !set_preload(library, path))
+	if (!preloadable(path) || !set_preload(library, path) ||
+	    (with_pool && !append_preload(pool_library)))
 		return URXE_EXIT_CANNOT;
 	/* By path and, for a script without a first line, through the shell. */
 	execvp(path, argv + first);

@@ -29,7 +29,7 @@ _urxe_run()
 	elif ((i < COMP_CWORD)); then
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "--devices --fault --log --" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "--devices --fault --log --pool --" -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
 	fi

@@ -11,7 +11,8 @@
 static const char help[] =
 	"urxe runs RDMA programs on machines without RDMA: a RoCE adapter in user space.\n"
 	"\n"
-	"usage: urxe run [--devices LIST] [--fault SPEC] [--log LEVEL] [--] PROGRAM [ARGUMENT...]\n"
+	"usage: urxe run [--devices LIST] [--fault SPEC] [--log LEVEL] [--pool] [--] PROGRAM "
+	"[ARGUMENT...]\n"
 	"       urxe devices\n"
 	"       urxe counters [DEVICE]\n"
 	"       urxe listeners\n"
@@ -23,6 +24,7 @@ static const char help[] =
 	"                     (without it, one for each netdev that is up and has an address)\n"
 	"    --fault SPEC     damages packets on purpose: \"drop=2%,dup=1%,reorder=5%,seed=7\"\n"
 	"    --log LEVEL      error (default), warn, info or debug\n"
+	"    --pool           its large allocations come from a pool that peers can map\n"
 	"  devices   lists the devices with netdev, state, MTU and GIDs\n"
 	"  counters  shows the counters of a device, or of all, summed over all processes\n"
 	"  listeners lists which process is bound to, or listens on, which port of librdmacm\n"

@@ -17,3 +17,19 @@ URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
 	[ "$status" -eq 0 ]
 	[[ $output == *"ping 999"* ]] || [[ $output == *"pong 999"* ]]
 }
+
+# with_pool PROGRAM ARGS…: two of it over urxe0, with large allocations from a pool.
+with_pool() {
+	isolated "$top/tests/guest/bin/pair" -q -t 60 \
+		"$URXE" run --pool -- "$@" :: "$URXE" run --pool -- "$@" 127.0.0.1
+}
+
+@test "urxe run --pool: a program's large buffers lie in the pool" {
+	run isolated "$URXE" run --pool -- "$URXE_BIN/mempool_malloc"
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
+
+@test "urxe run --pool: ibv_rc_pingpong, 1 MiB" {
+	with_pool ibv_rc_pingpong -d urxe0 -g 0 -c -s 1048576 -n 100
+}
