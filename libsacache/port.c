@@ -19,7 +19,9 @@
 
 #include "libsacache/client.h"
 
-#define TICK	   50
+#define TICK 50
+/* umad_size() says so only after a port was opened; before, it may be less. */
+#define UMAD_ROOM  (sizeof(struct ib_user_mad) + SA_MAD_SIZE)
 #define CLASS_SA   3
 #define SA_VERSION 2
 #define SA_QP	   1
@@ -157,7 +159,7 @@ static void *port_run(void *arg)
 {
 	struct sa_port *port = arg;
 	struct timespec pause = {.tv_nsec = TICK * 1000000};
-	uint8_t *in = umad_alloc(1, umad_size() + SA_MAD_SIZE);
+	uint8_t *in = umad_alloc(1, UMAD_ROOM);
 
 	while (in && !atomic_load(&port->stop)) {
 		uint64_t now = port->cache->clock(), next;
@@ -178,8 +180,10 @@ static void *port_run(void *arg)
 		if (ret < 0 && ret != -ETIMEDOUT && ret != -EWOULDBLOCK && ret != -EINTR)
 			nanosleep(&pause, NULL);
 		/* With a status it is our own question, which the kernel gives back. */
-		if (ret < 0 || umad_status(in) || length < SA_MAD_SIZE)
+		if (ret < 0 || umad_status(in) || length < 0 || length > SA_MAD_SIZE)
 			continue;
+		/* ibsim brings only the part that was sent; on a wire there are zeroes behind it. */
+		memset((uint8_t *)umad_get_mad(in) + length, 0, SA_MAD_SIZE - length);
 		pthread_mutex_lock(&port->lock);
 		sa_client_receive(&port->client, umad_get_mad(in), SA_MAD_SIZE,
 				  port->cache->clock());
@@ -193,7 +197,7 @@ static int open_umad(struct sa_port *port, uint8_t gid[16])
 {
 	umad_port_t attr;
 
-	if (umad_init() < 0 || umad_get_port(port->ca_name, port->portnum, &attr))
+	if (umad_get_port(port->ca_name[0] ? port->ca_name : NULL, port->portnum, &attr))
 		return -ENODEV;
 	/* Without a name or number libibumad chose. */
 	snprintf(port->ca_name, sizeof(port->ca_name), "%s", attr.ca_name);
@@ -257,9 +261,12 @@ static int port_start(struct sa_port *port)
 
 int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, unsigned *number)
 {
-	struct sa_port *port = calloc(1, sizeof(*port));
+	struct sa_port *port;
 	int ret = -ENOMEM;
 
+	if (umad_init() < 0)
+		return -ENODEV;
+	port = calloc(1, sizeof(*port));
 	if (!port)
 		return ret;
 	pthread_mutex_init(&port->lock, NULL);
@@ -267,7 +274,7 @@ int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, u
 	port->cache = cache;
 	port->portnum = portnum;
 	snprintf(port->ca_name, sizeof(port->ca_name), "%s", ca_name ? ca_name : "");
-	port->umad = umad_alloc(1, umad_size() + SA_MAD_SIZE);
+	port->umad = umad_alloc(1, UMAD_ROOM);
 	if (!port->umad) {
 		port_free(port);
 		return ret;

@@ -237,7 +237,8 @@ void sacache_stats(struct sacache *cache, struct sacache_stats *stats);
 bool sacache_caching(struct sacache *cache, unsigned port);
 
 /*
- * Opens a port for queries by libibumad and starts its thread; *port is the number for keys. The SM's
+ * Opens a port for queries by libibumad and starts its thread; *port is the number for keys. ca_name
+ * NULL, portnum 0: the first that is active. The SM's
  * LID is looked up when it is opened and when no answer came. -ENODEV (no such port), -ENOSPC, -EACCES
  * (needs to open /dev/infiniband/umadN).
  */
