@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A library to be preloaded: large allocations (64 KiB and more) of a program that knows nothing of
- * this come from a pool, so that what it registers later is contiguous, and other processes can map
+ * A library to be preloaded: large allocations of a program that knows nothing of this (64 KiB and
+ * more; and whatever is aligned to pages, as buffers of RDMA programs often are) come from a pool, so that what it registers later is contiguous, and other processes can map
  * it (mempool_locate() with pool NULL says where it is). Everything else is libc's.
  *
  * The pool is like malloc() where that matters: pages come when they are touched, buffers of 1 MiB
@@ -25,6 +25,7 @@
 
 #define EXPORT	  __attribute__((visibility("default")))
 #define THRESHOLD (64ul << 10)
+#define PAGE	  4096ul
 #define GIVE_BACK (1ul << 20)
 #define GROWTH	  (32ul << 20)
 #define ALIGNMENT (2ul << 20) /* the most that a pool can do */
@@ -65,13 +66,13 @@ static void *take(size_t size, size_t alignment)
 	struct mempool_buffer b = {0};
 	int saved = errno;
 
-	if (size < THRESHOLD || alignment > ALIGNMENT || inside)
+	if (!size || (size < THRESHOLD && alignment < PAGE) || alignment > ALIGNMENT || inside)
 		return NULL;
 	inside = true;
 	if (!from)
 		from = make_pool();
 	if (from && mempool_alloc(from, size, alignment, &b) &&
-	    !mempool_grow(from, size + alignment > GROWTH ? size + alignment : GROWTH))
+	    !mempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))
 		mempool_alloc(from, size, alignment, &b);
 	inside = false;
 	errno = saved;

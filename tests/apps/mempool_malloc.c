@@ -66,6 +66,10 @@ static void calls(void)
 		EXPECT(in_pool(aligned) == (align <= 2 * MIB));
 		free(aligned);
 	}
+	/* Whole pages are pages for I/O, whatever their number. */
+	EXPECT(!posix_memalign(&aligned, 4096, 8192));
+	EXPECT(in_pool(aligned));
+	free(aligned);
 	aligned = aligned_alloc(4096, 128 * KIB);
 	EXPECT(in_pool(aligned));
 	free(aligned);
