@@ -100,7 +100,7 @@ static int bind_id(const struct urxe_command *c, uint32_t handle, const union ur
 
 	urxe_address_local(addr, &found);
 	/* What is nobody's address here, or cannot be served here, is the kernel's business. */
-	if ((found.error || (!found.dev && !c->file->manager)) && is_idle(c->file, handle))
+	if ((found.error || !c->file->manager) && is_idle(c->file, handle))
 		ret = urxe_kernel_take(c, handle);
 	if (ret != URXE_OURS)
 		return ret;
