@@ -2,8 +2,9 @@
 /*
  * All pools of the process, and what becomes of them at fork().
  *
- * Blocks are shared mappings which a child does not inherit. With MEMPOOL_FORK it gets copies in their
- * place, in a file of its own:
+ * Blocks are shared mappings which a child does not inherit. With MEMPOOL_FORK it does, for as long as
+ * it takes to put copies in their place, in a file of its own. (To leave holes instead would be wrong:
+ * handlers of others that run before ours may map something into them.)
  *
  *   parent	prepare: takes all locks	parent: waits for the child, lets the locks go
  *   child					child: maps, copies, lets the locks go
@@ -46,6 +47,7 @@ static void prepare(void)
 			continue;
 		copying = true;
 		pthread_mutex_lock(&pool->grow_lock);
+		mempool_mapping_inherit(pool, true);
 	}
 	mempool_caches_hold(true);
 	for (pool = pools; pool; pool = pool->next) {
@@ -84,6 +86,9 @@ static void after_in_parent(void)
 			;
 		close(done[0]);
 	}
+	for (struct mempool *pool = pools; pool; pool = pool->next)
+		if (copied(pool))
+			mempool_mapping_inherit(pool, false);
 	release();
 	errno = saved;
 }

@@ -253,6 +253,20 @@ void mempool_mapping_publish(struct mempool *pool)
 	pool->run_count = count;
 }
 
+/* Lets a child inherit the blocks, or not; runs of them at once. */
+void mempool_mapping_inherit(struct mempool *pool, bool inherit)
+{
+	size_t block = 1ul << pool->block_shift;
+
+	for (uint32_t at = 0, n; at < pool->max_blocks; at += n + 1) {
+		for (n = 0; at + n < pool->max_blocks && pool->blocks[at + n].present;)
+			n++;
+		if (n)
+			madvise(pool->base + at * block, n * block,
+				inherit ? MADV_DOFORK : MADV_DONTFORK);
+	}
+}
+
 /* Copies what a file has of a block to where the block is mapped now. */
 static int copy_block(struct mempool *pool, int from, uint32_t block)
 {

@@ -100,6 +100,7 @@ void mempool_mapping_remove(struct mempool *pool, uint32_t block);
 void mempool_mapping_publish(struct mempool *pool); /* brings pool->runs up to date */
 
 int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location);
+void mempool_mapping_inherit(struct mempool *pool, bool inherit);
 /* In a forked child: private copies of all blocks in place of nothing. */
 int mempool_mapping_fork(struct mempool *pool);
 

@@ -74,13 +74,13 @@ static void test_numa_node(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
-/* Every length up to 70,000 is served, with less than an eighth more (16 bytes for the least). */
+/* Every length, and many longer ones, is served, with less than an eighth more (16 bytes for the least). */
 static void test_every_length(void **state)
 {
 	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
 	struct mempool_buffer b;
 
-	for (size_t length = 1; length < 70000; length++) {
+	for (size_t length = 1; length < 70000; length += length < 4000 ? 1 : 37) {
 		assert_int_equal(mempool_alloc(pool, length, 0, &b), 0);
 		assert_true(b.length >= length);
 		assert_true(b.length - length <= (length < 128 ? 15 : length / 8));
@@ -367,6 +367,51 @@ static void test_fork(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
+/* With MEMPOOL_FORK it has a copy of its own, even of what the parent changes right away. */
+static void test_fork_copies(void **state)
+{
+	struct mempool *pool = make_pool(4 * MIB, 8 * MIB, MEMPOOL_FORK);
+	struct mempool_location where;
+	struct mempool_buffer a, b;
+	unsigned char *bytes;
+	int status, ends[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(mempool_alloc(pool, 3 * MIB, 0, &a), 0);
+	assert_int_equal(mempool_alloc(pool, 100, 0, &b), 0);
+	bytes = a.addr;
+	memset(bytes, 1, 3 * MIB);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		bool ok = true;
+
+		close(ends[1]);
+		ok &= read(ends[0], &byte, 1) == 0; /* the parent has written */
+		for (size_t i = 0; i < 3 * MIB; i++)
+			ok &= bytes[i] == 1;
+		memset(bytes, 3, 3 * MIB);
+		ok &= !mempool_free(pool, b.addr) && !mempool_grow(pool, 2 * MIB);
+		ok &= !mempool_alloc(pool, 100 * KIB, 0, &b) && !mempool_free(pool, b.addr);
+		ok &= !mempool_locate(NULL, bytes, &where) && where.pages == MEMPOOL_PAGES_PLAIN;
+		ok &= !mempool_free(pool, bytes) && !mempool_destroy(pool);
+		_exit(!ok);
+	}
+	memset(bytes, 2, 3 * MIB);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (size_t i = 0; i < 3 * MIB; i++)
+		assert_int_equal(bytes[i], 2);
+	assert_int_equal(mempool_length(pool, bytes), a.length);
+	assert_int_equal(mempool_length(pool, bytes + 16), 0);
+	assert_int_equal(mempool_free(pool, bytes), 0);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
 #define RING 256
 
 struct crowd {
@@ -394,6 +439,41 @@ static void *crowd_thread(void *arg)
 			crowd->failed = true;
 	}
 	return NULL;
+}
+
+/* Locks that other threads hold when a thread forks are free in the child. */
+static void test_fork_among_threads(void **state)
+{
+#ifdef __SANITIZE_THREAD__
+	skip(); /* it does not follow a fork among threads */
+#endif
+	struct crowd crowd = {.pool = make_pool(8 * MIB, 8 * MIB, MEMPOOL_FORK)};
+	struct mempool_buffer b;
+	pthread_t threads[2];
+	int status;
+
+	for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+		pthread_create(&threads[i], NULL, crowd_thread, &crowd);
+	for (unsigned i = 0; i < 20; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			for (unsigned n = 0; n < 100; n++)
+				if (!mempool_alloc(crowd.pool, 1000 * n + 1, 0, &b))
+					mempool_free(crowd.pool, b.addr);
+			mempool_shrink(crowd.pool, 2 * MIB, NULL);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
+		pthread_join(threads[i], NULL);
+	assert_false(crowd.failed);
+	for (unsigned i = 0; i < RING; i++)
+		if (crowd.ring[i])
+			assert_int_equal(mempool_free(crowd.pool, crowd.ring[i]), 0);
+	assert_int_equal(mempool_destroy(crowd.pool), 0);
 }
 
 /* Caches of threads that end go back; those of threads that live are collected when need be. */
@@ -532,6 +612,8 @@ int main(void)
 		cmocka_unit_test(test_location),
 		cmocka_unit_test(test_huge_pages_or_not),
 		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_fork_copies),
+		cmocka_unit_test(test_fork_among_threads),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_cache_of_another_thread),
 		cmocka_unit_test(test_debug_double_free),
