@@ -250,10 +250,24 @@ static bool alive(struct direct_peer *peer)
 	return false;
 }
 
+/* A child that a fork left has its parent's memory, this variable too, and another number. */
+static uint32_t thread_id(const struct direct_peer *peer)
+{
+	static __thread struct {
+		uint64_t own;
+		uint32_t tid;
+	} known;
+
+	if (known.own != peer->own) {
+		known.own = peer->own;
+		known.tid = syscall(SYS_gettid);
+	}
+	return known.tid;
+}
+
 static enum result copy_chunk(const struct access *a, struct direct_peer *peer, uint32_t offset,
 			      uint32_t len)
 {
-	static __thread uint32_t tid;
 	struct direct_hazard *hazard = peer->hazard;
 	uint64_t word = atomic_load_explicit(&hazard->word, memory_order_relaxed);
 	enum result result = AGAIN;
@@ -261,9 +275,7 @@ static enum result copy_chunk(const struct access *a, struct direct_peer *peer, 
 
 	if (!find_local(a, offset, len, &local))
 		return REFUSED;
-	if (!tid)
-		tid = syscall(SYS_gettid);
-	atomic_store_explicit(&hazard->tid, tid, memory_order_relaxed);
+	atomic_store_explicit(&hazard->tid, thread_id(peer), memory_order_relaxed);
 	atomic_store(&hazard->word, word + DIRECT_BUSY + DIRECT_CALLS);
 	for (unsigned i = 0; result == AGAIN && i < ATTEMPTS && life_of(peer) == peer->alive; i++)
 		result = attempt(a, peer, offset, len, &local);

@@ -104,11 +104,13 @@ static void unmap(struct direct_peer *peer)
 static void be_reader(struct direct_peer *peer)
 {
 	unsigned own = urxe_segment_slot(urxe_hca.seg);
+	uint32_t life = urxe_segment_slot_life(urxe_hca.seg, own);
 
-	/* Behind whoever had our slot before us: he is dead, and nobody waits for him. */
+	peer->own = (uint64_t)own << 32 | life;
 	peer->hazard = &peer->window->hazards[own];
 	atomic_store(&peer->hazard->pid, getpid());
-	atomic_store(&peer->hazard->life, urxe_segment_slot_life(urxe_hca.seg, own));
+	atomic_store(&peer->hazard->life, life);
+	/* Behind whoever had our slot before us: he is dead, and nobody waits for him. */
 	atomic_store(&peer->hazard->word, (atomic_load(&peer->hazard->word) | 3) + 1);
 	atomic_fetch_or(&peer->window->readers[own / 64], 1ull << own % 64);
 }

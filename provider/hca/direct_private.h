@@ -121,6 +121,7 @@ struct direct_peer {
 	struct direct_window *window;
 	struct direct_hazard *hazard; /* ours, in its window */
 	uint32_t alive;		      /* the word of life */
+	uint64_t own; /* our slot and its life when this was mapped: which process we are */
 };
 
 /* The neighbour of a slot, mapped; NULL when it cannot be had. */
