@@ -229,7 +229,6 @@ static void open_inlet(struct urxe_wire *wire, unsigned slot, uint32_t life)
 	ring = inlet->in.ring;
 	inlet->life = life;
 	memset(inlet->known, 0, sizeof(inlet->known));
-	urxe_consumer_init(&inlet->in, ring);
 	if (slot != wire->slot)
 		atomic_store(&ring->pulls, can_pull(ring));
 }
@@ -257,7 +256,7 @@ static void close_inlet(struct urxe_wire *wire, struct urxe_inlet *inlet)
 
 	urxe_shm_drain(wire, inlet);
 	urxe_ring_clear(inlet->in.ring);
-	urxe_consumer_init(&inlet->in, inlet->in.ring);
+	urxe_consumer_reset(&inlet->in);
 	inlet->life = 0;
 	atomic_store(&window->opened[inlet->slot], 0);
 }

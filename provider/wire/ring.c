@@ -23,6 +23,11 @@ void urxe_producer_init(struct urxe_producer *p, struct urxe_ring *ring)
 void urxe_consumer_init(struct urxe_consumer *c, struct urxe_ring *ring)
 {
 	c->ring = ring;
+	urxe_consumer_reset(c);
+}
+
+void urxe_consumer_reset(struct urxe_consumer *c)
+{
 	atomic_store_explicit(&c->tail, 0, memory_order_relaxed);
 	c->told = c->untold = 0;
 }

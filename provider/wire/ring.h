@@ -94,8 +94,9 @@ struct urxe_consumer {
 /* A ring whose memory is zero, or was cleared. */
 void urxe_producer_init(struct urxe_producer *p, struct urxe_ring *ring);
 void urxe_consumer_init(struct urxe_consumer *c, struct urxe_ring *ring);
-/* By the consumer, when the producer is gone and a new one may come. */
+/* By the consumer, when the producer is gone and a new one may come; and its own end, then. */
 void urxe_ring_clear(struct urxe_ring *ring);
+void urxe_consumer_reset(struct urxe_consumer *c);
 
 /* Where to write a record of len bytes (1 … URXE_RING_MAX); NULL: the ring is full. Claiming again
  * without publishing takes the claim back. */

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Links between neighbours: this process receives, a child sends, both with a wire of their own. What
+ * arrives came by a ring when its UDP source port is 0.
+ */
+#include "wire_test.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "wire/neighbour.h"
+#include "wire/shm.h"
+
+#define LONG (100u << 10)
+
+/* What the two share, and what has arrived here. */
+static struct page {
+	volatile uint32_t qpn;	/* the receiver's */
+	volatile uint32_t slot; /* the sender's */
+	volatile uint32_t seen; /* packets */
+	volatile uint32_t offered;
+	uint8_t unused[4080];
+	uint8_t memory[LONG]; /* to refer to; the same address in both */
+} * page;
+
+static struct arrived {
+	unsigned n, by_ring, wrong;
+	uint32_t span, psn, refs_len;
+	int pulled;
+	uint8_t payload[LONG];
+	uint32_t payload_len;
+	struct in6_addr sgid, dgid;
+	uint8_t traffic_class;
+} got;
+
+static struct urxe_segment *seg;
+static struct urxe_wire *wire;
+static struct urxe_device *dev;
+
+static void join(void)
+{
+	assert_int_equal(urxe_segment_join(&seg), 0);
+	assert_int_equal(urxe_wire_create(seg, &wire), 0);
+	dev = lo_device();
+}
+
+static void leave(void)
+{
+	urxe_wire_destroy(wire);
+	urxe_segment_leave(seg);
+}
+
+static void receive(const struct urxe_rx_packet *pkt, void *arg)
+{
+	struct urxe_packet p;
+
+	got.n++;
+	got.by_ring += !pkt->source_port;
+	if (urxe_packet_parse(pkt->bth, pkt->len, &p)) {
+		got.wrong++;
+		return;
+	}
+	got.span = pkt->span;
+	got.psn = urxe_bth_psn(p.bth);
+	got.sgid = pkt->sgid;
+	got.dgid = pkt->dgid;
+	got.traffic_class = pkt->traffic_class;
+	got.refs_len = pkt->refs_len;
+	if (pkt->refs) {
+		struct iovec iov[2] = {{got.payload, 1000}, {got.payload + 1000, LONG - 1000}};
+
+		iov[1].iov_len = pkt->refs_len - 1000;
+		got.pulled = urxe_wire_pull(pkt->refs, 0, iov, 2, pkt->refs_len);
+	} else if (p.payload_len <= LONG) {
+		memcpy(got.payload, p.payload, p.payload_len);
+	}
+	got.payload_len = pkt->refs ? pkt->refs_len : p.payload_len;
+}
+
+static struct urxe_path path_to(const char *dst, uint8_t tclass)
+{
+	union ibv_gid from = gid_of("::ffff:127.0.0.1"), to = gid_of(dst);
+	struct urxe_path path;
+
+	assert_int_equal(urxe_wire_path_init(&path, dev, &from, &to, tclass, 0, 0, 0), 0);
+	return path;
+}
+
+static int send_one(const struct urxe_path *path, uint32_t psn, const void *data, uint32_t len,
+		    bool stable)
+{
+	struct iovec iov = {(void *)data, len};
+	struct urxe_tx_packet pkt;
+
+	fill_packet(&pkt, page->qpn, psn, &iov, 1);
+	pkt.span = len ? (len + 1023) / 1024 : 1;
+	pkt.stable = stable;
+	return urxe_wire_send(wire, path, &pkt, 1);
+}
+
+/* ---- what children do ---- */
+
+static pid_t child_of(void (*fn)(void))
+{
+	pid_t pid;
+
+	page->slot = 0;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The parent's wire is not ours. */
+	urxe_wire_forked(wire);
+	urxe_segment_forked(seg);
+	join();
+	page->slot = urxe_segment_slot(seg);
+	fn();
+	leave();
+	_exit(0);
+}
+
+static void ends_well(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+static void await_seen(uint32_t n)
+{
+	for (int i = 0; i < 3000 && page->seen < n; i++)
+		pause_ms(1);
+}
+
+static void send_three(void)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0x20);
+	struct urxe_path other = path_to("::ffff:127.0.0.1", 0x40);
+
+	assert_true(path.here);
+	assert_non_null(urxe_wire_neighbour(wire, &path, page->qpn));
+	assert_int_equal(send_one(&path, 1, "hello", 5, false), 1);
+	await_seen(1);
+	assert_int_equal(send_one(&path, 2, page->memory, 30000, false), 1);
+	await_seen(2);
+	assert_int_equal(send_one(&other, 3, page->memory, 8, false), 1);
+	pause_ms(300);
+}
+
+/* Offers memory, and takes the offer back before anybody looked when the first byte says so. */
+static void refer(void)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+	uint8_t *own = malloc(LONG);
+
+	for (uint32_t i = 0; i < LONG; i++)
+		own[i] = i * 7;
+	assert_int_equal(send_one(&path, 1, "", 0, false), 1);
+	for (int i = 0; i < 1000 && urxe_wire_run(wire, &path, page->qpn, true) <= URXE_MAX_RUN;
+	     i++)
+		pause_ms(1);
+	assert_int_equal(urxe_wire_run(wire, &path, page->qpn, true), URXE_MAX_REFERRED);
+	assert_int_equal(send_one(&path, 2, own, LONG, true), 1);
+	if (page->memory[0])
+		urxe_wire_void_refs(wire, &path, page->qpn);
+	page->offered = 1;
+	pause_ms(500);
+	free(own);
+}
+
+static void send_until_killed(void)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+	uint32_t psn = 0;
+
+	for (;;)
+		if (send_one(&path, psn, page->memory, psn % 3000, false) == 1)
+			psn++;
+}
+
+static void send_late(void)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+
+	send_one(&path, 1, "x", 1, false);
+	pause_ms(200);
+	send_one(&path, 2, "y", 1, false);
+	pause_ms(200);
+}
+
+/* ---- tests ---- */
+
+static int setup(void **state)
+{
+	memset(&got, 0, sizeof(got));
+	memset(page, 0, sizeof(*page));
+	for (uint32_t i = 1; i < LONG; i++)
+		page->memory[i] = i * 3;
+	join();
+	page->qpn = urxe_segment_qpn_alloc(seg);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	leave();
+	return 0;
+}
+
+static void await(unsigned n)
+{
+	poll_for(wire, receive, NULL, &got.n, n, 3000);
+	assert_int_equal(got.n, n);
+	assert_int_equal(got.by_ring, n);
+	assert_int_equal(got.wrong, 0);
+}
+
+static void packets_and_runs_arrive_with_their_addresses(void **state)
+{
+	union ibv_gid lo = gid_of("::ffff:127.0.0.1");
+	pid_t pid = child_of(send_three);
+
+	await(1);
+	assert_int_equal(got.psn, 1);
+	assert_int_equal(got.span, 1);
+	assert_int_equal(got.payload_len, 5);
+	assert_memory_equal(got.payload, "hello", 5);
+	assert_memory_equal(&got.sgid, lo.raw, 16);
+	assert_memory_equal(&got.dgid, lo.raw, 16);
+	assert_int_equal(got.traffic_class, 0x20);
+	page->seen = 1;
+	await(2);
+	assert_int_equal(got.span, 30);
+	assert_int_equal(got.payload_len, 30000);
+	assert_memory_equal(got.payload, page->memory, 30000);
+	page->seen = 2;
+	await(3);
+	assert_int_equal(got.traffic_class, 0x40);
+	ends_well(pid);
+}
+
+static void large_payloads_are_read_where_they_lie(void **state)
+{
+	pid_t pid = child_of(refer);
+
+	await(2);
+	assert_int_equal(got.refs_len, LONG);
+	assert_int_equal(got.span, LONG / 1024);
+	assert_int_equal(got.pulled, 0);
+	for (uint32_t i = 0; i < LONG; i++)
+		assert_int_equal(got.payload[i], (uint8_t)(i * 7));
+	ends_well(pid);
+}
+
+static void what_was_taken_back_is_not_read(void **state)
+{
+	pid_t pid;
+
+	page->memory[0] = 1;
+	pid = child_of(refer);
+	await(1);
+	/* Looks at the second one when it is void already. */
+	for (int i = 0; i < 3000 && !page->offered; i++)
+		pause_ms(1);
+	await(2);
+	assert_int_equal(got.pulled, -ESTALE);
+	ends_well(pid);
+}
+
+/* All that it has published counts, and its slot's next owner can send. */
+static void a_killed_sender_leaves_whole_packets_and_a_usable_ring(void **state)
+{
+	for (unsigned round = 0; round < 20; round++) {
+		pid_t pid = child_of(send_until_killed);
+		unsigned before = got.n;
+
+		poll_for(wire, receive, NULL, &got.n, before + 50 + round * 37, 3000);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		urxe_wire_housekeep(wire);
+		assert_true(got.n > before);
+		assert_int_equal(got.by_ring, got.n);
+		assert_int_equal(got.wrong, 0);
+		for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+			assert_int_equal(wire->shm->window->opened[s], 0);
+	}
+}
+
+static void a_sleeper_is_woken(void **state)
+{
+	struct pollfd pfd = {.fd = urxe_wire_fd(wire), .events = POLLIN};
+	pid_t pid = child_of(send_late);
+
+	await(1);
+	urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
+	assert_true(urxe_wire_sleep(wire));
+	assert_int_equal(poll(&pfd, 1, 3000), 1);
+	urxe_wire_awake(wire);
+	assert_int_equal(urxe_wire_look(wire), URXE_LOOK_WAITS);
+	await(2);
+	ends_well(pid);
+}
+
+static void who_finds_a_packet_does_not_sleep(void **state)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+
+	/* To ourselves. */
+	assert_int_equal(send_one(&path, 9, "z", 1, false), 1);
+	assert_false(urxe_wire_sleep(wire));
+	/* Another thread polls meanwhile, and leaves nothing. */
+	await(1);
+	assert_false(urxe_wire_missed(wire));
+	/* Now the bell rings, and that thread takes it away. */
+	assert_int_equal(send_one(&path, 10, "z", 1, false), 1);
+	wire->had_at = wire->asked_at = 0;
+	await(2);
+	for (int i = 0; i < 100 && !wire->shm->rang; i++) {
+		wire->asked_at = 0;
+		pause_ms(1);
+		urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
+	}
+	assert_true(urxe_wire_missed(wire));
+	assert_false(urxe_wire_missed(wire));
+	urxe_wire_awake(wire);
+}
+
+static void a_full_ring_is_a_full_socket(void **state)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+	unsigned slot = urxe_segment_slot(seg), n = 0;
+
+	while (n < 1000 && send_one(&path, n, "z", 1, false) == 1)
+		n++;
+	assert_in_range(n, 200, 256);
+	assert_false(urxe_wire_has_room(wire, slot));
+	await(n);
+	assert_true(urxe_wire_has_room(wire, slot));
+	assert_int_equal(send_one(&path, n, "z", 1, false), 1);
+	await(n + 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(packets_and_runs_arrive_with_their_addresses),
+		TEST(large_payloads_are_read_where_they_lie),
+		TEST(what_was_taken_back_is_not_read),
+		TEST(a_killed_sender_leaves_whole_packets_and_a_usable_ring),
+		TEST(a_sleeper_is_woken),
+		TEST(who_finds_a_packet_does_not_sleep),
+		TEST(a_full_ring_is_a_full_socket),
+	};
+
+	own_network();
+	unsetenv("URXE_WIRE");
+	setenv("URXE_DEVICES", "urxe0=lo", 1);
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(page != MAP_FAILED);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
