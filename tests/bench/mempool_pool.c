@@ -11,6 +11,7 @@
  *   alloc	ns of mempool_alloc and mempool_free of 4 KiB
  *   register DEVICE	ns of mempool_alloc, mempool_register and mempool_free of 4 KiB, and of ibv_reg_mr
  *		and ibv_dereg_mr alone
+ *   malloc DEVICE	ns of malloc, ibv_reg_mr, ibv_dereg_mr and free of 4 KiB
  *
  * Where pages lie in physical memory is made up for the first two: no two neighbours are neighbours
  * there, which is the worst case, and so the figures need neither huge pages nor rights. One thread.
@@ -233,6 +234,26 @@ static void registration(const char *device, unsigned rounds)
 	NEED(!mempool_destroy(pool));
 }
 
+static void plain(const char *device, unsigned rounds)
+{
+	struct ibv_pd *pd = open_device(device);
+	struct ibv_mr *mr;
+	double start;
+	char *p;
+
+	NEED(pd);
+	start = now();
+	for (unsigned i = 0; i < rounds; i++) {
+		p = malloc(4096);
+		NEED(p);
+		*(volatile char *)p = 1;
+		mr = ibv_reg_mr(pd, p, 4096, ACCESS);
+		NEED(mr && !ibv_dereg_mr(mr));
+		free(p);
+	}
+	printf("%.1f\n", (now() - start) / rounds);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "entries"))
@@ -245,9 +266,11 @@ int main(int argc, char **argv)
 		alloc();
 	else if (argc == 3 && !strcmp(argv[1], "register"))
 		registration(argv[2], 20000);
+	else if (argc == 3 && !strcmp(argv[1], "malloc"))
+		plain(argv[2], 1000);
 	else
-		return fprintf(stderr,
-			       "usage: mempool_pool entries|hits|lookup|alloc|register DEVICE\n"),
+		return fprintf(stderr, "usage: mempool_pool entries|hits|lookup|alloc|register "
+				       "DEVICE|malloc DEVICE\n"),
 		       2;
 	return 0;
 }
