@@ -33,6 +33,9 @@ void sa_rmpp_ack(struct sa_rmpp *rmpp, uint64_t tid, struct sa_mad *ack)
 
 static bool append(struct sa_rmpp *rmpp, const uint8_t *data, size_t length)
 {
+	/* An empty last segment, perhaps the only one. */
+	if (!length)
+		return true;
 	if (rmpp->length + length > rmpp->capacity) {
 		size_t capacity = rmpp->capacity ? rmpp->capacity * 2 : 16 * SA_MAD_DATA_SIZE;
 		uint8_t *more = realloc(rmpp->data, capacity);
