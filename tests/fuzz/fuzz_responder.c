@@ -31,6 +31,8 @@
 #include "hca/engine.h"
 #include "hca/query.h"
 #include "hca/service.h"
+#include "host/segment_window.h"
+#include "host/sysinfo.h"
 
 #define CHECK(condition)                                                                \
 	do {                                                                            \
@@ -102,6 +104,57 @@ struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *w, const struct urx
 					   uint32_t qpn)
 {
 	return NULL;
+}
+
+/* Nobody is near, so that all goes by packets. */
+struct urxe_device *urxe_wire_device_at(struct urxe_wire *w, const struct in6_addr *addr)
+{
+	return NULL;
+}
+
+bool urxe_wire_faulty(struct urxe_wire *w, const struct urxe_path *path)
+{
+	return false;
+}
+
+unsigned urxe_segment_slot(const struct urxe_segment *s)
+{
+	return URXE_SLOT_FIRST;
+}
+
+bool urxe_segment_slot_alive(struct urxe_segment *s, unsigned slot)
+{
+	return false;
+}
+
+uint32_t urxe_segment_slot_life(const struct urxe_segment *s, unsigned slot)
+{
+	return 0;
+}
+
+int urxe_window_create(struct urxe_segment *s, enum urxe_window_kind kind, size_t size)
+{
+	return -ENODEV;
+}
+
+int urxe_window_open(struct urxe_segment *s, unsigned slot, enum urxe_window_kind kind,
+		     bool writable, size_t size)
+{
+	return -ENOENT;
+}
+
+int urxe_window_back(int fd, size_t offset, size_t len)
+{
+	return -ENOSPC;
+}
+
+void urxe_window_remove(struct urxe_segment *s, enum urxe_window_kind kind)
+{
+}
+
+int urxe_fstat(int fd, struct urxe_stat *st)
+{
+	return -EBADF;
 }
 
 uint32_t urxe_wire_run(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, bool stable)
