@@ -154,11 +154,17 @@ void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path,
 	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
 }
 
-/* Neighbours have taken packets: whoever waited for that goes on. */
+/*
+ * Neighbours have taken packets: whoever waited for that goes on. The first may fill the ring again, and
+ * the others come back in the same order: so another one is the first each time.
+ */
 static void look_for_room(void)
 {
 	struct urxe_qp *qp, *next;
 
+	qp = cds_list_first_entry(&urxe_hca.full, struct urxe_qp, full_node);
+	cds_list_del(&qp->full_node);
+	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
 	cds_list_for_each_entry_safe (qp, next, &urxe_hca.full, full_node) {
 		if (!qp->full_slot || !urxe_wire_has_room(urxe_hca.wire, qp->full_slot))
 			continue;
