@@ -64,8 +64,6 @@ int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (table->arena == MAP_FAILED)
 		return -ENOMEM;
-	/* Lookups are spread over all of it. */
-	madvise(table->arena, length, MADV_HUGEPAGE);
 	slots = slots_create(FIRST_SLOTS);
 	if (!slots) {
 		munmap(table->arena, length);
