@@ -196,7 +196,7 @@ static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wq
 	*stable = false;
 	if (!qp->near || left <= qp->mtu)
 		return qp->mtu;
-	*stable = qp->ibv.qp_type == IBV_QPT_RC && !wqe->inlined && left > URXE_MAX_RUN;
+	*stable = qp->ibv.qp_type == IBV_QPT_RC && !wqe->inlined && left > URXE_COPY_MOST;
 	run = urxe_wire_run(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num, *stable);
 	return run ? run : qp->mtu;
 }

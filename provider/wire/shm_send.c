@@ -60,9 +60,16 @@ static int flow_of(struct urxe_link *link, const struct urxe_path *path)
 
 /* ---- records ---- */
 
+/* A process could refer to its own memory too, and crash where a neighbour gets EFAULT. */
+static bool may_refer(const struct urxe_link *link)
+{
+	return !link->near.self &&
+	       atomic_load_explicit(&link->out.ring->pulls, memory_order_relaxed);
+}
+
 static bool is_referred(const struct urxe_link *link, const struct urxe_tx_packet *pkt)
 {
-	return pkt->stable && pkt->payload_len > URXE_MAX_RUN;
+	return pkt->stable && pkt->payload_len > URXE_COPY_MOST && may_refer(link);
 }
 
 static uint32_t record_len(const struct urxe_tx_packet *pkt, bool refer)
@@ -266,11 +273,7 @@ uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uin
 
 	if (!link)
 		return 0;
-	/* A process could refer to its own memory too, and crash where a neighbour gets EFAULT. */
-	if (stable && !link->near.self &&
-	    atomic_load_explicit(&link->out.ring->pulls, memory_order_relaxed))
-		return URXE_MAX_REFERRED;
-	return URXE_MAX_RUN;
+	return stable && may_refer(link) ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
 
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)

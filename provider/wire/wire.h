@@ -24,6 +24,7 @@
 #define URXE_MAX_HEADER	  64 /* BTH and extension headers of one packet */
 #define URXE_SEND_SOCKETS 16
 #define URXE_MAX_RUN	  (32u << 10)  /* bytes that one packet to a neighbour may carry */
+#define URXE_COPY_MOST	  (16u << 10)   /* more than that is referred to, if it is stable */
 #define URXE_MAX_REFERRED (128u << 10) /* and bytes that it may refer to */
 #define URXE_MAX_REFS	  34	       /* pieces of memory that a packet may refer to */
 
