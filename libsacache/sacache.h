@@ -156,7 +156,8 @@ int sacache_query(struct sacache *cache, const struct sacache_key *key, struct s
 
 /*
  * Every path for a key, by SubnAdmGetTable; past the table and not stored in it. *count says how many
- * fit into paths at the call, and then how many there were; -ENOSPC if that is more.
+ * fit into paths at the call, and then how many there were; -ENOSPC if that is more, -EFBIG beyond
+ * max_records.
  */
 int sacache_query_table(struct sacache *cache, const struct sacache_key *key,
 			struct sacache_path *paths, size_t *count, int timeout);
