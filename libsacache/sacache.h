@@ -139,7 +139,7 @@ int sacache_lookup(struct sacache *cache, const struct sacache_key *key, struct 
  * Looks in the table, and asks the SA for what is not there. timeout is for the caller's wait
  * (-1: until the query ends by its own timers); -ETIMEDOUT then, while the query goes on for the table's
  * sake. Further errors: -EHOSTUNREACH, -EAGAIN (too many wait), -ENODEV (no such port), -EPROTO (a
- * malformed answer, or one to another question), -EPERM (denied), -EIO, -ECANCELED (the port was closed).
+ * malformed answer, or one to another question), -EBUSY (to the last try too), -EPERM (denied), -EIO, -ECANCELED (port closed).
  */
 int sacache_resolve(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
 		    int timeout);
