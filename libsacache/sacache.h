@@ -139,7 +139,8 @@ int sacache_lookup(struct sacache *cache, const struct sacache_key *key, struct 
  * Looks in the table, and asks the SA for what is not there. timeout is for the caller's wait
  * (-1: until the query ends by its own timers); -ETIMEDOUT then, while the query goes on for the table's
  * sake. Further errors: -EHOSTUNREACH, -EAGAIN (too many wait), -ENODEV (no such port), -EPROTO (a
- * malformed answer, or one to another question), -EBUSY (to the last try too), -EPERM (denied), -EIO, -ECANCELED (port closed).
+ * malformed answer, or one to another question), -EBUSY (to the last try too), -EPERM
+ * (denied), -EIO, -ECANCELED (port closed).
  */
 int sacache_resolve(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
 		    int timeout);
@@ -182,7 +183,10 @@ enum sacache_event {
 int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event,
 		  const uint8_t gid[16]);
 
-/* Puts a record in as if the SA had answered key with it, whatever the policy (a warm start). -ENOSPC. */
+/*
+ * Puts a record in as if the SA had answered key with it, whatever the policy (a warm start). -EINVAL: it
+ * answers another key; -ENOMEM.
+ */
 int sacache_store(struct sacache *cache, const struct sacache_key *key,
 		  const struct sacache_path *path);
 
