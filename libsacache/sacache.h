@@ -136,19 +136,19 @@ void sacache_destroy(struct sacache *cache);
 int sacache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path);
 
 /*
- * Looks in the table, and asks the SA for what is not there. timeout is for the caller's wait
- * (-1: until the query ends by its own timers); -ETIMEDOUT then, while the query goes on for the table's
+ * Looks in the table, and asks the SA for what is not there. timeout is for the caller's wait (-1:
+ * until the query ends by its own timers); -ETIMEDOUT then, while the query goes on for the table's
  * sake. Further errors: -EHOSTUNREACH, -EAGAIN (too many wait), -ENODEV (no such port), -EPROTO (a
- * malformed answer, or one to another question), -EBUSY (to the last try too), -EPERM
- * (denied), -EIO, -ECANCELED (port closed).
+ * malformed answer, or one to another question), -EBUSY (to the last try too), -EPERM (denied),
+ * -EIO, -ECANCELED (port closed).
  */
 int sacache_resolve(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
 		    int timeout);
 
 /*
- * The same without waiting. -EINPROGRESS: done is called later, once, from the port's thread or from
- * one that calls a function of this library; path is valid during the call, and NULL if status is not 0.
- * 0 or any other error: the table had the answer and done is not called. done may call
+ * The same without waiting. -EINPROGRESS: done is called later, once, from the port's thread or
+ * from one that calls a function of this library; path is valid during the call, and NULL if status
+ * is not 0. 0 or any other error: the table had the answer and done is not called. done may call
  * sacache_lookup(), _failed() and _connected(), and must not wait.
  */
 typedef void (*sacache_done)(void *arg, int status, const struct sacache_path *path);
@@ -184,8 +184,8 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 		  const uint8_t gid[16]);
 
 /*
- * Puts a record in as if the SA had answered key with it, whatever the policy (a warm start). -EINVAL: it
- * answers another key; -ENOMEM.
+ * Puts a record in as if the SA had answered key with it, whatever the policy (a warm start).
+ * -EINVAL: it answers another key; -ENOMEM.
  */
 int sacache_store(struct sacache *cache, const struct sacache_key *key,
 		  const struct sacache_path *path);
@@ -257,8 +257,9 @@ int sacache_port_close(struct sacache *cache, unsigned port);
  */
 int sacache_ip_to_gid(struct sacache *cache, const struct sockaddr *addr, uint8_t gid[16]);
 /*
- * Reads a hosts file of ibacm's format, "address GID" in each line, # begins a comment, in place of what
- * was read before. Errors of open(); -EINVAL, nothing is changed and *line says where; -ENOMEM.
+ * Reads a hosts file of ibacm's format, "address GID" in each line, # begins a comment, in place of
+ * what was read before. Errors of open(); -EINVAL, nothing is changed and *line says where;
+ * -ENOMEM.
  */
 int sacache_hosts_load(struct sacache *cache, const char *path, unsigned *line);
 

@@ -9,9 +9,9 @@
  *	│	0, free	     │		│ …			      │
  *	└──────────┴─────────┘		└─────────────────────────────┘
  *
- * Open addressing with linear probing, 5/16 to 3/4 full: 11 to 26 bytes an entry, and a lookup touches one
- * line of slots and the two of its entry. An entry holds the record as the SA sent it, of which the
- * GIDs and LIDs are at the same time the key; the rest of the key stands behind it.
+ * Open addressing with linear probing, 5/16 to 3/4 full: 11 to 26 bytes an entry, and a lookup
+ * touches one line of slots and the two of its entry. An entry holds the record as the SA sent it,
+ * of which the GIDs and LIDs are at the same time the key; the rest of the key stands behind it.
  *
  * Readers hold sa_rcu_read_lock() and nothing else. A published entry does not change, but for its
  * atomics: a change is a new entry in the old one's slot. Writers are serialized by the caller. What

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A library to be preloaded: large allocations of a program that knows nothing of this (64 KiB and
- * more; and whatever is aligned to pages, as buffers of RDMA programs often are) come from a pool, so that what it registers later is contiguous, and other processes can map
- * it (mempool_locate() with pool NULL says where it is). Everything else is libc's.
+ * more; and whatever is aligned to pages, as buffers of RDMA programs often are) come from a pool,
+ * so that what it registers later is contiguous, and other processes can map it (mempool_locate()
+ * with pool NULL says where it is). Everything else is libc's.
  *
  * The pool is like malloc() where that matters: pages come when they are touched, buffers of 1 MiB
  * and more give theirs back when they are freed, a forked child has a copy of its own, and what the

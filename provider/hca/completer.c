@@ -55,6 +55,8 @@ void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_
 	bool report =
 		status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED);
 
+	if (status == IBV_WC_SUCCESS && cqe.opcode == IBV_WC_SEND)
+		urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
 	atomic_store_explicit(&qp->sq.tail, atomic_load(&qp->sq.tail) + 1, memory_order_release);
 	if (report)
 		urxe_cq_push(qp->scq, qp, &cqe);

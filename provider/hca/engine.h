@@ -109,7 +109,8 @@ void urxe_engine_unlock(void);
 void urxe_engine_progress(void);
 /*
  * For pollers, before a turn: it would find nothing, since no packet of a neighbour waits, nothing
- * is to be sent, and the last turn was some microseconds ago at most. Renews the lease. False where there are no neighbours, whose packets can be seen.
+ * is to be sent, and the last turn was some microseconds ago at most. Renews the lease. False where
+ * there are no neighbours, whose packets can be seen.
  */
 bool urxe_engine_quiet(void);
 /* Under the lock: brings `now` up to date, to within some microseconds. */

@@ -301,7 +301,6 @@ static void finish_direct(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	wqe->first_psn = qp->psn;
 	wqe->last_psn = urxe_psn_add(qp->psn, -1);
 	qp->sq.send++;
-	urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
 }
 
 /* The next packet of the WR at the cursor. */
@@ -355,7 +354,6 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 		qp->offset = 0;
 		if (!rc)
 			wqe->done = true;
-		urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
 	}
 	return OUT_MORE;
 }

@@ -91,5 +91,5 @@ int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const u
 	if (urxe_is_multicast(&path->dgid))
 		return 0;
 	path->here = is_here(path);
-	return probe_route(path);
+	return path->here ? 0 : probe_route(path);
 }

@@ -24,7 +24,7 @@
 #define URXE_MAX_HEADER	  64 /* BTH and extension headers of one packet */
 #define URXE_SEND_SOCKETS 16
 #define URXE_MAX_RUN	  (32u << 10)  /* bytes that one packet to a neighbour may carry */
-#define URXE_COPY_MOST	  (16u << 10)   /* more than that is referred to, if it is stable */
+#define URXE_COPY_MOST	  (16u << 10)  /* more than that is referred to, if it is stable */
 #define URXE_MAX_REFERRED (128u << 10) /* and bytes that it may refer to */
 #define URXE_MAX_REFS	  34	       /* pieces of memory that a packet may refer to */
 
@@ -97,7 +97,8 @@ int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const u
  * Sends n packets (1 … URXE_TX_BATCH) of one path in order: computes the ICRCs, gathers the payload
  * from where it lies, and hands runs of equal size to the kernel in one UDP_SEGMENT send. Never
  * blocks. Returns how many were sent (lost on purpose counts as sent): fewer than n when the socket
- * is full, or, for UC and UD, a receiver on this host is behind (try again later); or -errno when the path is broken (ENETUNREACH, EADDRNOTAVAIL …).
+ * is full, or, for UC and UD, a receiver on this host is behind (try again later); or -errno when
+ * the path is broken (ENETUNREACH, EADDRNOTAVAIL …).
  */
 int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		   struct urxe_tx_packet *pkts, unsigned n);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A program that uses libsacache in a subnet: asks for the paths between all hosts, and again from the cache.
+ * A program that uses libsacache in a subnet: asks for the paths between all hosts, and again from
+ * the cache.
  *
  *	sacache_subnet POLICY GUID…	(hexadecimal, without 0x; prefix fe80::)
  *
- * It prints a line for each pair: both GIDs, LIDs, SL, MTU, rate, P_Key as the table has them, then how long a
- * query and a hit took. It fails if a second round asks the SA more than the policy lets it.
+ * It prints a line for each pair: both GIDs, LIDs, SL, MTU, rate, P_Key as the table has them, then
+ * how long a query and a hit took. It fails if a second round asks the SA more than the policy lets
+ * it.
  */
 #include <errno.h>
 #include <pthread.h>
