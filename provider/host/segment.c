@@ -346,11 +346,13 @@ void urxe_segment_leave(struct urxe_segment *seg)
 
 /*
  * The child has one thread and no mapping: whatever lock another thread of the parent held is made
- * new, and private zeros take the mapping's place, so that a pointer still held (to counters, say)
- * leads nowhere but to harmless memory.
+ * new, and private zeros stand for the mapping. Not in its place: something else may lie there by
+ * now. Pointers into the old one (to counters) go with the parent's wire.
  */
 void urxe_segment_forked(struct urxe_segment *seg)
 {
+	void *p;
+
 	if (seg->pid == getpid())
 		return;
 	pthread_mutex_init(&members_lock, NULL);
@@ -361,9 +363,11 @@ void urxe_segment_forked(struct urxe_segment *seg)
 	}
 	segment_file_close(seg);
 	segment_records_forked(seg);
-	if (mmap(seg->map, sizeof(*seg->map), PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+	p = mmap(NULL, sizeof(*seg->map), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
 		urxe_log(URXE_LOG_WARN, "no memory after a fork");
+	seg->map = p == MAP_FAILED ? NULL : p;
 	seg->slot = 0;
 }
 
