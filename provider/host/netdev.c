@@ -308,7 +308,7 @@ uint32_t urxe_netdev_speed(const char *name)
 		return 0;
 	strncpy(ifr.ifr_name, name, IF_NAMESIZE - 1);
 	if (!urxe_libc.ioctl(fd, SIOCETHTOOL, &ifr))
-		speed = ethtool_cmd_speed(&cmd);
+		speed = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
 	urxe_libc.close(fd);
 	return speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
 }
