@@ -476,6 +476,7 @@ static void test_fork_among_threads(void **state)
 			assert_int_equal(mempool_free(crowd.pool, crowd.ring[i]), 0);
 	assert_int_equal(mempool_destroy(crowd.pool), 0);
 }
+#endif
 
 /* Caches of threads that end go back; those of threads that live are collected when need be. */
 static void test_threads(void **state)
