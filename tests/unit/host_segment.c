@@ -232,11 +232,10 @@ static void child_that_was_told(void *arg)
 {
 	struct urxe_segment *seg = arg, *own;
 	unsigned slot = seg->slot;
-	uint64_t *counters = urxe_segment_counters(seg, 0);
 
 	urxe_segment_forked(seg);
-	/* Pointers still lead to memory, but not to the parent's. */
-	counters[0] = 77;
+	/* There is memory, but it is not the parent's. */
+	urxe_segment_counters(seg, 0)[0] = 77;
 	CHECK(urxe_segment_slot(seg) == 0);
 	CHECK(urxe_segment_qpn_alloc(seg) == 0);
 	urxe_segment_lock(seg);
