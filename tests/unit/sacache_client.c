@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The SA client against a scripted SA, with a clock that jumps and a wire that loses, duplicates, delays and
- * reorders: busy and silent SAs, late and forged answers, RMPP and its losses, window, rate.
+ * The SA client against a scripted SA, with a clock that jumps and a wire that loses, duplicates,
+ * delays and reorders: busy and silent SAs, late and forged answers, RMPP and its losses, window,
+ * rate.
  */
 #include "sacache_test.h"
 
 #include "libsacache/client.h"
 
 #ifdef __SANITIZE_THREAD__
-#define SEEDS 1 /* there is one thread here */
+#define SEEDS 1 /* slow, and there is one thread here */
 #else
 #define SEEDS 5
 #endif
@@ -503,7 +504,7 @@ static void tables_come_in_segments(void **state)
 
 static void tables_survive_a_bad_wire(void **state)
 {
-	for (unsigned seed = 1; seed <= 20; seed++) {
+	for (unsigned seed = 1; seed <= 4 * SEEDS; seed++) {
 		setup();
 		net.random = seed;
 		net.loss = net.duplicates = 10;
