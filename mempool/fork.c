@@ -26,7 +26,8 @@
 #include "mempool/pool.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mempool *pools;
+static pthread_mutex_t locating = PTHREAD_MUTEX_INITIALIZER; /* the innermost lock */
+static struct mempool *pools;				     /* changed with both locks held */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int done[2]; /* a pipe: its end says that the child has copied */
 static bool copying;
@@ -56,6 +57,7 @@ static void prepare(void)
 		pthread_mutex_lock(&pool->mr_lock);
 		pthread_mutex_lock(&pool->lock);
 	}
+	pthread_mutex_lock(&locating);
 	if (copying && pipe2(done, O_CLOEXEC))
 		done[0] = done[1] = -1;
 }
@@ -64,6 +66,7 @@ static void release(void)
 {
 	struct mempool *pool;
 
+	pthread_mutex_unlock(&locating);
 	for (pool = pools; pool; pool = pool->next) {
 		if (!copied(pool))
 			continue;
@@ -127,8 +130,10 @@ void mempool_list_add(struct mempool *pool)
 	if (copied(pool))
 		pthread_once(&once, hook);
 	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&locating);
 	pool->next = pools;
 	pools = pool;
+	pthread_mutex_unlock(&locating);
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -139,7 +144,9 @@ void mempool_list_remove(struct mempool *pool)
 	pthread_mutex_lock(&list_lock);
 	while (*at != pool)
 		at = &(*at)->next;
+	pthread_mutex_lock(&locating);
 	*at = pool->next;
+	pthread_mutex_unlock(&locating);
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -149,9 +156,9 @@ int mempool_locate(struct mempool *pool, const void *addr, struct mempool_locati
 
 	if (pool)
 		return mempool_locate_in(pool, addr, location);
-	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&locating);
 	for (pool = pools; pool && err; pool = pool->next)
 		err = mempool_locate_in(pool, addr, location);
-	pthread_mutex_unlock(&list_lock);
+	pthread_mutex_unlock(&locating);
 	return err;
 }

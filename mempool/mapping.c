@@ -89,9 +89,15 @@ int mempool_mapping_init(struct mempool *pool)
 void mempool_mapping_destroy(struct mempool *pool)
 {
 	munmap(pool->reserved, pool->reserved_bytes);
-	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++)
-		if (pool->fds[i] >= 0 && inode_of(pool->fds[i]) == pool->inodes[i])
-			close(pool->fds[i]);
+	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++) {
+		if (pool->fds[i] < 0 || inode_of(pool->fds[i]) != pool->inodes[i])
+			continue;
+		/* Other processes may have mapped it, and shall not keep its pages. */
+		if (pool->owner == getpid())
+			fallocate(pool->fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+				  pool_bytes(pool));
+		close(pool->fds[i]);
+	}
 	free(pool->blocks);
 	free(pool->runs);
 }
@@ -206,8 +212,8 @@ int mempool_mapping_add(struct mempool *pool, uint32_t block)
 			continue;
 		err = map_block(pool, kind, block);
 		if (!err) {
-			pool->blocks[block].present = true;
 			pool->blocks[block].pages = kind;
+			pool->blocks[block].present = true;
 			pool->block_count[kind]++;
 			return 0;
 		}
@@ -318,30 +324,28 @@ int mempool_mapping_fork(struct mempool *pool)
 	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS && !err; kind++)
 		if (old[kind] >= 0)
 			close(old[kind]);
+	pool->owner = getpid();
 	return err;
 }
 
+/* Without a lock: who asks has a buffer there, whose block stays. */
 int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location)
 {
 	size_t block_bytes = 1ul << pool->block_shift;
 	struct mempool_block *block;
-	int err = -EINVAL;
+	uint64_t offset;
 
-	if (!mempool_has(pool, (uintptr_t)addr))
+	if (!mempool_has(pool, (uintptr_t)addr) || pool->owner != getpid())
 		return -EINVAL;
-	pthread_mutex_lock(&pool->grow_lock);
 	block = &pool->blocks[mempool_block_of(pool, (uintptr_t)addr)];
-	if (block->present) {
-		uint64_t offset = (uintptr_t)addr - (uintptr_t)pool->base;
-
-		*location = (struct mempool_location){
-			.fd = pool->fds[block->pages],
-			.offset = offset,
-			.length = block_bytes - (offset & (block_bytes - 1)),
-			.pages = block->pages,
-		};
-		err = 0;
-	}
-	pthread_mutex_unlock(&pool->grow_lock);
-	return err;
+	if (!block->present)
+		return -EINVAL;
+	offset = (uintptr_t)addr - (uintptr_t)pool->base;
+	*location = (struct mempool_location){
+		.fd = pool->fds[block->pages],
+		.offset = offset,
+		.length = block_bytes - (offset & (block_bytes - 1)),
+		.pages = block->pages,
+	};
+	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MIN_SHIFT	  21
 #define MAX_SHIFT	  36
@@ -99,6 +100,7 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 	if (!pool)
 		return -ENOMEM;
 	pool->attr = *attr;
+	pool->owner = getpid();
 	pool->id = atomic_fetch_add(&ids, 1) + 1;
 	pool->block_shift = __builtin_ctzl(attr->block_size);
 	pool->max_blocks = blocks_for(pool, attr->limit);
@@ -110,12 +112,14 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 		free(pool);
 		return err;
 	}
+	/* In the list first: ibv_reg_mr() of its blocks may ask where they are. */
+	mempool_list_add(pool);
 	err = attr->bytes ? mempool_grow(pool, attr->bytes) : 0;
 	if (err) {
+		mempool_list_remove(pool);
 		destroy(pool);
 		return err;
 	}
-	mempool_list_add(pool);
 	*out = pool;
 	return 0;
 }

@@ -7,12 +7,15 @@
  *   caches	the lists of thread caches (one lock for all pools, in alloc.c); below it each cache's
  *   mr_lock	registrations, domains, adapters; not held over ibv_reg_mr() and ibv_dereg_mr()
  *   lock	runs of pages, spans, statistics of the central part; never held over a system call
+ *   locating	the list of pools again, for mempool_locate(), which ibv_reg_mr() may call with
+ *		any of the others held (in fork.c)
  */
 #ifndef MEMPOOL_POOL_H
 #define MEMPOOL_POOL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "mempool/image.h"
 #include "mempool/mempool.h"
@@ -26,8 +29,8 @@ struct mempool_registration;
 struct mempool_reuse;
 
 struct mempool_block {
-	bool present;
-	uint8_t pages;				   /* enum mempool_pages */
+	_Atomic bool present;			   /* read without a lock too; set last */
+	_Atomic uint8_t pages;			   /* enum mempool_pages */
 	struct mempool_registration *registration; /* shared keys, else NULL */
 	uint32_t lkey, rkey;			   /* 0 without */
 };
@@ -53,6 +56,8 @@ struct mempool {
 	struct mempool *next; /* in the list of all pools, see fork.c */
 	struct mempool_attr attr;
 	uint64_t id; /* of all pools that ever were in this process */
+	_Atomic pid_t
+		owner; /* whose memory the blocks are: not a forked child's without MEMPOOL_FORK */
 
 	/* Pool mapping: constant but for the blocks. */
 	char *base;

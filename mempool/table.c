@@ -71,6 +71,7 @@ struct version {
 	_Atomic uint32_t rights; /* kind << KIND_BIT | access; 0 for a row that is not in use */
 	_Atomic uint32_t qpn;
 	_Atomic uint32_t parent;
+	_Atomic uint32_t object;
 };
 
 struct row {
@@ -161,10 +162,12 @@ static inline void row_read(const struct mempool_table *t, struct row *r, struct
 		rights = load_acquire(&v->rights);
 		out->qpn = load_acquire(&v->qpn);
 		out->parent = load_acquire(&v->parent);
+		out->object = load_acquire(&v->object);
 		seq = load_acquire(&r->seq);
 	} while (__builtin_expect(seq != before, 0));
 	out->access = rights & ((1u << KIND_BIT) - 1);
 	out->kind = (enum mempool_kind)(rights >> KIND_BIT);
+	out->unused = 0;
 }
 
 /* Writes the next version of a row; an all-zero one means that it is not in use. Lock held. */
@@ -181,6 +184,7 @@ static void row_write(struct mempool_table *t, struct row *r, const struct mempo
 	store_release(&v->rights, (uint32_t)in->kind << KIND_BIT | in->access);
 	store_release(&v->qpn, in->qpn);
 	store_release(&v->parent, in->parent);
+	store_release(&v->object, in->object);
 	store_release(&r->seq, seq + 1);
 }
 
@@ -538,15 +542,17 @@ unsigned mempool_table_count(const struct mempool_table *table)
 	return load_relaxed(&table->count);
 }
 
-enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
+static inline enum mempool_verdict match(const struct mempool_table *table, uint32_t key,
 					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
-					 uint32_t rights, bool remote, uint64_t *va)
+					 uint32_t rights, bool remote, uint64_t *va,
+					 uint32_t *object)
 {
 	struct mempool_row r;
 	uint64_t offset;
 
 	if (!length) {
 		*va = 0;
+		*object = 0;
 		return MEMPOOL_OK;
 	}
 	if (!lookup(table, key, &r) || (!remote && r.kind != MEMPOOL_REGION))
@@ -559,5 +565,23 @@ enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint
 	if ((r.access & rights) != rights)
 		return MEMPOOL_NO_RIGHTS;
 	*va = r.va + offset;
+	*object = r.object;
 	return MEMPOOL_OK;
+}
+
+enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
+					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
+					 uint32_t rights, bool remote, uint64_t *va)
+{
+	uint32_t object;
+
+	return match(table, key, pd, qpn, addr, length, rights, remote, va, &object);
+}
+
+enum mempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
+						uint32_t pd, uint32_t qpn, uint64_t addr,
+						uint64_t length, uint32_t rights, bool remote,
+						uint64_t *va, uint32_t *object)
+{
+	return match(table, key, pd, qpn, addr, length, rights, remote, va, object);
 }

@@ -35,6 +35,8 @@ struct mempool_row {
 	uint32_t qpn;	 /* MEMPOOL_WINDOW_2: the QP it is bound to */
 	uint32_t parent; /* windows: key of the region it is bound to */
 	enum mempool_kind kind;
+	uint32_t object; /* the file that va lies in, as the owner numbers them; 0: not told */
+	uint32_t unused; /* no padding: rows are compared as memory */
 };
 
 struct mempool_table;
@@ -83,5 +85,10 @@ unsigned mempool_table_count(const struct mempool_table *table);
 enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
 					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
 					 uint32_t rights, bool remote, uint64_t *va);
+/* The same; on MEMPOOL_OK with the object of the row, 0 for length 0. */
+enum mempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
+						uint32_t pd, uint32_t qpn, uint64_t addr,
+						uint64_t length, uint32_t rights, bool remote,
+						uint64_t *va, uint32_t *object);
 
 #endif

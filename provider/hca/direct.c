@@ -5,7 +5,8 @@
  *
  * An operation may overtake nothing: an RC QP must have had everything before it acknowledged, a UC
  * QP must never have sent a packet (nobody tells when those have arrived). It is made in chunks of
- * 64 KiB, each of which asks the tables anew. The last bytes of a write become visible last.
+ * 64 KiB, each of which asks the tables anew. The last bytes of a write become visible last; an
+ * attempt that was interrupted has not stored them.
  */
 #include <linux/futex.h>
 #include <string.h>
@@ -209,6 +210,53 @@ static enum result copy_visibly(const struct access *a, const struct direct_peer
 	return result;
 }
 
+/* ---- in memory of another process that is mapped here ---- */
+
+static enum result result_of(long ret)
+{
+	return ret ? AGAIN : COPIED;
+}
+
+/* The CPU's atomics, as the target's responder uses them. */
+static enum result mapped_atomic(const struct access *a, uint8_t *at, const struct local *local,
+				 const struct urxe_guard *guard)
+{
+	uint64_t *word = (uint64_t *)(void *)at, value = a->wqe->rdma.compare_add;
+	const uint8_t *from = (const uint8_t *)&value;
+	long ret;
+
+	if (a->wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		ret = urxe_rseq_fetch_add(word, &value, guard);
+	else
+		ret = urxe_rseq_compare_swap(word, &value, a->wqe->rdma.swap, guard);
+	for (int i = 0; !ret && i < local->n; i++) {
+		memcpy(local->iov[i].iov_base, from, local->iov[i].iov_len);
+		from += local->iov[i].iov_len;
+	}
+	return result_of(ret);
+}
+
+static enum result copy_mapped(const struct access *a, uint8_t *at, const struct local *local,
+			       const struct urxe_guard *guard)
+{
+	long ret = 0;
+
+	if (a->kind == ATOMIC)
+		return mapped_atomic(a, at, local, guard);
+	for (int i = 0; !ret && i < local->n; i++) {
+		const struct iovec *iov = &local->iov[i];
+
+		if (a->kind == READ)
+			ret = urxe_rseq_copy(iov->iov_base, at, iov->iov_len, guard);
+		else if (i + 1 < local->n)
+			ret = urxe_rseq_copy(at, iov->iov_base, iov->iov_len, guard);
+		else
+			ret = urxe_rseq_commit(at, iov->iov_base, iov->iov_len, guard);
+		at += iov->iov_len;
+	}
+	return result_of(ret);
+}
+
 /* Looks at the tables and makes one attempt to copy. The hazard is there. */
 static enum result attempt(const struct access *a, struct direct_peer *peer, uint32_t offset,
 			   uint32_t len, const struct local *local)
@@ -221,15 +269,24 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 		.life = direct_life(t),
 		.life_is = peer->alive,
 	};
+	uint32_t object;
+	uint8_t *at;
 	uint64_t va;
 
 	/* All of the range is asked for, before its first byte and again with each chunk. */
 	if (!qp_permits(a, row) ||
-	    mempool_table_match(peer->regions, a->wqe->rdma.rkey, row->pd, a->qpn,
-				a->wqe->rdma.remote_addr, a->wqe->length, right_of(a->kind), true,
-				&va) != MEMPOOL_OK)
+	    mempool_table_match_object(peer->regions, a->wqe->rdma.rkey, row->pd, a->qpn,
+				       a->wqe->rdma.remote_addr, a->wqe->length, right_of(a->kind),
+				       true, &va, &object) != MEMPOOL_OK)
 		return REFUSED;
-	return len ? copy_visibly(a, peer, local, va + offset, &guard) : COPIED;
+	if (!len)
+		return COPIED;
+	at = direct_object_at(peer, object, va, a->wqe->length);
+	if (a->kind == ATOMIC && (!at || (va & 7) || (a->wqe->rdma.remote_addr & 7)))
+		return REFUSED;
+	if (at)
+		return copy_mapped(a, at + offset, local, &guard);
+	return copy_visibly(a, peer, local, va + offset, &guard);
 }
 
 static uint32_t life_of(const struct direct_peer *peer)
@@ -387,12 +444,12 @@ static enum result next_chunk(const struct access *a, struct direct_peer *peer)
 	uint32_t len = left < CHUNK ? left : CHUNK;
 	enum result result;
 
-	if (a->kind == ATOMIC)
-		result = own_atomic(a);
-	else if (!peer)
-		result = copy_own(a, offset, len);
-	else
+	if (peer)
 		result = copy_chunk(a, peer, offset, len);
+	else if (a->kind == ATOMIC)
+		result = own_atomic(a);
+	else
+		result = copy_own(a, offset, len);
 	if (result != COPIED)
 		return result;
 	count(a, len);
@@ -408,6 +465,11 @@ static enum urxe_direct_outcome by_packets(struct urxe_qp *qp)
 	return URXE_DIRECT_NO;
 }
 
+void urxe_direct_housekeep(void)
+{
+	direct_peers_housekeep();
+}
+
 enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
 	struct access a = {
@@ -418,8 +480,7 @@ enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_s
 	if (wr_is_local(wqe->opcode))
 		return URXE_DIRECT_NO;
 	if (a.kind == OTHER || qp->ibv.qp_type == IBV_QPT_UD || !in_order(qp) || !is_near(qp) ||
-	    (a.kind == ATOMIC && !own) || (a.kind == READ && !qp->attr.max_rd_atomic) ||
-	    (!qp->direct.offset && declined(qp)))
+	    (a.kind != WRITE && !qp->attr.max_rd_atomic) || (!qp->direct.offset && declined(qp)))
 		return by_packets(qp);
 	if (!own) {
 		peer = direct_peer_get(URXE_SLOT_OF_QPN(a.qpn));

@@ -5,8 +5,8 @@
  *
  * Every process shows its neighbours two tables, read-only: its registration table, and a row for
  * each QP that takes requests. An initiator whose QP has nothing outstanding asks them what a responder
- * would ask, and then copies: by process_vm_readv(2) and process_vm_writev(2), or, within one
- * process, as memory. Whatever the tables do not plainly permit goes the way of packets, so that
+ * would ask, and then copies: as memory within one process, and where the target's memory lies in a
+ * file of libmempool's, which is mapped; else by process_vm_readv(2) and process_vm_writev(2). Whatever the tables do not plainly permit goes the way of packets, so that
  * errors are the standard's.
  *
  * Under the engine lock, unless said otherwise.
@@ -15,6 +15,8 @@
 #define URXE_HCA_DIRECT_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct urxe_qp;
 struct urxe_send_wqe;
@@ -38,6 +40,14 @@ void urxe_direct_dead(void);
  * lock too.
  */
 void urxe_direct_changed(void);
+/*
+ * The object that all of [addr, addr + length) lies in, for the row of a region; 0: none. It is kept
+ * until it is put back, behind urxe_direct_changed(). Without the engine lock.
+ */
+uint32_t urxe_direct_object_get(const void *addr, size_t length);
+void urxe_direct_object_put(uint32_t object);
+/* Now and then. */
+void urxe_direct_housekeep(void);
 /* Brings a QP's row up to its state and attributes; as above if it permits less than before. */
 void urxe_direct_publish(struct urxe_qp *qp);
 /* Takes a QP's row away, and waits as above: before its queues are flushed, reset or freed. */

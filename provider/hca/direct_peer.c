@@ -93,6 +93,7 @@ static bool cookie_fits(const struct direct_window *w, const struct direct_table
 
 static void unmap(struct direct_peer *peer)
 {
+	direct_objects_unmap(peer);
 	if (peer->tables)
 		munmap((void *)peer->tables, peer->tables->bytes);
 	if (peer->window)
@@ -171,13 +172,29 @@ void direct_peer_refuse(struct direct_peer *peer)
 void direct_peers_drop(void)
 {
 	for (unsigned slot = 0; slot < 256; slot++) {
+		if (!peers[slot].slot_life)
+			continue;
 		forget(&peers[slot]);
-		peers[slot] = (struct direct_peer){0};
+		memset(&peers[slot], 0, sizeof(peers[slot]));
+	}
+}
+
+void direct_peers_housekeep(void)
+{
+	for (unsigned slot = 0; slot < 256; slot++) {
+		struct direct_peer *peer = &peers[slot];
+
+		if (peer->tables && peer->alive &&
+		    __atomic_load_n((const uint32_t *)direct_life(peer->tables),
+				    __ATOMIC_ACQUIRE) != peer->alive)
+			direct_peer_refuse(peer);
 	}
 }
 
 /* Their mappings were not inherited. */
 void direct_peers_forked(void)
 {
-	memset(peers, 0, sizeof(peers));
+	for (unsigned slot = 0; slot < 256; slot++)
+		if (peers[slot].slot_life)
+			memset(&peers[slot], 0, sizeof(peers[slot]));
 }

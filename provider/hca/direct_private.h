@@ -9,6 +9,7 @@
  *	128	 life: a robust mutex that the process holds. Its first word is the holder's thread id;
  *		 the kernel changes it when that thread ends, also by exec and kill, before the
  *		 process's memory goes.
+ *	1024	 objects: 16 × 64 bytes, files that registered memory lies in (direct_objects.c)
  *	4096	 QP rows: 65536 × 64 bytes, by QPN >> 8
  *	4198400	 the registration table (mempool/table.h)
  *
@@ -44,7 +45,7 @@
 #include "mempool/table.h"
 
 #define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
-#define DIRECT_VERSION 1
+#define DIRECT_VERSION 2
 
 enum direct_service { DIRECT_NONE, DIRECT_RC, DIRECT_UC };
 
@@ -60,6 +61,19 @@ struct direct_qp {
 	uint8_t unused1[8];
 };
 
+/*
+ * A memfd of the owner's that others may map, and where it lies in the owner's memory. Rows of the
+ * registration table name it by its id, which is never given twice. Written while id is 0.
+ */
+struct direct_object {
+	_Atomic uint32_t id; /* count * DIRECT_OBJECTS + its place here; 0: none */
+	_Atomic int32_t fd;
+	_Atomic uint64_t dev, ino, size;
+	_Atomic uint64_t base; /* address less offset, for all of it */
+	uint8_t unused[24];
+};
+#define DIRECT_OBJECTS 16
+
 struct direct_tables {
 	uint64_t magic;
 	uint32_t version;
@@ -70,7 +84,9 @@ struct direct_tables {
 	_Atomic uint64_t epoch;
 	uint8_t unused1[56];
 	pthread_mutex_t life;
-	uint8_t unused2[4096 - 128 - sizeof(pthread_mutex_t)];
+	uint8_t unused2[1024 - 128 - sizeof(pthread_mutex_t)];
+	struct direct_object objects[DIRECT_OBJECTS];
+	uint8_t unused3[2048];
 	struct direct_qp qps[URXE_QP_SLOTS];
 };
 
@@ -98,6 +114,8 @@ struct direct_window {
 static_assert(sizeof(struct direct_qp) == 64, "layout seen by other processes");
 static_assert(offsetof(struct direct_tables, epoch) == 64, "layout");
 static_assert(offsetof(struct direct_tables, life) == 128, "layout");
+static_assert(sizeof(struct direct_object) == 64, "layout seen by other processes");
+static_assert(offsetof(struct direct_tables, objects) == 1024, "layout");
 static_assert(offsetof(struct direct_tables, qps) == 4096, "layout");
 static_assert(sizeof(struct direct_tables) == 4198400, "layout");
 static_assert(offsetof(struct direct_window, readers) == 64, "layout");
@@ -109,6 +127,13 @@ static inline const void *direct_life(const struct direct_tables *tables)
 {
 	return &tables->life;
 }
+
+/* A neighbour's object, mapped here; NULL: it cannot be. */
+struct direct_mapping {
+	uint32_t id;
+	uint8_t *at;
+	uint64_t base, size;
+};
 
 /* A neighbour whose tables are mapped. */
 struct direct_peer {
@@ -122,6 +147,7 @@ struct direct_peer {
 	struct direct_hazard *hazard; /* ours, in its window */
 	uint32_t alive;		      /* the word of life */
 	uint64_t own; /* our slot and its life when this was mapped: which process we are */
+	struct direct_mapping objects[DIRECT_OBJECTS];
 };
 
 /* The neighbour of a slot, mapped; NULL when it cannot be had. */
@@ -130,6 +156,18 @@ struct direct_peer *direct_peer_get(unsigned slot);
 void direct_peer_refuse(struct direct_peer *peer);
 void direct_peers_drop(void);
 void direct_peers_forked(void);
+
+/* Unmaps what the dead have left. */
+void direct_peers_housekeep(void);
+
+/*
+ * Where [va, va + length) of a neighbour lies here, which is in its object id; NULL when that is not
+ * mapped and cannot be. The hazard is there.
+ */
+uint8_t *direct_object_at(struct direct_peer *peer, uint32_t id, uint64_t va, uint64_t length);
+void direct_objects_unmap(struct direct_peer *peer);
+/* Our own objects: none any more, in these tables. */
+void direct_objects_reset(struct direct_tables *tables);
 
 /* Shows the tables to neighbours (direct_window.c); whatever hinders it, there is no direct access. */
 void direct_window_open(int memfd, struct direct_tables *tables);

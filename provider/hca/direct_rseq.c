@@ -9,6 +9,7 @@
 #include "hca/direct_rseq.h"
 
 #include <assert.h>
+#include <string.h>
 
 #if defined(__has_include)
 #if __has_include(<sys/rseq.h>) && (defined(__x86_64__) || defined(__aarch64__))
@@ -102,6 +103,68 @@ long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_gu
 	return ret;
 }
 
+static long commit_word(void *dst, uint64_t word, const struct urxe_guard *guard)
+{
+	long ret;
+
+	__asm__ volatile(BEGIN "movq %[word], (%[d])\n"
+			       "2:\txorl %%eax, %%eax\n\t" END
+			 : "=&a"(ret)
+			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "r11", "cc", "memory");
+	return ret;
+}
+
+static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe_guard *guard)
+{
+	long ret;
+
+	__asm__ volatile(BEGIN "decq %[n]\n\t"
+			       "jz 8f\n"
+			       "7:\tmovb %b[word], (%[d])\n\t"
+			       "shrq $8, %[word]\n\t"
+			       "incq %[d]\n\t"
+			       "decq %[n]\n\t"
+			       "jnz 7b\n"
+			       "8:\tmovb %b[word], (%[d])\n"
+			       "2:\txorl %%eax, %%eax\n\t" END
+			 : "=&a"(ret), [d] "+&r"(dst), [word] "+&r"(word), [n] "+&r"(len)
+			 : [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "r11", "cc", "memory");
+	return ret;
+}
+
+long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard)
+{
+	uint64_t word = *value;
+	long ret;
+
+	__asm__ volatile(BEGIN "lock xaddq %[word], (%[at])\n"
+			       "2:\txorl %%eax, %%eax\n\t" END
+			 : "=&a"(ret), [word] "+&r"(word)
+			 : [at] "r"(at), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "r11", "cc", "memory");
+	*value = word;
+	return ret;
+}
+
+long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
+			    const struct urxe_guard *guard)
+{
+	uint64_t word = *value;
+	long ret;
+
+	__asm__ volatile(BEGIN "movq %[word], %%rax\n\t"
+			       "lock cmpxchgq %[swap], (%[at])\n"
+			       "2:\tmovq %%rax, %[word]\n\t"
+			       "xorl %%eax, %%eax\n\t" END
+			 : "=&a"(ret), [word] "+&r"(word)
+			 : [at] "r"(at), [swap] "r"(swap), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "r11", "cc", "memory");
+	*value = word;
+	return ret;
+}
+
 #else /* aarch64 */
 
 #define BEGIN                          \
@@ -163,13 +226,95 @@ long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_gu
 			       "subs %[n], %[n], #1\n\t"
 			       "b.ne 9b\n"
 			       "2:\t" END
-			 : [ret] "+r"(ret), [d] "+r"(dst), [s] "+r"(src), [n] "+r"(len)
+			 : [ret] "+r"(ret), [d] "+r"(dst), [s] "+r"(src), [n] "+&r"(len)
 			 : [g] "r"(guard), [cs] "r"(rseq_cs())
 			 : "x16", "x17", "cc", "memory");
 	return ret;
 }
 
+static long commit_word(void *dst, uint64_t word, const struct urxe_guard *guard)
+{
+	long ret = 0;
+
+	__asm__ volatile(BEGIN "stlr %[word], [%[d]]\n"
+			       "2:\t" END
+			 : [ret] "+r"(ret)
+			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "x16", "x17", "cc", "memory");
+	return ret;
+}
+
+static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe_guard *guard)
+{
+	long ret = 0;
+
+	__asm__ volatile(BEGIN "7:\tsubs %[n], %[n], #1\n\t"
+			       "b.eq 8f\n\t"
+			       "strb %w[word], [%[d]], #1\n\t"
+			       "lsr %[word], %[word], #8\n\t"
+			       "b 7b\n"
+			       "8:\tstlrb %w[word], [%[d]]\n"
+			       "2:\t" END
+			 : [ret] "+r"(ret), [d] "+&r"(dst), [word] "+&r"(word), [n] "+&r"(len)
+			 : [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "x16", "x17", "cc", "memory");
+	return ret;
+}
+
+/* An exclusive store that did not happen counts as an abort. */
+long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard)
+{
+	uint64_t old = *value;
+	long ret = 0;
+
+	__asm__ volatile(BEGIN "ldaxr %[old], [%[at]]\n\t"
+			       "add x16, %[old], %[add]\n\t"
+			       "stlxr w17, x16, [%[at]]\n"
+			       "2:\tcbz w17, 8f\n\t"
+			       "mov %[ret], #-4097\n"
+			       "8:\t" END
+			 : [ret] "+r"(ret), [old] "=&r"(old)
+			 : [at] "r"(at), [add] "r"(*value), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : "x16", "x17", "cc", "memory");
+	if (!ret)
+		*value = old;
+	return ret;
+}
+
+long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
+			    const struct urxe_guard *guard)
+{
+	uint64_t old = *value;
+	long ret = 0;
+
+	__asm__ volatile(BEGIN "mov w17, #0\n\t"
+			       "ldaxr %[old], [%[at]]\n\t"
+			       "cmp %[old], %[is]\n\t"
+			       "b.ne 2f\n\t"
+			       "stlxr w17, %[swap], [%[at]]\n"
+			       "2:\tcbz w17, 8f\n\t"
+			       "mov %[ret], #-4097\n"
+			       "8:\t" END
+			 : [ret] "+r"(ret), [old] "=&r"(old)
+			 : [at] "r"(at), [is] "r"(*value), [swap] "r"(swap), [g] "r"(guard),
+			   [cs] "r"(rseq_cs())
+			 : "x16", "x17", "cc", "memory");
+	if (!ret)
+		*value = old;
+	return ret;
+}
+
 #endif /* aarch64 */
+
+long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, src, len);
+	if (len == sizeof(word) && !((uintptr_t)dst % sizeof(word)))
+		return commit_word(dst, word, guard);
+	return commit_bytes(dst, word, len, guard);
+}
 
 #else /* no rseq */
 
@@ -185,6 +330,22 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 }
 
 long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+{
+	return URXE_RSEQ_STALE;
+}
+
+long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+{
+	return URXE_RSEQ_STALE;
+}
+
+long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard)
+{
+	return URXE_RSEQ_STALE;
+}
+
+long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
+			    const struct urxe_guard *guard)
 {
 	return URXE_RSEQ_STALE;
 }

@@ -42,8 +42,22 @@ bool urxe_rseq_available(void);
 long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_local,
 		  const struct iovec *remote, unsigned num_remote, const struct urxe_guard *guard);
 
-/* Copies len bytes between mapped memory; all of it is the sequence. Begin anew when aborted. 0 or
- * one of the above. Bytes may become visible in any order. */
+/*
+ * Copies len bytes between mapped memory; all of it is the sequence. Begin anew when aborted. 0 or
+ * one of the above. Bytes may become visible in any order.
+ */
 long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard);
+
+/*
+ * These end with the store that makes them done: when they are aborted that has not been made. They
+ * become visible behind what was copied before.
+ *
+ * 1 … 8 bytes, the last one last; 8 at once where they are aligned. Atomics on an aligned word: what it
+ * was goes to *value, which begins as what is added or compared with.
+ */
+long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_guard *guard);
+long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard);
+long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
+			    const struct urxe_guard *guard);
 
 #endif

@@ -112,6 +112,7 @@ int urxe_direct_start(void)
 		return -ENOMEM;
 	madvise(p, bytes, MADV_DONTFORK);
 	tables = p;
+	direct_objects_reset(tables);
 	ret = init_tables(tables);
 	if (ret) {
 		munmap(p, bytes);
@@ -128,6 +129,7 @@ void urxe_direct_stop(void)
 {
 	direct_peers_drop();
 	direct_window_close();
+	direct_objects_reset(NULL);
 	munmap(tables, tables_bytes());
 	urxe_fd_close(memfd);
 	memfd = -1;
@@ -150,6 +152,7 @@ void urxe_direct_forked(void)
 	urxe_hca.table = NULL;
 	if (!tables || init_tables(tables))
 		urxe_log(URXE_LOG_WARN, "no memory after a fork");
+	direct_objects_reset(tables);
 	direct_peers_forked();
 	direct_window_forked();
 	urxe_fd_close(memfd);

@@ -354,6 +354,7 @@ static bool turn(void)
 		e->housekeep_at = e->now + HOUSEKEEP_NS;
 		urxe_wire_housekeep(e->wire);
 		urxe_gsi_housekeep();
+		urxe_direct_housekeep();
 	}
 	return n > 0;
 }

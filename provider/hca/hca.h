@@ -71,6 +71,7 @@ struct urxe_mr {
 	unsigned access;
 	uint64_t iova;
 	unsigned windows; /* memory windows bound to it. Engine lock. */
+	uint32_t object;  /* urxe_direct_object_get() */
 };
 
 struct urxe_mw {

@@ -228,7 +228,23 @@ static void fill_row(struct mempool_row *row, const struct urxe_mr *mr)
 		.access = (mr->access & ACCESS_TABLE) |
 			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
 		.kind = MEMPOOL_REGION,
+		.object = mr->object,
 	};
+}
+
+/*
+ * Where neighbours may map it. Of a region on demand the addresses count, whatever is there; of others
+ * the memory that was there when it was registered.
+ */
+static uint32_t object_of(const struct urxe_mr *mr)
+{
+	unsigned remote =
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+	/* Windows give rights that their region has not. */
+	if (!(mr->access & (remote | IBV_ACCESS_MW_BIND)) || (mr->access & IBV_ACCESS_ON_DEMAND))
+		return 0;
+	return urxe_direct_object_get(mr->ibv.addr, mr->ibv.length);
 }
 
 /* A new key: a random index that no other has on this host, and a random last byte. */
@@ -281,12 +297,14 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 	mr->ibv.length = length;
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = access;
+	mr->object = object_of(mr);
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	fill_row(&row, mr);
 	ret = mr->ibv.lkey ? mempool_table_add(urxe_hca.table, &row) : -ENOSPC;
 	if (ret) {
 		if (mr->ibv.lkey)
 			urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
+		urxe_direct_object_put(mr->object);
 		free(mr);
 		errno = ret == -ENOSPC ? ENOMEM : -ret;
 		return NULL;
@@ -331,6 +349,7 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 		unlist(mr);
 		urxe_engine_unlock();
 		urxe_direct_changed();
+		urxe_direct_object_put(mr->object);
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	free(mr);
@@ -343,6 +362,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 {
 	struct urxe_mr *mr = to_mr(ibv), next = *mr;
 	struct mempool_row row;
+	uint32_t old = 0;
 	int ret = 0;
 
 	if (to_context(ibv->context)->stale)
@@ -364,10 +384,12 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 		errno = -ret;
 		return IBV_REREG_MR_ERR_CMD;
 	}
+	next.object = object_of(&next);
 	fill_row(&row, &next);
 	urxe_engine_lock();
 	if (mr->windows) {
 		urxe_engine_unlock();
+		urxe_direct_object_put(next.object);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = mempool_table_replace(urxe_hca.table, ibv->lkey, &row);
@@ -381,12 +403,15 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 		ibv->length = next.ibv.length;
 		mr->access = next.access;
 		mr->iova = next.iova;
+		old = mr->object;
+		mr->object = next.object;
 	}
 	urxe_engine_unlock();
 	if (ret)
 		errno = -ret;
 	else
 		urxe_direct_changed();
+	urxe_direct_object_put(ret ? next.object : old);
 	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 
