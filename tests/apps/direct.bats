@@ -27,3 +27,24 @@ direct() {
 		stopped_target
 	[ "$status" -eq 1 ]
 }
+
+# pooled CASE: with the target's memory in a pool, which initiators map.
+pooled() {
+	URXE_LOG=info run isolated timeout -k 5 100 "$URXE" run --pool -- "$URXE_BIN/verbs_direct" \
+		"$1" pooled
+	echo "$output"
+	[ "$status" -ne 77 ] || skip "processes may not access each other's memory here"
+	[ "$status" -eq 0 ]
+	[[ $output =~ "memory of slot "[0-9]+" is mapped" ]]
+}
+
+@test "a stopped process's pool memory is written and read" { pooled stopped_target; }
+@test "nothing lands in pool memory that was taken away, though initiators stop and die" {
+	pooled memory_is_taken
+}
+@test "atomics on pool memory are carried out once each, though initiators stop" {
+	pooled atomics_add_up
+}
+@test "the same where every other one goes by packets, some of which are lost" {
+	URXE_FAULT=drop=1%,dup=1% pooled atomics_add_up
+}

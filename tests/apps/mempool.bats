@@ -33,3 +33,13 @@ with_pool() {
 @test "urxe run --pool: ibv_rc_pingpong, 1 MiB" {
 	with_pool ibv_rc_pingpong -d urxe0 -g 0 -c -s 1048576 -n 100
 }
+
+# pooled_perf PROGRAM ARGS…: one of perftest's programs with its buffers in a pool.
+pooled_perf() {
+	with_pool "$1" -d urxe0 -x 0 -F "${@:2}"
+}
+
+@test "urxe run --pool: ib_write_lat, 2 B" { pooled_perf ib_write_lat -s 2 -n 5000; }
+@test "urxe run --pool: ib_write_bw, all sizes" { pooled_perf ib_write_bw -a -n 20; }
+@test "urxe run --pool: ib_read_bw, 1 MiB" { pooled_perf ib_read_bw -s 1048576 -n 50; }
+@test "urxe run --pool: ib_atomic_lat" { pooled_perf ib_atomic_lat -n 5000; }

@@ -35,6 +35,11 @@ faulty() {
 @test "UC" { verified --procs 1 --qp-type uc; }
 @test "UD" { verified --procs 1 --qp-type ud; }
 
+@test "RC: buffers in a pool that the other process maps" {
+	isolated timeout -k 5 100 "$URXE" run --pool -- "$traffic" --dev urxe0 --time-limit 90 \
+		--procs 1 --qps 8 --ops 500
+}
+
 @test "RC over a faulty wire, seed 1" { faulty 1 --procs 1 --qps 8 --ops 500 --max-size 200000; }
 @test "RC over a faulty wire, seed 2" { faulty 2 --procs 1 --qps 8 --ops 500 --max-size 200000; }
 @test "RC over a faulty wire, seed 3" { faulty 3 --procs 1 --qps 8 --ops 500 --max-size 200000; }

@@ -21,7 +21,6 @@
 #define HALF	   (384u << 10) /* bytes that an initiator has for itself */
 #define SPAN	   (INITIATORS * HALF)
 #define GUARD	   64
-#define SECONDS	   5.0
 #define BOUND	   4.0 /* seconds that taking memory away may take, on a busy machine */
 
 enum link { LINK_NONE, LINK_WANTED, LINK_MADE };
@@ -45,6 +44,10 @@ static struct shared {
 static const enum ibv_qp_type types[INITIATORS] = {IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC};
 
 static bool patient; /* where all answers come, though late */
+static bool
+	pooled; /* the target's memory is a large allocation, which lies in a pool (urxe run --pool) */
+static double duration = 5;    /* seconds */
+static unsigned adds = 200000; /* of an initiator */
 
 static struct setup setup_of(unsigned i)
 {
@@ -241,9 +244,13 @@ static void one_round(struct target *t)
 
 static uint8_t *private_memory(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p;
 
-	NEED(p != MAP_FAILED);
+	if (pooled)
+		p = aligned_alloc(65536, (bytes + 65535) & ~(size_t)65535);
+	else
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	NEED(p && p != MAP_FAILED);
 	memset(p, 0, bytes);
 	return p;
 }
@@ -323,7 +330,7 @@ static void taking_initiator(unsigned i)
 /* Stops initiators for a while, or kills them, at random. */
 static void sabotage(pid_t *pids)
 {
-	double until = seconds() + SECONDS;
+	double until = seconds() + duration;
 
 	while (seconds() < until && !atomic_load(&shared->failed)) {
 		unsigned i = random() % INITIATORS;
@@ -366,6 +373,92 @@ static void memory_is_taken(void)
 	       atomic_load(&shared->longest) * 1e-6);
 	EXPECT_TRUE(atomic_load(&shared->longest) < BOUND * 1e9);
 	EXPECT_TRUE(atomic_load(&shared->rounds) > 20 && writes > 100 && reads > 10);
+}
+
+/* ---- atomics ---- */
+
+static void counting_target(unsigned unused)
+{
+	uint8_t *memory = private_memory(4096);
+	uint64_t *word = (uint64_t *)(void *)memory, own = 0;
+	struct end ends[INITIATORS];
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+
+	NEED(mr);
+	for (unsigned i = 0; i < INITIATORS; i++)
+		make_link_end(&ends[i], 0);
+	atomic_store(&shared->rkey, mr->rkey);
+	atomic_store(&shared->addr, (uintptr_t)word);
+	atomic_store(&shared->ready, true);
+	for (; !atomic_load(&shared->stop); own++) {
+		serve_links(ends);
+		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
+	}
+	EXPECT(*word, own + (uint64_t)(INITIATORS - 1) * adds);
+}
+
+/* Adds by either of the two operations; the second as programs do that have only that one. */
+static bool add_one(struct end *e, struct ibv_mr *mr, uint64_t *was, bool swap)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)was, .length = 8, .lkey = mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1};
+	uint64_t guess = *was;
+	struct ibv_wc wc;
+
+	wr.opcode = swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.remote_addr = atomic_load(&shared->addr);
+	wr.wr.atomic.rkey = atomic_load(&shared->rkey);
+	wr.wr.atomic.compare_add = swap ? guess : 1;
+	wr.wr.atomic.swap = guess + 1;
+	NEED(!post(e->qp, &wr) && next_wc(e->scq, &wc, 30));
+	EXPECT(wc.status, IBV_WC_SUCCESS);
+	return !swap || *was == guess;
+}
+
+static void adding_initiator(unsigned i)
+{
+	uint64_t *was = (uint64_t *)(void *)private_memory(4096), last = 0;
+	struct ibv_mr *mr = ibv_reg_mr(pd, was, 4096, IBV_ACCESS_LOCAL_WRITE);
+	struct end e;
+
+	NEED(mr);
+	make_link_end(&e, i);
+	if (!connect_link(&e, i))
+		return;
+	for (unsigned n = 0; n < adds && !failures; last = *was) {
+		n += add_one(&e, mr, was, n % 2 && random() % 2);
+		EXPECT_TRUE(*was >= last);
+	}
+	atomic_fetch_add(&shared->rounds, 1);
+	while (!atomic_load(&shared->stop))
+		usleep(1000);
+}
+
+/* Each is carried out once, by whomever, though initiators are stopped in the middle. */
+static void atomics_add_up(void)
+{
+	pid_t target, pids[INITIATORS - 1];
+
+	patient = true;
+	target = start(counting_target, 0);
+	while (!atomic_load(&shared->ready))
+		usleep(1000);
+	for (unsigned i = 0; i < INITIATORS - 1; i++)
+		pids[i] = start(adding_initiator, i);
+	while (atomic_load(&shared->rounds) < INITIATORS - 1 && !atomic_load(&shared->failed)) {
+		pid_t pid = pids[random() % (INITIATORS - 1)];
+
+		usleep(random() % 500);
+		kill(pid, SIGSTOP);
+		usleep(random() % 500);
+		kill(pid, SIGCONT);
+	}
+	atomic_store(&shared->stop, true);
+	for (unsigned i = 0; i < INITIATORS - 1; i++)
+		finish(pids[i]);
+	finish(target);
+	patient = false;
 }
 
 /* ---- a target that does nothing ---- */
@@ -578,6 +671,7 @@ static const struct test_case cases[] = {
 	{"stopped_target", stopped_target},
 	{"refused", refused},
 	{"memory_is_taken", memory_is_taken},
+	{"atomics_add_up", atomics_add_up},
 };
 
 int main(int argc, char **argv)
@@ -590,6 +684,12 @@ int main(int argc, char **argv)
 	if (!permitted()) {
 		printf("processes may not access each other's memory here\n");
 		return 77;
+	}
+	if (getenv("URXE_FAULT"))
+		adds = 4000;
+	if (argc > 2 && !strcmp(argv[2], "pooled")) {
+		pooled = true;
+		duration = 2;
 	}
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (argc > 1 && strcmp(argv[1], cases[i].name))

@@ -129,6 +129,68 @@ static void a_sequence_ends_in_the_call(void **state)
 	assert_int_equal(ret, -EFAULT);
 }
 
+/* Stores these bytes and no others, whatever their alignment; nothing when a word has changed. */
+static void a_sequence_commits_bytes(void **state)
+{
+	uint64_t words[4];
+	uint8_t *dst = (uint8_t *)words;
+	static const uint8_t src[] = {1, 2, 3, 4, 5, 6, 7, 8};
+	_Atomic uint64_t epoch = 1;
+	struct urxe_guard guard = guard_of(&epoch);
+	long ret;
+
+	for (size_t len = 1; len <= 8; len++) {
+		for (size_t at = 0; at < 16; at++) {
+			memset(words, 0, sizeof(words));
+			do
+				ret = urxe_rseq_commit(dst + at, src, len, &guard);
+			while (ret == URXE_RSEQ_ABORTED);
+			assert_int_equal(ret, 0);
+			for (size_t i = 0; i < sizeof(words); i++)
+				assert_int_equal(dst[i], i >= at && i < at + len ? src[i - at] : 0);
+		}
+	}
+	atomic_store(&epoch, 2);
+	memset(words, 0, sizeof(words));
+	while ((ret = urxe_rseq_commit(dst, src, 8, &guard)) == URXE_RSEQ_ABORTED)
+		;
+	assert_int_equal(ret, URXE_RSEQ_STALE);
+	while ((ret = urxe_rseq_commit(dst, src, 3, &guard)) == URXE_RSEQ_ABORTED)
+		;
+	assert_int_equal(ret, URXE_RSEQ_STALE);
+	assert_int_equal(words[0], 0);
+}
+
+static void a_sequence_computes(void **state)
+{
+	uint64_t word = 40, value = 2;
+	_Atomic uint64_t epoch = 1;
+	struct urxe_guard guard = guard_of(&epoch);
+	long ret;
+
+	while (urxe_rseq_fetch_add(&word, &value, &guard) == URXE_RSEQ_ABORTED)
+		assert_int_equal(value, 2);
+	assert_int_equal(word, 42);
+	assert_int_equal(value, 40);
+	while (urxe_rseq_compare_swap(&word, &value, 7, &guard) == URXE_RSEQ_ABORTED)
+		assert_int_equal(value, 40);
+	assert_int_equal(word, 42);
+	assert_int_equal(value, 42);
+	while (urxe_rseq_compare_swap(&word, &value, 7, &guard) == URXE_RSEQ_ABORTED)
+		;
+	assert_int_equal(word, 7);
+	assert_int_equal(value, 42);
+	atomic_store(&epoch, 2);
+	while ((ret = urxe_rseq_fetch_add(&word, &value, &guard)) == URXE_RSEQ_ABORTED)
+		;
+	assert_int_equal(ret, URXE_RSEQ_STALE);
+	value = 7;
+	while ((ret = urxe_rseq_compare_swap(&word, &value, 1, &guard)) == URXE_RSEQ_ABORTED)
+		;
+	assert_int_equal(ret, URXE_RSEQ_STALE);
+	assert_int_equal(word, 7);
+}
+
 static void copier(void)
 {
 	static uint8_t src[LONG];
@@ -456,6 +518,8 @@ int main(void)
 		cmocka_unit_test(a_sequence_copies_all_of_it),
 		cmocka_unit_test(a_sequence_looks_first),
 		cmocka_unit_test(a_sequence_ends_in_the_call),
+		cmocka_unit_test(a_sequence_commits_bytes),
+		cmocka_unit_test(a_sequence_computes),
 		cmocka_unit_test(a_stopped_thread_looks_again),
 		cmocka_unit_test(rows_follow_their_qps),
 		cmocka_unit_test(datagrams_have_no_row),

@@ -161,6 +161,32 @@ static void test_verdicts(void **state)
 	mempool_table_destroy(t);
 }
 
+/* A row says which object its memory lies in, until another row takes its place. */
+static void test_objects(void **state)
+{
+	struct mempool_row row = region(0x100, 0x1000, 64);
+	struct mempool_table *t;
+	uint32_t object = 1;
+	uint64_t va;
+
+	assert_int_equal(mempool_table_create(2, &t), 0);
+	row.object = 0x1234;
+	assert_int_equal(mempool_table_add(t, &row), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(mempool_table_match_object(t, 0x100, row.pd, 0, 0x1000, 64, 0,
+							    true, &va, &object),
+				 MEMPOOL_OK);
+		assert_int_equal(object, row.object);
+		row.object++;
+		assert_int_equal(mempool_table_replace(t, 0x100, &row), 0);
+	}
+	assert_int_equal(mempool_table_match_object(t, 0x100, row.pd, 0, 0, 0, 0, true, &va,
+						    &object),
+			 MEMPOOL_OK);
+	assert_int_equal(object, 0);
+	mempool_table_destroy(t);
+}
+
 static void test_arguments(void **state)
 {
 	struct mempool_row row = region(0x100, 0, 1), got;
@@ -630,7 +656,7 @@ int main(void)
 		cmocka_unit_test(test_replace),	      cmocka_unit_test(test_model),
 		cmocka_unit_test(test_million),	      cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_wander),	      cmocka_unit_test(test_two_mappings),
-		cmocka_unit_test(test_killed_writer),
+		cmocka_unit_test(test_killed_writer), cmocka_unit_test(test_objects),
 	};
 
 	return cmocka_run_group_tests_name("mempool_table", tests, NULL, NULL);
