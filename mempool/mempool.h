@@ -204,7 +204,7 @@ struct mempool_location {
 	enum mempool_pages pages;
 };
 
-/* pool NULL: of any pool of this process. -EINVAL: no memory of the pool. */
+/* pool NULL: of any pool of this process. -EINVAL: no memory of the pool, or its parent's. */
 int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location);
 
 /*
