@@ -8,6 +8,7 @@
  */
 #include "wire_test.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -351,6 +352,164 @@ static void regions_are_seen(void **state)
 			 MEMPOOL_NO_KEY);
 }
 
+/* ---- objects ---- */
+
+#define BLOCK 16384ul
+
+/* A file in blocks, as libmempool has them. */
+static struct {
+	char *at;
+	size_t bytes, hole; /* hole: a block that is of no file */
+	int fd;
+	enum mempool_pages pages;
+} pool = {.hole = SIZE_MAX};
+
+__attribute__((visibility("default"))) int mempool_locate(struct mempool *unused, const void *addr,
+							  struct mempool_location *location)
+{
+	size_t offset = (const char *)addr - pool.at;
+
+	if (!pool.at || (const char *)addr < pool.at || offset >= pool.bytes ||
+	    offset / BLOCK == pool.hole)
+		return -EINVAL;
+	*location = (struct mempool_location){
+		.fd = pool.fd,
+		.offset = offset,
+		.length = BLOCK - offset % BLOCK,
+		.pages = pool.pages,
+	};
+	return 0;
+}
+
+/* Another file by the same descriptor, at the same addresses. */
+static void make_file(bool sealed)
+{
+	int fd = memfd_create("pool", MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4 * BLOCK), 0);
+	if (sealed)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	pool.at = mmap(pool.at, 4 * BLOCK, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | (pool.at ? MAP_FIXED : 0), fd, 0);
+	assert_true(pool.at != MAP_FAILED);
+	pool.bytes = 4 * BLOCK;
+	if (!pool.fd)
+		pool.fd = fcntl(fd, F_DUPFD, 100);
+	else
+		assert_int_equal(dup2(fd, pool.fd), pool.fd);
+	close(fd);
+}
+
+static uint8_t *object_at(struct direct_peer *peer, uint32_t id, size_t offset, size_t length)
+{
+	uint8_t *at;
+
+	urxe_engine_lock();
+	at = direct_object_at(peer, id, (uintptr_t)pool.at + offset, length);
+	urxe_engine_unlock();
+	return at;
+}
+
+static void objects_are_mapped(void **state)
+{
+	struct direct_peer *peer = own_peer();
+	uint32_t id, again;
+	uint8_t *view;
+
+	make_file(true);
+	id = urxe_direct_object_get(pool.at + 100, 2 * BLOCK);
+	assert_true(id);
+	view = object_at(peer, id, 100, 2 * BLOCK);
+	assert_non_null(view);
+	assert_ptr_not_equal(view, pool.at + 100);
+	pool.at[100] = 'a';
+	assert_int_equal(view[0], 'a');
+	view[1] = 'b';
+	assert_int_equal(pool.at[101], 'b');
+	assert_ptr_equal(object_at(peer, id, BLOCK, 1), view + BLOCK - 100);
+	/* Not beyond it. */
+	assert_null(object_at(peer, id, 100, 4 * BLOCK));
+	assert_null(object_at(peer, id, 4 * BLOCK, 1));
+	assert_null(object_at(peer, id, 0ul - 1, 2));
+	/* A block that was given back reads as zeros. */
+	assert_int_equal(fallocate(pool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, BLOCK),
+			 0);
+	assert_int_equal(view[0], 0);
+	/* It stays mapped from one region to the next. */
+	urxe_direct_object_put(id);
+	again = urxe_direct_object_get(pool.at, 1);
+	assert_int_equal(again, id);
+	assert_ptr_equal(object_at(peer, again, 100, 1), view);
+	urxe_direct_object_put(again);
+}
+
+/* Whatever is behind an address or a descriptor now, an id means the file that it was given for. */
+static void objects_are_not_confused(void **state)
+{
+	struct direct_peer *peer = own_peer();
+	uint32_t id, other;
+	uint8_t *view;
+
+	make_file(true);
+	id = urxe_direct_object_get(pool.at, 4 * BLOCK);
+	make_file(true);
+	assert_null(object_at(peer, id, 0, 1)); /* it is mapped too late */
+	other = urxe_direct_object_get(pool.at, 4 * BLOCK);
+	assert_true(other && other != id);
+	view = object_at(peer, other, 0, 1);
+	assert_non_null(view);
+	pool.at[0] = 'c';
+	assert_int_equal(view[0], 'c');
+	urxe_direct_object_put(id);
+	urxe_direct_object_put(other);
+	urxe_direct_object_put(other);
+	for (unsigned i = 0; i < 4 * DIRECT_OBJECTS; i++) {
+		make_file(true);
+		id = urxe_direct_object_get(pool.at, 1);
+		assert_true(id);
+		pool.at[0] = 'd';
+		view = object_at(peer, id, 0, 1);
+		assert_non_null(view);
+		assert_int_equal(view[0], 'd');
+		urxe_direct_object_put(id);
+	}
+}
+
+static void what_is_no_object(void **state)
+{
+	struct direct_peer *peer = own_peer();
+	uint32_t id, ids[DIRECT_OBJECTS];
+
+	make_file(true);
+	assert_int_equal(urxe_direct_object_get(pool.at, 0), 0);
+	assert_int_equal(urxe_direct_object_get(pool.at, 4 * BLOCK + 1), 0);
+	assert_int_equal(urxe_direct_object_get(&id, sizeof(id)), 0);
+	pool.hole = 2;
+	assert_int_equal(urxe_direct_object_get(pool.at, 3 * BLOCK), 0);
+	pool.hole = SIZE_MAX;
+	pool.pages = MEMPOOL_PAGES_2M;
+	assert_int_equal(urxe_direct_object_get(pool.at, 1), 0);
+	pool.pages = MEMPOOL_PAGES_PLAIN;
+	assert_null(object_at(peer, 0, 0, 1));
+	/* A file that may shrink is not mapped: that would be a signal. */
+	make_file(false);
+	id = urxe_direct_object_get(pool.at, 1);
+	assert_null(object_at(peer, id, 0, 1));
+	urxe_direct_object_put(id);
+	/* No more than there is room for. */
+	for (unsigned i = 0; i < DIRECT_OBJECTS; i++) {
+		make_file(true);
+		ids[i] = urxe_direct_object_get(pool.at, 1);
+		assert_true(ids[i]);
+	}
+	make_file(true);
+	assert_int_equal(urxe_direct_object_get(pool.at, 1), 0);
+	for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
+		urxe_direct_object_put(ids[i]);
+	assert_true(urxe_direct_object_get(pool.at, 1));
+}
+
 /* ---- hazards ---- */
 
 static void sleep_inside(void)
@@ -524,6 +683,9 @@ int main(void)
 		cmocka_unit_test(rows_follow_their_qps),
 		cmocka_unit_test(datagrams_have_no_row),
 		cmocka_unit_test(regions_are_seen),
+		cmocka_unit_test(objects_are_mapped),
+		cmocka_unit_test(objects_are_not_confused),
+		cmocka_unit_test(what_is_no_object),
 		cmocka_unit_test(own_life),
 		cmocka_unit_test(who_is_at_work_is_waited_for),
 		cmocka_unit_test(who_is_stopped_is_not),

@@ -345,6 +345,7 @@ static void test_huge_pages_or_not(void **state)
 static void test_fork(void **state)
 {
 	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct mempool_location where;
 	struct mempool_buffer b;
 	int status, ends[2];
 	char page[4096];
@@ -354,11 +355,12 @@ static void test_fork(void **state)
 	assert_int_equal(pipe(ends), 0);
 	memset(b.addr, 0x5a, 4096);
 	pid = fork();
-	/* Something else may lie there by now. */
+	/* Something else may lie there by now, and that is not the pool's. */
 	if (!pid)
-		_exit(write(ends[1], b.addr, 4096) == -1 && errno == EFAULT  ? 0
-		      : read(ends[0], page, 4096) == 4096 && page[0] != 0x5a ? 0
-									     : 1);
+		_exit(!mempool_locate(NULL, b.addr, &where)		      ? 2
+		      : write(ends[1], b.addr, 4096) == -1 && errno == EFAULT ? 0
+		      : read(ends[0], page, 4096) == 4096 && page[0] != 0x5a  ? 0
+									      : 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	close(ends[0]);
