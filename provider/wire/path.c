@@ -62,11 +62,11 @@ static int probe_route(const struct urxe_path *path)
 }
 
 /* The same link-local address can be a neighbouring host's on another link. */
-static bool is_here(const struct urxe_path *path)
+static bool is_here(const struct urxe_path *path, const struct in6_addr *addr)
 {
-	bool scoped = IN6_IS_ADDR_LINKLOCAL(&path->dgid);
+	bool scoped = IN6_IS_ADDR_LINKLOCAL(addr);
 
-	return urxe_device_has_address(&path->dgid, scoped ? path->dev->ifindex : 0);
+	return urxe_device_has_address(addr, scoped ? path->dev->ifindex : 0);
 }
 
 int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
@@ -90,6 +90,6 @@ int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const u
 		return -EINVAL;
 	if (urxe_is_multicast(&path->dgid))
 		return 0;
-	path->here = is_here(path);
-	return path->here ? 0 : probe_route(path);
+	path->here = is_here(path, &path->dgid);
+	return path->here && is_here(path, &path->sgid) ? 0 : probe_route(path);
 }
