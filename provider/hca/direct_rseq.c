@@ -76,6 +76,8 @@ static_assert(URXE_RSEQ_ABORTED == -4097 && URXE_RSEQ_STALE == -4098, "written o
 long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_local,
 		  const struct iovec *remote, unsigned num_remote, const struct urxe_guard *guard)
 {
+	/* Before the registers are loaded, which a call would overwrite. */
+	void *cs = rseq_cs();
 	register long r10 __asm__("r10") = (long)remote;
 	register long r8 __asm__("r8") = num_remote;
 	register long r9 __asm__("r9") = 0;
@@ -86,37 +88,40 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 			       "2:\t" END
 			 : "=&a"(ret)
 			 : [nr] "r"(number), "D"((long)pid), "S"(local), "d"((long)num_local),
-			   "r"(r10), "r"(r8), "r"(r9), [g] "r"(guard), [cs] "r"(rseq_cs())
+			   "r"(r10), "r"(r8), "r"(r9), [g] "r"(guard), [cs] "r"(cs)
 			 : "rcx", "r11", "cc", "memory");
 	return ret;
 }
 
 long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	long ret;
 
 	__asm__ volatile(BEGIN "rep movsb\n"
 			       "2:\txorl %%eax, %%eax\n\t" END
 			 : "=&a"(ret), "+D"(dst), "+S"(src), "+c"(len)
-			 : [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [g] "r"(guard), [cs] "r"(cs)
 			 : "r11", "cc", "memory");
 	return ret;
 }
 
 static long commit_word(void *dst, uint64_t word, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	long ret;
 
 	__asm__ volatile(BEGIN "movq %[word], (%[d])\n"
 			       "2:\txorl %%eax, %%eax\n\t" END
 			 : "=&a"(ret)
-			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(cs)
 			 : "r11", "cc", "memory");
 	return ret;
 }
 
 static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	long ret;
 
 	__asm__ volatile(BEGIN "decq %[n]\n\t"
@@ -129,20 +134,21 @@ static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe
 			       "8:\tmovb %b[word], (%[d])\n"
 			       "2:\txorl %%eax, %%eax\n\t" END
 			 : "=&a"(ret), [d] "+&r"(dst), [word] "+&r"(word), [n] "+&r"(len)
-			 : [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [g] "r"(guard), [cs] "r"(cs)
 			 : "r11", "cc", "memory");
 	return ret;
 }
 
 long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	uint64_t word = *value;
 	long ret;
 
 	__asm__ volatile(BEGIN "lock xaddq %[word], (%[at])\n"
 			       "2:\txorl %%eax, %%eax\n\t" END
 			 : "=&a"(ret), [word] "+&r"(word)
-			 : [at] "r"(at), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [at] "r"(at), [g] "r"(guard), [cs] "r"(cs)
 			 : "r11", "cc", "memory");
 	*value = word;
 	return ret;
@@ -151,6 +157,7 @@ long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard 
 long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
 			    const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	uint64_t word = *value;
 	long ret;
 
@@ -159,7 +166,7 @@ long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
 			       "2:\tmovq %%rax, %[word]\n\t"
 			       "xorl %%eax, %%eax\n\t" END
 			 : "=&a"(ret), [word] "+&r"(word)
-			 : [at] "r"(at), [swap] "r"(swap), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [at] "r"(at), [swap] "r"(swap), [g] "r"(guard), [cs] "r"(cs)
 			 : "r11", "cc", "memory");
 	*value = word;
 	return ret;
@@ -191,6 +198,8 @@ long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
 long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_local,
 		  const struct iovec *remote, unsigned num_remote, const struct urxe_guard *guard)
 {
+	/* Before the registers are loaded, which a call would overwrite. */
+	void *cs = rseq_cs();
 	register long x8 __asm__("x8") = number;
 	register long x0 __asm__("x0") = pid;
 	register long x1 __asm__("x1") = (long)local;
@@ -203,13 +212,14 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 			       "2:\t" END
 			 : [ret] "+r"(x0)
 			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4),
-			   "r"(x5), [g] "r"(guard), [cs] "r"(rseq_cs())
+			   "r"(x5), [g] "r"(guard), [cs] "r"(cs)
 			 : "x16", "x17", "cc", "memory");
 	return x0;
 }
 
 long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	long ret = 0;
 
 	/* The loads behind must not be carried out before the guard was looked at, nor the stores:
@@ -227,25 +237,27 @@ long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_gu
 			       "b.ne 9b\n"
 			       "2:\t" END
 			 : [ret] "+r"(ret), [d] "+r"(dst), [s] "+r"(src), [n] "+&r"(len)
-			 : [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [g] "r"(guard), [cs] "r"(cs)
 			 : "x16", "x17", "cc", "memory");
 	return ret;
 }
 
 static long commit_word(void *dst, uint64_t word, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	long ret = 0;
 
 	__asm__ volatile(BEGIN "stlr %[word], [%[d]]\n"
 			       "2:\t" END
 			 : [ret] "+r"(ret)
-			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(cs)
 			 : "x16", "x17", "cc", "memory");
 	return ret;
 }
 
 static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	long ret = 0;
 
 	__asm__ volatile(BEGIN "7:\tsubs %[n], %[n], #1\n\t"
@@ -256,7 +268,7 @@ static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe
 			       "8:\tstlrb %w[word], [%[d]]\n"
 			       "2:\t" END
 			 : [ret] "+r"(ret), [d] "+&r"(dst), [word] "+&r"(word), [n] "+&r"(len)
-			 : [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [g] "r"(guard), [cs] "r"(cs)
 			 : "x16", "x17", "cc", "memory");
 	return ret;
 }
@@ -264,6 +276,7 @@ static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe
 /* An exclusive store that did not happen counts as an abort. */
 long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	uint64_t old = *value;
 	long ret = 0;
 
@@ -274,7 +287,7 @@ long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard 
 			       "mov %[ret], #-4097\n"
 			       "8:\t" END
 			 : [ret] "+r"(ret), [old] "=&r"(old)
-			 : [at] "r"(at), [add] "r"(*value), [g] "r"(guard), [cs] "r"(rseq_cs())
+			 : [at] "r"(at), [add] "r"(*value), [g] "r"(guard), [cs] "r"(cs)
 			 : "x16", "x17", "cc", "memory");
 	if (!ret)
 		*value = old;
@@ -284,21 +297,22 @@ long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard 
 long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
 			    const struct urxe_guard *guard)
 {
+	void *cs = rseq_cs();
 	uint64_t old = *value;
 	long ret = 0;
 
-	__asm__ volatile(BEGIN "mov w17, #0\n\t"
-			       "ldaxr %[old], [%[at]]\n\t"
-			       "cmp %[old], %[is]\n\t"
-			       "b.ne 2f\n\t"
-			       "stlxr w17, %[swap], [%[at]]\n"
-			       "2:\tcbz w17, 8f\n\t"
-			       "mov %[ret], #-4097\n"
-			       "8:\t" END
-			 : [ret] "+r"(ret), [old] "=&r"(old)
-			 : [at] "r"(at), [is] "r"(*value), [swap] "r"(swap), [g] "r"(guard),
-			   [cs] "r"(rseq_cs())
-			 : "x16", "x17", "cc", "memory");
+	__asm__ volatile(
+		BEGIN "mov w17, #0\n\t"
+		      "ldaxr %[old], [%[at]]\n\t"
+		      "cmp %[old], %[is]\n\t"
+		      "b.ne 2f\n\t"
+		      "stlxr w17, %[swap], [%[at]]\n"
+		      "2:\tcbz w17, 8f\n\t"
+		      "mov %[ret], #-4097\n"
+		      "8:\t" END
+		: [ret] "+r"(ret), [old] "=&r"(old)
+		: [at] "r"(at), [is] "r"(*value), [swap] "r"(swap), [g] "r"(guard), [cs] "r"(cs)
+		: "x16", "x17", "cc", "memory");
 	if (!ret)
 		*value = old;
 	return ret;
