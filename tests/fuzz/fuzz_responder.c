@@ -152,6 +152,11 @@ void urxe_window_remove(struct urxe_segment *s, enum urxe_window_kind kind)
 {
 }
 
+ssize_t urxe_read_file(const char *path, char *buf, size_t max)
+{
+	return -ENOENT;
+}
+
 int urxe_fstat(int fd, struct urxe_stat *st)
 {
 	return -EBADF;
