@@ -7,9 +7,11 @@ load helpers
 faults=drop=5%,dup=2%,reorder=5%,corrupt=0.5%
 traffic=${URXE%/*}/tests/traffic/traffic
 
-# verified ARGS…: traffic between processes of one host.
+# verified ARGS…: traffic between processes of one host. TRAFFIC_TIMEOUT is the QPs': programs that
+# run slowly need a longer one.
 verified() {
-	isolated timeout -k 5 170 "$URXE" run -- "$traffic" --dev urxe0 --time-limit 150 "$@"
+	isolated timeout -k 5 170 "$URXE" run -- "$traffic" --dev urxe0 --time-limit 150 \
+		--timeout "${TRAFFIC_TIMEOUT:-14}" "$@"
 }
 
 # faulty SEED ARGS…: the same over the faulty wire.
