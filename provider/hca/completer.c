@@ -306,26 +306,14 @@ static bool scatter(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t offs
 		    const void *data, uint32_t len)
 {
 	const uint8_t *from = data;
+	struct iovec iov[URXE_MAX_SGE];
+	int n = urxe_gather(qp, wqe, offset, len, MEMPOOL_LOCAL_WRITE, iov);
 
-	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
-		const struct ibv_sge *sge = &wqe->sge[i];
-		uint32_t piece;
-		uint64_t va;
-
-		if (offset >= sge->length) {
-			offset -= sge->length;
-			continue;
-		}
-		piece = sge->length - offset < len ? sge->length - offset : len;
-		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, piece, MEMPOOL_LOCAL_WRITE,
-				false, &va))
-			return false;
-		urxe_copy_visible((void *)(uintptr_t)va, from, piece);
-		from += piece;
-		len -= piece;
-		offset = 0;
+	for (int i = 0; i < n; i++) {
+		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
+		from += iov[i].iov_len;
 	}
-	return true;
+	return n >= 0;
 }
 
 /* The oldest WR that still waits for its data, if it is the one that owns this PSN. */

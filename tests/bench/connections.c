@@ -25,6 +25,8 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "resident.h"
+
 #define PORT	 7471
 #define WINDOW	 64   /* connections on their way at once */
 #define WARM_UP	 64   /* made first, so that what is made once does not count */
@@ -38,18 +40,6 @@ static void fail(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static long resident(void)
-{
-	long size, pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%ld %ld", &size, &pages) != 2)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return pages * sysconf(_SC_PAGESIZE);
 }
 
 static double now(void)

@@ -10,19 +10,9 @@
 #include <unistd.h>
 #include <infiniband/verbs.h>
 
+#include "resident.h"
+
 #define WARM_UP 64 /* QPs made first, so that what is made once does not count */
-
-static long resident(void)
-{
-	long size, pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%ld %ld", &size, &pages) != 2)
-		pages = 0;
-	if (f)
-		fclose(f);
-	return pages * sysconf(_SC_PAGESIZE);
-}
 
 static struct ibv_context *open_device(const char *name)
 {
