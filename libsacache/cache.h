@@ -70,6 +70,16 @@ struct sacache {
 	struct sa_hosts *hosts;
 };
 
+/* Which port a number stands for, as it is now; what is not known yet is 0. */
+struct sa_port_identity {
+	uint8_t gid[16];
+	uint16_t lid;
+	uint16_t sm_lid;
+	uint16_t pkey; /* of the default partition if the port is in it, else the first it has */
+};
+/* -ENODEV: no such port is open. */
+int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_identity *identity);
+
 #define SA_INTERNAL_CHANGED \
 	(1u << 7) /* beside enum sacache_entry_flags: asked again as it changed */
 

@@ -341,6 +341,31 @@ static void port_put(struct sa_port *port)
 	pthread_mutex_unlock(&port->cache->ports_lock);
 }
 
+int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_identity *identity)
+{
+	struct sa_port *port = number < SACACHE_MAX_PORTS ? port_get(cache, number) : NULL;
+	umad_port_t attr;
+	int ret;
+
+	memset(identity, 0, sizeof(*identity));
+	if (!port)
+		return -ENODEV;
+	ret = umad_get_port(port->ca_name, port->portnum, &attr) ? -ENODEV : 0;
+	port_put(port);
+	if (ret)
+		return ret;
+	memcpy(identity->gid, &attr.gid_prefix, 8);
+	memcpy(identity->gid + 8, &attr.port_guid, 8);
+	identity->lid = attr.base_lid;
+	identity->sm_lid = attr.sm_lid;
+	for (unsigned i = 0; i < attr.pkeys_size; i++)
+		if ((attr.pkeys[i] & 0x7fff) == 0x7fff ||
+		    (attr.pkeys[i] & 0x7fff && !identity->pkey))
+			identity->pkey = attr.pkeys[i];
+	umad_release_port(&attr);
+	return 0;
+}
+
 /* Has a waiter wait for a key's query, which is started unless it is under way. Under port->lock. */
 static int join(struct sa_port *port, const struct sacache_key *key, bool table, enum sa_count why,
 		struct waiter *waiter)
