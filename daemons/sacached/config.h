@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * sacached's configuration: a file of lines "key value", # begins a comment; options -o "key value"
+ * come after it. sacached.conf(5) says what each key does; rows[] in config.c is the list. Plain data
+ * and pure functions apart from config_load(); the loop's thread.
+ */
+#ifndef SACACHED_CONFIG_H
+#define SACACHED_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libsacache/sacache.h"
+
+#define CONFIG_PATH_LEN	 256
+#define CONFIG_ERROR_LEN 512
+
+enum config_tcp { CONFIG_TCP_OFF, CONFIG_TCP_LOOPBACK, CONFIG_TCP_ANY };
+
+/* port CA or port CA:NUMBER */
+struct config_port {
+	char ca[32];
+	unsigned portnum; /* 0: all of the device */
+};
+
+struct sacached_config {
+	struct sacache_attr cache; /* policy, drop, max_entries … retries */
+	struct config_port ports[SACACHE_MAX_PORTS];
+	unsigned nports;	     /* 0: all InfiniBand ports of the host */
+	unsigned deadline;	     /* ms; for an answer to a client */
+	char hosts[CONFIG_PATH_LEN]; /* "": none */
+	char ibacm_dir[64];	     /* of ibacm.sock and its kin */
+	enum config_tcp tcp;
+	unsigned tcp_port;
+	unsigned max_clients;		  /* 0: as many as descriptors allow */
+	bool netlink;			  /* the kernel's questions */
+	unsigned kernel_timeout;	  /* ms the kernel waits for an answer; 0: as it is */
+	char user[32];			  /* "": stays who it is */
+	char control_socket[100];	  /* "": none */
+	char control_group[32];		  /* who may use it beside root; "": nobody */
+	char metrics_listen[64];	  /* address:port; "": none */
+	char state_file[CONFIG_PATH_LEN]; /* "": none */
+	unsigned state_interval;	  /* s; 0: only at the end */
+	char import[CONFIG_PATH_LEN];	  /* of opensm_full_v1; "": none */
+	bool prefetch;
+	int log_level;
+};
+
+void config_init(struct sacached_config *config);
+/*
+ * Parses a file's text into an initialized configuration; -EINVAL: error says where and what to do.
+ */
+int config_parse(struct sacached_config *config, const char *text, const char *file,
+		 char error[CONFIG_ERROR_LEN]);
+/* One "key value" of the command line. */
+int config_option(struct sacached_config *config, const char *option, char error[CONFIG_ERROR_LEN]);
+
+/*
+ * All together: defaults, the file (NULL: the default one, if it is there), the options. 0, or a
+ * negative errno after one line in the log.
+ */
+int config_load(struct sacached_config *config, const char *file, char *const *options,
+		unsigned count);
+/*
+ * Takes over from a newly read configuration what may change at run time, and logs which of the rest
+ * takes a restart.
+ */
+void config_update(struct sacached_config *config, const struct sacached_config *fresh);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the kernel and its local service for path resolution say to each other by netlink, as
+ * <rdma/rdma_netlink.h> has it; the kernel's end is drivers/infiniband/core/sa_query.c and addr.c. The
+ * kernel asks (NLM_F_REQUEST) and the service answers, with the question's type and sequence number:
+ *
+ *	RESOLVE		0 nlmsghdr	16 device 64, port, path use, 2 spare	84 attributes
+ *	  answer	0 nlmsghdr	16 attribute PATH_RECORD: flags 32, reserved 32, record 64 bytes
+ *	IP_RESOLVE	0 nlmsghdr	16 interface 32				20 attribute IPV4 or IPV6
+ *	  answer	0 nlmsghdr	16 attribute DGID
+ *	SET_TIMEOUT	0 nlmsghdr	16 attribute TIMEOUT, ms; asked by the service
+ *
+ * An answer without attributes and with RDMA_NL_LS_F_ERR makes the kernel ask the SA itself (RESOLVE), or go
+ * on waiting (IP_RESOLVE). Numbers are in host order, but for GIDs and the record.
+ *
+ * Pure functions: any thread, no locks.
+ */
+#ifndef SACACHED_LOCAL_SERVICE_H
+#define SACACHED_LOCAL_SERVICE_H
+
+#include <rdma/rdma_netlink.h>
+
+#include "libsacache/sacache.h"
+
+#define LS_MESSAGE_SIZE 128 /* the longest that this end sends has 92 */
+
+enum ls_kind {
+	LS_IGNORE,     /* not for the service */
+	LS_INVALID,    /* a question that is answered by an error */
+	LS_PATH,       /* RESOLVE */
+	LS_ADDRESS,    /* IP_RESOLVE */
+	LS_ACKNOWLEDGE /* how the kernel took a message of ours */
+};
+
+struct ls_message {
+	uint16_t type;
+	uint32_t seq;
+	int error; /* of LS_ACKNOWLEDGE: 0 or -errno */
+	/* LS_PATH */
+	char device[LS_DEVICE_NAME_MAX + 1];
+	uint8_t port;
+	uint8_t path_use;
+	struct sacache_key key; /* without its port */
+	/* LS_ADDRESS */
+	struct sockaddr_storage address;
+};
+
+/*
+ * Takes the first message of a datagram apart. *size says how far it reaches, 0 where nothing more
+ * can be read (and LS_IGNORE is returned).
+ */
+enum ls_kind ls_parse(const void *buf, size_t length, struct ls_message *message, size_t *size);
+
+/*
+ * These write a message and return its length. A path that does not serve what the kernel wants it for
+ * is answered by an error, as is NULL.
+ */
+size_t ls_answer_path(const struct ls_message *question, const struct sacache_path *path,
+		      uint8_t buf[LS_MESSAGE_SIZE]);
+size_t ls_answer_address(const struct ls_message *question, const uint8_t gid[16],
+			 uint8_t buf[LS_MESSAGE_SIZE]);
+size_t ls_answer_error(const struct ls_message *question, uint8_t buf[LS_MESSAGE_SIZE]);
+/* For how long the kernel waits for answers before it asks the SA; it keeps to 100 … 200,000 ms. */
+size_t ls_set_timeout(uint32_t seq, uint32_t timeout, uint8_t buf[LS_MESSAGE_SIZE]);
+
+#endif
