@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemons/sacached/config.h"
@@ -258,27 +257,31 @@ int config_option(struct sacached_config *config, const char *option, char error
 /* The text of a file, or NULL and errno. */
 static char *read_text(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	struct stat st;
-	char *text = NULL;
-	ssize_t got = -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), error = 0;
+	char *text = fd < 0 ? NULL : malloc(MAX_FILE + 1);
+	size_t length = 0;
+	ssize_t got = 1;
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE) {
-		close(fd);
-		errno = EFBIG;
-		return NULL;
+	while (text && got && length < MAX_FILE && !error) {
+		got = read(fd, text + length, MAX_FILE - length);
+		if (got >= 0)
+			length += got;
+		else if (errno != EINTR)
+			error = errno;
 	}
-	text = malloc(st.st_size + 1);
-	if (text)
-		got = pread(fd, text, st.st_size, 0);
 	close(fd);
-	if (got < 0) {
+	if (text && length == MAX_FILE)
+		error = EFBIG;
+	if (text && error) {
 		free(text);
-		return NULL;
+		text = NULL;
+		errno = error;
 	}
-	text[got] = 0;
+	if (!text)
+		return NULL;
+	text[length] = 0;
 	return text;
 }
 
