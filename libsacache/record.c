@@ -103,6 +103,16 @@ void sa_record_encode(const struct sacache_path *path, uint8_t record[SA_RECORD_
 	memcpy(record + SA_RECORD_RESERVED, path->reserved, 6);
 }
 
+void sacache_path_decode(const uint8_t record[SA_RECORD_SIZE], struct sacache_path *path)
+{
+	sa_record_decode(record, path);
+}
+
+void sacache_path_encode(const struct sacache_path *path, uint8_t record[SA_RECORD_SIZE])
+{
+	sa_record_encode(path, record);
+}
+
 uint64_t sa_record_ask(const struct sacache_key *key, const uint8_t port_gid[16],
 		       uint8_t record[SA_RECORD_SIZE])
 {

@@ -252,6 +252,13 @@ int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, u
 int sacache_port_close(struct sacache *cache, unsigned port);
 
 /*
+ * A path as the 64 bytes of a PathRecord on the wire (15.2.5.16), and back. MTU, rate and lifetime are
+ * written with the selector "exactly".
+ */
+void sacache_path_encode(const struct sacache_path *path, uint8_t record[64]);
+void sacache_path_decode(const uint8_t record[64], struct sacache_path *path);
+
+/*
  * The GID behind an IP address: the IPoIB neighbour table of this network namespace, then the hosts
  * file that sacache_hosts_load() has read. -ENODATA: neither knows.
  */
@@ -262,6 +269,37 @@ int sacache_ip_to_gid(struct sacache *cache, const struct sockaddr *addr, uint8_
  * -ENOMEM.
  */
 int sacache_hosts_load(struct sacache *cache, const char *path, unsigned *line);
+
+/* What became of a file of records. */
+struct sacache_state {
+	uint64_t records;   /* written, or put into the table */
+	uint64_t ask_again; /* of these, to be asked for again: our LID or the SM is another now */
+	uint64_t skipped;   /* of ports that are not open, or the table had something newer */
+	int64_t when;	    /* it was written: seconds since 1970 */
+	char problem[80];   /* -EBADMSG: what is wrong with it, "it is cut off" */
+	char aside[256];    /* -EBADMSG: the name it has now; "": it could not be renamed */
+};
+
+/*
+ * Writes the records of all open ports to a file, for a warm start. It is written beside the old
+ * one (".new") and takes its place when it is whole and on the disk: at no time is there half a file,
+ * whether the disk is full, the process is killed or the machine fails. May take as long as the disk
+ * does; changes of the table wait only while some entries are copied. report may be NULL. Errors of
+ * open(), write() and rename(), the old file is as it was; -EBUSY: another process or thread is saving
+ * to it; -ENODEV: no port is open, thus there is nothing to say about any; -ENOMEM. Where files may be
+ * limited in size (RLIMIT_FSIZE) SIGXFSZ has to be ignored.
+ */
+int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report);
+
+/*
+ * Puts the records of such a file into the table, those of ports that are open, which are known by
+ * port GUID and subnet prefix. Where the port's own LID or that of its SM is another now, each record is
+ * asked for again when it is used. Caching is on afterwards where it was. What the table has already
+ * is kept. -EBADMSG: the file is damaged, none of ours, or of other ports: the table is as it was, the file
+ * has been renamed (".bad") and report says why; errors of open() and read(), -EINVAL (not a regular
+ * file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.
+ */
+int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report);
 
 #pragma GCC visibility pop
 
