@@ -114,6 +114,13 @@ struct sacache_attr {
 	uint32_t response_timeout; /* of the first try; doubles, with a random part; 10 … 60,000 */
 	unsigned retries;	   /* 0 … 15 */
 	uint32_t max_records;	   /* of one GetTable answer; 1 … 2^20 */
+	/*
+	 * How often the subscription to the SA's notices is looked after (see enum sacache_event); 100 …
+	 * 86,400,000, or 0, the default: none is made. One program on a port can have the SA's reports,
+	 * and each subscriber is one more report to send for the SM, so this is for sacached, or for
+	 * the one service of a host that has no sacached.
+	 */
+	uint32_t notices;
 	uint64_t seed;		   /* of all that is random here; 0: a seed from the system */
 };
 
@@ -172,14 +179,39 @@ int sacache_failed(struct sacache *cache, const struct sacache_key *key);
 /* A connection over that path works: the suspicion is over. -ENOENT: not there. */
 int sacache_connected(struct sacache *cache, const struct sacache_key *key);
 
+/*
+ * What happens in a port's subnet, and what it does to the table. With sacache_attr.notices the library
+ * hears of it by itself: the SA reports notices (13.4.8; those of SubnAdmSet(InformInfo), 15.2.5.12), and
+ * the port says it by libibverbs' asynchronous events, or where libibverbs does not have the port, by
+ * its PortInfo, which is read every 2 s. A program that learns of it elsewhere calls sacache_event().
+ *
+ *	trap 65, GID out of service	SACACHE_GID_OUT
+ *	trap 64, GID in service		SACACHE_GID_IN
+ *	trap 128, link state change	SACACHE_LINK_CHANGE
+ *	trap 144, a port's local change	SACACHE_LID_CHANGE, if the port that sent it has another LID
+ *					than the table has for its GID; else nothing
+ *	the port has another LID	SACACHE_LID_CHANGE of its own GID
+ *	the SM has another LID		SACACHE_NEW_SM
+ *	the SA has forgotten us		SACACHE_NEW_SM: it was restarted
+ *	client re-register		SACACHE_REREGISTER
+ *	the port goes down		nothing: it comes back with the same neighbours
+ *	the port comes up		nothing, but the subscription is made again
+ *
+ * Not subscribed to: multicast groups (66, 67), which no path depends on; bad keys (256 …), which the
+ * SA tells nobody who is not trusted; a new system image GUID (145), which no path record contains.
+ */
 enum sacache_event {
-	SACACHE_GID_OUT,    /* trap 65: records to this GID become suspect (with `drop`: go) */
-	SACACHE_GID_IN,	    /* trap 64: nothing is forgotten; failures remembered for it are */
+	SACACHE_GID_OUT,    /* records to this GID become suspect, once (with `drop`: go) */
+	SACACHE_GID_IN,	    /* nothing is forgotten; failures remembered for it are */
 	SACACHE_LID_CHANGE, /* that GID has another LID: its records are asked for again */
 	SACACHE_NEW_SM,	    /* all records of the port are asked for again, each when it is used */
 	SACACHE_REREGISTER, /* client re-register: the same */
+	SACACHE_LINK_CHANGE, /* a link somewhere came or went: all failures remembered are forgotten */
 };
-/* What happened in the subnet of that port; gid may be NULL with the last two. -EINVAL. */
+/*
+ * Something happened in the subnet of that port; gid may be NULL with all but the first three.
+ * -EINVAL.
+ */
 int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event,
 		  const uint8_t gid[16]);
 
@@ -236,6 +268,23 @@ struct sacache_stats {
 	uint64_t timeouts; /* queries that ended without an answer */
 	uint64_t strays;   /* answers to nothing that is under way */
 	uint64_t malformed;
+	uint64_t foreign; /* answers that came from elsewhere than the SA: dropped */
+	/* What the SA tells. */
+	uint64_t notices_gid_in;    /* trap 64 */
+	uint64_t notices_gid_out;   /* trap 65 */
+	uint64_t notices_link;	    /* trap 128 */
+	uint64_t notices_other;	    /* 144, and what was not asked for */
+	uint64_t notices_repeated;  /* the SA sent it again, as our response was lost: no effect */
+	uint64_t notices_malformed; /* dropped */
+	uint64_t notices_forged;    /* not from the SA: dropped */
+	uint64_t subscribed;	    /* subscriptions that the SA confirmed, renewals included */
+	uint64_t refused;	    /* that it refused */
+	uint64_t forgotten;	    /* the SA knew nothing of them any more */
+	/* What the port tells. */
+	uint64_t sm_changes;	/* another SM's LID */
+	uint64_t lid_changes;	/* another LID of its own */
+	uint64_t reregisters;	/* client re-register */
+	uint64_t port_downs;	/* it was active */
 };
 void sacache_stats(struct sacache *cache, struct sacache_stats *stats);
 /* Whether the SM of that port's subnet has switched caching on (auto), or the policy has. */

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The table to a file and back; state.h has the picture of the file.
+ *
+ * Saving takes any thread's time and nobody else's: entries are copied in batches under cache->lock, and
+ * written without it. A file is made beside the old one and takes its place when it is on the disk, so that
+ * there is a whole one at any time. Loading believes nothing before all of it has been looked at.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <isa-l/crc.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libsacache/state.h"
+
+#define VERSION	     1
+#define BATCH	     4096
+#define MAX_FAILURES 14
+#define MOST_ENTRIES (1u << 24)
+
+static const char magic[8] = "sacache\n";
+
+/* CRC-32C of what crc is of, and that behind it. */
+static uint32_t checksum(uint32_t crc, const uint8_t *data, size_t length)
+{
+	while (length) {
+		int part = length < INT_MAX ? (int)length : INT_MAX;
+
+		crc = ~crc32_iscsi((uint8_t *)data, part, ~crc);
+		data += part;
+		length -= part;
+	}
+	return crc;
+}
+
+static void encode_port(const struct sa_state_port *port, uint8_t out[SA_STATE_PORT])
+{
+	memset(out, 0, SA_STATE_PORT);
+	memcpy(out, port->identity.gid, 16);
+	sa_put16(out + 16, port->identity.lid);
+	sa_put16(out + 18, port->identity.sm_lid);
+	out[20] = port->caching;
+}
+
+static void encode_entry(const struct sacache_key *key, const uint8_t *record, unsigned failures,
+			 uint8_t port, uint8_t out[SA_STATE_ENTRY])
+{
+	memset(out, 0, SA_STATE_ENTRY);
+	memcpy(out, record, SA_RECORD_SIZE);
+	sa_put64(out + 64, key->service_id);
+	sa_put32(out + 72, key->mask);
+	sa_put16(out + 76, key->pkey);
+	sa_put16(out + 78, key->qos_class);
+	out[80] = key->sl;
+	out[81] = key->tclass;
+	out[82] = port;
+	out[83] = failures < MAX_FAILURES ? failures : MAX_FAILURES;
+}
+
+const char *sa_state_decode(const struct sa_state *state, uint64_t index,
+			    struct sa_state_entry *entry)
+{
+	const uint8_t *in = state->data + SA_STATE_HEADER + (size_t)state->ports * SA_STATE_PORT +
+			    index * SA_STATE_ENTRY;
+	struct sacache_key key = {
+		.service_id = sa_get64(in + 64),
+		.mask = sa_get32(in + 72),
+		.pkey = sa_get16(in + 76),
+		.qos_class = sa_get16(in + 78),
+		.sl = in[80],
+		.tclass = in[81],
+		.port = in[82],
+	};
+	static const char impossible[] = "one of its entries is none that could have been saved";
+
+	if (in[82] >= state->ports || in[83] > MAX_FAILURES || sa_get32(in + 84))
+		return impossible;
+	memcpy(entry->record, in, SA_RECORD_SIZE);
+	if (key.mask & SACACHE_DGID)
+		memcpy(key.dgid, in + 8, 16);
+	if (key.mask & SACACHE_SGID)
+		memcpy(key.sgid, in + 24, 16);
+	if (key.mask & SACACHE_DLID)
+		key.dlid = sa_get16(in + 40);
+	if (key.mask & SACACHE_SLID)
+		key.slid = sa_get16(in + 42);
+	if (sa_key_normalize(&key, &entry->key) || memcmp(&key, &entry->key, sizeof(key)) != 0 ||
+	    !sa_record_answers(entry->record, &key))
+		return impossible;
+	entry->failures = in[83];
+	return NULL;
+}
+
+static const char *parse_header(struct sa_state *state, const uint8_t *data, size_t length)
+{
+	uint64_t behind;
+
+	if (length < SA_STATE_HEADER)
+		return length ? "it is cut off" : "it is empty";
+	if (memcmp(data, magic, sizeof(magic)) != 0)
+		return "it is something else";
+	if (sa_get32(data + 36) != checksum(0, data, 36))
+		return "its header is damaged";
+	if (sa_get32(data + 8) != VERSION)
+		return "it has another version";
+	state->data = data;
+	state->ports = sa_get32(data + 12);
+	state->entries = sa_get64(data + 16);
+	state->when = (int64_t)sa_get64(data + 24);
+	if (!state->ports || state->ports > SACACHE_MAX_PORTS || state->entries > MOST_ENTRIES)
+		return "its header makes no sense";
+	behind = (uint64_t)state->ports * SA_STATE_PORT + state->entries * SA_STATE_ENTRY;
+	if (length - SA_STATE_HEADER < behind)
+		return "it is cut off";
+	if (length - SA_STATE_HEADER > behind)
+		return "there is something behind its end";
+	if (sa_get32(data + 32) != checksum(0, data + SA_STATE_HEADER, behind))
+		return "it is damaged";
+	return NULL;
+}
+
+const char *sa_state_parse(struct sa_state *state, const uint8_t *data, size_t length)
+{
+	const char *problem = parse_header(state, data, length);
+	struct sa_state_entry entry;
+
+	for (uint32_t i = 0; !problem && i < state->ports; i++) {
+		const uint8_t *in = data + SA_STATE_HEADER + (size_t)i * SA_STATE_PORT;
+
+		memset(&state->port[i], 0, sizeof(state->port[i]));
+		memcpy(state->port[i].identity.gid, in, 16);
+		state->port[i].identity.lid = sa_get16(in + 16);
+		state->port[i].identity.sm_lid = sa_get16(in + 18);
+		state->port[i].caching = in[20];
+	}
+	for (uint64_t i = 0; !problem && i < state->entries; i++)
+		problem = sa_state_decode(state, i, &entry);
+	return problem;
+}
+
+/*
+ * A port is known by its GUID, and its subnet by the prefix, which is believed once an SM has given the
+ * port a LID: before, it is the default one.
+ */
+static bool same_port(const struct sa_port_identity *saved, const struct sa_port_identity *here)
+{
+	if (memcmp(saved->gid + 8, here->gid + 8, 8) != 0)
+		return false;
+	return !here->lid || !memcmp(saved->gid, here->gid, 8);
+}
+
+/* Another LID of ours, or another SM: what the SA said then it is to be asked for again. */
+static bool changed_since(const struct sa_port_identity *saved, const struct sa_port_identity *here)
+{
+	return (here->lid && here->lid != saved->lid) ||
+	       (here->sm_lid && here->sm_lid != saved->sm_lid);
+}
+
+struct target {
+	bool open, ask_again;
+	uint8_t number;
+};
+
+/* Under cache->lock. An entry that is there already is newer. */
+static int restore(struct sacache *cache, const struct sa_state_entry *saved,
+		   const struct target *target, struct sacache_state *report)
+{
+	struct sacache_key key = saved->key;
+	uint32_t generation, failures = saved->failures, state = 0;
+	struct sa_entry entry;
+	bool evicted;
+	int ret;
+
+	key.port = target->number;
+	if (sa_table_find(&cache->table, &key)) {
+		report->skipped++;
+		return 0;
+	}
+	if (failures >= cache->attr.suspect_limit)
+		failures = cache->attr.suspect_limit - 1;
+	if (failures)
+		state = failures << 8 | SACACHE_SUSPECT;
+	generation = atomic_load(&cache->subnets[key.port].generation);
+	sa_entry_init(&entry, &key, saved->record);
+	atomic_init(&entry.generation, generation - target->ask_again);
+	atomic_init(&entry.state, state);
+	atomic_init(&entry.since, (uint32_t)cache->clock());
+	ret = sa_table_put(&cache->table, &key, &entry, &evicted);
+	if (ret)
+		return ret;
+	if (evicted)
+		sa_count(cache, SA_EVICTED);
+	report->records++;
+	report->ask_again += target->ask_again;
+	return 0;
+}
+
+int sa_state_apply(struct sacache *cache, const struct sa_state *state,
+		   const struct sa_port_identity *here, uint32_t open_ports,
+		   struct sacache_state *report)
+{
+	struct target target[SACACHE_MAX_PORTS] = {0};
+	bool any = false;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < state->ports; i++)
+		for (unsigned n = 0; n < SACACHE_MAX_PORTS; n++)
+			if (open_ports & 1u << n && same_port(&state->port[i].identity, &here[n])) {
+				target[i].open = any = true;
+				target[i].number = n;
+				target[i].ask_again =
+					changed_since(&state->port[i].identity, &here[n]);
+				if (state->port[i].caching)
+					atomic_store(&cache->subnets[n].caching, true);
+			}
+	if (!any)
+		return -ENODEV;
+	for (uint64_t i = 0; !ret && i < state->entries;) {
+		pthread_mutex_lock(&cache->lock);
+		for (unsigned n = 0; !ret && n < BATCH && i < state->entries; n++, i++) {
+			struct sa_state_entry entry;
+
+			/* Of what has been looked at before, all can be decoded. */
+			sa_state_decode(state, i, &entry);
+			if (target[entry.key.port].open)
+				ret = restore(cache, &entry, &target[entry.key.port], report);
+			else
+				report->skipped++;
+		}
+		pthread_mutex_unlock(&cache->lock);
+	}
+	return ret;
+}
+
+/* The ports that are open, by number. */
+static uint32_t identify_ports(struct sacache *cache, struct sa_port_identity *here)
+{
+	uint32_t open_ports = 0;
+
+	for (unsigned n = 0; n < SACACHE_MAX_PORTS; n++)
+		if (!sa_port_identify(cache, n, &here[n]))
+			open_ports |= 1u << n;
+	return open_ports;
+}
+
+static int write_all(int fd, const uint8_t *data, size_t length, off_t at)
+{
+	while (length) {
+		ssize_t done = pwrite(fd, data, length, at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done ? -errno : -ENOSPC;
+		data += done;
+		at += done;
+		length -= done;
+	}
+	return 0;
+}
+
+struct save {
+	struct sacache *cache;
+	int fd;
+	off_t end;
+	uint32_t crc;
+	uint32_t ports;
+	uint64_t entries;
+	uint8_t index[SACACHE_MAX_PORTS]; /* of a port in the file, by its number */
+	uint32_t open_ports;
+	uint32_t at; /* in the table */
+	uint8_t batch[BATCH * SA_STATE_ENTRY];
+};
+
+static int append(struct save *save, const uint8_t *data, size_t length)
+{
+	int ret = write_all(save->fd, data, length, save->end);
+
+	save->crc = checksum(save->crc, data, length);
+	save->end += length;
+	return ret;
+}
+
+static int save_ports(struct save *save, const struct sa_port_identity *here)
+{
+	int ret = 0;
+
+	for (unsigned n = 0; !ret && n < SACACHE_MAX_PORTS; n++) {
+		struct sa_state_port port = {here[n], sacache_caching(save->cache, n)};
+		uint8_t out[SA_STATE_PORT];
+
+		if (!(save->open_ports & 1u << n))
+			continue;
+		save->index[n] = save->ports++;
+		encode_port(&port, out);
+		ret = append(save, out, sizeof(out));
+	}
+	return ret;
+}
+
+static bool worth_saving(const struct save *save, const struct sa_entry *entry)
+{
+	uint32_t state = atomic_load(&entry->state);
+
+	return entry->kind == SA_ENTRY_PATH && save->open_ports & 1u << entry->port &&
+	       !(state & (SACACHE_ASK_AGAIN | SA_INTERNAL_CHANGED)) &&
+	       atomic_load(&entry->generation) ==
+		       atomic_load(&save->cache->subnets[entry->port].generation);
+}
+
+/* The next part of the table into the batch; returns how many. */
+static unsigned copy_batch(struct save *save)
+{
+	struct sacache *cache = save->cache;
+	struct sa_entry *entry = NULL;
+	unsigned count = 0;
+
+	pthread_mutex_lock(&cache->lock);
+	while (count < BATCH && (entry = sa_table_next(&cache->table, &save->at))) {
+		struct sacache_key key;
+
+		if (!worth_saving(save, entry))
+			continue;
+		sa_entry_key(entry, &key);
+		encode_entry(&key, entry->record, atomic_load(&entry->state) >> 8,
+			     save->index[entry->port], save->batch + count++ * SA_STATE_ENTRY);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return count;
+}
+
+static int save_header(struct save *save, int64_t when)
+{
+	uint8_t out[SA_STATE_HEADER];
+
+	memcpy(out, magic, sizeof(magic));
+	sa_put32(out + 8, VERSION);
+	sa_put32(out + 12, save->ports);
+	sa_put64(out + 16, save->entries);
+	sa_put64(out + 24, (uint64_t)when);
+	sa_put32(out + 32, save->crc);
+	sa_put32(out + 36, checksum(0, out, 36));
+	return write_all(save->fd, out, sizeof(out), 0);
+}
+
+static int save_all(struct save *save, const struct sa_port_identity *here, int64_t when)
+{
+	unsigned count;
+	int ret;
+
+	save->end = SA_STATE_HEADER;
+	ret = save_ports(save, here);
+	while (!ret && (count = copy_batch(save))) {
+		save->entries += count;
+		if (save->entries > MOST_ENTRIES)
+			return -EFBIG;
+		ret = append(save, save->batch, count * SA_STATE_ENTRY);
+	}
+	if (!ret)
+		ret = save_header(save, when);
+	if (!ret && fsync(save->fd))
+		ret = -errno;
+	return ret;
+}
+
+/* The file beside, for us alone: what a killed process left there is taken over. */
+static int open_beside(const char *beside)
+{
+	int fd = open(beside, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	struct stat mine, there;
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		ret = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	else if (fstat(fd, &mine) || !S_ISREG(mine.st_mode))
+		ret = -EINVAL;
+	else if (stat(beside, &there) || mine.st_ino != there.st_ino)
+		ret = -EBUSY; /* it has just taken its place */
+	else if (ftruncate(fd, 0))
+		ret = -errno;
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+/* A name is on the disk when its folder is. */
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
+	int fd, ret;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		 slash ? path : ".");
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* Not every filesystem has something to do for it. */
+	ret = fsync(fd) && errno != EINVAL ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report)
+{
+	struct sa_port_identity here[SACACHE_MAX_PORTS];
+	uint32_t open_ports = identify_ports(cache, here);
+	char beside[PATH_MAX];
+	struct save *save;
+	int64_t when = time(NULL);
+	int ret;
+
+	if ((size_t)snprintf(beside, sizeof(beside), "%s.new", path) >= sizeof(beside))
+		return -ENAMETOOLONG;
+	if (!open_ports)
+		return -ENODEV;
+	save = calloc(1, sizeof(*save));
+	if (!save)
+		return -ENOMEM;
+	save->cache = cache;
+	save->open_ports = open_ports;
+	save->fd = ret = open_beside(beside);
+	if (ret >= 0) {
+		ret = save_all(save, here, when);
+		if (!ret && rename(beside, path))
+			ret = -errno;
+		if (ret)
+			unlink(beside);
+		else
+			ret = sync_folder(path);
+		close(save->fd);
+	}
+	if (!ret && report)
+		*report = (struct sacache_state){.records = save->entries, .when = when};
+	free(save);
+	return ret;
+}
+
+static int read_all(int fd, uint8_t *data, size_t length)
+{
+	for (size_t at = 0; at < length;) {
+		ssize_t got = pread(fd, data + at, length - at, at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) /* nobody writes to it: what is missing now the disk has lost */
+			return got ? -errno : -EIO;
+		at += got;
+	}
+	return 0;
+}
+
+/* The whole file into memory, unless it cannot be one of ours. */
+static int read_file(const char *path, uint8_t **data, size_t *length, const char **problem)
+{
+	const uint64_t most = SA_STATE_HEADER + SACACHE_MAX_PORTS * SA_STATE_PORT +
+			      (uint64_t)MOST_ENTRIES * SA_STATE_ENTRY;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), ret = 0;
+	struct stat stat;
+
+	*data = NULL;
+	*problem = NULL;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &stat)) {
+		ret = -errno;
+	} else if (!S_ISREG(stat.st_mode)) {
+		ret = -EINVAL;
+	} else if ((uint64_t)stat.st_size > most) {
+		*problem = "it is too long";
+	} else {
+		*length = stat.st_size;
+		*data = malloc(*length + 1);
+		ret = *data ? read_all(fd, *data, *length) : -ENOMEM;
+	}
+	close(fd);
+	if (ret) {
+		free(*data);
+		*data = NULL;
+	}
+	return ret;
+}
+
+/* One that was put aside before makes room: they cannot fill the disk. */
+static void put_aside(const char *path, const char *problem, struct sacache_state *report)
+{
+	snprintf(report->problem, sizeof(report->problem), "%s", problem);
+	if ((size_t)snprintf(report->aside, sizeof(report->aside), "%s.bad", path) >=
+		    sizeof(report->aside) ||
+	    rename(path, report->aside))
+		report->aside[0] = 0;
+	else
+		sync_folder(path);
+}
+
+int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report)
+{
+	struct sa_port_identity here[SACACHE_MAX_PORTS];
+	uint32_t open_ports = identify_ports(cache, here);
+	struct sacache_state unwanted;
+	struct sa_state state;
+	const char *problem;
+	uint8_t *data;
+	size_t length = 0;
+	int ret;
+
+	if (!report)
+		report = &unwanted;
+	memset(report, 0, sizeof(*report));
+	if (!open_ports)
+		return -ENODEV;
+	ret = read_file(path, &data, &length, &problem);
+	if (ret)
+		return ret;
+	if (!problem)
+		problem = sa_state_parse(&state, data, length);
+	if (!problem) {
+		report->when = state.when;
+		ret = sa_state_apply(cache, &state, here, open_ports, report);
+		if (ret == -ENODEV)
+			problem = "it is of another port or subnet";
+	}
+	if (problem) {
+		put_aside(path, problem, report);
+		ret = -EBADMSG;
+	}
+	free(data);
+	return ret;
+}
