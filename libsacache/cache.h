@@ -38,6 +38,21 @@ enum sa_count {
 	SA_TIMEOUTS,
 	SA_STRAYS,
 	SA_MALFORMED,
+	SA_FOREIGN,
+	SA_NOTICES_GID_IN,
+	SA_NOTICES_GID_OUT,
+	SA_NOTICES_LINK,
+	SA_NOTICES_OTHER,
+	SA_NOTICES_REPEATED,
+	SA_NOTICES_MALFORMED,
+	SA_NOTICES_FORGED,
+	SA_SUBSCRIBED,
+	SA_REFUSED,
+	SA_FORGOTTEN,
+	SA_SM_CHANGES,
+	SA_LID_CHANGES,
+	SA_REREGISTERS,
+	SA_PORT_DOWNS,
 	SA_COUNTERS,
 };
 _Static_assert(sizeof(struct sacache_stats) == (2 + SA_COUNTERS) * sizeof(uint64_t), "same order");
@@ -52,6 +67,7 @@ struct sa_stripe {
 struct sa_subnet {
 	_Atomic bool caching;
 	_Atomic uint32_t generation; /* grows when all records are to be asked for again */
+	_Atomic uint32_t links;	     /* grows when all failures remembered are to be forgotten */
 };
 
 struct sa_port;
@@ -96,5 +112,7 @@ int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct
  */
 void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
 		     int status, const uint8_t record[SA_RECORD_SIZE]);
+/* sacache_event() for a GID that is known to have that LID now: what has it already is left alone. */
+void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid);
 
 #endif

@@ -74,6 +74,9 @@ static int judge(struct sacache *cache, struct sa_entry *entry, enum sa_count *w
 	if (entry->kind == SA_ENTRY_FAILURE) {
 		uint32_t until = atomic_load_explicit(&entry->since, memory_order_relaxed);
 
+		if (atomic_load_explicit(&entry->generation, memory_order_relaxed) !=
+		    atomic_load_explicit(&cache->subnets[entry->port].links, memory_order_relaxed))
+			return -ENOENT;
 		return (int32_t)(until - (uint32_t)cache->clock()) > 0 ? entry->error : -ENOENT;
 	}
 	if (!sacache_caching(cache, entry->port)) {
@@ -137,18 +140,24 @@ static int put(struct sacache *cache, const struct sacache_key *key, struct sa_e
 	return ret;
 }
 
-/* Other records to the same GID with the LID it had are of the past as well. */
-static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid, uint16_t old_lid)
+/* Whether an end of the path is that GID with that LID (0: any), or with another than that. */
+static bool ends_at(const uint8_t *record, const uint8_t *gid, uint16_t lid, bool other)
+{
+	return (!memcmp(record + 8, gid, 16) &&
+		(!lid || (sa_get16(record + 40) != lid) == other)) ||
+	       (!memcmp(record + 24, gid, 16) && (!lid || (sa_get16(record + 42) != lid) == other));
+}
+
+/* Such records are of the past. Under cache->lock. */
+static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid, uint16_t lid,
+		       bool other)
 {
 	struct sa_entry *entry;
 	uint32_t at = 0;
 
 	while ((entry = sa_table_next(&cache->table, &at)))
 		if (entry->kind == SA_ENTRY_PATH && entry->port == port &&
-		    ((!memcmp(entry->record + 8, gid, 16) &&
-		      (!old_lid || sa_get16(entry->record + 40) == old_lid)) ||
-		     (!memcmp(entry->record + 24, gid, 16) &&
-		      (!old_lid || sa_get16(entry->record + 42) == old_lid))))
+		    ends_at(entry->record, gid, lid, other))
 			atomic_fetch_or(&entry->state, SACACHE_ASK_AGAIN | SA_INTERNAL_CHANGED);
 }
 
@@ -160,6 +169,7 @@ static void remember_failure(struct sacache *cache, const struct sacache_key *ke
 	entry.kind = SA_ENTRY_FAILURE;
 	entry.error = (int8_t)status;
 	atomic_init(&entry.since, (uint32_t)cache->clock() + cache->attr.negative);
+	atomic_init(&entry.generation, atomic_load(&cache->subnets[key->port].links));
 	put(cache, key, &entry);
 }
 
@@ -206,7 +216,8 @@ static void answer_path(struct sacache *cache, const struct sacache_key *key, ui
 			uint8_t gid[16];
 
 			memcpy(gid, old->record + 8, 16);
-			mark_moved(cache, key->port, gid, sa_get16(old->record + 40));
+			/* Other records with the LID it had are of the past as well. */
+			mark_moved(cache, key->port, gid, sa_get16(old->record + 40), false);
 		}
 	}
 	if (!store) {
@@ -346,7 +357,9 @@ static void gid_event(struct sacache *cache, unsigned port, enum sacache_event e
 			continue;
 		if (event == SACACHE_GID_IN && failure)
 			sa_table_remove(&cache->table, entry);
-		else if (event == SACACHE_GID_OUT && !failure)
+		/* Whoever comes and goes is no reason to ask: failures to connect are. */
+		if (event == SACACHE_GID_OUT && !failure &&
+		    (cache->attr.drop || !(atomic_load(&entry->state) & SACACHE_SUSPECT)))
 			fail_or_drop(cache, entry);
 	}
 }
@@ -355,17 +368,32 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 		  const uint8_t gid[16])
 {
 	if (port >= SACACHE_MAX_PORTS || (event <= SACACHE_LID_CHANGE && !gid) ||
-	    event > SACACHE_REREGISTER)
+	    event > SACACHE_LINK_CHANGE)
 		return -EINVAL;
 	pthread_mutex_lock(&cache->lock);
-	if (event >= SACACHE_NEW_SM)
+	switch (event) {
+	case SACACHE_GID_OUT:
+	case SACACHE_GID_IN: gid_event(cache, port, event, gid); break;
+	case SACACHE_LID_CHANGE: mark_moved(cache, port, gid, 0, false); break;
+	case SACACHE_NEW_SM:
+	case SACACHE_REREGISTER:
 		atomic_fetch_add(&cache->subnets[port].generation, 1);
-	else if (event == SACACHE_LID_CHANGE)
-		mark_moved(cache, port, gid, 0);
-	else
-		gid_event(cache, port, event, gid);
+		/* fall through: what one SM did not know, another may. */
+	case SACACHE_LINK_CHANGE: atomic_fetch_add(&cache->subnets[port].links, 1); break;
+	}
 	pthread_mutex_unlock(&cache->lock);
 	return 0;
+}
+
+/*
+ * A port with several LIDs is told of by its first: records of the others are asked for again each time,
+ * which costs a query and changes nothing.
+ */
+void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid)
+{
+	pthread_mutex_lock(&cache->lock);
+	mark_moved(cache, port, gid, lid, true);
+	pthread_mutex_unlock(&cache->lock);
 }
 
 int sacache_flush(struct sacache *cache, const uint8_t *gid, uint16_t lid)

@@ -48,7 +48,8 @@ static bool attr_valid(const struct sacache_attr *attr)
 	       within(attr->suspect_limit, 1, 15) && within(attr->suspect_backoff, 1, 3600000) &&
 	       within(attr->window, 1, 256) && within(attr->queue, 1, 1 << 20) &&
 	       within(attr->response_timeout, 10, 60000) && attr->retries <= 15 &&
-	       attr->rate <= 1000000 && within(attr->max_records, 1, 1 << 20);
+	       attr->rate <= 1000000 && within(attr->max_records, 1, 1 << 20) &&
+	       (!attr->notices || within(attr->notices, 100, 86400000));
 }
 
 int sacache_create(const struct sacache_attr *attr, struct sacache **out)

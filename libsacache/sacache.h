@@ -121,7 +121,7 @@ struct sacache_attr {
 	 * the one service of a host that has no sacached.
 	 */
 	uint32_t notices;
-	uint64_t seed;		   /* of all that is random here; 0: a seed from the system */
+	uint64_t seed; /* of all that is random here; 0: a seed from the system */
 };
 
 /*
@@ -281,10 +281,10 @@ struct sacache_stats {
 	uint64_t refused;	    /* that it refused */
 	uint64_t forgotten;	    /* the SA knew nothing of them any more */
 	/* What the port tells. */
-	uint64_t sm_changes;	/* another SM's LID */
-	uint64_t lid_changes;	/* another LID of its own */
-	uint64_t reregisters;	/* client re-register */
-	uint64_t port_downs;	/* it was active */
+	uint64_t sm_changes;  /* another SM's LID */
+	uint64_t lid_changes; /* another LID of its own */
+	uint64_t reregisters; /* client re-register */
+	uint64_t port_downs;  /* it was active */
 };
 void sacache_stats(struct sacache *cache, struct sacache_stats *stats);
 /* Whether the SM of that port's subnet has switched caching on (auto), or the policy has. */
