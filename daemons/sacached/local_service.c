@@ -8,11 +8,9 @@
 #include <rdma/ib_user_sa.h>
 #include <string.h>
 
-#include "libsacache/record.h"
-
 #define HEADER_SIZE NLMSG_ALIGN(sizeof(struct rdma_ls_resolve_header))
 
-_Static_assert(sizeof(struct ib_path_rec_data) == 8 + SA_RECORD_SIZE, "flags, reserved, record");
+_Static_assert(sizeof(struct ib_path_rec_data) == 8 + 64, "flags, reserved, record");
 _Static_assert(NLMSG_HDRLEN + NLA_HDRLEN + sizeof(struct ib_path_rec_data) <= LS_MESSAGE_SIZE,
 	       "the longest answer fits");
 
@@ -80,7 +78,6 @@ static int take_path_attribute(struct ls_message *message, unsigned type, const 
 static enum ls_kind parse_path(struct ls_message *message, const uint8_t *p, size_t length)
 {
 	struct rdma_ls_resolve_header header;
-	struct sacache_key exact;
 
 	if (length < HEADER_SIZE)
 		return LS_INVALID;
@@ -90,7 +87,7 @@ static enum ls_kind parse_path(struct ls_message *message, const uint8_t *p, siz
 	message->path_use = header.path_use;
 	if (header.path_use >= LS_RESOLVE_PATH_USE_MAX ||
 	    take_attributes(message, p + HEADER_SIZE, length - HEADER_SIZE, take_path_attribute) ||
-	    sa_key_normalize(&message->key, &exact))
+	    !(message->key.mask & SACACHE_DGID) || message->key.qos_class > 0xfff)
 		return LS_INVALID;
 	return LS_PATH;
 }
@@ -217,7 +214,7 @@ size_t ls_answer_path(const struct ls_message *question, const struct sacache_pa
 
 	if (!path || (!one_way && !path->reversible))
 		return ls_answer_error(question, buf);
-	sa_record_encode(path, (uint8_t *)data.path_rec);
+	sacache_path_encode(path, (uint8_t *)data.path_rec);
 	return put_message(buf, &header, LS_NLA_TYPE_PATH_RECORD, &data, sizeof(data));
 }
 
