@@ -562,7 +562,7 @@ int sacache_query_table(struct sacache *cache, const struct sacache_key *key,
 	struct sacache_key exact;
 	struct waiter *waiter;
 	struct wait *wait;
-	int ret = sa_key_normalize(key, &exact);
+	int ret = sa_key_normalize_table(key, &exact);
 
 	if (ret)
 		return ret;

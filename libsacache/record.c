@@ -7,6 +7,9 @@
 #include "libsacache/record.h"
 
 #define ALL_COMPONENTS (2 * SACACHE_QOS_CLASS - 1)
+/* What the SA's answer says, whatever was asked. */
+#define OF_A_PATH \
+	(SACACHE_DGID | SACACHE_SGID | SACACHE_DLID | SACACHE_SLID | SACACHE_PKEY | SACACHE_SL)
 
 /* Bits of the component mask, in the order of the record's fields. */
 enum {
@@ -25,9 +28,35 @@ enum {
 
 int sa_key_normalize(const struct sacache_key *key, struct sacache_key *out)
 {
+	if (!(key->mask & (SACACHE_DGID | SACACHE_DLID)))
+		return -EINVAL;
+	return sa_key_normalize_table(key, out);
+}
+
+int sa_key_of_path(const struct sacache_path *path, uint32_t mask, unsigned port,
+		   struct sacache_key *out)
+{
+	struct sacache_key key = {
+		.dlid = path->dlid,
+		.slid = path->slid,
+		.pkey = path->pkey,
+		.sl = path->sl,
+		.port = port,
+		.mask = mask,
+	};
+
+	if (mask & ~(uint32_t)OF_A_PATH)
+		return -EINVAL;
+	memcpy(key.dgid, path->dgid, 16);
+	memcpy(key.sgid, path->sgid, 16);
+	return sa_key_normalize(&key, out);
+}
+
+int sa_key_normalize_table(const struct sacache_key *key, struct sacache_key *out)
+{
 	uint32_t mask = key->mask;
 
-	if (!(mask & (SACACHE_DGID | SACACHE_DLID)) || mask & ~ALL_COMPONENTS)
+	if (mask & ~ALL_COMPONENTS)
 		return -EINVAL;
 	if (key->port >= SACACHE_MAX_PORTS || (mask & SACACHE_SL && key->sl > 15) ||
 	    (mask & SACACHE_QOS_CLASS && key->qos_class > 0xfff))

@@ -23,6 +23,11 @@
 
 /* A key as the table and the client take it: what the mask leaves out is 0. -EINVAL. */
 int sa_key_normalize(const struct sacache_key *key, struct sacache_key *out);
+/* The same where no destination has to be named: the question for a table. */
+int sa_key_normalize_table(const struct sacache_key *key, struct sacache_key *out);
+/* What a path is found by with that mask of GIDs, LIDs, P_Key and SL. -EINVAL: another mask. */
+int sa_key_of_path(const struct sacache_path *path, uint32_t mask, unsigned port,
+		   struct sacache_key *out);
 
 void sa_record_decode(const uint8_t record[SA_RECORD_SIZE], struct sacache_path *path);
 void sa_record_encode(const struct sacache_path *path, uint8_t record[SA_RECORD_SIZE]);

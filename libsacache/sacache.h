@@ -163,9 +163,9 @@ int sacache_query(struct sacache *cache, const struct sacache_key *key, struct s
 		  sacache_done done, void *arg);
 
 /*
- * Every path for a key, by SubnAdmGetTable; past the table and not stored in it. *count says how many
- * fit into paths at the call, and then how many there were; -ENOSPC if that is more, -EFBIG beyond
- * max_records.
+ * Every path for a key, by SubnAdmGetTable; past the table and not stored in it. A key without a
+ * destination asks for the paths to all there is. *count says how many fit into paths at the call,
+ * and then how many there were; -ENOSPC if that is more, -EFBIG beyond max_records.
  */
 int sacache_query_table(struct sacache *cache, const struct sacache_key *key,
 			struct sacache_path *paths, size_t *count, int timeout);
