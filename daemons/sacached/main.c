@@ -12,7 +12,10 @@
 #include <sys/resource.h>
 
 #include "daemons/sacached/log.h"
+#include "daemons/sacached/netlink.h"
+#include "daemons/sacached/notify.h"
 #include "daemons/sacached/ports.h"
+#include "daemons/sacached/privileges.h"
 #include "daemons/sacached/resolve.h"
 #include "daemons/sacached/sacached.h"
 
@@ -55,8 +58,10 @@ static int load_hosts(struct sacached *d)
 int sacached_reload(struct sacached *d)
 {
 	struct sacached_config fresh;
-	int ret = config_load(&fresh, config_file, options, noptions);
+	int ret;
 
+	notify_reloading(d->notify);
+	ret = config_load(&fresh, config_file, options, noptions);
 	if (!ret) {
 		config_update(&d->config, &fresh);
 		sacached_log_level = d->config.log_level;
@@ -66,6 +71,7 @@ int sacached_reload(struct sacached *d)
 		log_error("not reloaded as a whole: the old settings stay");
 	else
 		log_info("reloaded");
+	notify_reloaded(d->notify);
 	return ret;
 }
 
@@ -98,17 +104,26 @@ static int start_all(struct sacached *d)
 	else
 		load_hosts(d);
 	if (!ret)
+		ret = notify_start(d, &d->notify);
+	if (!ret)
 		ret = resolver_start(d, &d->resolver);
 	if (!ret)
 		ret = ports_start(d, &d->port_watch);
+	if (!ret)
+		ret = netlink_start(d, &d->netlink);
+	/* Last: what takes root's rights is open now. */
+	if (!ret)
+		ret = privileges_drop(d->config.user);
 	return ret;
 }
 
 static void stop_all(struct sacached *d)
 {
+	netlink_stop(d->netlink);
 	ports_stop(d->port_watch);
 	sacache_destroy(d->cache);
 	resolver_stop(d->resolver);
+	notify_stop(d->notify);
 }
 
 static int run(struct sacached *d)
@@ -131,7 +146,9 @@ static int run(struct sacached *d)
 		ret = start_all(d);
 	if (!ret) {
 		log_info("ready");
+		notify_ready(d->notify);
 		event_base_dispatch(d->base);
+		notify_stopping(d->notify);
 		log_info("ending");
 	}
 	stop_all(d);
