@@ -21,12 +21,14 @@
 #include "host/libc.h"
 #include "host/log.h"
 
-#define LOOK_AGAIN  20000 /* ns */
-#define LOOKS	    200
-#define LEASE_MIN   20000ull /* shorter than this is none at all */
-#define LEASE_MAX   8000000ull
-#define SLEEP_MAX   1000000000ull
-#define POLLING_AGE 10000ull /* polled so recently: it is in a loop around ibv_poll_cq() */
+#define LOOK_AGAIN 20000 /* ns */
+#define LOOK_MAX   320000
+#define LOOKS	   12
+#define LEASE_MIN  50000ull /* shorter than this is none at all */
+#define LEASE_MAX  8000000ull
+#define SLEEP_MAX  1000000000ull
+/* Polled so recently: it is in a loop around ibv_poll_cq(), where a turn may send and receive. */
+#define POLLING_AGE 50000ull
 
 void urxe_service_wake(void)
 {
@@ -158,21 +160,38 @@ static bool sleep_on_lease(uint64_t lease, uint64_t age, uint64_t now)
 	return renewed;
 }
 
+/* At the next look there is a lease to wait for. */
+static bool left_to_pollers(void)
+{
+	if (atomic_load(&urxe_hca.lease) < LEASE_MIN)
+		set_lease(LEASE_MIN);
+	return false;
+}
+
 /*
- * A program that copies large messages has the lock most of the time, and whoever waits for it in the
- * kernel makes each of its unlocks a system call, without getting it. So the thread looks now and then,
- * and waits only if that has not helped for some milliseconds.
+ * A program that polls or copies large messages has the lock most of the time, and whoever waits for it
+ * in the kernel makes each of its unlocks a system call, without getting it. So the thread looks now
+ * and then, and waits only if that has not helped for some milliseconds. False, and no lock: somebody
+ * polled meanwhile and has done what the lock was wanted for.
  */
-static void take_lock(void)
+static bool take_lock(void)
 {
 	struct timespec ts = {.tv_nsec = LOOK_AGAIN};
+	uint64_t began = 0;
 
 	for (unsigned i = 0; i < LOOKS; i++) {
 		if (!pthread_mutex_trylock(&urxe_hca.lock))
-			return;
+			return true;
+		if (!began)
+			began = urxe_now();
+		else if (urxe_now() - began > poll_age(urxe_now()))
+			return left_to_pollers();
 		nanosleep(&ts, NULL);
+		if (ts.tv_nsec < LOOK_MAX)
+			ts.tv_nsec *= 2;
 	}
 	pthread_mutex_lock(&urxe_hca.lock);
+	return true;
 }
 
 static void *service(void *arg)
@@ -193,7 +212,8 @@ static void *service(void *arg)
 			wire = false;
 			continue;
 		}
-		take_lock();
+		if (!take_lock())
+			continue;
 		urxe_engine_locked();
 		busy = urxe_engine_turn();
 		if (ran_out && busy)
@@ -201,7 +221,8 @@ static void *service(void *arg)
 		else if (wire && age < POLLING_AGE)
 			set_lease(LEASE_MIN); /* woken for nothing */
 		ran_out = false;
-		take_lock();
+		if (!take_lock())
+			continue;
 		until = next_deadline();
 		atomic_store(&e->sleep_until, busy ? 0 : until);
 		pthread_mutex_unlock(&e->lock);
