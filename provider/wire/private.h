@@ -59,6 +59,7 @@ struct urxe_send_socket {
 struct urxe_recv_socket {
 	int fd;	       /* -1: this host has not that family */
 	unsigned vlen; /* datagrams to ask for: more when the last call was filled */
+	uint64_t lull; /* of the wire, when it was last asked */
 };
 
 /* Where a datagram came from: what all its packets have in common. */
@@ -124,6 +125,7 @@ struct urxe_wire {
 	struct urxe_rx *rx;
 	struct urxe_mail *mail;
 	struct urxe_shm *shm; /* NULL: there is to be none */
+	uint64_t lull;	      /* times that no socket had anything */
 	uint64_t asked_at; /* when the sockets were last asked, and when they had something; ns */
 	uint64_t had_at;
 	_Atomic bool had_lately;

@@ -238,8 +238,10 @@ int urxe_receive(struct urxe_wire *wire, struct urxe_recv_socket *sock, unsigned
 	unsigned vlen = sock->vlen < budget ? sock->vlen : budget;
 	int n, packets = 0;
 
-	if (!vlen)
+	/* After a lull one datagram is likely, and to ask for a second one takes time. */
+	if (!vlen || sock->lull != wire->lull)
 		vlen = 1;
+	sock->lull = wire->lull;
 	for (unsigned k = 0; k < vlen; k++) {
 		rx->msgs[k].msg_hdr.msg_namelen = sizeof(rx->from[k]);
 		rx->msgs[k].msg_hdr.msg_controllen = CONTROL_LEN;

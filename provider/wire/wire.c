@@ -288,10 +288,12 @@ static int poll_sockets(struct urxe_wire *wire, unsigned budget, uint64_t now)
 
 		packets += sock ? urxe_receive(wire, sock, budget) : urxe_mail_receive(wire);
 	}
-	if (n)
+	if (n) {
 		wire->had_at = now;
-	else
+	} else {
+		wire->lull++;
 		urxe_flow_empty(wire, sent);
+	}
 	atomic_store_explicit(&wire->had_lately, now - wire->had_at < HAD_LATELY,
 			      memory_order_relaxed);
 	return packets;
