@@ -92,6 +92,9 @@ struct sacache_path {
 	uint8_t reserved[6]; /* raised by an SM that takes part in the method */
 };
 
+/* The record as it is on the wire (15.2.5.16), as the kernel takes it for RDMA_OPTION_IB_PATH. */
+void sacache_path_record(const struct sacache_path *path, uint8_t record[64]);
+
 enum sacache_policy {
 	SACACHE_AUTO,	/* the method: the SM says by the reserved field whether to cache */
 	SACACHE_ALWAYS, /* cache whatever the SA answers: for an SM that does not raise the field */
@@ -180,10 +183,10 @@ int sacache_failed(struct sacache *cache, const struct sacache_key *key);
 int sacache_connected(struct sacache *cache, const struct sacache_key *key);
 
 /*
- * What happens in a port's subnet, and what it does to the table. With sacache_attr.notices the library
- * hears of it by itself: the SA reports notices (13.4.8; those of SubnAdmSet(InformInfo), 15.2.5.12), and
- * the port says it by libibverbs' asynchronous events, or where libibverbs does not have the port, by
- * its PortInfo, which is read every 2 s. A program that learns of it elsewhere calls sacache_event().
+ * What happens in a port's subnet, and what it does to the table. The library hears of it by itself: a
+ * port says it by libibverbs' asynchronous events, or where libibverbs does not have the port, by its
+ * PortInfo, which is read every 2 s; and with sacache_attr.notices the SA reports it (13.4.8; after
+ * SubnAdmSet(InformInfo), 15.2.5.12). A program that learns of it elsewhere calls sacache_event().
  *
  *	trap 65, GID out of service	SACACHE_GID_OUT
  *	trap 64, GID in service		SACACHE_GID_IN
@@ -349,6 +352,61 @@ int sacache_save(struct sacache *cache, const char *path, struct sacache_state *
  * file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.
  */
 int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report);
+
+/* What became of a dump of paths. */
+struct sacache_import {
+	uint64_t records;     /* put into the table, one for each path and mask */
+	uint64_t skipped;     /* the table has its own */
+	uint64_t unreachable; /* said to be so */
+	uint64_t unknown;     /* LIDs that are no port's base LID in the file */
+	unsigned line;	      /* -EINVAL: where */
+	char problem[80];     /* -EINVAL: what */
+};
+
+/*
+ * Puts the paths from a port into the table that a dump of OpenSM's has, the format that ibacm calls
+ * opensm_full_v1 (opensm-path-records.dump of OpenSM's plugin dump_pr), each once for each mask, by
+ * which it will be asked for: of SACACHE_DGID, _SGID, _DLID, _SLID, _PKEY, _SL. The dump has no P_Key
+ * and no lifetime; they are the default partition's, if the port is in it, and OpenSM's 18. With the
+ * policy auto they answer when the SM has switched caching on. What the table has is kept. -EINVAL: a
+ * mask, or the file is none such, then report says where and nothing was put in; -ENXIO: the port is
+ * not in the file; -ESTALE: it has another LID there; -ENETDOWN: it has none yet; -ENODEV (no such
+ * port), -ENOMEM, errors of open() and read(). report may be NULL.
+ */
+int sacache_import(struct sacache *cache, unsigned port, const char *path, const uint32_t *masks,
+		   unsigned nmasks, struct sacache_import *report);
+
+/* How far it is, or how far it came. */
+struct sacache_prefetch {
+	uint64_t wanted;   /* destinations */
+	uint64_t answered; /* by the SA */
+	uint64_t present;  /* the table had them: not asked for */
+	uint64_t failed;
+	bool by_table; /* by GetTable */
+};
+
+struct sacache_prefetch_attr {
+	unsigned port;
+	const uint8_t (*gids)[16]; /* to whom; NULL: to all there is */
+	size_t count;
+	const uint32_t *masks; /* by what they will be asked for, as with sacache_import() */
+	unsigned nmasks;       /* 1 … 16 */
+	/* Called in this thread now and then; other than 0 ends it. May be NULL. */
+	int (*progress)(void *arg, const struct sacache_prefetch *so_far);
+	void *arg;
+};
+
+/*
+ * Asks the SA ahead for the paths from a port, and waits. All of them by one GetTable; where that has no
+ * answer (in 10 s) by a Get for each GID that the hosts file or the table names. At most half of the
+ * window is used, within the limit of queries a second, so that nobody who needs a path waits behind
+ * it. What the table has is not asked for. report may be NULL. -EOPNOTSUPP: answers are not kept
+ * (policy never; auto, and the SM does not raise the field); -ETIMEDOUT: the SA does not answer;
+ * -ECANCELED: progress said so, or the port was closed; -ENODEV (no such port), -EINVAL (a mask),
+ * -ENOMEM.
+ */
+int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *attr,
+		     struct sacache_prefetch *report);
 
 #pragma GCC visibility pop
 
