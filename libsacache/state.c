@@ -167,37 +167,45 @@ struct target {
 	uint8_t number;
 };
 
-/* Under cache->lock. An entry that is there already is newer. */
-static int restore(struct sacache *cache, const struct sa_state_entry *saved,
-		   const struct target *target, struct sacache_state *report)
+int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
+		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures)
 {
-	struct sacache_key key = saved->key;
-	uint32_t generation, failures = saved->failures, state = 0;
-	struct sa_entry entry;
+	struct sa_entry entry, *old = sa_table_find(&cache->table, key);
 	bool evicted;
 	int ret;
 
-	key.port = target->number;
-	if (sa_table_find(&cache->table, &key)) {
-		report->skipped++;
+	if (old && old->kind == SA_ENTRY_PATH)
 		return 0;
-	}
 	if (failures >= cache->attr.suspect_limit)
 		failures = cache->attr.suspect_limit - 1;
-	if (failures)
-		state = failures << 8 | SACACHE_SUSPECT;
-	generation = atomic_load(&cache->subnets[key.port].generation);
-	sa_entry_init(&entry, &key, saved->record);
-	atomic_init(&entry.generation, generation - target->ask_again);
-	atomic_init(&entry.state, state);
+	sa_entry_init(&entry, key, record);
+	atomic_init(&entry.generation, generation);
+	atomic_init(&entry.state, failures ? failures << 8 | SACACHE_SUSPECT : 0);
 	atomic_init(&entry.since, (uint32_t)cache->clock());
-	ret = sa_table_put(&cache->table, &key, &entry, &evicted);
+	ret = sa_table_put(&cache->table, key, &entry, &evicted);
 	if (ret)
 		return ret;
 	if (evicted)
 		sa_count(cache, SA_EVICTED);
-	report->records++;
-	report->ask_again += target->ask_again;
+	return 1;
+}
+
+/* Under cache->lock. */
+static int restore(struct sacache *cache, const struct sa_state_entry *saved,
+		   const struct target *target, struct sacache_state *report)
+{
+	struct sacache_key key = saved->key;
+	uint32_t generation = atomic_load(&cache->subnets[target->number].generation);
+	int ret;
+
+	key.port = target->number;
+	ret = sa_cache_restore(cache, &key, saved->record, generation - target->ask_again,
+			       saved->failures);
+	if (ret < 0)
+		return ret;
+	report->records += ret;
+	report->skipped += !ret;
+	report->ask_again += ret && target->ask_again;
 	return 0;
 }
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Asking the SA ahead: for all paths from a port by one GetTable, or for the paths to given GIDs by Gets, of
+ * which few are under way at a time, so that whoever needs a path now does not wait behind them.
+ *
+ * Runs in the thread that calls sacache_prefetch(), which waits. Answers come in the port's thread;
+ * job->lock guards what both look at, and is never held with another. A job outlives a caller that
+ * gives up: whoever is last frees it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "libsacache/hosts.h"
+#include "libsacache/state.h"
+
+#define PROGRESS_MS   100
+#define TABLE_MS      1000
+#define TABLE_TRIES   10
+#define MOST_MASKS    16
+#define GIVE_UP_AFTER 16 /* timeouts, and no answer */
+
+struct job {
+	struct sacache *cache;
+	const struct sacache_prefetch_attr *attr; /* the caller's */
+	struct sa_port_identity here;
+	uint32_t generation;
+	uint32_t masks[MOST_MASKS];
+	unsigned nmasks;
+	unsigned port;
+	uint32_t ask; /* mask of the questions */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	unsigned under_way;
+	unsigned timeouts;
+	bool left;
+	struct sacache_prefetch report;
+};
+
+static void job_free(struct job *job)
+{
+	pthread_mutex_destroy(&job->lock);
+	pthread_cond_destroy(&job->cond);
+	free(job);
+}
+
+static int job_create(struct sacache *cache, const struct sacache_prefetch_attr *attr,
+		      struct job **out)
+{
+	struct sa_port_identity here;
+	pthread_condattr_t clock;
+	struct job *job;
+	int ret = sa_port_identify(cache, attr->port, &here);
+
+	if (ret)
+		return ret;
+	if (!attr->nmasks || attr->nmasks > MOST_MASKS)
+		return -EINVAL;
+	for (unsigned i = 0; i < attr->nmasks; i++) {
+		const struct sacache_path none = {0};
+		struct sacache_key key;
+
+		if (sa_key_of_path(&none, attr->masks[i], attr->port, &key))
+			return -EINVAL;
+	}
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	job->cache = cache;
+	job->attr = attr;
+	job->here = here;
+	job->generation = atomic_load(&cache->subnets[attr->port].generation);
+	memcpy(job->masks, attr->masks, attr->nmasks * sizeof(job->masks[0]));
+	job->nmasks = attr->nmasks;
+	job->port = attr->port;
+	/* By what is known before the answer; the first such mask, or the method's. */
+	for (unsigned i = 0; i < job->nmasks && !job->ask; i++)
+		if (job->masks[i] & SACACHE_DGID &&
+		    !(job->masks[i] & ~(uint32_t)(SACACHE_DGID | SACACHE_SGID)))
+			job->ask = job->masks[i];
+	if (!job->ask)
+		job->ask = SACACHE_DGID;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_mutex_init(&job->lock, NULL);
+	pthread_cond_init(&job->cond, &clock);
+	pthread_condattr_destroy(&clock);
+	*out = job;
+	return 0;
+}
+
+/* What the SA answered, by the masks it was not asked by. */
+static void answer(struct job *job, const struct sacache_path *path, uint32_t asked)
+{
+	uint8_t record[SA_RECORD_SIZE];
+	struct sacache_key key;
+
+	sa_record_encode(path, record);
+	for (unsigned i = 0; i < job->nmasks; i++)
+		if (job->masks[i] != asked && !sa_key_of_path(path, job->masks[i], job->port, &key))
+			sa_cache_answer(job->cache, &key, job->generation, 0, record);
+}
+
+/* What the table had by one mask, by the others. */
+static void complete(struct job *job, const struct sacache_path *path)
+{
+	struct sacache *cache = job->cache;
+	uint8_t record[SA_RECORD_SIZE];
+	struct sacache_key key;
+
+	sa_record_encode(path, record);
+	pthread_mutex_lock(&cache->lock);
+	for (unsigned i = 0; i < job->nmasks; i++)
+		if (job->masks[i] != job->ask &&
+		    !sa_key_of_path(path, job->masks[i], job->port, &key))
+			sa_cache_restore(cache, &key, record, job->generation, 0);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+static void done(void *arg, int status, const struct sacache_path *path)
+{
+	struct job *job = arg;
+	bool last;
+
+	if (!status)
+		answer(job, path, job->ask);
+	pthread_mutex_lock(&job->lock);
+	job->under_way--;
+	if (status)
+		job->report.failed++;
+	else
+		job->report.answered++;
+	if (status == -ETIMEDOUT)
+		job->timeouts++;
+	last = job->left && !job->under_way;
+	pthread_cond_signal(&job->cond);
+	pthread_mutex_unlock(&job->lock);
+	if (last)
+		job_free(job);
+}
+
+/* Tells how far it is; other than 0 ends it. Without job->lock. */
+static int tell(struct job *job)
+{
+	struct sacache_prefetch so_far;
+
+	if (!job->attr->progress)
+		return 0;
+	pthread_mutex_lock(&job->lock);
+	so_far = job->report;
+	pthread_mutex_unlock(&job->lock);
+	return job->attr->progress(job->attr->arg, &so_far) ? -ECANCELED : 0;
+}
+
+/* Whether there is sense in going on, given what has been answered. Under job->lock. */
+static int verdict(const struct job *job)
+{
+	if (job->report.answered && !sacache_caching(job->cache, job->port))
+		return -EOPNOTSUPP;
+	if (job->timeouts >= GIVE_UP_AFTER && !job->report.answered)
+		return -ETIMEDOUT;
+	return 0;
+}
+
+/* Until fewer than that many questions are under way. */
+static int wait_for_room(struct job *job, unsigned room)
+{
+	int ret = 0;
+
+	for (;;) {
+		struct timespec until;
+		bool ready;
+
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += PROGRESS_MS * 1000000l;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_mutex_lock(&job->lock);
+		while (job->under_way >= room && ret != ETIMEDOUT)
+			ret = pthread_cond_timedwait(&job->cond, &job->lock, &until);
+		ready = job->under_way < room;
+		ret = verdict(job);
+		pthread_mutex_unlock(&job->lock);
+		if (!ret)
+			ret = tell(job);
+		if (ret || ready)
+			return ret;
+	}
+}
+
+static int ask(struct job *job, const uint8_t gid[16])
+{
+	struct sacache_key key = {.port = job->port, .mask = job->ask};
+	struct timespec pause = {.tv_nsec = PROGRESS_MS * 1000000l};
+	struct sacache_path path;
+	int ret;
+
+	memcpy(key.dgid, gid, 16);
+	memcpy(key.sgid, job->here.gid, 16);
+	pthread_mutex_lock(&job->lock);
+	job->under_way++;
+	pthread_mutex_unlock(&job->lock);
+	while ((ret = sacache_query(job->cache, &key, &path, done, job)) == -EAGAIN &&
+	       !(ret = tell(job)))
+		nanosleep(&pause, NULL);
+	if (ret == -EINPROGRESS)
+		return 0;
+	pthread_mutex_lock(&job->lock);
+	job->under_way--;
+	if (ret)
+		job->report.failed++;
+	else
+		job->report.present++;
+	pthread_mutex_unlock(&job->lock);
+	if (!ret)
+		complete(job, &path);
+	/* Of one GID nothing can be had; that the port is closed ends it for all. */
+	return ret == -ECANCELED || ret == -ENODEV || ret == -ENOMEM ? ret : 0;
+}
+
+static int ask_for_each(struct job *job, const uint8_t (*gids)[16], size_t count)
+{
+	unsigned most = job->cache->attr.window / 2;
+	int ret = 0;
+
+	if (!most)
+		most = 1;
+	job->report.wanted = count;
+	for (size_t i = 0; !ret && i < count; i++) {
+		/* One alone until it is known that its answer is kept. */
+		ret = wait_for_room(job, sacache_caching(job->cache, job->port) ? most : 1);
+		if (!ret)
+			ret = ask(job, gids[i]);
+	}
+	return ret ? ret : wait_for_room(job, 1);
+}
+
+static int compare_gids(const void *a, const void *b)
+{
+	return memcmp(a, b, 16);
+}
+
+static int compare_destinations(const void *a, const void *b)
+{
+	return memcmp(((const struct sacache_path *)a)->dgid,
+		      ((const struct sacache_path *)b)->dgid, 16);
+}
+
+/* All paths of the port by one question. With several LIDs to a GID the first path counts. */
+static int ask_for_table(struct job *job)
+{
+	const struct sacache_key all = {.port = job->port};
+	size_t count, room = job->cache->attr.max_records;
+	struct sacache_path *paths = calloc(room, sizeof(*paths));
+	int ret = -ETIMEDOUT;
+
+	if (!paths)
+		return -ENOMEM;
+	for (unsigned tries = 0; ret == -ETIMEDOUT && tries < TABLE_TRIES; tries++) {
+		if (tell(job)) {
+			free(paths);
+			return -ECANCELED;
+		}
+		count = room;
+		ret = sacache_query_table(job->cache, &all, paths, &count, TABLE_MS);
+	}
+	if (!ret) {
+		job->report.by_table = true;
+		qsort(paths, count, sizeof(*paths), compare_destinations);
+		for (size_t i = 0; i < count; i++) {
+			if (memcmp(paths[i].sgid, job->here.gid, 16) != 0 ||
+			    (i && !compare_destinations(&paths[i], &paths[i - 1])))
+				continue;
+			answer(job, &paths[i], 0);
+			job->report.wanted++;
+			job->report.answered++;
+		}
+		ret = verdict(job);
+	}
+	free(paths);
+	return ret;
+}
+
+struct gids {
+	size_t count, room;
+	uint8_t (*gid)[16];
+	const uint8_t *prefix;
+};
+
+static bool add_gid(struct gids *gids, const uint8_t gid[16])
+{
+	if (memcmp(gid, gids->prefix, 8) != 0)
+		return true;
+	if (gids->count == gids->room) {
+		size_t room = gids->room ? 2 * gids->room : 1024;
+		void *more = realloc(gids->gid, room * 16);
+
+		if (!more)
+			return false;
+		gids->gid = more;
+		gids->room = room;
+	}
+	memcpy(gids->gid[gids->count++], gid, 16);
+	return true;
+}
+
+/* Who is known in the port's subnet: by the hosts file and by the table. */
+static int known_gids(struct job *job, struct gids *gids)
+{
+	struct sacache *cache = job->cache;
+	struct sa_entry *entry;
+	bool enough = true;
+	uint32_t at = 0;
+	size_t kept = 0;
+
+	pthread_mutex_lock(&cache->hosts_lock);
+	for (size_t i = 0; enough && cache->hosts && i < cache->hosts->count; i++)
+		enough = add_gid(gids, cache->hosts->host[i].gid);
+	pthread_mutex_unlock(&cache->hosts_lock);
+	pthread_mutex_lock(&cache->lock);
+	while (enough && (entry = sa_table_next(&cache->table, &at)))
+		if (entry->port == job->port && entry->kind == SA_ENTRY_PATH)
+			enough = add_gid(gids, entry->record + 8);
+	pthread_mutex_unlock(&cache->lock);
+	if (!enough)
+		return -ENOMEM;
+	if (gids->count)
+		qsort(gids->gid, gids->count, 16, compare_gids);
+	for (size_t i = 0; i < gids->count; i++)
+		if (!i || memcmp(gids->gid[i], gids->gid[kept - 1], 16) != 0)
+			memmove(gids->gid[kept++], gids->gid[i], 16);
+	gids->count = kept;
+	return 0;
+}
+
+static int ask_for_all(struct job *job)
+{
+	struct gids gids = {.prefix = job->here.gid};
+	int ret = ask_for_table(job);
+
+	/* Where no table can be had, from this SA or over this wire, at least of those who are known. */
+	if (ret && ret != -ECANCELED && ret != -EOPNOTSUPP && ret != -ENODEV && ret != -ENOMEM) {
+		ret = known_gids(job, &gids);
+		if (!ret)
+			ret = ask_for_each(job, (const uint8_t(*)[16])gids.gid, gids.count);
+		free(gids.gid);
+	}
+	return ret;
+}
+
+int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *attr,
+		     struct sacache_prefetch *report)
+{
+	struct job *job;
+	bool last;
+	int ret = job_create(cache, attr, &job);
+
+	if (report)
+		memset(report, 0, sizeof(*report));
+	if (ret)
+		return ret;
+	if (cache->attr.policy == SACACHE_NEVER)
+		ret = -EOPNOTSUPP;
+	else if (attr->gids)
+		ret = ask_for_each(job, attr->gids, attr->count);
+	else
+		ret = ask_for_all(job);
+	pthread_mutex_lock(&job->lock);
+	if (report)
+		*report = job->report;
+	job->left = true;
+	last = !job->under_way;
+	pthread_mutex_unlock(&job->lock);
+	if (last)
+		job_free(job);
+	return ret;
+}
