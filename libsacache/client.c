@@ -163,7 +163,7 @@ static void transmit(struct sa_client *client, struct sa_slot *slot, uint64_t no
 /* A new transaction: late segments of the one before must not mix with it. */
 static void renew(struct sa_client *client, struct sa_slot *slot)
 {
-	slot->tid = client->counter++ << 8 | (uint32_t)(slot - client->slots);
+	slot->tid = (client->counter++ << 8 & ~SA_TID_NOTICES) | (uint32_t)(slot - client->slots);
 	sa_rmpp_reset(&slot->rmpp);
 }
 

@@ -9,7 +9,7 @@
  *			no answer: again ◄────┘
  *
  * A transaction's low 32 bits are counter << 8 | slot, the upper ones belong to the kernel (15.4.1:
- * responses carry the request's). A query that backs off keeps its slot, so that a busy SA is
+ * responses carry the request's); the highest of the low ones is set in those of notice.h. A query that backs off keeps its slot, so that a busy SA is
  * asked less. Both waits double with each try and have a random part.
  */
 #ifndef SACACHE_CLIENT_H

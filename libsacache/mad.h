@@ -17,16 +17,25 @@
 #define SA_MAD_SIZE	 256
 #define SA_MAD_DATA	 56
 #define SA_MAD_DATA_SIZE 200
-#define SA_RMPP_HEADER	 20 /* of the SA within an RMPP segment: SM_Key to component mask */
+#define SA_TID_NOTICES	 (1u << 31) /* set in transactions of notice.c, clear in the client's */
+#define SA_RMPP_HEADER	 20	    /* of the SA within an RMPP segment: SM_Key to component mask */
 
 enum sa_method {
 	SA_GET = 0x01,
+	SA_SET = 0x02,
+	SA_REPORT = 0x06,
 	SA_GET_RESP = 0x81,
+	SA_REPORT_RESP = 0x86,
 	SA_GET_TABLE = 0x12,
 	SA_GET_TABLE_RESP = 0x92,
 };
 
-enum { SA_ATTR_PATH_RECORD = 0x35 };
+enum sa_attribute {
+	SA_ATTR_NOTICE = 0x02,
+	SA_ATTR_INFORM_INFO = 0x03,
+	SA_ATTR_PATH_RECORD = 0x35,
+	SA_ATTR_INFORM_INFO_RECORD = 0xf3,
+};
 
 enum sa_rmpp_type { SA_RMPP_DATA = 1, SA_RMPP_ACK, SA_RMPP_STOP, SA_RMPP_ABORT };
 enum sa_rmpp_flags { SA_RMPP_ACTIVE = 1, SA_RMPP_FIRST = 2, SA_RMPP_LAST = 4 };

@@ -1,62 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A port: an SA client over libibumad, and those who wait for its answers.
+ * A port over libibumad: its thread, and what it sees of the subnet.
  *
- * Each port has one thread that blocks in umad_recv() and runs the client's timers. Questions are sent by
- * whoever asks. port->lock guards the client and the waiters; umad_send() is called under it, which
- * does not wait. Waiters are called back after it was let go, from the thread that found their answer.
+ * Each port has one thread that blocks in umad_recv(), runs the timers of client and notices, and looks
+ * after the port itself. Questions are sent by whoever asks. port->lock guards the client, the notices and
+ * the waiters; umad_send() is called under it, which does not wait.
  *
  * The thread looks at the clock at least every TICK: a descriptor of umad's may be one that cannot be
  * watched together with another (ibsim's is), so nobody can wake the thread, and no first deadline is
  * nearer than that by much.
  */
+#include <endian.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <infiniband/umad.h>
 
-#include "libsacache/client.h"
+#include "libsacache/port.h"
 
-#define TICK 50
+#define TICK	     50
+#define LOOK	     2000  /* how often PortInfo is read where nobody tells of its changes */
+#define LOOK_WATCHED 60000 /* and where somebody does */
+#define GOODBYE	     300   /* how long a port waits for the SA when it is closed */
 /* umad_size() says so only after a port was opened; before, it may be less. */
 #define UMAD_ROOM  (sizeof(struct ib_user_mad) + SA_MAD_SIZE)
 #define CLASS_SA   3
 #define SA_VERSION 2
 #define SA_QP	   1
 #define GSI_QKEY   0x80010000
-
-struct waiter {
-	struct waiter *next;
-	sacache_done done;
-	void *arg;
-	int status;
-	struct sacache_path path;
-	/* Of a table. */
-	struct sacache_path *paths;
-	size_t count;
-};
-
-struct sa_port {
-	struct sacache *cache;
-	unsigned number;
-	unsigned refs; /* cache->ports_lock */
-	pthread_cond_t unused;
-	char ca_name[UMAD_CA_NAME_LEN];
-	int portnum;
-	int fd; /* as libibumad calls it: a port's ID */
-	int agent;
-	pthread_t thread;
-	_Atomic bool stop;
-	pthread_mutex_t lock;
-	bool look_for_sm;
-	uint16_t sm_lid;
-	uint8_t sm_sl;
-	void *umad; /* what is being sent */
-	struct waiter *completed;
-	struct sa_client client;
-};
+enum { PORT_ACTIVE = 4 };
 
 static void port_send(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout)
 {
@@ -73,127 +46,211 @@ static void port_count(void *ctx, enum sa_count what)
 {
 	struct sa_port *port = ctx;
 
-	if (what == SA_RETRIED || what == SA_TIMEOUTS)
-		port->look_for_sm = true;
+	if (what == SA_RETRIED || what == SA_TIMEOUTS || what == SA_FOREIGN)
+		port->doubt = true;
 	sa_count(port->cache, what);
 }
 
-/* All that a waiter gets of a table, by value. */
-static void give_table(struct waiter *waiter, const uint8_t *records, size_t count, size_t stride)
-{
-	waiter->paths = calloc(count, sizeof(*waiter->paths));
-	if (!waiter->paths) {
-		waiter->status = -ENOMEM;
-		return;
-	}
-	waiter->count = count;
-	for (size_t i = 0; i < count; i++)
-		sa_record_decode(records + i * stride, &waiter->paths[i]);
-}
-
-static void port_done(void *ctx, struct sa_query *query, int status, const uint8_t *records,
-		      size_t count, size_t stride)
+static void port_event(void *ctx, enum sacache_event event, const uint8_t *gid, uint16_t lid)
 {
 	struct sa_port *port = ctx;
-	struct waiter *waiter = query->waiters, *next;
 
-	/* What ended on our side says nothing about the path. */
-	if (!query->table && status != -ECANCELED && status != -ENOMEM)
-		sa_cache_answer(port->cache, &query->key, query->generation, status, records);
-	for (; waiter; waiter = next) {
-		next = waiter->next;
-		waiter->status = status;
-		if (!status && query->table)
-			give_table(waiter, records, count, stride);
-		else if (!status)
-			sa_record_decode(records, &waiter->path);
-		waiter->next = port->completed;
-		port->completed = waiter;
-	}
+	if (event == SACACHE_LID_CHANGE && lid)
+		sa_cache_lid(port->cache, port->number, gid, lid);
+	else
+		sacache_event(port->cache, port->number, event, gid);
 }
 
-static const struct sa_client_ops port_ops = {
+static const struct sa_client_ops client_ops = {
 	.send = port_send,
-	.done = port_done,
+	.done = sa_port_done,
+	.count = port_count,
+};
+static const struct sa_notice_ops notice_ops = {
+	.send = port_send,
+	.event = port_event,
 	.count = port_count,
 };
 
-/* Gives port->lock back and calls those whose answers have come. */
-static void port_unlock(struct sa_port *port)
+/* The SM's LID and ours are known, or as they were while the port is down. Under port->lock. */
+static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 {
-	struct waiter *waiter = port->completed, *next;
+	bool active = attr->state == PORT_ACTIVE, subscribe = active && !port->active;
+	bool other_subnet = memcmp(port->client.port_gid, &attr->gid_prefix, 8) != 0;
 
-	port->completed = NULL;
-	pthread_mutex_unlock(&port->lock);
-	for (; waiter; waiter = next) {
-		next = waiter->next;
-		if (waiter->done)
-			waiter->done(waiter->arg, waiter->status,
-				     waiter->status ? NULL : &waiter->path);
-		free(waiter->paths);
-		free(waiter);
+	if (attr->base_lid && attr->base_lid != port->lid) {
+		/* At first it had none, which nothing can have been stored with. */
+		if (port->lid) {
+			port_count(port, SA_LID_CHANGES);
+			port_event(port, SACACHE_LID_CHANGE, port->client.port_gid, 0);
+		}
+		port->lid = attr->base_lid;
+		subscribe = true;
 	}
+	if (other_subnet) {
+		memcpy(port->client.port_gid, &attr->gid_prefix, 8);
+		memcpy(port->notices.port_gid, &attr->gid_prefix, 8);
+	}
+	if (attr->sm_lid && (attr->sm_lid != port->sm_lid || other_subnet)) {
+		port->sm_lid = attr->sm_lid;
+		port->sm_sl = attr->sm_sl;
+		port_count(port, SA_SM_CHANGES);
+		port_event(port, SACACHE_NEW_SM, NULL, 0);
+		subscribe = true;
+	}
+	if (port->active && !active)
+		port_count(port, SA_PORT_DOWNS);
+	port->active = active;
+	if (subscribe)
+		sa_notices_subscribe(&port->notices, now);
 }
 
-/* The SM may have moved to another port; its SA is where the SM is. */
-static void find_sm(struct sa_port *port)
+static void look_at_port(struct sa_port *port, uint64_t now)
 {
 	umad_port_t attr;
-	bool moved;
 
+	port->looked = now;
 	if (umad_get_port(port->ca_name, port->portnum, &attr))
 		return;
 	pthread_mutex_lock(&port->lock);
-	moved = attr.sm_lid && attr.sm_lid != port->sm_lid;
-	if (moved) {
-		port->sm_lid = attr.sm_lid;
-		port->sm_sl = attr.sm_sl;
-	}
+	compare(port, &attr, now);
 	pthread_mutex_unlock(&port->lock);
 	umad_release_port(&attr);
-	if (moved)
-		sacache_event(port->cache, port->number, SACACHE_NEW_SM, NULL);
+}
+
+/* Once a TICK, and while the SA does not answer. */
+static void watch(struct sa_port *port, uint64_t now)
+{
+	unsigned news = 0;
+	bool doubt;
+
+	if (now - port->watched < TICK)
+		return;
+	port->watched = now;
+	if (port->verbs)
+		news = sa_watch_read(port->verbs, port->portnum);
+	if (news & SA_WATCH_END) {
+		sa_watch_close(port->verbs);
+		port->verbs = NULL;
+	}
+	pthread_mutex_lock(&port->lock);
+	doubt = port->doubt;
+	port->doubt = false;
+	if (doubt)
+		sa_notices_doubt(&port->notices, now);
+	pthread_mutex_unlock(&port->lock);
+	if (doubt || news & SA_WATCH_PORT ||
+	    now - port->looked >= (port->verbs ? LOOK_WATCHED : LOOK))
+		look_at_port(port, now);
+	if (news & SA_WATCH_REREGISTER) {
+		pthread_mutex_lock(&port->lock);
+		port_count(port, SA_REREGISTERS);
+		port_event(port, SACACHE_REREGISTER, NULL, 0);
+		sa_notices_subscribe(&port->notices, now);
+		pthread_mutex_unlock(&port->lock);
+	}
+}
+
+/* What is not from the SA is dropped; the SM may have moved, though, which doubt finds out. */
+static void take(struct sa_port *port, const uint8_t *mad, uint16_t from)
+{
+	uint64_t now = port->cache->clock();
+	bool from_sa;
+
+	pthread_mutex_lock(&port->lock);
+	from_sa = from == port->sm_lid;
+	if (!sa_notices_receive(&port->notices, mad, SA_MAD_SIZE, from_sa, now)) {
+		if (from_sa)
+			sa_client_receive(&port->client, mad, SA_MAD_SIZE, now);
+		else
+			port_count(port, SA_FOREIGN);
+	}
+	sa_port_unlock(port);
+}
+
+/* Waits until a MAD comes or something is due, a TICK at most. */
+static void receive(struct sa_port *port, void *in, uint64_t now, uint64_t next)
+{
+	struct timespec pause = {.tv_nsec = TICK * 1000000};
+	int length = SA_MAD_SIZE, ret;
+
+	ret = umad_recv(port->fd, in, &length,
+			next <= now	    ? 1
+			: next - now < TICK ? (int)(next - now)
+					    : TICK);
+	if (ret < 0 && ret != -ETIMEDOUT && ret != -EWOULDBLOCK && ret != -EINTR)
+		nanosleep(&pause, NULL);
+	/* With a status it is our own question, which the kernel gives back. */
+	if (ret < 0 || umad_status(in) || length < 0 || length > SA_MAD_SIZE)
+		return;
+	/* ibsim brings only the part that was sent; on a wire there are zeroes behind it. */
+	memset((uint8_t *)umad_get_mad(in) + length, 0, SA_MAD_SIZE - length);
+	take(port, umad_get_mad(in), be16toh(umad_get_mad_addr(in)->lid));
+}
+
+/* Unsubscribes, without insisting. */
+static void say_goodbye(struct sa_port *port, void *in)
+{
+	uint64_t now = port->cache->clock(), end = sa_clock_ms() + GOODBYE;
+	bool waits;
+
+	pthread_mutex_lock(&port->lock);
+	waits = sa_notices_stop(&port->notices, now);
+	while (waits && sa_clock_ms() < end) {
+		uint64_t next = sa_notices_run(&port->notices, now);
+
+		sa_port_unlock(port);
+		receive(port, in, now, next);
+		now = port->cache->clock();
+		pthread_mutex_lock(&port->lock);
+		waits = !sa_notices_stopped(&port->notices);
+	}
+	sa_port_unlock(port);
 }
 
 static void *port_run(void *arg)
 {
 	struct sa_port *port = arg;
-	struct timespec pause = {.tv_nsec = TICK * 1000000};
 	uint8_t *in = umad_alloc(1, UMAD_ROOM);
 
+	port->verbs = sa_watch_open(port->ca_name);
 	while (in && !atomic_load(&port->stop)) {
-		uint64_t now = port->cache->clock(), next;
-		bool look_for_sm;
-		int length = SA_MAD_SIZE, ret;
+		uint64_t now = port->cache->clock(), next, then;
 
+		watch(port, now);
 		pthread_mutex_lock(&port->lock);
 		next = sa_client_run(&port->client, now);
-		look_for_sm = port->look_for_sm;
-		port->look_for_sm = false;
-		port_unlock(port);
-		if (look_for_sm)
-			find_sm(port);
-		ret = umad_recv(port->fd, in, &length,
-				next <= now	    ? 1
-				: next - now < TICK ? (int)(next - now)
-						    : TICK);
-		if (ret < 0 && ret != -ETIMEDOUT && ret != -EWOULDBLOCK && ret != -EINTR)
-			nanosleep(&pause, NULL);
-		/* With a status it is our own question, which the kernel gives back. */
-		if (ret < 0 || umad_status(in) || length < 0 || length > SA_MAD_SIZE)
-			continue;
-		/* ibsim brings only the part that was sent; on a wire there are zeroes behind it. */
-		memset((uint8_t *)umad_get_mad(in) + length, 0, SA_MAD_SIZE - length);
-		pthread_mutex_lock(&port->lock);
-		sa_client_receive(&port->client, umad_get_mad(in), SA_MAD_SIZE,
-				  port->cache->clock());
-		port_unlock(port);
+		then = sa_notices_run(&port->notices, now);
+		sa_port_unlock(port);
+		receive(port, in, now, next < then ? next : then);
 	}
+	if (in)
+		say_goodbye(port, in);
+	sa_watch_close(port->verbs);
 	umad_free(in);
 	return NULL;
 }
 
-static int open_umad(struct sa_port *port, uint8_t gid[16])
+/*
+ * RMPP is our own: without a version the kernel leaves it alone. The SA's reports go to one program on a
+ * port; where there is another one that has them, the queries at least are ours.
+ */
+static int register_agent(struct sa_port *port, struct sacache_attr *attr)
+{
+	long methods[16 / sizeof(long)] = {1l << SA_REPORT};
+
+	if (attr->notices) {
+		port->agent = umad_register(port->fd, CLASS_SA, SA_VERSION, 0, methods);
+		if (port->agent >= 0)
+			return 0;
+		sa_count(port->cache, SA_REFUSED);
+		attr->notices = 0;
+	}
+	port->agent = umad_register(port->fd, CLASS_SA, SA_VERSION, 0, NULL);
+	return port->agent < 0 ? -ENODEV : 0;
+}
+
+static int open_umad(struct sa_port *port, struct sacache_attr *cache_attr, uint8_t gid[16])
 {
 	umad_port_t attr;
 
@@ -202,6 +259,8 @@ static int open_umad(struct sa_port *port, uint8_t gid[16])
 	/* Without a name or number libibumad chose. */
 	snprintf(port->ca_name, sizeof(port->ca_name), "%s", attr.ca_name);
 	port->portnum = attr.portnum;
+	port->active = attr.state == PORT_ACTIVE;
+	port->lid = attr.base_lid;
 	port->sm_lid = attr.sm_lid;
 	port->sm_sl = attr.sm_sl;
 	memcpy(gid, &attr.gid_prefix, 8);
@@ -210,9 +269,7 @@ static int open_umad(struct sa_port *port, uint8_t gid[16])
 	port->fd = umad_open_port(port->ca_name, port->portnum);
 	if (port->fd < 0)
 		return port->fd == -EACCES || port->fd == -EPERM ? -EACCES : -ENODEV;
-	/* RMPP is our own: without a version the kernel leaves it alone. */
-	port->agent = umad_register(port->fd, CLASS_SA, SA_VERSION, 0, NULL);
-	if (port->agent < 0) {
+	if (register_agent(port, cache_attr)) {
 		umad_close_port(port->fd);
 		return -ENODEV;
 	}
@@ -244,13 +301,16 @@ static int port_start(struct sa_port *port)
 {
 	struct sacache *cache = port->cache;
 	struct sacache_attr attr = cache->attr;
+	uint64_t now = cache->clock();
 	uint8_t gid[16];
-	int ret = open_umad(port, gid);
+	int ret = open_umad(port, &attr, gid);
 
 	if (ret)
 		return ret;
 	attr.seed += port->number;
-	sa_client_init(&port->client, &attr, gid, &port_ops, port, cache->clock());
+	port->looked = now;
+	sa_client_init(&port->client, &attr, gid, &client_ops, port, now);
+	sa_notices_init(&port->notices, &attr, gid, &notice_ops, port, now);
 	ret = start_thread(port);
 	if (ret) {
 		umad_unregister(port->fd, port->agent);
@@ -314,14 +374,14 @@ int sacache_port_close(struct sacache *cache, unsigned number)
 	pthread_join(port->thread, NULL);
 	pthread_mutex_lock(&port->lock);
 	sa_client_cancel(&port->client, -ECANCELED);
-	port_unlock(port);
+	sa_port_unlock(port);
 	umad_unregister(port->fd, port->agent);
 	umad_close_port(port->fd);
 	port_free(port);
 	return 0;
 }
 
-static struct sa_port *port_get(struct sacache *cache, unsigned number)
+struct sa_port *sa_port_get(struct sacache *cache, unsigned number)
 {
 	struct sa_port *port;
 
@@ -333,7 +393,7 @@ static struct sa_port *port_get(struct sacache *cache, unsigned number)
 	return port;
 }
 
-static void port_put(struct sa_port *port)
+void sa_port_put(struct sa_port *port)
 {
 	pthread_mutex_lock(&port->cache->ports_lock);
 	if (!--port->refs)
@@ -343,7 +403,7 @@ static void port_put(struct sa_port *port)
 
 int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_identity *identity)
 {
-	struct sa_port *port = number < SACACHE_MAX_PORTS ? port_get(cache, number) : NULL;
+	struct sa_port *port = number < SACACHE_MAX_PORTS ? sa_port_get(cache, number) : NULL;
 	umad_port_t attr;
 	int ret;
 
@@ -351,7 +411,7 @@ int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_iden
 	if (!port)
 		return -ENODEV;
 	ret = umad_get_port(port->ca_name, port->portnum, &attr) ? -ENODEV : 0;
-	port_put(port);
+	sa_port_put(port);
 	if (ret)
 		return ret;
 	memcpy(identity->gid, &attr.gid_prefix, 8);
@@ -364,225 +424,4 @@ int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_iden
 			identity->pkey = attr.pkeys[i];
 	umad_release_port(&attr);
 	return 0;
-}
-
-/* Has a waiter wait for a key's query, which is started unless it is under way. Under port->lock. */
-static int join(struct sa_port *port, const struct sacache_key *key, bool table, enum sa_count why,
-		struct waiter *waiter)
-{
-	struct sacache *cache = port->cache;
-	struct sa_query *query = sa_client_find(&port->client, key, table);
-	int error = 0;
-
-	if (query) {
-		sa_count(cache, SA_COALESCED);
-	} else {
-		uint32_t generation = atomic_load(&cache->subnets[key->port].generation);
-
-		query = sa_client_submit(&port->client, key, table, cache->clock(), &error);
-		if (!query)
-			return error;
-		query->generation = generation;
-		sa_count(cache, why);
-	}
-	waiter->next = query->waiters;
-	query->waiters = waiter;
-	return -EINPROGRESS;
-}
-
-/* waiter is this function's from here on if it returns -EINPROGRESS. */
-static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
-	       struct sacache_path *path, struct waiter *waiter)
-{
-	struct sa_port *port = port_get(cache, key->port);
-	enum sa_count why = SA_QUERY_TABLE;
-	int ret = -ENOENT;
-
-	if (!port)
-		return -ENODEV;
-	pthread_mutex_lock(&port->lock);
-	/* Again, now that no answer can come in between. */
-	if (!table)
-		ret = sa_cache_lookup(cache, key, path, &why);
-	if (ret == -ENOENT || ret == -ESTALE)
-		ret = join(port, key, table, why, waiter);
-	port_unlock(port);
-	port_put(port);
-	return ret;
-}
-
-int sacache_query(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
-		  sacache_done done, void *arg)
-{
-	struct sacache_key exact;
-	struct waiter *waiter;
-	enum sa_count why;
-	int ret = sa_key_normalize(key, &exact);
-
-	if (ret)
-		return ret;
-	ret = sa_cache_lookup(cache, &exact, path, &why);
-	if (ret != -ENOENT && ret != -ESTALE)
-		return ret;
-	waiter = calloc(1, sizeof(*waiter));
-	if (!waiter)
-		return -ENOMEM;
-	waiter->done = done;
-	waiter->arg = arg;
-	ret = ask(cache, &exact, false, path, waiter);
-	if (ret != -EINPROGRESS)
-		free(waiter);
-	return ret;
-}
-
-/* A caller that waits, and may leave before the answer comes: whoever is last frees it. */
-struct wait {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool done, left;
-	int status;
-	struct sacache_path path;
-	struct waiter *table; /* whose paths are taken over */
-	struct sacache_path *paths;
-	size_t count;
-};
-
-static void wait_free(struct wait *wait)
-{
-	pthread_mutex_destroy(&wait->lock);
-	pthread_cond_destroy(&wait->cond);
-	free(wait->paths);
-	free(wait);
-}
-
-static void wait_done(void *arg, int status, const struct sacache_path *path)
-{
-	struct wait *wait = arg;
-	bool left;
-
-	pthread_mutex_lock(&wait->lock);
-	wait->done = true;
-	wait->status = status;
-	if (path)
-		wait->path = *path;
-	if (wait->table && !status) {
-		wait->paths = wait->table->paths;
-		wait->count = wait->table->count;
-		wait->table->paths = NULL;
-	}
-	left = wait->left;
-	pthread_cond_signal(&wait->cond);
-	pthread_mutex_unlock(&wait->lock);
-	if (left)
-		wait_free(wait);
-}
-
-static struct wait *wait_create(void)
-{
-	struct wait *wait = calloc(1, sizeof(*wait));
-	pthread_condattr_t attr;
-
-	if (!wait)
-		return NULL;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&wait->lock, NULL);
-	pthread_cond_init(&wait->cond, &attr);
-	pthread_condattr_destroy(&attr);
-	return wait;
-}
-
-/* False: it is not this caller's any more. */
-static bool wait_for(struct wait *wait, int timeout)
-{
-	struct timespec until;
-	int ret = 0;
-	bool done;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout / 1000;
-	until.tv_nsec += timeout % 1000 * 1000000l;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	pthread_mutex_lock(&wait->lock);
-	while (!wait->done && ret != ETIMEDOUT)
-		ret = timeout < 0 ? pthread_cond_wait(&wait->cond, &wait->lock)
-				  : pthread_cond_timedwait(&wait->cond, &wait->lock, &until);
-	done = wait->done;
-	wait->left = !done;
-	pthread_mutex_unlock(&wait->lock);
-	return done;
-}
-
-static int resolve_slowly(struct sacache *cache, const struct sacache_key *key,
-			  struct sacache_path *path, int timeout)
-{
-	struct wait *wait = wait_create();
-	int ret;
-
-	if (!wait)
-		return -ENOMEM;
-	ret = sacache_query(cache, key, path, wait_done, wait);
-	if (ret == -EINPROGRESS) {
-		if (!wait_for(wait, timeout))
-			return -ETIMEDOUT;
-		ret = wait->status;
-		if (!ret)
-			*path = wait->path;
-	}
-	wait_free(wait);
-	return ret;
-}
-
-int sacache_resolve(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
-		    int timeout)
-{
-	int ret = sacache_lookup(cache, key, path);
-
-	return ret == -ENOENT || ret == -ESTALE ? resolve_slowly(cache, key, path, timeout) : ret;
-}
-
-static int copy_table(const struct wait *wait, struct sacache_path *paths, size_t *count)
-{
-	size_t room = *count, n = wait->count < room ? wait->count : room;
-
-	if (wait->status)
-		return wait->status;
-	if (n)
-		memcpy(paths, wait->paths, n * sizeof(*paths));
-	*count = wait->count;
-	return wait->count > room ? -ENOSPC : 0;
-}
-
-int sacache_query_table(struct sacache *cache, const struct sacache_key *key,
-			struct sacache_path *paths, size_t *count, int timeout)
-{
-	struct sacache_key exact;
-	struct waiter *waiter;
-	struct wait *wait;
-	int ret = sa_key_normalize_table(key, &exact);
-
-	if (ret)
-		return ret;
-	waiter = calloc(1, sizeof(*waiter));
-	wait = waiter ? wait_create() : NULL;
-	if (!wait) {
-		free(waiter);
-		return -ENOMEM;
-	}
-	waiter->done = wait_done;
-	waiter->arg = wait;
-	wait->table = waiter;
-	ret = ask(cache, &exact, true, NULL, waiter);
-	if (ret == -EINPROGRESS) {
-		if (!wait_for(wait, timeout))
-			return -ETIMEDOUT;
-		ret = copy_table(wait, paths, count);
-	} else {
-		free(waiter);
-	}
-	wait_free(wait);
-	return ret;
 }

@@ -131,6 +131,7 @@ int umad_recv(int portid, void *umad, int *length, int timeout)
 	if (first != last) {
 		memcpy(umad_get_mad(umad), queue[first++ % QUEUE], SA_MAD_SIZE);
 		*length = SA_MAD_SIZE;
+		umad_get_mad_addr(umad)->lid = htobe16(1);
 		ret = 0;
 	}
 	pthread_mutex_unlock(&lock);

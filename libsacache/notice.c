@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The subscription to the SA's notices, and its reports; notice.h has the picture. One thread at a
+ * time, which the owner sees to; it neither waits nor takes locks.
+ */
+#include <errno.h>
+
+#include "libsacache/client.h"
+#include "libsacache/notice.h"
+
+#define SPREAD	      1000u /* ms in which the nodes of a subnet subscribe */
+#define MAX_DOUBLINGS 6
+#define GENERIC	      1
+
+enum trap {
+	TRAP_GID_IN = 64,
+	TRAP_GID_OUT = 65,
+	TRAP_LINK = 128,
+	TRAP_LOCAL_CHANGE = 144,
+};
+/* sacache.h says what each is for, and why there are no others. */
+static const uint16_t traps[SA_TRAPS] = {TRAP_GID_IN, TRAP_GID_OUT, TRAP_LINK, TRAP_LOCAL_CHANGE};
+
+static uint64_t next_random(struct sa_notices *notices)
+{
+	uint64_t x = notices->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	notices->random = x;
+	return (x * 0x2545f4914f6cdd1dull) >> 32;
+}
+
+static void plan_renewal(struct sa_notices *notices, uint64_t now)
+{
+	uint64_t every = notices->attr.notices;
+
+	notices->renewal = now + every + next_random(notices) % (every / 4 + 1);
+}
+
+void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr,
+		     const uint8_t port_gid[16], const struct sa_notice_ops *ops, void *ctx,
+		     uint64_t now)
+{
+	memset(notices, 0, sizeof(*notices));
+	notices->ops = ops;
+	notices->ctx = ctx;
+	notices->attr = *attr;
+	memcpy(notices->port_gid, port_gid, 16);
+	notices->random = (attr->seed ? attr->seed : 1) ^ 0x6e6f7469636573;
+	notices->counter = (uint32_t)next_random(notices);
+	notices->renewal = SA_NEVER;
+	if (attr->notices)
+		sa_notices_subscribe(notices, now);
+}
+
+static void plan(struct sa_ask *ask, uint64_t when)
+{
+	ask->state = SA_ASK_DUE;
+	ask->tries = 0;
+	ask->deadline = when;
+}
+
+void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
+{
+	uint32_t quarter = notices->attr.notices / 4, spread = quarter < SPREAD ? quarter : SPREAD;
+	uint64_t when = now + next_random(notices) % (spread + 1);
+
+	if (!notices->attr.notices || notices->stopping)
+		return;
+	for (unsigned i = 0; i < SA_TRAPS; i++) {
+		notices->traps[i].held = false;
+		plan(&notices->traps[i], when);
+	}
+	/* What an earlier SA said about itself counts no more. */
+	notices->known.state = SA_ASK_IDLE;
+	notices->no_records = false;
+	plan_renewal(notices, now);
+}
+
+static bool any_held(const struct sa_notices *notices)
+{
+	for (unsigned i = 0; i < SA_TRAPS; i++)
+		if (notices->traps[i].held)
+			return true;
+	return false;
+}
+
+static void ask_whether_known(struct sa_notices *notices, uint64_t now)
+{
+	notices->checked = now;
+	plan(&notices->known, now);
+}
+
+void sa_notices_doubt(struct sa_notices *notices, uint64_t now)
+{
+	if (!any_held(notices) || notices->stopping || notices->no_records ||
+	    notices->known.state != SA_ASK_IDLE ||
+	    now - notices->checked < 8ull * notices->attr.response_timeout)
+		return;
+	ask_whether_known(notices, now);
+}
+
+static void plan_traps(struct sa_notices *notices, uint64_t now)
+{
+	for (unsigned i = 0; i < SA_TRAPS; i++)
+		if (notices->traps[i].state == SA_ASK_IDLE)
+			plan(&notices->traps[i], now);
+}
+
+/* To subscribe first would hide that the SA has forgotten us. */
+static void renew(struct sa_notices *notices, uint64_t now)
+{
+	plan_renewal(notices, now);
+	if (!any_held(notices) || notices->no_records)
+		plan_traps(notices, now);
+	else if (notices->known.state == SA_ASK_IDLE)
+		ask_whether_known(notices, now);
+}
+
+bool sa_notices_stop(struct sa_notices *notices, uint64_t now)
+{
+	notices->stopping = true;
+	notices->known.state = SA_ASK_IDLE;
+	notices->renewal = SA_NEVER;
+	for (unsigned i = 0; i < SA_TRAPS; i++) {
+		struct sa_ask *ask = &notices->traps[i];
+
+		/* One that was sent, even to an earlier end, may have been taken by the SA. */
+		if (ask->held || (ask->state != SA_ASK_IDLE && ask->tid))
+			plan(ask, now);
+		else
+			ask->state = SA_ASK_IDLE;
+	}
+	return !sa_notices_stopped(notices);
+}
+
+bool sa_notices_stopped(const struct sa_notices *notices)
+{
+	for (unsigned i = 0; i < SA_TRAPS; i++)
+		if (notices->traps[i].state != SA_ASK_IDLE)
+			return false;
+	return true;
+}
+
+/* 15.2.5.12: generic traps of that number, of any type, from any producer at any LID. */
+static void encode_inform_info(uint8_t *info, uint16_t trap, bool subscribe)
+{
+	const uint32_t sa_qp = 1, response_time = 18; /* 4.096 µs << 18: a second */
+
+	sa_put16(info + 16, 0xffff);
+	info[22] = GENERIC;
+	info[23] = subscribe;
+	sa_put16(info + 24, 0xffff);
+	sa_put16(info + 26, trap);
+	/* Who subscribes is told by where the MAD came from, who unsubscribes by this (o13-12.1.1). */
+	sa_put32(info + 28, (subscribe ? 0 : sa_qp) << 8 | response_time);
+	sa_put32(info + 32, 0xffffff);
+}
+
+static void transmit(struct sa_notices *notices, struct sa_ask *ask, uint64_t now)
+{
+	uint8_t data[SA_MAD_DATA_SIZE] = {0}, buf[SA_MAD_SIZE];
+	struct sa_mad mad = {.data = data};
+	unsigned doublings = ask->tries < MAX_DOUBLINGS ? ask->tries : MAX_DOUBLINGS;
+	uint64_t wait = (uint64_t)notices->attr.response_timeout << doublings;
+
+	if (!ask->tries)
+		ask->tid = notices->counter++ | SA_TID_NOTICES;
+	mad.tid = ask->tid;
+	if (ask == &notices->known) {
+		mad.method = SA_GET;
+		mad.attribute = SA_ATTR_INFORM_INFO_RECORD;
+		mad.comp_mask = 1; /* SubscriberGID */
+		memcpy(data, notices->port_gid, 16);
+	} else {
+		mad.method = SA_SET;
+		mad.attribute = SA_ATTR_INFORM_INFO;
+		encode_inform_info(data, traps[ask - notices->traps], !notices->stopping);
+	}
+	sa_mad_encode(&mad, buf);
+	ask->state = SA_ASK_SENT;
+	ask->tries++;
+	wait += next_random(notices) % (wait / 2 + 1);
+	ask->deadline = now + wait;
+	notices->ops->send(notices->ctx, buf, wait);
+}
+
+/* After too many tries it is left to the next renewal. */
+static uint64_t run_ask(struct sa_notices *notices, struct sa_ask *ask, uint64_t now)
+{
+	if (ask->state != SA_ASK_IDLE && ask->deadline <= now) {
+		if (ask->tries > notices->attr.retries)
+			ask->state = SA_ASK_IDLE;
+		else
+			transmit(notices, ask, now);
+	}
+	return ask->state == SA_ASK_IDLE ? SA_NEVER : ask->deadline;
+}
+
+uint64_t sa_notices_run(struct sa_notices *notices, uint64_t now)
+{
+	uint64_t next, when;
+
+	if (notices->renewal <= now)
+		renew(notices, now);
+	next = run_ask(notices, &notices->known, now);
+	for (unsigned i = 0; i < SA_TRAPS; i++) {
+		when = run_ask(notices, &notices->traps[i], now);
+		if (when < next)
+			next = when;
+	}
+	return notices->renewal < next ? notices->renewal : next;
+}
+
+/* The answer to "does the SA know us": a record of ours, or too many of them to tell. */
+static void receive_known(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
+{
+	enum { NO_RECORDS = 0x0300, TOO_MANY_RECORDS = 0x0400 };
+
+	notices->known.state = SA_ASK_IDLE;
+	if ((mad->status & 0xff00) == NO_RECORDS) {
+		notices->ops->count(notices->ctx, SA_FORGOTTEN);
+		notices->reports = 0;
+		memset(notices->kept, 0, sizeof(notices->kept));
+		sa_notices_subscribe(notices, now);
+		notices->ops->event(notices->ctx, SACACHE_NEW_SM, NULL, 0);
+		return;
+	}
+	/* It may not say at all, nor does it say here which subscriptions it has. */
+	notices->no_records = mad->status && (mad->status & 0xff00) != TOO_MANY_RECORDS;
+	plan_traps(notices, now);
+}
+
+static void receive_trap(struct sa_notices *notices, struct sa_ask *ask, const struct sa_mad *mad)
+{
+	const uint8_t *info = mad->data;
+
+	/* An answer to another question than ours, or to a stop that came too late. */
+	if (!mad->status && (sa_get16(info + 26) != traps[ask - notices->traps] ||
+			     (info[23] & 1) == notices->stopping)) {
+		notices->ops->count(notices->ctx, SA_MALFORMED);
+		return;
+	}
+	ask->state = SA_ASK_IDLE;
+	ask->held = !mad->status && !notices->stopping;
+	if (!notices->stopping)
+		notices->ops->count(notices->ctx, mad->status ? SA_REFUSED : SA_SUBSCRIBED);
+}
+
+static void receive_answer(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
+{
+	bool about_trap = mad->attribute == SA_ATTR_INFORM_INFO;
+	struct sa_ask *ask = about_trap ? NULL : &notices->known;
+
+	for (unsigned i = 0; about_trap && i < SA_TRAPS; i++)
+		if (notices->traps[i].tid == (uint32_t)mad->tid)
+			ask = &notices->traps[i];
+	if (!ask || ask->state != SA_ASK_SENT || ask->tid != (uint32_t)mad->tid) {
+		notices->ops->count(notices->ctx, SA_STRAYS);
+		return;
+	}
+	/* Sent again when its time is over. */
+	if (sa_mad_status(mad->status) == -EBUSY) {
+		notices->ops->count(notices->ctx, SA_BUSY);
+		return;
+	}
+	if (about_trap)
+		receive_trap(notices, ask, mad);
+	else
+		receive_known(notices, mad, now);
+}
+
+static bool repeated(struct sa_notices *notices, const struct sa_mad *mad)
+{
+	struct sa_report *report = notices->kept;
+
+	for (unsigned i = 0; i < SA_REPORTS_KEPT; i++, report++)
+		if (report->tid == mad->tid && !memcmp(report->notice, mad->data, SA_NOTICE_SIZE))
+			return true;
+	report = &notices->kept[notices->reports++ % SA_REPORTS_KEPT];
+	report->tid = mad->tid;
+	memcpy(report->notice, mad->data, SA_NOTICE_SIZE);
+	return false;
+}
+
+static void take_notice(struct sa_notices *notices, const uint8_t *notice)
+{
+	static const uint8_t zero[16];
+	const uint8_t *gid = notice + 16, *issuer = notice + 64;
+	uint16_t lid = sa_get16(notice + 6);
+
+	switch (notice[0] & 0x80 ? sa_get16(notice + 4) : 0) {
+	case TRAP_GID_IN:
+		notices->ops->count(notices->ctx, SA_NOTICES_GID_IN);
+		notices->ops->event(notices->ctx, SACACHE_GID_IN, gid, 0);
+		break;
+	case TRAP_GID_OUT:
+		notices->ops->count(notices->ctx, SA_NOTICES_GID_OUT);
+		notices->ops->event(notices->ctx, SACACHE_GID_OUT, gid, 0);
+		break;
+	case TRAP_LINK:
+		notices->ops->count(notices->ctx, SA_NOTICES_LINK);
+		notices->ops->event(notices->ctx, SACACHE_LINK_CHANGE, NULL, 0);
+		break;
+	case TRAP_LOCAL_CHANGE:
+		if (lid && memcmp(issuer, zero, 16) != 0)
+			notices->ops->event(notices->ctx, SACACHE_LID_CHANGE, issuer, lid);
+		/* fall through */
+	default: notices->ops->count(notices->ctx, SA_NOTICES_OTHER); break;
+	}
+}
+
+/* A unicast GID, where there has to be one. */
+static bool notice_valid(const uint8_t *notice)
+{
+	static const uint8_t zero[16];
+	uint16_t trap = sa_get16(notice + 4);
+
+	if (!(notice[0] & 0x80) || (trap != TRAP_GID_IN && trap != TRAP_GID_OUT))
+		return true;
+	return memcmp(notice + 16, zero, 16) != 0 && notice[16] != 0xff;
+}
+
+/* 13.4.11: the response is the report with its method changed. */
+static void receive_report(struct sa_notices *notices, const uint8_t *buf, const struct sa_mad *mad)
+{
+	uint8_t response[SA_MAD_SIZE];
+
+	if (mad->status || mad->rmpp_flags & SA_RMPP_ACTIVE || !notice_valid(mad->data)) {
+		notices->ops->count(notices->ctx, SA_NOTICES_MALFORMED);
+		return;
+	}
+	memcpy(response, buf, SA_MAD_SIZE);
+	response[3] = SA_REPORT_RESP;
+	notices->ops->send(notices->ctx, response, 0);
+	if (repeated(notices, mad))
+		notices->ops->count(notices->ctx, SA_NOTICES_REPEATED);
+	else
+		take_notice(notices, mad->data);
+}
+
+bool sa_notices_receive(struct sa_notices *notices, const uint8_t *buf, size_t length, bool from_sa,
+			uint64_t now)
+{
+	struct sa_mad mad;
+
+	if (sa_mad_decode(buf, length, &mad))
+		return false;
+	switch (mad.attribute) {
+	case SA_ATTR_NOTICE:
+		if (mad.method != SA_REPORT)
+			notices->ops->count(notices->ctx, SA_NOTICES_MALFORMED);
+		else if (!from_sa)
+			notices->ops->count(notices->ctx, SA_NOTICES_FORGED);
+		else
+			receive_report(notices, buf, &mad);
+		return true;
+	case SA_ATTR_INFORM_INFO:
+	case SA_ATTR_INFORM_INFO_RECORD:
+		if (!from_sa)
+			notices->ops->count(notices->ctx, SA_FOREIGN);
+		else if (mad.method != SA_GET_RESP || mad.rmpp_flags & SA_RMPP_ACTIVE)
+			notices->ops->count(notices->ctx, SA_MALFORMED);
+		else
+			receive_answer(notices, &mad, now);
+		return true;
+	default: return false;
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the SA tells by itself: notices, which it reports to those who subscribed to them by InformInfo
+ * (IBTA vol. 1, 13.4.8, 13.4.11, 15.2.5.12). Like the client it knows neither where MADs come from nor
+ * what time it is, and its owner serializes all calls.
+ *
+ *	InformInfo	 0 GID		16 LID range: first, last	22 generic	23 subscribe
+ *			24 type		26 trap number	28 QPN 24, reserved 3, response time 5
+ *			32 reserved	33 producer type, 24 bits
+ *	Notice		 0 generic 1, type 7	1 producer type, 24 bits	4 trap number
+ *			 6 issuer's LID		8 toggle 1, count 15		10 details, 54 bytes
+ *			64 issuer's GID
+ *
+ * For each trap there is a subscription, and beside them there is one question: does the SA know us?
+ * All are asks, which are sent until they are answered or were sent often enough:
+ *
+ *	idle ──subscribe──► due ──some time at random──► sent ──confirmed──► held
+ *	 ▲					      │  ▲		      │
+ *	 └──────────── refused, no answer ────────────┘  └── renewed ─────────┘
+ *
+ * The standard knows no end of a subscription but its cancellation, so what is renewed is our knowledge
+ * of it. An SA that answers InformInfoRecord queries tells whether it has subscriptions of our GID: if
+ * not, it was restarted, whether or not the port was told by client re-register.
+ */
+#ifndef SACACHE_NOTICE_H
+#define SACACHE_NOTICE_H
+
+#include "libsacache/cache.h"
+#include "libsacache/mad.h"
+
+#define SA_TRAPS	4
+#define SA_NOTICE_SIZE	80
+#define SA_REPORTS_KEPT 32
+
+enum sa_ask_state { SA_ASK_IDLE, SA_ASK_DUE, SA_ASK_SENT };
+
+struct sa_ask {
+	enum sa_ask_state state;
+	bool held; /* the SA confirmed it, and has not said otherwise since */
+	uint32_t tid;
+	unsigned tries;
+	uint64_t deadline;
+};
+
+struct sa_notice_ops {
+	/* As in struct sa_client_ops, to the SA. */
+	void (*send)(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout);
+	/* lid is not 0 where the event is about a GID that has it now. */
+	void (*event)(void *ctx, enum sacache_event event, const uint8_t *gid, uint16_t lid);
+	void (*count)(void *ctx, enum sa_count what);
+};
+
+/* A report that was answered; the SA may not have got our response and repeat it. */
+struct sa_report {
+	uint64_t tid;
+	uint8_t notice[SA_NOTICE_SIZE];
+};
+
+struct sa_notices {
+	const struct sa_notice_ops *ops;
+	void *ctx;
+	struct sacache_attr attr;
+	uint8_t port_gid[16];
+	uint64_t random;
+	uint32_t counter;
+	bool stopping;
+	bool no_records; /* the SA does not tell who subscribed */
+	struct sa_ask traps[SA_TRAPS];
+	struct sa_ask known;
+	uint64_t renewal;
+	uint64_t checked;
+	unsigned reports;
+	struct sa_report kept[SA_REPORTS_KEPT];
+};
+
+void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr,
+		     const uint8_t port_gid[16], const struct sa_notice_ops *ops, void *ctx,
+		     uint64_t now);
+/*
+ * Subscribes to everything, again or for the first time, after a time of up to a second at random: when an
+ * SM is new, all its nodes are here at once.
+ */
+void sa_notices_subscribe(struct sa_notices *notices, uint64_t now);
+/* The SA did not answer something: asks, but not often, whether it still knows us. */
+void sa_notices_doubt(struct sa_notices *notices, uint64_t now);
+/* Ends what is subscribed; false: there is nothing to wait for. */
+bool sa_notices_stop(struct sa_notices *notices, uint64_t now);
+bool sa_notices_stopped(const struct sa_notices *notices);
+/*
+ * A MAD arrived, from the SA or from elsewhere. False: it is not about notices. Reports are answered here.
+ */
+bool sa_notices_receive(struct sa_notices *notices, const uint8_t *mad, size_t length, bool from_sa,
+			uint64_t now);
+/* Does what is due; returns when it has to be called next. */
+uint64_t sa_notices_run(struct sa_notices *notices, uint64_t now);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A port: an SA client and the subscription to notices over libibumad (port.c), those who ask it
+ * (port_ask.c), and what libibverbs tells of it (port_watch.c).
+ */
+#ifndef SACACHE_PORT_H
+#define SACACHE_PORT_H
+
+#include <infiniband/umad.h>
+
+#include "libsacache/client.h"
+#include "libsacache/notice.h"
+
+struct ibv_context;
+struct sa_waiter;
+
+struct sa_port {
+	struct sacache *cache;
+	unsigned number;
+	unsigned refs; /* cache->ports_lock */
+	pthread_cond_t unused;
+	char ca_name[UMAD_CA_NAME_LEN];
+	int portnum;
+	int fd; /* as libibumad calls it: a port's ID */
+	int agent;
+	pthread_t thread;
+	_Atomic bool stop;
+	/* The thread's. */
+	struct ibv_context *verbs; /* NULL: libibverbs does not have the port */
+	uint64_t watched;	   /* when its events were read last */
+	uint64_t looked;	   /* when PortInfo was */
+	/* Under the lock. */
+	pthread_mutex_t lock;
+	bool doubt; /* the SA did not answer, or somebody else did */
+	bool active;
+	uint16_t lid;
+	uint16_t sm_lid;
+	uint8_t sm_sl;
+	void *umad; /* what is being sent */
+	struct sa_waiter *completed;
+	struct sa_client client;
+	struct sa_notices notices;
+};
+
+struct sa_port *sa_port_get(struct sacache *cache, unsigned number);
+void sa_port_put(struct sa_port *port);
+/* Gives port->lock back and calls those whose answers have come. */
+void sa_port_unlock(struct sa_port *port);
+/* The done of struct sa_client_ops. */
+void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *records,
+		  size_t count, size_t stride);
+
+enum sa_watch_news {
+	SA_WATCH_PORT = 1 << 0,	      /* PortInfo has changed */
+	SA_WATCH_REREGISTER = 1 << 1, /* client re-register (14.4.11) */
+	SA_WATCH_END = 1 << 2,	      /* the device is gone */
+};
+/* NULL: libibverbs has no such device. */
+struct ibv_context *sa_watch_open(const char *ca_name);
+/* What happened at that port since the call before; does not wait. enum sa_watch_news. */
+unsigned sa_watch_read(struct ibv_context *verbs, int portnum);
+void sa_watch_close(struct ibv_context *verbs);
+
+#endif
