@@ -414,6 +414,22 @@ int sacache_flush(struct sacache *cache, const uint8_t *gid, uint16_t lid)
 	return gone;
 }
 
+static int visit(struct sacache *cache, struct sa_entry *entry, sacache_visit fn, void *arg)
+{
+	unsigned flags = atomic_load(&entry->state) & 0x7f;
+	struct sacache_key key;
+	struct sacache_path path;
+
+	sa_entry_key(entry, &key);
+	sa_record_decode(entry->record, &path);
+	if (entry->kind == SA_ENTRY_FAILURE)
+		flags |= SACACHE_NEGATIVE;
+	else if (atomic_load(&entry->generation) !=
+		 atomic_load(&cache->subnets[entry->port].generation))
+		flags |= SACACHE_ASK_AGAIN;
+	return fn(arg, &key, &path, flags);
+}
+
 int sacache_walk(struct sacache *cache, sacache_visit fn, void *arg)
 {
 	struct sa_entry *entry;
@@ -421,17 +437,24 @@ int sacache_walk(struct sacache *cache, sacache_visit fn, void *arg)
 	int ret = 0;
 
 	pthread_mutex_lock(&cache->lock);
-	while (!ret && (entry = sa_table_next(&cache->table, &at))) {
-		unsigned flags = atomic_load(&entry->state) & 0x7f;
-		struct sacache_key key;
-		struct sacache_path path;
-
-		sa_entry_key(entry, &key);
-		sa_record_decode(entry->record, &path);
-		if (entry->kind == SA_ENTRY_FAILURE)
-			flags |= SACACHE_NEGATIVE;
-		ret = fn(arg, &key, &path, flags);
-	}
+	while (!ret && (entry = sa_table_next(&cache->table, &at)))
+		ret = visit(cache, entry, fn, arg);
 	pthread_mutex_unlock(&cache->lock);
 	return ret;
+}
+
+unsigned sacache_walk_part(struct sacache *cache, uint32_t *at, unsigned most, sacache_visit fn,
+			   void *arg)
+{
+	struct sa_entry *entry;
+	unsigned count = 0;
+
+	pthread_mutex_lock(&cache->lock);
+	while (count < most && (entry = sa_table_next(&cache->table, at))) {
+		count++;
+		if (visit(cache, entry, fn, arg))
+			break;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return count;
 }

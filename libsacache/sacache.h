@@ -240,6 +240,13 @@ enum sacache_entry_flags {
 typedef int (*sacache_visit)(void *arg, const struct sacache_key *key,
 			     const struct sacache_path *path, unsigned flags);
 int sacache_walk(struct sacache *cache, sacache_visit fn, void *arg);
+/*
+ * A part of them, for who may not keep changes waiting that long: up to so many from *at on, which is 0
+ * at first and moves. Returns how many; 0: that was all. What comes or goes between two parts may be
+ * missed.
+ */
+unsigned sacache_walk_part(struct sacache *cache, uint32_t *at, unsigned most, sacache_visit fn,
+			   void *arg);
 
 /* Counted since the cache was made. */
 struct sacache_stats {
