@@ -41,6 +41,9 @@
 #define MAX_COUNTERS	  32
 #define KEY_BLOCKS	  4096
 #define KEY_BLOCK_BITS	  12
+#define KEY_ROUNDS	  6
+#define KEY_HALF_BITS	  12
+#define KEY_KNOWN	  (1u << 15)
 #define NUM_GROUPS	  2
 #define PORT_HEADS	  32768
 #define PORT_CHUNKS	  1024
@@ -204,6 +207,8 @@ struct urxe_segment {
 	uint32_t qpn_next;
 	uint64_t qpn_used[1024]; /* a bit per QPN index */
 	uint32_t key_next, keys_used;
+	uint16_t key_function[KEY_ROUNDS]
+			     [1 << KEY_HALF_BITS]; /* results so far, with KEY_KNOWN; 0: none yet */
 	unsigned num_blocks;
 	struct key_block *blocks[KEY_BLOCKS]; /* in order of claim */
 	struct key_block *block_of_id[KEY_BLOCKS];
