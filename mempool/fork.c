@@ -162,3 +162,26 @@ int mempool_locate(struct mempool *pool, const void *addr, struct mempool_locati
 	pthread_mutex_unlock(&locating);
 	return err;
 }
+
+int mempool_hold(const void *addr, size_t length, struct mempool_hold *hold)
+{
+	struct mempool *pool;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&locating);
+	for (pool = pools; pool && err; pool = pool->next)
+		err = mempool_hold_in(pool, (uintptr_t)addr, length, hold);
+	pthread_mutex_unlock(&locating);
+	return err;
+}
+
+void mempool_release(const struct mempool_hold *hold)
+{
+	struct mempool *pool;
+
+	pthread_mutex_lock(&locating);
+	for (pool = pools; pool; pool = pool->next)
+		if (pool->files == hold->file / MEMPOOL_PAGE_KINDS)
+			mempool_release_in(pool, hold);
+	pthread_mutex_unlock(&locating);
+}

@@ -6,7 +6,7 @@
  * with pool NULL says where it is). Everything else is libc's.
  *
  * The pool is like malloc() where that matters: pages come when they are touched, buffers of 1 MiB
- * and more give theirs back when they are freed, a forked child has a copy of its own, and what the
+ * and more give theirs back when they are freed (if they are ordinary ones), a forked child has a copy of its own, and what the
  * pool cannot give libc does.
  *
  * Any thread; the pool has its own locks. inside is set while this thread is in the library, whose own
@@ -88,6 +88,22 @@ static size_t length_of(const void *p)
 	return of && p ? mempool_length(of, p) : 0;
 }
 
+/*
+ * Gives the pages of a long buffer back: afterwards it reads as zeros. Not those in huge pages, which
+ * were reserved for the block: once given away they may not be had again, and that would be a signal.
+ */
+static bool give_back(void *p, size_t length)
+{
+	struct mempool_location at;
+
+	if (length < GIVE_BACK)
+		return false;
+	for (size_t done = 0; done < length; done += at.length)
+		if (mempool_locate(pool, (char *)p + done, &at) || at.pages != MEMPOOL_PAGES_PLAIN)
+			return false;
+	return !madvise(p, length, MADV_REMOVE);
+}
+
 EXPORT void *malloc(size_t size)
 {
 	void *p = take(size, 0);
@@ -105,8 +121,7 @@ EXPORT void free(void *p)
 		return;
 	}
 	inside = true;
-	if (length >= GIVE_BACK)
-		madvise(p, length, MADV_REMOVE);
+	give_back(p, length);
 	mempool_free(pool, p);
 	inside = false;
 	errno = saved;
@@ -120,7 +135,7 @@ EXPORT void *calloc(size_t count, size_t size)
 
 	if (__builtin_mul_overflow(count, size, &bytes) || !(p = take(bytes, 0)))
 		return __libc_calloc(count, size);
-	if (bytes < GIVE_BACK || madvise(p, length_of(p), MADV_REMOVE))
+	if (!give_back(p, length_of(p)))
 		memset(p, 0, bytes);
 	errno = saved;
 	return p;

@@ -65,18 +65,46 @@ static uint64_t inode_of(int fd)
 	return fstat(fd, &st) ? 0 : st.st_ino;
 }
 
+/* The blocks are in new files, and this process's. */
+static void take_possession(struct mempool *pool)
+{
+	static _Atomic uint64_t count;
+
+	pool->files = atomic_fetch_add(&count, 1) + 1;
+	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++)
+		pool->fds[i] = -1;
+	atomic_store(pool->here, 1);
+}
+
+static int make_here(struct mempool *pool)
+{
+	size_t bytes = sysconf(_SC_PAGESIZE);
+
+	pool->here = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pool->here == MAP_FAILED)
+		return -ENOMEM;
+	if (!madvise(pool->here, bytes, MADV_WIPEONFORK))
+		return 0;
+	munmap(pool->here, bytes);
+	return -ENOSYS; /* before Linux 4.14 */
+}
+
 int mempool_mapping_init(struct mempool *pool)
 {
 	size_t block = 1ul << pool->block_shift;
+	int err = make_here(pool);
 
-	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++)
-		pool->fds[i] = -1;
+	if (err)
+		return err;
+	take_possession(pool);
 	/* Huge pages are the finest that runs are known of. */
 	pool->max_runs = (pool_bytes(pool) >> 21) + 1;
 	pool->reserved_bytes = pool_bytes(pool) + block;
 	pool->reserved = reserve(NULL, pool->reserved_bytes);
-	if (pool->reserved == MAP_FAILED)
+	if (pool->reserved == MAP_FAILED) {
+		munmap(pool->here, sysconf(_SC_PAGESIZE));
 		return -ENOMEM;
+	}
 	pool->base = (char *)(((uintptr_t)pool->reserved + block - 1) & ~(block - 1));
 	pool->blocks = calloc(pool->max_blocks, sizeof(*pool->blocks));
 	pool->runs = calloc(pool->max_runs, sizeof(*pool->runs));
@@ -86,6 +114,18 @@ int mempool_mapping_init(struct mempool *pool)
 	return -ENOMEM;
 }
 
+/* May the pages of a kind be taken away from processes that have mapped them? */
+static bool may_punch(const struct mempool *pool, int kind)
+{
+	if (!mempool_is_ours(pool))
+		return false;
+	for (uint32_t block = 0; block < pool->max_blocks; block++)
+		if (kind != MEMPOOL_PAGES_PLAIN && pool->blocks[block].pages == kind &&
+		    atomic_load(&pool->blocks[block].holds))
+			return false;
+	return true;
+}
+
 void mempool_mapping_destroy(struct mempool *pool)
 {
 	munmap(pool->reserved, pool->reserved_bytes);
@@ -93,11 +133,12 @@ void mempool_mapping_destroy(struct mempool *pool)
 		if (pool->fds[i] < 0 || inode_of(pool->fds[i]) != pool->inodes[i])
 			continue;
 		/* Other processes may have mapped it, and shall not keep its pages. */
-		if (pool->owner == getpid())
+		if (may_punch(pool, i))
 			fallocate(pool->fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 				  pool_bytes(pool));
 		close(pool->fds[i]);
 	}
+	munmap(pool->here, sysconf(_SC_PAGESIZE));
 	free(pool->blocks);
 	free(pool->runs);
 }
@@ -303,11 +344,10 @@ int mempool_mapping_fork(struct mempool *pool)
 	int old[MEMPOOL_PAGE_KINDS], err = 0;
 
 	memcpy(old, pool->fds, sizeof(old));
-	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS; kind++) {
+	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS; kind++)
 		if (old[kind] >= 0 && inode_of(old[kind]) != pool->inodes[kind])
 			err = -EBADF;
-		pool->fds[kind] = -1;
-	}
+	take_possession(pool);
 	pool->attr.flags |= MEMPOOL_LAZY;
 	for (uint32_t block = 0; block < pool->max_blocks && !err; block++) {
 		struct mempool_block *b = &pool->blocks[block];
@@ -320,11 +360,11 @@ int mempool_mapping_fork(struct mempool *pool)
 		pool->block_count[b->pages]--;
 		pool->block_count[MEMPOOL_PAGES_PLAIN]++;
 		b->pages = MEMPOOL_PAGES_PLAIN;
+		b->holds = b->own_holds = 0;
 	}
 	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS && !err; kind++)
 		if (old[kind] >= 0)
 			close(old[kind]);
-	pool->owner = getpid();
 	return err;
 }
 
@@ -335,7 +375,7 @@ int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_loc
 	struct mempool_block *block;
 	uint64_t offset;
 
-	if (!mempool_has(pool, (uintptr_t)addr) || pool->owner != getpid())
+	if (!mempool_has(pool, (uintptr_t)addr) || !mempool_is_ours(pool))
 		return -EINVAL;
 	block = &pool->blocks[mempool_block_of(pool, (uintptr_t)addr)];
 	if (!block->present)
@@ -348,4 +388,56 @@ int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_loc
 		.pages = block->pages,
 	};
 	return 0;
+}
+
+static void let_go(struct mempool *pool, uint32_t first, uint32_t end)
+{
+	for (uint32_t block = first; block < end; block++)
+		atomic_fetch_sub(&pool->blocks[block].holds, 1);
+}
+
+/* Who takes a block away says that it is not present and then looks for holds; here it is the reverse. */
+static bool take_hold(struct mempool *pool, uint32_t first, uint32_t last)
+{
+	for (uint32_t block = first; block <= last; block++) {
+		struct mempool_block *b = &pool->blocks[block];
+
+		atomic_fetch_add(&b->holds, 1);
+		if (!atomic_load(&b->present) || b->pages != pool->blocks[first].pages) {
+			let_go(pool, first, block + 1);
+			return false;
+		}
+	}
+	return true;
+}
+
+int mempool_hold_in(struct mempool *pool, uintptr_t addr, size_t length, struct mempool_hold *hold)
+{
+	enum mempool_pages kind;
+	uint32_t first, last;
+
+	if (!length || !mempool_has(pool, addr) || addr + length - 1 < addr ||
+	    !mempool_has(pool, addr + length - 1) || !mempool_is_ours(pool))
+		return -EINVAL;
+	first = mempool_block_of(pool, addr);
+	last = mempool_block_of(pool, addr + length - 1);
+	if (!take_hold(pool, first, last))
+		return -EINVAL;
+	kind = pool->blocks[first].pages;
+	*hold = (struct mempool_hold){
+		.fd = pool->fds[kind],
+		.pages = kind,
+		.file = pool->files * MEMPOOL_PAGE_KINDS + kind,
+		.inode = pool->inodes[kind],
+		.base = (uintptr_t)pool->base,
+		.resident = !(pool->attr.flags & MEMPOOL_LAZY),
+		.first = first,
+		.last = last,
+	};
+	return 0;
+}
+
+void mempool_release_in(struct mempool *pool, const struct mempool_hold *hold)
+{
+	let_go(pool, hold->first, hold->last + 1);
 }

@@ -208,6 +208,26 @@ struct mempool_location {
 int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location);
 
 /*
+ * For a device in software, which pins nothing. mempool_hold() keeps the blocks that [addr, addr + length)
+ * lies in, which must be of one file of a pool of this process, until mempool_release():
+ * mempool_shrink() passes them over, and mempool_destroy() leaves their huge pages to those who have mapped
+ * them. -EINVAL: the range is empty or no such memory.
+ */
+struct mempool_hold {
+	int fd; /* of the file, as in mempool_location */
+	enum mempool_pages pages;
+	uint64_t file;	      /* a number that no other file of this process's pools ever has */
+	uint64_t inode;	      /* of the file, should the program have closed fd */
+	uint64_t base;	      /* the address of the file's first byte */
+	bool resident;	      /* all pages are there, and may be written to */
+	uint32_t first, last; /* which blocks: for mempool_release() */
+};
+
+int mempool_hold(const void *addr, size_t length, struct mempool_hold *hold);
+/* Once for each mempool_hold() that returned 0, not after a fork. The pool may be gone by then. */
+void mempool_release(const struct mempool_hold *hold);
+
+/*
  * The image of both tables as one device's adapter sees them: a memfd without pointers in it, always
  * up to date. A handle is for the process that asked for it; another process that has the descriptor
  * opens its own with mempool_image_open() and reads only.

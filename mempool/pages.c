@@ -134,7 +134,7 @@ static void cut(struct mempool_page_heap *p, uint32_t first, uint32_t at, uint32
 		bin_insert(p, at + count, end - (at + count));
 }
 
-uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count)
+uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count, uint32_t below)
 {
 	uint32_t best = MEMPOOL_NO_PAGE, from = 0, run, end, at;
 
@@ -142,7 +142,8 @@ uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count)
 		for (unsigned i = 0; i < 8; i++)
 			for (run = p->bins[row][i]; run != MEMPOOL_NO_PAGE;
 			     run = p->run[run].next) {
-				end = (run + p->run[run].pages) / count * count;
+				end = run + p->run[run].pages;
+				end = (end < below ? end : below) / count * count;
 				if (end < count || end - count < run)
 					continue;
 				at = end - count;

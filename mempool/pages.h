@@ -62,10 +62,10 @@ void mempool_pages_destroy(struct mempool_page_heap *p);
 /* Pages of a new block become free. */
 void mempool_pages_add(struct mempool_page_heap *p, uint32_t first, uint32_t count);
 /*
- * Takes the highest free block: count pages at a multiple of count, which are then gone. Its first
- * page, or MEMPOOL_NO_PAGE.
+ * Takes the highest free block below a page: count pages at a multiple of count, which are then gone.
+ * Its first page, or MEMPOOL_NO_PAGE.
  */
-uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count);
+uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count, uint32_t below);
 
 /*
  * Takes a run of count pages that begins at a multiple of align pages and, if within is not 0, does

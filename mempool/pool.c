@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define MIN_SHIFT	  21
 #define MAX_SHIFT	  36
@@ -100,7 +99,6 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 	if (!pool)
 		return -ENOMEM;
 	pool->attr = *attr;
-	pool->owner = getpid();
 	pool->id = atomic_fetch_add(&ids, 1) + 1;
 	pool->block_shift = __builtin_ctzl(attr->block_size);
 	pool->max_blocks = blocks_for(pool, attr->limit);
@@ -127,12 +125,20 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 /* Removes a block that the allocator has let go of. */
 static int block_remove(struct mempool *pool, uint32_t block)
 {
-	int err = mempool_unshare_block(pool, block);
+	struct mempool_block *b = &pool->blocks[block];
+	int err = 0;
 
-	if (err)
+	/* Who takes hold of it counts and then looks whether it is present; here it is the reverse. */
+	atomic_store(&b->present, false);
+	if (mempool_block_held(b))
+		err = -EBUSY;
+	if (!err)
+		err = mempool_unshare_block(pool, block);
+	if (err) {
+		atomic_store(&b->present, true);
 		return err;
+	}
 	/* The tables must not lead to memory that is gone. */
-	pool->blocks[block].present = false;
 	mempool_registration_remap(pool, block, 1);
 	mempool_mapping_remove(pool, block);
 	return 0;
@@ -209,18 +215,19 @@ int mempool_grow(struct mempool *pool, size_t bytes)
 
 int mempool_shrink(struct mempool *pool, size_t bytes, size_t *given)
 {
-	uint32_t pages = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT), at;
+	uint32_t pages = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT), at = MEMPOOL_NO_PAGE;
 	size_t block = 1ul << pool->block_shift, sum = 0;
 	int err = 0;
 
 	mempool_alloc_drain(pool);
 	pthread_mutex_lock(&pool->grow_lock);
-	while (!err && bytes - sum >= block) {
+	while (bytes - sum >= block) {
 		pthread_mutex_lock(&pool->lock);
-		at = mempool_pages_remove(&pool->pages, pages);
+		at = mempool_pages_remove(&pool->pages, pages, at);
 		pthread_mutex_unlock(&pool->lock);
 		if (at == MEMPOOL_NO_PAGE)
 			break;
+		/* A block that is in use without a buffer is passed over. */
 		err = block_remove(pool, at / pages);
 		if (err) {
 			pthread_mutex_lock(&pool->lock);

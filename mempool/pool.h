@@ -33,6 +33,8 @@ struct mempool_block {
 	_Atomic uint8_t pages;			   /* enum mempool_pages */
 	struct mempool_registration *registration; /* shared keys, else NULL */
 	uint32_t lkey, rkey;			   /* 0 without */
+	_Atomic uint32_t holds;			   /* mempool_hold() */
+	uint32_t own_holds;			   /* of them, those of the registration */
 };
 
 /* A device, and the tables as its adapter sees them. */
@@ -56,9 +58,6 @@ struct mempool {
 	struct mempool *next; /* in the list of all pools, see fork.c */
 	struct mempool_attr attr;
 	uint64_t id; /* of all pools that ever were in this process */
-	_Atomic pid_t
-		owner; /* whose memory the blocks are: not a forked child's without MEMPOOL_FORK */
-
 	/* Pool mapping: constant but for the blocks. */
 	char *base;
 	void *reserved; /* with room for the alignment of base */
@@ -68,6 +67,12 @@ struct mempool {
 	uint32_t max_runs;
 	pthread_mutex_t grow_lock;
 	struct mempool_block *blocks;
+	/*
+	 * A page of its own, in which 1 says that the blocks are this process's. A forked child without
+	 * MEMPOOL_FORK finds 0, however it was made: the kernel wipes the page.
+	 */
+	_Atomic uint32_t *here;
+	uint64_t files;		     /* of all sets of files that ever were in this process */
 	int fds[MEMPOOL_PAGE_KINDS]; /* -1: none yet */
 	uint64_t inodes[MEMPOOL_PAGE_KINDS];
 	uint32_t block_count[MEMPOOL_PAGE_KINDS];
@@ -105,6 +110,19 @@ void mempool_mapping_remove(struct mempool *pool, uint32_t block);
 void mempool_mapping_publish(struct mempool *pool); /* brings pool->runs up to date */
 
 int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location);
+int mempool_hold_in(struct mempool *pool, uintptr_t addr, size_t length, struct mempool_hold *hold);
+void mempool_release_in(struct mempool *pool, const struct mempool_hold *hold);
+/* Holds by others than the pool itself; of a block that is not in use. */
+static inline bool mempool_block_held(const struct mempool_block *block)
+{
+	return atomic_load(&block->holds) > block->own_holds;
+}
+
+static inline bool mempool_is_ours(const struct mempool *pool)
+{
+	return atomic_load_explicit(pool->here, memory_order_relaxed);
+}
+
 void mempool_mapping_inherit(struct mempool *pool, bool inherit);
 /* In a forked child: private copies of all blocks in place of nothing. */
 int mempool_mapping_fork(struct mempool *pool);

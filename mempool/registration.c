@@ -468,11 +468,13 @@ int mempool_share_block(struct mempool *pool, uint32_t block)
 		     pool->attr.shared_access, &r);
 	if (err)
 		return err;
+	/* Nobody else knows the block yet: what holds it afterwards is the device. */
 	err = begin(pool, r);
 	if (err) {
 		discard(pool, r);
 		return err;
 	}
+	b->own_holds = atomic_load(&b->holds);
 	b->registration = r;
 	b->lkey = r->mr.lkey;
 	b->rkey = r->mr.rkey;
@@ -487,6 +489,7 @@ int mempool_unshare_block(struct mempool *pool, uint32_t block)
 	if (!err) {
 		b->registration = NULL;
 		b->lkey = b->rkey = 0;
+		b->own_holds = 0;
 	}
 	return err;
 }

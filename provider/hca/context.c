@@ -94,6 +94,9 @@ static void abandon_objects(struct urxe_context *ctx)
 		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
 			urxe_mr_revoke(mr);
 	urxe_direct_changed();
+	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
+		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
+			urxe_place_put(&mr->place);
 	cds_list_for_each_entry (cq, &ctx->cqs, node)
 		urxe_cq_disarm(cq);
 }

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mempool/mempool.h"
+
 struct urxe_qp;
 struct urxe_send_wqe;
 
@@ -40,12 +42,21 @@ void urxe_direct_dead(void);
  * lock too.
  */
 void urxe_direct_changed(void);
+
+/* Where the memory of a region lies, if it is libmempool's, which then keeps it. */
+struct urxe_place {
+	struct mempool_hold hold; /* of no meaning unless held */
+	bool held;
+	uint32_t object; /* for the region's row; 0: neighbours do not map it */
+};
+
 /*
- * The object that all of [addr, addr + length) lies in, for the row of a region; 0: none. It is kept
- * until it is put back, behind urxe_direct_changed(). Without the engine lock.
+ * Finds the place of [addr, addr + length), and shows it to neighbours. It stays until it is put back,
+ * behind urxe_direct_changed(). Any thread, with or without the engine lock.
  */
-uint32_t urxe_direct_object_get(const void *addr, size_t length);
-void urxe_direct_object_put(uint32_t object);
+void urxe_place_get(struct urxe_place *place, const void *addr, size_t length);
+void urxe_place_show(struct urxe_place *place);
+void urxe_place_put(const struct urxe_place *place);
 /* Now and then. */
 void urxe_direct_housekeep(void);
 /* Brings a QP's row up to its state and attributes; as above if it permits less than before. */

@@ -7,8 +7,9 @@
  * A region's row names its object. So memory is reached through a mapping only while a row says that
  * it lies there, and an address that has become something else is not taken for what it was.
  *
- * Objects of huge pages are not told: a block that was given back has no page there, and if none is
- * free an access is a signal for whoever makes it. In ordinary memory it reads as zeros.
+ * In a hole of a file of huge pages an access may be a signal for whoever makes it, if none is free. So
+ * an object of huge pages is told only for regions all of whose pages are there, and libmempool does not
+ * give them back until the region is gone. A hole in ordinary memory reads as zeros.
  *
  * Our own objects are guarded by a lock of theirs, which any thread takes and inside of which nobody
  * waits. What we map of others' is guarded by the engine lock.
@@ -28,13 +29,14 @@
 #define PAGE	       4096
 #define FILE_MAX_BYTES (1ull << 40) /* of a pool */
 
-typedef int locate_fn(struct mempool *pool, const void *addr, struct mempool_location *location);
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct direct_object *objects;
+static uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them */
 static unsigned users[DIRECT_OBJECTS]; /* regions in each */
 static uint32_t made;		       /* so far, for ids */
-static locate_fn *locate;
+static bool shown;
+static __typeof__(mempool_hold) *hold;
+static __typeof__(mempool_release) *release;
 
 /* libmempool is there from the start, preloaded or a library of the program's, or not at all. */
 void direct_objects_reset(struct direct_tables *tables)
@@ -42,43 +44,22 @@ void direct_objects_reset(struct direct_tables *tables)
 	pthread_mutex_init(&lock, NULL);
 	memset(users, 0, sizeof(users));
 	objects = tables ? tables->objects : NULL;
-	if (!locate && direct_enabled())
-		locate = (locate_fn *)urxe_libc.dlsym(RTLD_DEFAULT, "mempool_locate");
+	shown = direct_enabled();
+	if (!release) {
+		hold = (__typeof__(hold))urxe_libc.dlsym(RTLD_DEFAULT, "mempool_hold");
+		release = (__typeof__(release))urxe_libc.dlsym(RTLD_DEFAULT, "mempool_release");
+	}
 }
 
 /* ---- our own ---- */
 
-/* The file that all of the range lies in, and the address of its offset 0. */
-static bool find_file(const char *addr, size_t length, int *fd, uint64_t *base)
-{
-	struct mempool_location at;
-
-	for (size_t done = 0; done < length; done += at.length) {
-		if (locate(NULL, addr + done, &at) || at.pages != MEMPOOL_PAGES_PLAIN)
-			return false;
-		if (!done) {
-			*fd = at.fd;
-			*base = (uintptr_t)addr - at.offset;
-		}
-		if (at.fd != *fd || at.offset != (uintptr_t)addr + done - *base || !at.length)
-			return false;
-	}
-	return !(*base % PAGE);
-}
-
-static bool same(const struct direct_object *o, int fd, uint64_t base, const struct urxe_stat *st)
-{
-	return o->id && o->fd == fd && o->base == base && o->ino == st->ino && o->dev == st->dev &&
-	       o->size == st->size;
-}
-
-/* The place of that file: where it is, or else where none is, or one without regions. */
-static unsigned place_of(int fd, uint64_t base, const struct urxe_stat *st)
+/* Where it is, or else where none is, or one without regions. */
+static unsigned place_of(const struct mempool_hold *h)
 {
 	unsigned place = DIRECT_OBJECTS;
 
 	for (unsigned i = 0; i < DIRECT_OBJECTS; i++) {
-		if (same(&objects[i], fd, base, st))
+		if (objects[i].id && files[i] == h->file)
 			return i;
 		if (!users[i] && (place == DIRECT_OBJECTS || !objects[i].id))
 			place = i;
@@ -86,55 +67,64 @@ static unsigned place_of(int fd, uint64_t base, const struct urxe_stat *st)
 	return place;
 }
 
-static uint32_t use(int fd, uint64_t base, const struct urxe_stat *st)
+/* Fills a place in; false: that is no file for others. */
+static bool enter(unsigned place, const struct mempool_hold *h)
 {
-	unsigned place = place_of(fd, base, st);
 	struct direct_object *o = &objects[place];
-
-	if (place == DIRECT_OBJECTS)
-		return 0;
-	if (!same(o, fd, base, st)) {
-		atomic_store(&o->id, 0);
-		o->fd = fd;
-		o->base = base;
-		o->ino = st->ino;
-		o->dev = st->dev;
-		o->size = st->size;
-		atomic_store(&o->id, ++made * DIRECT_OBJECTS + place);
-	}
-	users[place]++;
-	return o->id;
-}
-
-uint32_t urxe_direct_object_get(const void *addr, size_t length)
-{
 	struct urxe_stat st;
-	uint32_t id = 0;
-	uint64_t base;
-	int fd;
 
-	if (!locate || !objects || !length || !find_file(addr, length, &fd, &base) ||
-	    urxe_fstat(fd, &st) || st.size > FILE_MAX_BYTES)
-		return 0;
-	pthread_mutex_lock(&lock);
 	/* Ids are not used twice. */
-	if (made < UINT32_MAX / DIRECT_OBJECTS - 1)
-		id = use(fd, base, &st);
-	pthread_mutex_unlock(&lock);
-	return id;
+	if (h->base % PAGE || urxe_fstat(h->fd, &st) || st.ino != h->inode ||
+	    st.size > FILE_MAX_BYTES || made >= UINT32_MAX / DIRECT_OBJECTS - 1)
+		return false;
+	atomic_store(&o->id, 0);
+	o->fd = h->fd;
+	o->base = h->base;
+	o->ino = st.ino;
+	o->dev = st.dev;
+	o->size = st.size;
+	files[place] = h->file;
+	atomic_store(&o->id, ++made * DIRECT_OBJECTS + place);
+	urxe_log(URXE_LOG_INFO, "a pool in %s pages is shown to neighbours",
+		 h->pages == MEMPOOL_PAGES_PLAIN ? "ordinary" : "huge");
+	return true;
 }
 
-/* It stays, for the next region in that file, until another needs its place. */
-void urxe_direct_object_put(uint32_t object)
+void urxe_place_get(struct urxe_place *place, const void *addr, size_t length)
 {
-	unsigned place = object % DIRECT_OBJECTS;
+	place->object = 0;
+	place->held = release && hold && !hold(addr, length, &place->hold);
+}
 
-	if (!object)
+void urxe_place_show(struct urxe_place *place)
+{
+	const struct mempool_hold *h = &place->hold;
+	unsigned at;
+
+	if (!place->held || !shown || (h->pages != MEMPOOL_PAGES_PLAIN && !h->resident))
 		return;
 	pthread_mutex_lock(&lock);
-	if (objects && objects[place].id == object && users[place])
-		users[place]--;
+	at = objects ? place_of(h) : DIRECT_OBJECTS;
+	if (at < DIRECT_OBJECTS && ((objects[at].id && files[at] == h->file) || enter(at, h))) {
+		users[at]++;
+		place->object = objects[at].id;
+	}
 	pthread_mutex_unlock(&lock);
+}
+
+/* The object stays, for the next region in that file, until another needs its place. */
+void urxe_place_put(const struct urxe_place *place)
+{
+	unsigned at = place->object % DIRECT_OBJECTS;
+
+	if (place->object) {
+		pthread_mutex_lock(&lock);
+		if (objects && objects[at].id == place->object && users[at])
+			users[at]--;
+		pthread_mutex_unlock(&lock);
+	}
+	if (place->held)
+		release(&place->hold);
 }
 
 /* ---- of neighbours ---- */

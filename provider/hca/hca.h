@@ -20,8 +20,9 @@
 #include <urcu/list.h>
 #include <infiniband/verbs.h>
 
-#include "hca/verbs.h"
+#include "hca/direct.h"
 #include "hca/timer.h"
+#include "hca/verbs.h"
 #include "host/device.h"
 #include "mempool/table.h"
 #include "wire/opcode.h"
@@ -71,7 +72,7 @@ struct urxe_mr {
 	unsigned access;
 	uint64_t iova;
 	unsigned windows; /* memory windows bound to it. Engine lock. */
-	uint32_t object;  /* urxe_direct_object_get() */
+	struct urxe_place place;
 };
 
 struct urxe_mw {

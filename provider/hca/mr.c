@@ -193,22 +193,26 @@ static int check_range(struct range r)
 	return ret == -EFAULT || (ret && !populate(r.start, r.end, false)) ? -EFAULT : 0;
 }
 
-/* Is [addr, addr + length) mapped, and writable where it must be? -EFAULT if not, as from pinning. */
-static int check_mapped(void *addr, size_t length, unsigned access)
+static struct range pages_of(const struct urxe_mr *mr)
 {
-	uintptr_t page = sysconf(_SC_PAGESIZE);
-	struct range r = {
-		.start = (uintptr_t)addr & ~(page - 1),
-		.end = ((uintptr_t)addr + length + page - 1) & ~(page - 1),
+	uintptr_t page = sysconf(_SC_PAGESIZE), addr = (uintptr_t)mr->ibv.addr;
+
+	return (struct range){
+		.start = addr & ~(page - 1),
+		.end = (addr + mr->ibv.length + page - 1) & ~(page - 1),
 		.page = page,
-		.write = access & IBV_ACCESS_LOCAL_WRITE,
+		.write = mr->access & IBV_ACCESS_LOCAL_WRITE,
 	};
+}
+
+/* Is all of a region mapped, and writable where it must be? -EFAULT if not, as from pinning. */
+static int check_mapped(const struct urxe_mr *mr)
+{
+	struct range r = pages_of(mr);
+	uintptr_t addr = (uintptr_t)mr->ibv.addr;
 	int saved = errno, ret;
 
-	/* On demand means: whatever is there when it is used; all of the address space, even. */
-	if (!length || (access & IBV_ACCESS_ON_DEMAND))
-		return 0;
-	if ((uintptr_t)addr + length < (uintptr_t)addr)
+	if (addr + mr->ibv.length < addr)
 		return -EINVAL;
 	if (r.end < r.start)
 		return -EFAULT; /* the last page of the address space */
@@ -228,23 +232,53 @@ static void fill_row(struct mempool_row *row, const struct urxe_mr *mr)
 		.access = (mr->access & ACCESS_TABLE) |
 			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
 		.kind = MEMPOOL_REGION,
-		.object = mr->object,
+		.object = mr->place.object,
 	};
 }
 
 /*
- * Where neighbours may map it. Of a region on demand the addresses count, whatever is there; of others
- * the memory that was there when it was registered.
+ * Is its memory known to be there, and to stay? Huge pages that libmempool has only reserved are brought
+ * in: neighbours map them, and do not know what a lack of them is (direct_objects.c).
  */
-static uint32_t object_of(const struct urxe_mr *mr)
+static bool is_there(struct urxe_mr *mr)
 {
-	unsigned remote =
-		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	struct mempool_hold *hold = &mr->place.hold;
+	struct range r;
+	int saved = errno;
 
+	if (mr->place.held && !hold->resident && hold->pages != MEMPOOL_PAGES_PLAIN) {
+		r = pages_of(mr);
+		hold->resident = !populate(r.start, r.end, true);
+		errno = saved;
+	}
+	return mr->place.held && hold->resident;
+}
+
+/*
+ * Finds out whether the memory of a region is there, and where neighbours may map it.
+ *
+ * On demand means: whatever is there when it is used; all of the address space, even. There the
+ * addresses count, and not the memory that was there when they were registered.
+ */
+static int find_memory(struct urxe_mr *mr)
+{
 	/* Windows give rights that their region has not. */
-	if (!(mr->access & (remote | IBV_ACCESS_MW_BIND)) || (mr->access & IBV_ACCESS_ON_DEMAND))
+	unsigned shown = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+	int ret = 0;
+
+	mr->place.object = 0;
+	mr->place.held = false;
+	if (!mr->ibv.length || (mr->access & IBV_ACCESS_ON_DEMAND))
 		return 0;
-	return urxe_direct_object_get(mr->ibv.addr, mr->ibv.length);
+	urxe_place_get(&mr->place, mr->ibv.addr, mr->ibv.length);
+	if (!is_there(mr))
+		ret = check_mapped(mr);
+	if (ret)
+		urxe_place_put(&mr->place);
+	else if (mr->access & shown)
+		urxe_place_show(&mr->place);
+	return ret;
 }
 
 /* A new key: a random index that no other has on this host, and a random last byte. */
@@ -277,34 +311,37 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 {
 	struct urxe_context *ctx = to_context(pd->context);
 	struct mempool_row row;
-	struct urxe_mr *mr;
+	struct urxe_mr *mr = NULL;
 	int ret = urxe_mr_access_check(access);
 
 	if (!ret && ctx->stale)
 		ret = -EIO;
 	if (!ret && length && iova + length - 1 < iova)
 		ret = -EINVAL;
-	if (!ret)
-		ret = check_mapped(addr, length, access);
-	mr = ret ? NULL : calloc(1, sizeof(*mr));
-	if (!mr) {
-		errno = ret ? -ret : ENOMEM;
+	/* Not calloc(), which is much slower in glibc. */
+	if (!ret && !(mr = malloc(sizeof(*mr))))
+		ret = -ENOMEM;
+	if (ret) {
+		errno = -ret;
 		return NULL;
 	}
-	mr->ibv.context = pd->context;
-	mr->ibv.pd = pd;
-	mr->ibv.addr = addr;
-	mr->ibv.length = length;
+	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = access;
-	mr->object = object_of(mr);
+	mr->windows = 0;
+	ret = find_memory(mr);
+	if (ret) {
+		free(mr);
+		errno = -ret;
+		return NULL;
+	}
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	fill_row(&row, mr);
 	ret = mr->ibv.lkey ? mempool_table_add(urxe_hca.table, &row) : -ENOSPC;
 	if (ret) {
 		if (mr->ibv.lkey)
 			urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
-		urxe_direct_object_put(mr->object);
+		urxe_place_put(&mr->place);
 		free(mr);
 		errno = ret == -ENOSPC ? ENOMEM : -ret;
 		return NULL;
@@ -349,7 +386,7 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 		unlist(mr);
 		urxe_engine_unlock();
 		urxe_direct_changed();
-		urxe_direct_object_put(mr->object);
+		urxe_place_put(&mr->place);
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	free(mr);
@@ -362,7 +399,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 {
 	struct urxe_mr *mr = to_mr(ibv), next = *mr;
 	struct mempool_row row;
-	uint32_t old = 0;
+	struct urxe_place old;
 	int ret = 0;
 
 	if (to_context(ibv->context)->stale)
@@ -379,17 +416,16 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		next.ibv.pd = pd;
 	if (!ret)
-		ret = check_mapped(next.ibv.addr, next.ibv.length, next.access);
+		ret = find_memory(&next);
 	if (ret) {
 		errno = -ret;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	next.object = object_of(&next);
 	fill_row(&row, &next);
 	urxe_engine_lock();
 	if (mr->windows) {
 		urxe_engine_unlock();
-		urxe_direct_object_put(next.object);
+		urxe_place_put(&next.place);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = mempool_table_replace(urxe_hca.table, ibv->lkey, &row);
@@ -403,15 +439,15 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 		ibv->length = next.ibv.length;
 		mr->access = next.access;
 		mr->iova = next.iova;
-		old = mr->object;
-		mr->object = next.object;
+		old = mr->place;
+		mr->place = next.place;
 	}
 	urxe_engine_unlock();
 	if (ret)
 		errno = -ret;
 	else
 		urxe_direct_changed();
-	urxe_direct_object_put(ret ? next.object : old);
+	urxe_place_put(ret ? &next.place : &old);
 	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 

@@ -135,7 +135,7 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const s
 			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
 		.qpn = qp->qpn,
 		.parent = wqe->bind.region,
-		.object = mr->object,
+		.object = mr->place.object,
 		.kind = mw->ibv.type == IBV_MW_TYPE_1 ? MEMPOOL_WINDOW_1 : MEMPOOL_WINDOW_2,
 	};
 	return true;

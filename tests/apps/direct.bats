@@ -48,3 +48,20 @@ pooled() {
 @test "the same where every other one goes by packets, some of which are lost" {
 	URXE_FAULT=drop=1%,dup=1% pooled atomics_add_up
 }
+
+# huge CASE: and with that pool in huge pages.
+huge() {
+	local free
+	free=$(awk '/HugePages_Free/ { print $2 }' /proc/meminfo)
+	[ "${free:-0}" -ge 64 ] || skip "no 64 huge pages are free here (vm.nr_hugepages)"
+	pooled "$1"
+	[[ $output =~ "a pool in huge pages is shown" ]]
+}
+
+@test "a stopped process's huge pages are written and read" { huge stopped_target; }
+@test "nothing lands in huge pages that were taken away, though initiators stop and die" {
+	huge memory_is_taken
+}
+@test "atomics on huge pages are carried out once each, though initiators stop" {
+	huge atomics_add_up
+}

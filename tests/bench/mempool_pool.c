@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 	else if (argc == 2 && !strcmp(argv[1], "alloc"))
 		alloc();
 	else if (argc == 3 && !strcmp(argv[1], "register"))
-		registration(argv[2], 20000);
+		registration(argv[2], 200000);
 	else if (argc == 3 && !strcmp(argv[1], "malloc"))
 		plain(argv[2], 1000);
 	else

@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -361,30 +362,61 @@ static struct {
 	char *at;
 	size_t bytes, hole; /* hole: a block that is of no file */
 	int fd;
+	uint64_t file, inode;
 	enum mempool_pages pages;
+	bool resident;
+	int held;
 } pool = {.hole = SIZE_MAX};
 
-__attribute__((visibility("default"))) int mempool_locate(struct mempool *unused, const void *addr,
-							  struct mempool_location *location)
+__attribute__((visibility("default"))) int mempool_hold(const void *addr, size_t length,
+							struct mempool_hold *hold)
 {
 	size_t offset = (const char *)addr - pool.at;
 
-	if (!pool.at || (const char *)addr < pool.at || offset >= pool.bytes ||
-	    offset / BLOCK == pool.hole)
+	if (!length || !pool.at || (const char *)addr < pool.at || offset >= pool.bytes ||
+	    length > pool.bytes - offset ||
+	    (offset / BLOCK <= pool.hole && (offset + length - 1) / BLOCK >= pool.hole))
 		return -EINVAL;
-	*location = (struct mempool_location){
+	*hold = (struct mempool_hold){
 		.fd = pool.fd,
-		.offset = offset,
-		.length = BLOCK - offset % BLOCK,
 		.pages = pool.pages,
+		.file = pool.file,
+		.inode = pool.inode,
+		.base = (uintptr_t)pool.at,
+		.resident = pool.resident,
 	};
+	pool.held++;
 	return 0;
+}
+
+__attribute__((visibility("default"))) void mempool_release(const struct mempool_hold *hold)
+{
+	pool.held--;
+}
+
+/* Shows a range; its object. */
+static uint32_t show(struct urxe_place *place, const void *addr, size_t length)
+{
+	urxe_place_get(place, addr, length);
+	urxe_place_show(place);
+	return place->object;
+}
+
+/* What cannot be shown is let go of. */
+static bool is_shown(const void *addr, size_t length)
+{
+	struct urxe_place place;
+	bool shown = show(&place, addr, length);
+
+	urxe_place_put(&place);
+	return shown;
 }
 
 /* Another file by the same descriptor, at the same addresses. */
 static void make_file(bool sealed)
 {
 	int fd = memfd_create("pool", MFD_ALLOW_SEALING);
+	struct stat st;
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, 4 * BLOCK), 0);
@@ -399,6 +431,9 @@ static void make_file(bool sealed)
 	else
 		assert_int_equal(dup2(fd, pool.fd), pool.fd);
 	close(fd);
+	assert_int_equal(fstat(pool.fd, &st), 0);
+	pool.inode = st.st_ino;
+	pool.file++;
 }
 
 static uint8_t *object_at(struct direct_peer *peer, uint32_t id, size_t offset, size_t length)
@@ -414,11 +449,12 @@ static uint8_t *object_at(struct direct_peer *peer, uint32_t id, size_t offset, 
 static void objects_are_mapped(void **state)
 {
 	struct direct_peer *peer = own_peer();
+	struct urxe_place place;
 	uint32_t id, again;
 	uint8_t *view;
 
 	make_file(true);
-	id = urxe_direct_object_get(pool.at + 100, 2 * BLOCK);
+	id = show(&place, pool.at + 100, 2 * BLOCK);
 	assert_true(id);
 	view = object_at(peer, id, 100, 2 * BLOCK);
 	assert_non_null(view);
@@ -437,77 +473,85 @@ static void objects_are_mapped(void **state)
 			 0);
 	assert_int_equal(view[0], 0);
 	/* It stays mapped from one region to the next. */
-	urxe_direct_object_put(id);
-	again = urxe_direct_object_get(pool.at, 1);
+	urxe_place_put(&place);
+	again = show(&place, pool.at, 1);
 	assert_int_equal(again, id);
 	assert_ptr_equal(object_at(peer, again, 100, 1), view);
-	urxe_direct_object_put(again);
+	assert_int_equal(pool.held, 1);
+	urxe_place_put(&place);
+	assert_int_equal(pool.held, 0);
 }
 
 /* Whatever is behind an address or a descriptor now, an id means the file that it was given for. */
 static void objects_are_not_confused(void **state)
 {
 	struct direct_peer *peer = own_peer();
+	struct urxe_place first, second, place;
 	uint32_t id, other;
 	uint8_t *view;
 
 	make_file(true);
-	id = urxe_direct_object_get(pool.at, 4 * BLOCK);
+	id = show(&first, pool.at, 4 * BLOCK);
 	make_file(true);
 	assert_null(object_at(peer, id, 0, 1)); /* it is mapped too late */
-	other = urxe_direct_object_get(pool.at, 4 * BLOCK);
+	other = show(&second, pool.at, 4 * BLOCK);
 	assert_true(other && other != id);
 	view = object_at(peer, other, 0, 1);
 	assert_non_null(view);
 	pool.at[0] = 'c';
 	assert_int_equal(view[0], 'c');
-	urxe_direct_object_put(id);
-	urxe_direct_object_put(other);
-	urxe_direct_object_put(other);
+	urxe_place_put(&first);
+	urxe_place_put(&second);
 	for (unsigned i = 0; i < 4 * DIRECT_OBJECTS; i++) {
 		make_file(true);
-		id = urxe_direct_object_get(pool.at, 1);
+		id = show(&place, pool.at, 1);
 		assert_true(id);
 		pool.at[0] = 'd';
 		view = object_at(peer, id, 0, 1);
 		assert_non_null(view);
 		assert_int_equal(view[0], 'd');
-		urxe_direct_object_put(id);
+		urxe_place_put(&place);
 	}
 }
 
 static void what_is_no_object(void **state)
 {
+	struct urxe_place place, places[DIRECT_OBJECTS];
 	struct direct_peer *peer = own_peer();
-	uint32_t id, ids[DIRECT_OBJECTS];
+	uint64_t inode;
 
 	make_file(true);
-	assert_int_equal(urxe_direct_object_get(pool.at, 0), 0);
-	assert_int_equal(urxe_direct_object_get(pool.at, 4 * BLOCK + 1), 0);
-	assert_int_equal(urxe_direct_object_get(&id, sizeof(id)), 0);
+	assert_false(is_shown(pool.at, 0));
+	assert_false(is_shown(pool.at, 4 * BLOCK + 1));
+	assert_false(is_shown(&place, sizeof(place)));
 	pool.hole = 2;
-	assert_int_equal(urxe_direct_object_get(pool.at, 3 * BLOCK), 0);
+	assert_false(is_shown(pool.at, 3 * BLOCK));
 	pool.hole = SIZE_MAX;
+	/* Huge pages that may not be there. */
 	pool.pages = MEMPOOL_PAGES_2M;
-	assert_int_equal(urxe_direct_object_get(pool.at, 1), 0);
+	assert_false(is_shown(pool.at, 1));
 	pool.pages = MEMPOOL_PAGES_PLAIN;
+	/* The program has closed the pool's file and opened another. */
+	inode = pool.inode++;
+	assert_false(is_shown(pool.at, 1));
+	pool.inode = inode;
+	assert_true(is_shown(pool.at, 1));
 	assert_null(object_at(peer, 0, 0, 1));
 	/* A file that may shrink is not mapped: that would be a signal. */
 	make_file(false);
-	id = urxe_direct_object_get(pool.at, 1);
-	assert_null(object_at(peer, id, 0, 1));
-	urxe_direct_object_put(id);
+	assert_null(object_at(peer, show(&place, pool.at, 1), 0, 1));
+	urxe_place_put(&place);
 	/* No more than there is room for. */
 	for (unsigned i = 0; i < DIRECT_OBJECTS; i++) {
 		make_file(true);
-		ids[i] = urxe_direct_object_get(pool.at, 1);
-		assert_true(ids[i]);
+		assert_true(show(&places[i], pool.at, 1));
 	}
 	make_file(true);
-	assert_int_equal(urxe_direct_object_get(pool.at, 1), 0);
+	assert_false(is_shown(pool.at, 1));
 	for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
-		urxe_direct_object_put(ids[i]);
-	assert_true(urxe_direct_object_get(pool.at, 1));
+		urxe_place_put(&places[i]);
+	assert_true(is_shown(pool.at, 1));
+	assert_int_equal(pool.held, 0);
 }
 
 /* ---- hazards ---- */

@@ -308,6 +308,113 @@ static void test_location(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
+/* A device in software keeps the blocks of what it has registered, and no others. */
+static void test_hold(void **state)
+{
+	struct mempool *pool = make_pool(8 * MIB, 8 * MIB, 0), *lazy;
+	struct mempool_hold hold, other;
+	struct mempool_location where;
+	struct mempool_buffer b;
+	int local, fd;
+	struct stat st;
+	size_t given;
+	char *block;
+
+	assert_int_equal(mempool_hold(&local, sizeof(local), &hold), -EINVAL);
+	assert_int_equal(mempool_alloc(pool, 8 * MIB, 0, &b), 0);
+	block = b.addr;
+	assert_int_equal(mempool_hold(block, 0, &hold), -EINVAL);
+	assert_int_equal(mempool_hold(block, 8 * MIB + 1, &hold), -EINVAL);
+	assert_int_equal(mempool_hold(block - 1, 2, &hold), -EINVAL);
+	assert_int_equal(mempool_hold(block + 1, SIZE_MAX, &hold), -EINVAL);
+	/* One byte of the second block and one of the third. */
+	assert_int_equal(mempool_hold(block + 4 * MIB - 1, 2, &hold), 0);
+	assert_int_equal(mempool_locate(pool, block + 4 * MIB - 1, &where), 0);
+	assert_int_equal(hold.fd, where.fd);
+	assert_int_equal(hold.pages, where.pages);
+	assert_ptr_equal(hold.base + where.offset, block + 4 * MIB - 1);
+	assert_true(hold.resident);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, &given), 0);
+	assert_int_equal(given, 4 * MIB);
+	assert_int_equal(mempool_locate(pool, block + 2 * MIB, &where), 0);
+	assert_int_equal(mempool_locate(pool, block + 4 * MIB, &where), 0);
+	assert_int_equal(mempool_locate(pool, block, &where), -EINVAL);
+	assert_int_equal(mempool_hold(block, 4 * MIB, &other), -EINVAL);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, &given), -EBUSY);
+	assert_int_equal(given, 0);
+	mempool_release(&hold);
+	assert_int_equal(mempool_shrink(pool, SIZE_MAX, &given), 0);
+	assert_int_equal(given, 4 * MIB);
+	/* A destroyed pool's pages are the system's again, but for huge ones that neighbours may touch. */
+	assert_int_equal(mempool_grow(pool, 2 * MIB), 0);
+	assert_int_equal(mempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(mempool_hold(b.addr, 100, &hold), 0);
+	fd = dup(hold.fd);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_blocks * 512, hold.pages == MEMPOOL_PAGES_PLAIN ? 0 : 2 * MIB);
+	close(fd);
+	mempool_release(&hold);
+	/* Later pools have other numbers, and nothing to do with old holds. */
+	lazy = make_pool(2 * MIB, 2 * MIB, MEMPOOL_LAZY);
+	assert_int_equal(mempool_alloc(lazy, 100, 0, &b), 0);
+	assert_int_equal(mempool_hold(b.addr, 100, &other), 0);
+	assert_false(other.resident);
+	assert_int_not_equal(other.file, hold.file);
+	assert_int_equal(mempool_free(lazy, b.addr), 0);
+	assert_int_equal(mempool_destroy(lazy), 0);
+	mempool_release(&other);
+}
+
+struct holder {
+	char *block;
+	_Atomic bool stop;
+	unsigned held;
+};
+
+static void *hold_thread(void *arg)
+{
+	struct holder *h = arg;
+	struct mempool_hold hold;
+
+	while (!h->stop)
+		if (!mempool_hold(h->block, 1, &hold)) {
+			*(volatile char *)h->block += 1;
+			h->held++;
+			mempool_release(&hold);
+		}
+	return NULL;
+}
+
+/* What is held is there, whoever takes it away at that moment. */
+static void test_hold_against_shrink(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, MEMPOOL_LAZY);
+	struct holder h = {.stop = false};
+	struct mempool_buffer b;
+	pthread_t thread;
+	size_t given;
+	unsigned shrunk = 0;
+
+	assert_int_equal(mempool_alloc(pool, 2 * MIB, 0, &b), 0);
+	h.block = b.addr;
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_thread, &h), 0);
+	for (unsigned i = 0; i < 3000 || (i < 1000000 && !shrunk); i++) {
+		mempool_shrink(pool, SIZE_MAX, &given);
+		if (given) {
+			shrunk++;
+			assert_int_equal(mempool_grow(pool, 2 * MIB), 0);
+		}
+	}
+	h.stop = true;
+	pthread_join(thread, NULL);
+	assert_true(shrunk && h.held);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
 /*
  * A hugetlb memfd can be made with no huge page free: the pool finds out and says so. Where there are
  * huge pages, it has used them.
@@ -346,6 +453,7 @@ static void test_fork(void **state)
 {
 	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
 	struct mempool_location where;
+	struct mempool_hold hold;
 	struct mempool_buffer b;
 	int status, ends[2];
 	char page[4096];
@@ -358,6 +466,7 @@ static void test_fork(void **state)
 	/* Something else may lie there by now, and that is not the pool's. */
 	if (!pid)
 		_exit(!mempool_locate(NULL, b.addr, &where)		      ? 2
+		      : !mempool_hold(b.addr, 1, &hold)			      ? 3
 		      : write(ends[1], b.addr, 4096) == -1 && errno == EFAULT ? 0
 		      : read(ends[0], page, 4096) == 4096 && page[0] != 0x5a  ? 0
 									      : 1);
@@ -614,6 +723,8 @@ int main(void)
 		cmocka_unit_test(test_growth_and_limit),
 		cmocka_unit_test(test_shrink_frees_memory),
 		cmocka_unit_test(test_location),
+		cmocka_unit_test(test_hold),
+		cmocka_unit_test(test_hold_against_shrink),
 		cmocka_unit_test(test_huge_pages_or_not),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_copies),

@@ -19,18 +19,27 @@ static uint32_t next_key(void)
 	return (n * 0x9e3779b1u & 0xffffff) << 8 | (n & 0xff);
 }
 
+struct fake_mr {
+	struct ibv_mr ibv;
+	struct mempool_hold hold;
+	bool held;
+};
+
 #undef ibv_reg_mr
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
+	struct fake_mr *fake_mr;
 	struct ibv_mr *mr;
 
 	if (fake.fail) {
 		errno = fake.fail;
 		return NULL;
 	}
-	mr = calloc(1, sizeof(*mr));
-	if (!mr)
+	fake_mr = calloc(1, sizeof(*fake_mr));
+	if (!fake_mr)
 		return NULL;
+	fake_mr->held = fake.holds && !mempool_hold(addr, length, &fake_mr->hold);
+	mr = &fake_mr->ibv;
 	mr->pd = pd;
 	mr->context = pd->context;
 	mr->addr = addr;
@@ -44,9 +53,13 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	struct fake_mr *fake_mr = (struct fake_mr *)mr;
+
 	if (fake.fail_dereg)
 		return fake.fail_dereg;
+	if (fake_mr->held)
+		mempool_release(&fake_mr->hold);
 	atomic_fetch_sub(&fake.live, 1);
-	free(mr);
+	free(fake_mr);
 	return 0;
 }

@@ -292,6 +292,13 @@ static void test_shared_keys(void **state)
 	assert_int_equal(fake.live, 0);
 }
 
+/* A device that keeps the blocks does not keep them from the pool itself. */
+static void test_shared_keys_held(void **state)
+{
+	fake.holds = true;
+	test_shared_keys(state);
+}
+
 /* Another process sees the image as it becomes, through the descriptor alone. */
 static void test_image_in_another_process(void **state)
 {
@@ -629,6 +636,7 @@ int main(void)
 		TEST(test_device_refuses),
 		TEST(test_limit),
 		TEST(test_shared_keys),
+		TEST(test_shared_keys_held),
 		TEST(test_image_in_another_process),
 		TEST(test_image_open),
 		TEST(test_reuse_what),
