@@ -33,8 +33,8 @@ enum sa_method {
 enum sa_attribute {
 	SA_ATTR_NOTICE = 0x02,
 	SA_ATTR_INFORM_INFO = 0x03,
+	SA_ATTR_SM_INFO_RECORD = 0x18,
 	SA_ATTR_PATH_RECORD = 0x35,
-	SA_ATTR_INFORM_INFO_RECORD = 0xf3,
 };
 
 enum sa_rmpp_type { SA_RMPP_DATA = 1, SA_RMPP_ACK, SA_RMPP_STOP, SA_RMPP_ABORT };

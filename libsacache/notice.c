@@ -39,15 +39,14 @@ static void plan_renewal(struct sa_notices *notices, uint64_t now)
 	notices->renewal = now + every + next_random(notices) % (every / 4 + 1);
 }
 
-void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr,
-		     const uint8_t port_gid[16], const struct sa_notice_ops *ops, void *ctx,
-		     uint64_t now)
+void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr, uint16_t sm_lid,
+		     const struct sa_notice_ops *ops, void *ctx, uint64_t now)
 {
 	memset(notices, 0, sizeof(*notices));
 	notices->ops = ops;
 	notices->ctx = ctx;
 	notices->attr = *attr;
-	memcpy(notices->port_gid, port_gid, 16);
+	notices->sm_lid = sm_lid;
 	notices->random = (attr->seed ? attr->seed : 1) ^ 0x6e6f7469636573;
 	notices->counter = (uint32_t)next_random(notices);
 	notices->renewal = SA_NEVER;
@@ -73,56 +72,34 @@ void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
 		notices->traps[i].held = false;
 		plan(&notices->traps[i], when);
 	}
-	/* What an earlier SA said about itself counts no more. */
-	notices->known.state = SA_ASK_IDLE;
-	notices->no_records = false;
+	/* What an earlier SM said about itself counts no more. */
+	notices->sm_known = false;
+	plan(&notices->sm, when);
 	plan_renewal(notices, now);
-}
-
-static bool any_held(const struct sa_notices *notices)
-{
-	for (unsigned i = 0; i < SA_TRAPS; i++)
-		if (notices->traps[i].held)
-			return true;
-	return false;
-}
-
-static void ask_whether_known(struct sa_notices *notices, uint64_t now)
-{
-	notices->checked = now;
-	plan(&notices->known, now);
 }
 
 void sa_notices_doubt(struct sa_notices *notices, uint64_t now)
 {
-	if (!any_held(notices) || notices->stopping || notices->no_records ||
-	    notices->known.state != SA_ASK_IDLE ||
+	if (!notices->attr.notices || notices->stopping || notices->sm.state != SA_ASK_IDLE ||
 	    now - notices->checked < 8ull * notices->attr.response_timeout)
 		return;
-	ask_whether_known(notices, now);
+	plan(&notices->sm, now);
 }
 
-static void plan_traps(struct sa_notices *notices, uint64_t now)
-{
-	for (unsigned i = 0; i < SA_TRAPS; i++)
-		if (notices->traps[i].state == SA_ASK_IDLE)
-			plan(&notices->traps[i], now);
-}
-
-/* To subscribe first would hide that the SA has forgotten us. */
 static void renew(struct sa_notices *notices, uint64_t now)
 {
 	plan_renewal(notices, now);
-	if (!any_held(notices) || notices->no_records)
-		plan_traps(notices, now);
-	else if (notices->known.state == SA_ASK_IDLE)
-		ask_whether_known(notices, now);
+	for (unsigned i = 0; i < SA_TRAPS; i++)
+		if (notices->traps[i].state == SA_ASK_IDLE)
+			plan(&notices->traps[i], now);
+	if (notices->sm.state == SA_ASK_IDLE)
+		plan(&notices->sm, now);
 }
 
 bool sa_notices_stop(struct sa_notices *notices, uint64_t now)
 {
 	notices->stopping = true;
-	notices->known.state = SA_ASK_IDLE;
+	notices->sm.state = SA_ASK_IDLE;
 	notices->renewal = SA_NEVER;
 	for (unsigned i = 0; i < SA_TRAPS; i++) {
 		struct sa_ask *ask = &notices->traps[i];
@@ -169,11 +146,12 @@ static void transmit(struct sa_notices *notices, struct sa_ask *ask, uint64_t no
 	if (!ask->tries)
 		ask->tid = notices->counter++ | SA_TID_NOTICES;
 	mad.tid = ask->tid;
-	if (ask == &notices->known) {
+	if (ask == &notices->sm) {
 		mad.method = SA_GET;
-		mad.attribute = SA_ATTR_INFORM_INFO_RECORD;
-		mad.comp_mask = 1; /* SubscriberGID */
-		memcpy(data, notices->port_gid, 16);
+		mad.attribute = SA_ATTR_SM_INFO_RECORD;
+		mad.comp_mask = 1; /* by its LID: there may be others, which stand by */
+		sa_put16(data, notices->sm_lid);
+		notices->checked = now;
 	} else {
 		mad.method = SA_SET;
 		mad.attribute = SA_ATTR_INFORM_INFO;
@@ -205,7 +183,7 @@ uint64_t sa_notices_run(struct sa_notices *notices, uint64_t now)
 
 	if (notices->renewal <= now)
 		renew(notices, now);
-	next = run_ask(notices, &notices->known, now);
+	next = run_ask(notices, &notices->sm, now);
 	for (unsigned i = 0; i < SA_TRAPS; i++) {
 		when = run_ask(notices, &notices->traps[i], now);
 		if (when < next)
@@ -214,23 +192,25 @@ uint64_t sa_notices_run(struct sa_notices *notices, uint64_t now)
 	return notices->renewal < next ? notices->renewal : next;
 }
 
-/* The answer to "does the SA know us": a record of ours, or too many of them to tell. */
-static void receive_known(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
+/* An SA that does not tell is subscribed to at each renewal all the same. */
+static void receive_sm(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
 {
-	enum { NO_RECORDS = 0x0300, TOO_MANY_RECORDS = 0x0400 };
+	uint64_t guid = sa_get64(mad->data + 4);
+	uint32_t act_count = sa_get32(mad->data + 20);
+	bool known = notices->sm_known;
 
-	notices->known.state = SA_ASK_IDLE;
-	if ((mad->status & 0xff00) == NO_RECORDS) {
-		notices->ops->count(notices->ctx, SA_FORGOTTEN);
-		notices->reports = 0;
-		memset(notices->kept, 0, sizeof(notices->kept));
+	notices->sm.state = SA_ASK_IDLE;
+	if (mad->status || sa_get16(mad->data) != notices->sm_lid)
+		return;
+	if (known &&
+	    (guid != notices->sm_guid || (int32_t)(act_count - notices->sm_act_count) < 0)) {
+		notices->ops->count(notices->ctx, SA_SM_RESTARTS);
 		sa_notices_subscribe(notices, now);
 		notices->ops->event(notices->ctx, SACACHE_NEW_SM, NULL, 0);
-		return;
 	}
-	/* It may not say at all, nor does it say here which subscriptions it has. */
-	notices->no_records = mad->status && (mad->status & 0xff00) != TOO_MANY_RECORDS;
-	plan_traps(notices, now);
+	notices->sm_known = true;
+	notices->sm_guid = guid;
+	notices->sm_act_count = act_count;
 }
 
 static void receive_trap(struct sa_notices *notices, struct sa_ask *ask, const struct sa_mad *mad)
@@ -252,7 +232,7 @@ static void receive_trap(struct sa_notices *notices, struct sa_ask *ask, const s
 static void receive_answer(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
 {
 	bool about_trap = mad->attribute == SA_ATTR_INFORM_INFO;
-	struct sa_ask *ask = about_trap ? NULL : &notices->known;
+	struct sa_ask *ask = about_trap ? NULL : &notices->sm;
 
 	for (unsigned i = 0; about_trap && i < SA_TRAPS; i++)
 		if (notices->traps[i].tid == (uint32_t)mad->tid)
@@ -269,7 +249,7 @@ static void receive_answer(struct sa_notices *notices, const struct sa_mad *mad,
 	if (about_trap)
 		receive_trap(notices, ask, mad);
 	else
-		receive_known(notices, mad, now);
+		receive_sm(notices, mad, now);
 }
 
 static bool repeated(struct sa_notices *notices, const struct sa_mad *mad)
@@ -358,7 +338,7 @@ bool sa_notices_receive(struct sa_notices *notices, const uint8_t *buf, size_t l
 			receive_report(notices, buf, &mad);
 		return true;
 	case SA_ATTR_INFORM_INFO:
-	case SA_ATTR_INFORM_INFO_RECORD:
+	case SA_ATTR_SM_INFO_RECORD:
 		if (!from_sa)
 			notices->ops->count(notices->ctx, SA_FOREIGN);
 		else if (mad.method != SA_GET_RESP || mad.rmpp_flags & SA_RMPP_ACTIVE)

@@ -11,16 +11,20 @@
  *			 6 issuer's LID		8 toggle 1, count 15		10 details, 54 bytes
  *			64 issuer's GID
  *
- * For each trap there is a subscription, and beside them there is one question: does the SA know us?
+ *	SMInfoRecord	 0 LID		 4 GUID		12 SM_Key	20 ActCount	24 priority, state
+ *
+ * For each trap there is a subscription, and beside them there is one question: is the SM the same?
  * All are asks, which are sent until they are answered or were sent often enough:
  *
  *	idle ──subscribe──► due ──some time at random──► sent ──confirmed──► held
  *	 ▲					      │  ▲		      │
  *	 └──────────── refused, no answer ────────────┘  └── renewed ─────────┘
  *
- * The standard knows no end of a subscription but its cancellation, so what is renewed is our knowledge
- * of it. An SA that answers InformInfoRecord queries tells whether it has subscriptions of our GID: if
- * not, it was restarted, whether or not the port was told by client re-register.
+ * A subscription ends only when it is cancelled, or with the SA, which may have been restarted without
+ * client re-register. So with each renewal the SM's ActCount is looked at (14.2.5.13): it grows with what
+ * the SM sends, and one that went back is another SM's, or that of the same one after a restart. (To ask for
+ * our InformInfoRecords would be surer, but OpenSM writes an error into its log for each such question that
+ * has several answers.)
  */
 #ifndef SACACHE_NOTICE_H
 #define SACACHE_NOTICE_H
@@ -60,28 +64,29 @@ struct sa_notices {
 	const struct sa_notice_ops *ops;
 	void *ctx;
 	struct sacache_attr attr;
-	uint8_t port_gid[16];
+	uint16_t sm_lid; /* the owner changes it when the SM moves */
 	uint64_t random;
 	uint32_t counter;
 	bool stopping;
-	bool no_records; /* the SA does not tell who subscribed */
 	struct sa_ask traps[SA_TRAPS];
-	struct sa_ask known;
+	struct sa_ask sm;
+	bool sm_known;
+	uint64_t sm_guid;
+	uint32_t sm_act_count;
 	uint64_t renewal;
 	uint64_t checked;
 	unsigned reports;
 	struct sa_report kept[SA_REPORTS_KEPT];
 };
 
-void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr,
-		     const uint8_t port_gid[16], const struct sa_notice_ops *ops, void *ctx,
-		     uint64_t now);
+void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr, uint16_t sm_lid,
+		     const struct sa_notice_ops *ops, void *ctx, uint64_t now);
 /*
  * Subscribes to everything, again or for the first time, after a time of up to a second at random: when an
  * SM is new, all its nodes are here at once.
  */
 void sa_notices_subscribe(struct sa_notices *notices, uint64_t now);
-/* The SA did not answer something: asks, but not often, whether it still knows us. */
+/* The SA did not answer something: asks, but not often, whether it is still the same. */
 void sa_notices_doubt(struct sa_notices *notices, uint64_t now);
 /* Ends what is subscribed; false: there is nothing to wait for. */
 bool sa_notices_stop(struct sa_notices *notices, uint64_t now);

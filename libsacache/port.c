@@ -87,12 +87,10 @@ static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 		port->lid = attr->base_lid;
 		subscribe = true;
 	}
-	if (other_subnet) {
+	if (other_subnet)
 		memcpy(port->client.port_gid, &attr->gid_prefix, 8);
-		memcpy(port->notices.port_gid, &attr->gid_prefix, 8);
-	}
 	if (attr->sm_lid && (attr->sm_lid != port->sm_lid || other_subnet)) {
-		port->sm_lid = attr->sm_lid;
+		port->sm_lid = port->notices.sm_lid = attr->sm_lid;
 		port->sm_sl = attr->sm_sl;
 		port_count(port, SA_SM_CHANGES);
 		port_event(port, SACACHE_NEW_SM, NULL, 0);
@@ -310,7 +308,7 @@ static int port_start(struct sa_port *port)
 	attr.seed += port->number;
 	port->looked = now;
 	sa_client_init(&port->client, &attr, gid, &client_ops, port, now);
-	sa_notices_init(&port->notices, &attr, gid, &notice_ops, port, now);
+	sa_notices_init(&port->notices, &attr, port->sm_lid, &notice_ops, port, now);
 	ret = start_thread(port);
 	if (ret) {
 		umad_unregister(port->fd, port->agent);

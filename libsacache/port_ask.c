@@ -96,19 +96,19 @@ static int join(struct sa_port *port, const struct sacache_key *key, bool table,
 	return -EINPROGRESS;
 }
 
-/* waiter is this function's from here on if it returns -EINPROGRESS. */
+/* path NULL: past the table. waiter is this function's from here on if it returns -EINPROGRESS. */
 static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	       struct sacache_path *path, struct sa_waiter *waiter)
 {
 	struct sa_port *port = sa_port_get(cache, key->port);
-	enum sa_count why = SA_QUERY_TABLE;
+	enum sa_count why = table ? SA_QUERY_TABLE : SA_QUERY_PAST;
 	int ret = -ENOENT;
 
 	if (!port)
 		return -ENODEV;
 	pthread_mutex_lock(&port->lock);
 	/* Again, now that no answer can come in between. */
-	if (!table)
+	if (path)
 		ret = sa_cache_lookup(cache, key, path, &why);
 	if (ret == -ENOENT || ret == -ESTALE)
 		ret = join(port, key, table, why, waiter);
@@ -136,6 +136,26 @@ int sacache_query(struct sacache *cache, const struct sacache_key *key, struct s
 	waiter->done = done;
 	waiter->arg = arg;
 	ret = ask(cache, &exact, false, path, waiter);
+	if (ret != -EINPROGRESS)
+		free(waiter);
+	return ret;
+}
+
+int sacache_query_sa(struct sacache *cache, const struct sacache_key *key, sacache_done done,
+		     void *arg)
+{
+	struct sacache_key exact;
+	struct sa_waiter *waiter;
+	int ret = sa_key_normalize(key, &exact);
+
+	if (ret)
+		return ret;
+	waiter = calloc(1, sizeof(*waiter));
+	if (!waiter)
+		return -ENOMEM;
+	waiter->done = done;
+	waiter->arg = arg;
+	ret = ask(cache, &exact, false, NULL, waiter);
 	if (ret != -EINPROGRESS)
 		free(waiter);
 	return ret;

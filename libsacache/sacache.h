@@ -166,6 +166,13 @@ int sacache_query(struct sacache *cache, const struct sacache_key *key, struct s
 		  sacache_done done, void *arg);
 
 /*
+ * The same past the table: the SA is asked, whatever the table says, and its answer is stored as any.
+ * Always -EINPROGRESS, or an error and done is not called.
+ */
+int sacache_query_sa(struct sacache *cache, const struct sacache_key *key, sacache_done done,
+		     void *arg);
+
+/*
  * Every path for a key, by SubnAdmGetTable; past the table and not stored in it. A key without a
  * destination asks for the paths to all there is. *count says how many fit into paths at the call,
  * and then how many there were; -ENOSPC if that is more, -EFBIG beyond max_records.
@@ -195,7 +202,7 @@ int sacache_connected(struct sacache *cache, const struct sacache_key *key);
  *					than the table has for its GID; else nothing
  *	the port has another LID	SACACHE_LID_CHANGE of its own GID
  *	the SM has another LID		SACACHE_NEW_SM
- *	the SA has forgotten us		SACACHE_NEW_SM: it was restarted
+ *	the SM was restarted		SACACHE_NEW_SM (with notices: by its ActCount)
  *	client re-register		SACACHE_REREGISTER
  *	the port goes down		nothing: it comes back with the same neighbours
  *	the port comes up		nothing, but the subscription is made again
@@ -260,6 +267,7 @@ struct sacache_stats {
 	uint64_t query_suspect; /* failed too often */
 	uint64_t query_changed; /* another LID, a new SM, re-register */
 	uint64_t query_table;	/* sacache_query_table() */
+	uint64_t query_past;	/* sacache_query_sa() */
 	uint64_t coalesced;	/* waited for a query that was under way */
 	/* What came of it. */
 	uint64_t stored;
@@ -289,7 +297,7 @@ struct sacache_stats {
 	uint64_t notices_forged;    /* not from the SA: dropped */
 	uint64_t subscribed;	    /* subscriptions that the SA confirmed, renewals included */
 	uint64_t refused;	    /* that it refused */
-	uint64_t forgotten;	    /* the SA knew nothing of them any more */
+	uint64_t sm_restarts; /* its SM has begun to count anew, or is another at the same LID */
 	/* What the port tells. */
 	uint64_t sm_changes;  /* another SM's LID */
 	uint64_t lid_changes; /* another LID of its own */

@@ -32,7 +32,9 @@ static struct {
 	unsigned busy; /* answers that it still gives so */
 	uint16_t status;
 	bool subscribed[4];
-	uint8_t info[36]; /* the last that came */
+	uint64_t guid;
+	uint32_t act_count; /* grows with each MAD of the SA's */
+	uint8_t info[36];   /* the last that came */
 	unsigned sets, gets, responses;
 	uint8_t last_response[SA_MAD_SIZE];
 	uint64_t asked_at[16];
@@ -90,14 +92,13 @@ static void setup(void)
 	net.attr.notices = RENEWAL;
 	net.random = 5;
 	net.now = 1000;
+	net.guid = 7;
+	net.act_count = 1000;
 }
 
 static void begin(void)
 {
-	uint8_t gid[16];
-
-	test_gid(77, gid);
-	sa_notices_init(&net.notices, &net.attr, gid, &ops, NULL, net.now);
+	sa_notices_init(&net.notices, &net.attr, 1, &ops, NULL, net.now);
 }
 
 static unsigned subscriptions(void)
@@ -119,41 +120,50 @@ static uint16_t sa_set(const struct sa_mad *mad)
 	return net.status;
 }
 
-/* InformInfoRecord by the subscriber's GID: more than one is an error of Get (C15-0.1.30). */
-static uint16_t sa_get(const struct sa_mad *mad)
+/* SMInfoRecord, by the SM's LID: others may stand by. */
+static uint16_t sa_get(const struct sa_mad *mad, uint8_t *data)
 {
-	uint8_t gid[16];
-
 	net.gets++;
-	test_gid(77, gid);
 	assert_int_equal(mad->comp_mask, 1);
-	assert_memory_equal(mad->data, gid, 16);
-	if (net.tells_nobody)
-		return 0x000c;
-	return !subscriptions() ? 0x0300 : subscriptions() > 1 ? 0x0400 : 0;
+	assert_int_equal(sa_get16(mad->data), 1);
+	sa_put16(data, 1);
+	sa_put64(data + 4, net.guid);
+	sa_put32(data + 20, net.act_count);
+	return net.tells_nobody ? 0x000c : 0;
+}
+
+/* It knows nobody any more, and its count begins anew. */
+static void restart_sa(void)
+{
+	memset(net.subscribed, 0, sizeof(net.subscribed));
+	net.act_count = 50;
 }
 
 static void sa_receive(const uint8_t *buf)
 {
-	uint8_t out[SA_MAD_SIZE];
+	uint8_t out[SA_MAD_SIZE], data[SA_MAD_DATA_SIZE];
 	struct sa_mad mad;
 
 	assert_int_equal(sa_mad_decode(buf, SA_MAD_SIZE, &mad), 0);
+	memcpy(data, mad.data, sizeof(data));
 	if (mad.method == SA_REPORT_RESP) {
 		net.responses++;
 		memcpy(net.last_response, buf, SA_MAD_SIZE);
 		return;
 	}
 	assert_true(mad.tid & SA_TID_NOTICES);
-	net.asked_at[net.asked++ % 16] = net.now;
+	if (mad.method == SA_SET)
+		net.asked_at[net.asked++ % 16] = net.now;
 	if (net.silent)
 		return;
 	if (net.busy) {
 		net.busy--;
 		mad.status = 1;
 	} else {
-		mad.status = mad.method == SA_SET ? sa_set(&mad) : sa_get(&mad);
+		mad.status = mad.method == SA_SET ? sa_set(&mad) : sa_get(&mad, data);
 	}
+	mad.data = data;
+	net.act_count++;
 	mad.method = SA_GET_RESP;
 	mad.tid |= 0xabcdull << 32;
 	sa_mad_encode(&mad, out);
@@ -250,7 +260,7 @@ static void without_notices_the_sa_hears_nothing(void **state)
 	sa_notices_subscribe(&net.notices, net.now);
 	sa_notices_doubt(&net.notices, net.now);
 	pass(200000);
-	assert_int_equal(net.asked, 0);
+	assert_int_equal(net.asked + net.gets, 0);
 	assert_int_equal(sa_notices_run(&net.notices, net.now), SA_NEVER);
 	assert_false(sa_notices_stop(&net.notices, net.now));
 }
@@ -277,11 +287,11 @@ static void a_silent_sa_is_asked_at_growing_intervals_and_again_at_the_renewal(v
 static void a_busy_sa_is_asked_again(void **state)
 {
 	setup();
-	net.busy = 6;
+	net.busy = 7;
 	begin();
 	pass(10000);
 	assert_int_equal(subscriptions(), 4);
-	assert_int_equal(net.counts[SA_BUSY], 6);
+	assert_int_equal(net.counts[SA_BUSY], 7);
 }
 
 static void an_sa_that_refuses_is_asked_again_at_the_renewal(void **state)
@@ -447,7 +457,7 @@ static void forged_and_late_answers_change_nothing(void **state)
 	buf[SA_MAD_DATA + 27] = 65;
 	assert_true(sa_notices_receive(&net.notices, buf, sizeof(buf), true, net.now));
 	buf[SA_MAD_DATA + 27] = 64;
-	buf[17] = SA_ATTR_INFORM_INFO_RECORD;
+	buf[17] = SA_ATTR_SM_INFO_RECORD;
 	assert_true(sa_notices_receive(&net.notices, buf, sizeof(buf), true, net.now));
 	buf[17] = SA_ATTR_INFORM_INFO;
 	assert_int_equal(net.counts[SA_SUBSCRIBED], 0);
@@ -461,59 +471,81 @@ static void forged_and_late_answers_change_nothing(void **state)
 	assert_int_equal(net.counts[SA_STRAYS], 3);
 }
 
-static void what_the_sa_knows_is_confirmed_at_each_renewal(void **state)
+static void subscriptions_are_renewed(void **state)
 {
 	setup();
 	begin();
 	pass(10 * RENEWAL);
-	assert_in_range(net.gets, 7, 10);
-	assert_int_equal(net.sets, 4 + 4 * net.gets);
+	assert_in_range(net.gets, 8, 11);
+	assert_int_equal(net.sets, 4 * net.gets);
 	assert_int_equal(net.happened, 0);
 }
 
-static void an_sa_that_was_restarted_is_noticed_and_subscribed_to_again(void **state)
+static void an_sm_that_was_restarted_is_noticed_and_subscribed_to_again(void **state)
 {
 	setup();
 	begin();
 	pass(1002);
-	memset(net.subscribed, 0, sizeof(net.subscribed));
+	restart_sa();
 	pass(2 * RENEWAL);
-	/* To subscribe first would have hidden it. */
 	assert_int_equal(net.happened, 1);
 	assert_int_equal(net.events[0].event, SACACHE_NEW_SM);
-	assert_int_equal(net.counts[SA_FORGOTTEN], 1);
+	assert_int_equal(net.counts[SA_SM_RESTARTS], 1);
 	assert_int_equal(subscriptions(), 4);
 }
 
-static void an_sa_that_does_not_tell_is_subscribed_to_at_each_renewal(void **state)
+static void another_sm_at_the_same_lid_is_noticed(void **state)
+{
+	setup();
+	begin();
+	pass(1002);
+	net.guid = 8;
+	pass(2 * RENEWAL);
+	assert_int_equal(net.happened, 1);
+	assert_int_equal(net.events[0].event, SACACHE_NEW_SM);
+}
+
+/* 32 bits are soon over. */
+static void an_act_count_may_begin_at_0_again(void **state)
+{
+	setup();
+	net.act_count = UINT32_MAX - 6;
+	begin();
+	pass(3 * RENEWAL);
+	assert_true(net.act_count < 100);
+	assert_int_equal(net.happened, 0);
+}
+
+static void an_sm_that_does_not_tell_is_subscribed_to_all_the_same(void **state)
 {
 	setup();
 	net.tells_nobody = true;
 	begin();
 	pass(1002);
-	memset(net.subscribed, 0, sizeof(net.subscribed));
+	restart_sa();
 	pass(2 * RENEWAL);
 	assert_int_equal(subscriptions(), 4);
-	assert_int_equal(net.gets, 1);
 	assert_int_equal(net.happened, 0);
 }
 
-static void doubt_asks_the_sa_at_once_but_seldom(void **state)
+static void doubt_asks_the_sm_at_once_but_seldom(void **state)
 {
 	setup();
 	begin();
 	pass(10000);
-	memset(net.subscribed, 0, sizeof(net.subscribed));
+	assert_int_equal(net.gets, 1);
+	restart_sa();
 	for (unsigned i = 0; i < 100; i++)
 		sa_notices_doubt(&net.notices, net.now);
 	pass(2);
-	assert_int_equal(net.gets, 1);
-	assert_int_equal(net.counts[SA_FORGOTTEN], 1);
+	assert_int_equal(net.gets, 2);
+	assert_int_equal(net.counts[SA_SM_RESTARTS], 1);
 	pass(1002);
 	assert_int_equal(subscriptions(), 4);
+	assert_int_equal(net.gets, 3);
 	sa_notices_doubt(&net.notices, net.now);
 	pass(2);
-	assert_int_equal(net.gets, 1);
+	assert_int_equal(net.gets, 3);
 }
 
 static void a_new_sm_is_subscribed_to(void **state)
@@ -586,10 +618,12 @@ int main(void)
 		cmocka_unit_test(reports_from_elsewhere_are_dropped),
 		cmocka_unit_test(malformed_reports_are_dropped),
 		cmocka_unit_test(forged_and_late_answers_change_nothing),
-		cmocka_unit_test(what_the_sa_knows_is_confirmed_at_each_renewal),
-		cmocka_unit_test(an_sa_that_was_restarted_is_noticed_and_subscribed_to_again),
-		cmocka_unit_test(an_sa_that_does_not_tell_is_subscribed_to_at_each_renewal),
-		cmocka_unit_test(doubt_asks_the_sa_at_once_but_seldom),
+		cmocka_unit_test(subscriptions_are_renewed),
+		cmocka_unit_test(an_sm_that_was_restarted_is_noticed_and_subscribed_to_again),
+		cmocka_unit_test(another_sm_at_the_same_lid_is_noticed),
+		cmocka_unit_test(an_act_count_may_begin_at_0_again),
+		cmocka_unit_test(an_sm_that_does_not_tell_is_subscribed_to_all_the_same),
+		cmocka_unit_test(doubt_asks_the_sm_at_once_but_seldom),
 		cmocka_unit_test(a_new_sm_is_subscribed_to),
 		cmocka_unit_test(what_is_subscribed_is_cancelled_at_the_end),
 		cmocka_unit_test(an_end_before_the_first_subscription_waits_for_nothing),
