@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What clients of the control socket ask for, a function for each command. Commands that have to wait, for
+ * the SA or for the disk, leave the client busy and end it later; one that is long goes out in parts.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemons/sacached/control_client.h"
+#include "daemons/sacached/warm.h"
+
+#define MAX_DEPTH    4
+#define LIST_PART    64 /* entries */
+#define LIST_PARTS   16
+#define LIST_PENDING (256 << 10) /* bytes that wait for the client to read them */
+#define LOOKUP_MS    10000
+#define MAX_GIDS     65536
+
+/* Errors of the cache, as an operator may understand them. */
+static const char *error_text(int error)
+{
+	switch (error) {
+	case -ENOENT: return "not in the table";
+	case -ESTALE: return "in the table, but to be asked for again";
+	case -EHOSTUNREACH: return "the SA knows no such path";
+	case -ETIMEDOUT: return "the SA did not answer in time";
+	case -EBUSY: return "the SA is busy";
+	case -EAGAIN: return "too many questions to the SA are waiting";
+	case -EPROTO: return "the SA's answer makes no sense";
+	case -EPERM: return "the SA refuses to answer";
+	case -ENODEV: return "there is no such port, or none that is active";
+	default: return strerror(-error);
+	}
+}
+
+/* What a request says. A member that is there and makes no sense is an error, and answered. */
+
+static bool get_text(struct json_object *request, const char *key, const char **text)
+{
+	struct json_object *member;
+
+	*text = NULL;
+	if (!json_object_object_get_ex(request, key, &member))
+		return true;
+	if (!json_object_is_type(member, json_type_string))
+		return false;
+	*text = json_object_get_string(member);
+	return true;
+}
+
+static bool get_flag(struct json_object *request, const char *key)
+{
+	struct json_object *member;
+
+	return json_object_object_get_ex(request, key, &member) && json_object_get_boolean(member);
+}
+
+/* -1: it is no number from 0 to most; 0: there is none; 1. */
+static int get_number(struct json_object *request, const char *key, uint64_t most, uint64_t *value)
+{
+	struct json_object *member;
+
+	if (!json_object_object_get_ex(request, key, &member))
+		return 0;
+	if (!json_object_is_type(member, json_type_int) || json_object_get_int64(member) < 0)
+		return -1;
+	*value = json_object_get_uint64(member);
+	return *value <= most ? 1 : -1;
+}
+
+static bool parse_guid(const char *text, uint8_t guid[8])
+{
+	uint64_t value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 16);
+	if (!*text || *text == '-' || *end || errno || !value)
+		return false;
+	for (unsigned i = 0; i < 8; i++)
+		guid[i] = value >> (56 - 8 * i);
+	return true;
+}
+
+/* gid, lid or guid, at most one of them. False: it was answered. */
+static bool get_filter(struct control_client *client, struct json_object *request,
+		       struct control_filter *filter)
+{
+	const char *gid, *guid;
+	uint64_t lid = 0;
+	int has_lid = get_number(request, "lid", 0xbfff, &lid);
+
+	memset(filter, 0, sizeof(*filter));
+	if (!get_text(request, "gid", &gid) || (gid && inet_pton(AF_INET6, gid, filter->gid) != 1))
+		control_fail(client, "that is no GID");
+	else if (!get_text(request, "guid", &guid) || (guid && !parse_guid(guid, filter->guid)))
+		control_fail(client, "that is no GUID");
+	else if (has_lid < 0 || (has_lid && !lid))
+		control_fail(client, "a LID is a number from 1 to 49151");
+	else if (!!gid + !!guid + has_lid > 1)
+		control_fail(client, "only one of a GID, a LID and a GUID");
+	else {
+		filter->by_gid = gid;
+		filter->by_guid = guid;
+		filter->by_lid = has_lid;
+		filter->lid = lid;
+		return true;
+	}
+	return false;
+}
+
+/* The port a request names by number, or one that leads to gid's subnet, or the first. */
+static const struct sacached_port *get_port(struct control_client *client,
+					    struct json_object *request, const uint8_t *gid)
+{
+	const struct sacached_port *port;
+	uint64_t number = 0;
+	int has = get_number(request, "port", SACACHE_MAX_PORTS - 1, &number);
+
+	if (has)
+		port = has < 0 ? NULL : sacached_port_by_number(client->d, number);
+	else
+		port = sacached_port_by_prefix(client->d, gid);
+	if (!port)
+		control_fail(client, has   ? "there is no such port"
+				     : gid ? "no active port leads to that subnet"
+					   : "there is no active port");
+	return port;
+}
+
+static void status(struct control_client *client, struct json_object *request)
+{
+	control_ok(client, control_json_status(client->d));
+}
+
+/* A list: a part, and more when that was read. */
+
+static bool matches(const struct control_filter *filter, const struct sacache_key *key,
+		    const struct sacache_path *path, unsigned flags)
+{
+	if (filter->by_gid && memcmp(path->dgid, filter->gid, 16) != 0)
+		return false;
+	if (filter->by_guid && memcmp(path->dgid + 8, filter->guid, 8) != 0)
+		return false;
+	if (filter->by_lid && path->dlid != filter->lid)
+		return false;
+	return !filter->flags || flags & filter->flags;
+}
+
+struct part {
+	unsigned count;
+	struct {
+		struct sacache_key key;
+		struct sacache_path path;
+		unsigned flags;
+	} entry[LIST_PART];
+};
+
+/* The table waits: copied only. */
+static int copy_entry(void *arg, const struct sacache_key *key, const struct sacache_path *path,
+		      unsigned flags)
+{
+	struct part *part = arg;
+
+	part->entry[part->count].key = *key;
+	part->entry[part->count].path = *path;
+	part->entry[part->count++].flags = flags;
+	return 0;
+}
+
+static void list_end(struct control_client *client)
+{
+	struct json_object *end = json_object_new_object();
+
+	client->listing = false;
+	json_object_object_add(end, "entries", json_object_new_uint64(client->listed));
+	control_ok(client, end);
+	control_end(client);
+}
+
+void control_list_more(struct control_client *client)
+{
+	struct evbuffer *out = bufferevent_get_output(client->stream);
+	struct part part;
+
+	/* So much at a time, and others have their turn. */
+	for (unsigned parts = 0; parts < LIST_PARTS; parts++) {
+		if (evbuffer_get_length(out) >= LIST_PENDING)
+			return;
+		part.count = 0;
+		if (!sacache_walk_part(client->d->cache, &client->list_at, LIST_PART, copy_entry,
+				       &part)) {
+			list_end(client);
+			return;
+		}
+		for (unsigned i = 0; i < part.count; i++) {
+			if (!matches(&client->filter, &part.entry[i].key, &part.entry[i].path,
+				     part.entry[i].flags))
+				continue;
+			client->listed++;
+			control_send(client,
+				     control_json_entry(&part.entry[i].key, &part.entry[i].path,
+							part.entry[i].flags));
+		}
+	}
+	control_later(client);
+}
+
+static void list(struct control_client *client, struct json_object *request)
+{
+	if (!get_filter(client, request, &client->filter))
+		return;
+	if (get_flag(request, "suspect"))
+		client->filter.flags |= SACACHE_SUSPECT | SACACHE_ASK_AGAIN;
+	if (get_flag(request, "failures"))
+		client->filter.flags |= SACACHE_NEGATIVE;
+	client->list_at = 0;
+	client->listed = 0;
+	client->listing = true;
+	client->busy = true;
+	control_later(client);
+}
+
+/* A lookup. */
+
+static void send_path(struct control_client *client, const char *from,
+		      const struct sacache_path *path)
+{
+	struct json_object *answer = json_object_new_object();
+
+	json_object_object_add(answer, "from", json_object_new_string(from));
+	json_object_object_add(answer, "path", control_json_path(path));
+	control_ok(client, answer);
+}
+
+static void resolved(void *arg, int status, const struct sacache_path *path)
+{
+	struct control_client *client = arg;
+
+	client->resolve = NULL;
+	if (status)
+		control_fail(client, "%s", error_text(status));
+	else
+		send_path(client, "sa", path);
+	control_end(client);
+}
+
+/* An IP address as the destination; false: it was answered. */
+static bool get_ip(struct control_client *client, const char *text, uint8_t gid[16])
+{
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+	const struct sockaddr *address = NULL;
+
+	if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+		address = (const struct sockaddr *)&v4;
+	else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1)
+		address = (const struct sockaddr *)&v6;
+	if (!address)
+		control_fail(client, "that is no IP address");
+	else if (sacache_ip_to_gid(client->d->cache, address, gid))
+		control_fail(client, "neither the neighbour table nor the hosts file has a GID for "
+				     "that address");
+	else
+		return true;
+	return false;
+}
+
+/* What a lookup names beside the two ends. */
+static bool get_details(struct control_client *client, struct json_object *request,
+			struct sacache_key *key)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+		uint64_t most;
+	} details[] = {
+		{"pkey", SACACHE_PKEY, 0xffff},
+		{"sl", SACACHE_SL, 15},
+		{"tclass", SACACHE_TCLASS, 0xff},
+		{"qos_class", SACACHE_QOS_CLASS, 0xfff},
+		{"service_id", SACACHE_SERVICE_ID, UINT64_MAX},
+	};
+
+	for (unsigned i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
+		uint64_t value = 0;
+		int has = get_number(request, details[i].name, details[i].most, &value);
+
+		if (has < 0) {
+			control_fail(client, "%s is a number up to %" PRIu64, details[i].name,
+				     details[i].most);
+			return false;
+		}
+		if (has)
+			key->mask |= details[i].bit;
+		switch (details[i].bit) {
+		case SACACHE_PKEY: key->pkey = value; break;
+		case SACACHE_SL: key->sl = value; break;
+		case SACACHE_TCLASS: key->tclass = value; break;
+		case SACACHE_QOS_CLASS: key->qos_class = value; break;
+		case SACACHE_SERVICE_ID: key->service_id = value; break;
+		}
+	}
+	return true;
+}
+
+/* The source: what is named, else the port as programs name it. */
+static bool get_source(struct control_client *client, struct json_object *request,
+		       const struct sacached_port *port, struct sacache_key *key)
+{
+	const char *sgid;
+	uint64_t slid = port->lid;
+	int has_slid = get_number(request, "slid", 0xbfff, &slid);
+
+	if (has_slid < 0 || !get_text(request, "sgid", &sgid) ||
+	    (sgid && inet_pton(AF_INET6, sgid, key->sgid) != 1)) {
+		control_fail(client, "that is no source: a GID or a LID");
+		return false;
+	}
+	if (sgid || (!has_slid && key->mask & SACACHE_DGID))
+		key->mask |= SACACHE_SGID;
+	else
+		key->mask |= SACACHE_SLID;
+	if (!sgid)
+		memcpy(key->sgid, port->gids[0], 16);
+	key->slid = slid;
+	return true;
+}
+
+/* The key a request asks for; false: it was answered. */
+static bool get_key(struct control_client *client, struct json_object *request,
+		    struct sacache_key *key)
+{
+	const struct sacached_port *port;
+	struct control_filter to;
+	const char *ip;
+
+	memset(key, 0, sizeof(*key));
+	if (!get_filter(client, request, &to))
+		return false;
+	if (!get_text(request, "ip", &ip) || (!ip && !to.by_gid && !to.by_lid && !to.by_guid)) {
+		control_fail(client, "a destination is missing: a GID, LID, GUID or IP address");
+		return false;
+	}
+	if (ip && !get_ip(client, ip, to.gid))
+		return false;
+	port = get_port(client, request, ip || to.by_gid ? to.gid : NULL);
+	if (!port)
+		return false;
+	key->port = port->number;
+	key->mask = to.by_lid ? SACACHE_DLID : SACACHE_DGID;
+	key->dlid = to.lid;
+	memcpy(key->dgid, to.gid, 16);
+	if (to.by_guid) {
+		memcpy(key->dgid, port->gids[0], 8);
+		memcpy(key->dgid + 8, to.guid, 8);
+	}
+	return get_source(client, request, port, key) && get_details(client, request, key);
+}
+
+static void lookup(struct control_client *client, struct json_object *request)
+{
+	struct sacache_path path;
+	struct sacache_key key;
+	int ret;
+
+	if (!get_key(client, request, &key))
+		return;
+	ret = sacache_lookup(client->d->cache, &key, &path);
+	if (!ret) {
+		send_path(client, "table", &path);
+	} else if (get_flag(request, "cached") || (ret != -ENOENT && ret != -ESTALE)) {
+		control_fail(client, "%s", error_text(ret));
+	} else {
+		client->resolve = resolve_path(client->d, &key, LOOKUP_MS, resolved, client);
+		client->busy = client->resolve != NULL;
+		if (!client->busy)
+			control_fail(client, "no memory");
+	}
+}
+
+/* A GUID in each subnet that there is a port in. */
+static int flush_guid(struct sacached *d, const uint8_t guid[8])
+{
+	uint8_t gid[16];
+	int gone = 0;
+
+	memcpy(gid + 8, guid, 8);
+	for (unsigned i = 0; i < d->nports; i++) {
+		if (!d->ports[i].open)
+			continue;
+		memcpy(gid, d->ports[i].gids[0], 8);
+		gone += sacache_flush(d->cache, gid, 0);
+	}
+	return gone;
+}
+
+static void flush(struct control_client *client, struct json_object *request)
+{
+	struct control_filter filter;
+	struct json_object *answer;
+	int gone;
+
+	if (!get_filter(client, request, &filter))
+		return;
+	if (!filter.by_gid && !filter.by_lid && !filter.by_guid && !get_flag(request, "all")) {
+		control_fail(client, "flush what? All, or a GID, LID or GUID");
+		return;
+	}
+	if (filter.by_guid)
+		gone = flush_guid(client->d, filter.guid);
+	else
+		gone = sacache_flush(client->d->cache, filter.by_gid ? filter.gid : NULL,
+				     filter.lid);
+	answer = json_object_new_object();
+	json_object_object_add(answer, "flushed", json_object_new_int(gone));
+	control_ok(client, answer);
+}
+
+static void prefetched(void *arg, int status, const struct sacache_prefetch *report)
+{
+	struct control_client *client = arg;
+	struct json_object *answer;
+
+	if (status == -EOPNOTSUPP) {
+		control_fail(client, "the SM has not switched caching on, and nothing would be "
+				     "kept (see policy in sacached.conf(5))");
+	} else if (status) {
+		control_fail(client, "%s (%llu of %llu paths)", error_text(status),
+			     (unsigned long long)report->answered,
+			     (unsigned long long)report->wanted);
+	} else {
+		answer = json_object_new_object();
+		json_object_object_add(answer, "wanted", json_object_new_uint64(report->wanted));
+		json_object_object_add(answer, "answered",
+				       json_object_new_uint64(report->answered));
+		json_object_object_add(answer, "present", json_object_new_uint64(report->present));
+		json_object_object_add(answer, "failed", json_object_new_uint64(report->failed));
+		json_object_object_add(answer, "by_table",
+				       json_object_new_boolean(report->by_table));
+		control_ok(client, answer);
+	}
+	control_end(client);
+}
+
+/* The GIDs of a request, malloc'ed; NULL: it was answered. */
+static uint8_t (*get_gids(struct control_client *client, struct json_object *array,
+			  size_t *count))[16]
+{
+	uint8_t(*gids)[16];
+
+	*count = json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+	if (!*count || *count > MAX_GIDS) {
+		control_fail(client, "gids is a list of 1 to %u GIDs", MAX_GIDS);
+		return NULL;
+	}
+	gids = malloc(*count * 16);
+	if (!gids)
+		control_fail(client, "no memory");
+	for (size_t i = 0; gids && i < *count; i++) {
+		struct json_object *one = json_object_array_get_idx(array, i);
+
+		if (json_object_is_type(one, json_type_string) &&
+		    inet_pton(AF_INET6, json_object_get_string(one), gids[i]) == 1)
+			continue;
+		control_fail(client, "\"%.64s\" is no GID", json_object_get_string(one));
+		free(gids);
+		gids = NULL;
+	}
+	return gids;
+}
+
+static void prefetch(struct control_client *client, struct json_object *request)
+{
+	const struct sacached_port *port;
+	uint8_t(*gids)[16] = NULL;
+	struct json_object *array;
+	size_t count = 0;
+	int ret;
+
+	if (json_object_object_get_ex(request, "gids", &array)) {
+		gids = get_gids(client, array, &count);
+		if (!gids)
+			return;
+	} else if (!get_flag(request, "all")) {
+		control_fail(client, "prefetch what? All, or a list of GIDs");
+		return;
+	}
+	port = get_port(client, request, gids ? gids[0] : NULL);
+	if (!port) {
+		free(gids);
+		return;
+	}
+	ret = warm_prefetch(client->d->warm, port->number, gids, count, prefetched, client);
+	if (ret) {
+		free(gids);
+		control_fail(client, "%s",
+			     ret == -EBUSY ? "a prefetch is under way already" : strerror(-ret));
+	}
+	client->busy = !ret;
+}
+
+static void saved(void *arg, int status, const struct sacache_state *state)
+{
+	struct control_client *client = arg;
+	const char *file = client->d->config.state_file;
+	struct json_object *answer;
+
+	if (status) {
+		control_fail(client, "%s: %s", file, strerror(-status));
+	} else {
+		answer = json_object_new_object();
+		json_object_object_add(answer, "records", json_object_new_uint64(state->records));
+		json_object_object_add(answer, "file", json_object_new_string(file));
+		control_ok(client, answer);
+	}
+	control_end(client);
+}
+
+static void save(struct control_client *client, struct json_object *request)
+{
+	int ret = warm_save(client->d->warm, saved, client);
+
+	if (ret)
+		control_fail(client, "%s",
+			     ret == -ENOENT   ? "there is no state_file in the configuration"
+			     : ret == -ENODEV ? "no port has been there yet, and nothing to save"
+					      : strerror(-ret));
+	client->busy = !ret;
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct control_client *client, struct json_object *request);
+} commands[] = {
+	{"status", status}, {"list", list},	    {"lookup", lookup},
+	{"flush", flush},   {"prefetch", prefetch}, {"save", save},
+};
+
+static void run(struct control_client *client, struct json_object *request)
+{
+	const char *name;
+
+	if (!get_text(request, "command", &name) || !name) {
+		control_fail(client, "\"command\" is missing");
+		return;
+	}
+	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(commands[i].name, name)) {
+			commands[i].run(client, request);
+			return;
+		}
+	}
+	control_fail(client, "there is no command \"%.64s\"", name);
+}
+
+void control_command(struct control_client *client, const char *line, size_t length)
+{
+	struct json_tokener *tokener = json_tokener_new_ex(MAX_DEPTH);
+	struct json_object *request = NULL;
+
+	if (tokener) {
+		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+		/* With the 0 at its end, or a number there would not be complete. */
+		request = json_tokener_parse_ex(tokener, line, (int)length + 1);
+		json_tokener_free(tokener);
+	}
+	if (json_object_is_type(request, json_type_object))
+		run(client, request);
+	else
+		control_fail(client, "a request is a JSON object in one line");
+	json_object_put(request);
+}
+
+void control_forget(struct control_client *client)
+{
+	if (client->resolve)
+		resolve_cancel(client->resolve);
+	if (client->d->warm)
+		warm_forget(client->d->warm, client);
+}

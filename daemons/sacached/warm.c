@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Loading, saving and asking ahead; warm.h has the order of it. What a thread works on it owns until its
+ * end; the loop does not look at it meanwhile.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemons/sacached/folder.h"
+#include "daemons/sacached/log.h"
+#include "daemons/sacached/task.h"
+#include "daemons/sacached/warm.h"
+
+#define LOOK_AGAIN_S  2	 /* for a port to load for */
+#define NO_INTERVAL_S 60 /* until it is looked whether one was set */
+
+/* By what programs ask: librdmacm and ibacm's clients by both GIDs, the method by one, MPI by LIDs. */
+static const uint32_t masks[] = {
+	SACACHE_DGID | SACACHE_SGID,
+	SACACHE_DGID,
+	SACACHE_DLID | SACACHE_SLID,
+};
+#define MASKS (sizeof(masks) / sizeof(masks[0]))
+
+struct waiter {
+	struct waiter *next;
+	warm_saved done;
+	void *arg;
+};
+
+struct save {
+	struct task *task;
+	char path[CONFIG_PATH_LEN];
+	struct sacache_state state;
+	int status;
+	bool again; /* somebody asked while it was being written */
+	struct waiter *waiters, *next_waiters;
+};
+
+struct prefetch {
+	struct task *task;
+	unsigned port;
+	uint8_t (*gids)[16];
+	size_t count;
+	_Atomic bool stop;
+	struct sacache_prefetch report;
+	int status;
+	warm_prefetched done;
+	void *arg;
+};
+
+struct warm {
+	struct sacached *d;
+	struct event *look;  /* for ports, until all was done for each */
+	struct event *timer; /* to save */
+	struct warm_status status;
+	struct sacache_stats saved; /* as it was at the last save */
+	struct save save;
+	struct prefetch prefetch;
+	unsigned next_port; /* to ask ahead for, at the start */
+	bool imported[SACACHE_MAX_PORTS];
+};
+
+const struct warm_status *warm_status(const struct warm *warm)
+{
+	return &warm->status;
+}
+
+static void load_state(struct warm *warm)
+{
+	const char *path = warm->d->config.state_file;
+	struct sacache_state state;
+	int ret;
+
+	if (!path[0])
+		return;
+	ret = sacache_load(warm->d->cache, path, &state);
+	warm->status.records = state.records;
+	warm->status.ask_again = state.ask_again;
+	if (!ret)
+		log_info("%s: %llu records%s", path, (unsigned long long)state.records,
+			 state.ask_again ? ", to be asked for again: LID or SM changed" : "");
+	else if (ret == -EBADMSG && state.aside[0])
+		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s; kept as %s",
+			 state.problem, state.aside);
+	else if (ret == -EBADMSG)
+		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s", state.problem);
+	else if (ret != -ENOENT)
+		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s", strerror(-ret));
+	if (warm->status.problem[0])
+		log_warning("%s: %s. Going on with an empty cache", path, warm->status.problem);
+}
+
+static void import_dump(struct warm *warm, const struct sacached_port *port)
+{
+	const char *path = warm->d->config.import;
+	struct sacache_import import;
+	int ret = sacache_import(warm->d->cache, port->number, path, masks, MASKS, &import);
+
+	warm->status.imported += import.records;
+	if (!ret)
+		log_info("%s: %llu paths from %s:%u%s", path,
+			 (unsigned long long)import.records / MASKS, port->ca, port->portnum,
+			 sacache_caching(warm->d->cache, port->number)
+				 ? ""
+				 : ", of use when the SM switches caching on (or with policy "
+				   "always)");
+	else if (ret == -EINVAL && import.line)
+		log_warning("%s:%u: %s; nothing of it is used", path, import.line, import.problem);
+	else if (ret == -ENXIO)
+		log_warning("%s: it has no paths from %s:%u", path, port->ca, port->portnum);
+	else if (ret == -ESTALE)
+		log_warning("%s: %s:%u has another LID there; let OpenSM write it anew", path,
+			    port->ca, port->portnum);
+	else
+		log_warning("%s: %s", path, strerror(-ret));
+}
+
+static void import_dumps(struct warm *warm)
+{
+	struct sacached *d = warm->d;
+
+	for (unsigned i = 0; d->config.import[0] && i < d->nports; i++) {
+		if (!d->ports[i].active || warm->imported[i])
+			continue;
+		warm->imported[i] = true;
+		import_dump(warm, &d->ports[i]);
+	}
+}
+
+/* Saving. */
+
+static void save_work(void *arg)
+{
+	struct warm *warm = arg;
+
+	warm->save.status = sacache_save(warm->d->cache, warm->save.path, &warm->save.state);
+}
+
+static void note_save(struct warm *warm)
+{
+	const struct save *save = &warm->save;
+
+	if (!save->status) {
+		warm->status.saves++;
+		warm->status.saved_at = save->state.when;
+		warm->status.saved = save->state.records;
+		log_debug("%s: %llu records saved", save->path,
+			  (unsigned long long)save->state.records);
+	} else {
+		/* Said once, and counted. */
+		if (save->status != warm->status.save_error)
+			log_error("%s: %s; what was saved before is still there", save->path,
+				  strerror(-save->status));
+		warm->status.save_errors++;
+	}
+	warm->status.save_error = save->status;
+}
+
+static int start_save(struct warm *warm);
+
+static void save_done(void *arg)
+{
+	struct warm *warm = arg;
+	struct save *save = &warm->save;
+	struct waiter *waiter = save->waiters, *next;
+
+	save->task = NULL;
+	note_save(warm);
+	save->waiters = save->next_waiters;
+	save->next_waiters = NULL;
+	for (; waiter; waiter = next) {
+		next = waiter->next;
+		if (waiter->done)
+			waiter->done(waiter->arg, save->status, &save->state);
+		free(waiter);
+	}
+	if (save->again) {
+		save->again = false;
+		start_save(warm);
+	}
+}
+
+/* What counts as a change: not that something was found. */
+static void stats_of(struct warm *warm, struct sacache_stats *stats)
+{
+	sacache_stats(warm->d->cache, stats);
+	stats->hits = 0;
+	stats->negative_hits = 0;
+}
+
+static int start_save(struct warm *warm)
+{
+	int ret;
+
+	stats_of(warm, &warm->saved);
+	memcpy(warm->save.path, warm->d->config.state_file, sizeof(warm->save.path));
+	ret = task_start(warm->d, &warm->save.task, save_work, save_done, warm);
+	if (ret)
+		log_error("not saved: %s", strerror(-ret));
+	return ret;
+}
+
+int warm_save(struct warm *warm, warm_saved done, void *arg)
+{
+	struct waiter *waiter;
+	int ret = 0;
+
+	if (!warm->d->config.state_file[0])
+		return -ENOENT;
+	if (!warm->status.loaded)
+		return -ENODEV;
+	waiter = calloc(1, sizeof(*waiter));
+	if (!waiter)
+		return -ENOMEM;
+	waiter->done = done;
+	waiter->arg = arg;
+	/* One that has begun may have passed what has come since. */
+	if (warm->save.task) {
+		waiter->next = warm->save.next_waiters;
+		warm->save.next_waiters = waiter;
+		warm->save.again = true;
+		return 0;
+	}
+	ret = start_save(warm);
+	if (ret) {
+		free(waiter);
+		return ret;
+	}
+	waiter->next = warm->save.waiters;
+	warm->save.waiters = waiter;
+	return 0;
+}
+
+static bool changed(struct warm *warm)
+{
+	struct sacache_stats now;
+
+	stats_of(warm, &now);
+	return memcmp(&now, &warm->saved, sizeof(now)) != 0 || warm->status.save_error;
+}
+
+static void save_if_changed(struct warm *warm)
+{
+	if (warm->d->config.state_file[0] && !warm->save.task && changed(warm))
+		start_save(warm);
+}
+
+static void save_at_end(struct warm *warm)
+{
+	if (!warm->d->config.state_file[0] || !changed(warm))
+		return;
+	memcpy(warm->save.path, warm->d->config.state_file, sizeof(warm->save.path));
+	save_work(warm);
+	note_save(warm);
+}
+
+/* Asking ahead. */
+
+static int prefetch_progress(void *arg, const struct sacache_prefetch *so_far)
+{
+	struct warm *warm = arg;
+
+	return atomic_load(&warm->prefetch.stop);
+}
+
+static void prefetch_work(void *arg)
+{
+	struct warm *warm = arg;
+	struct prefetch *prefetch = &warm->prefetch;
+	struct sacache_prefetch_attr attr = {
+		.port = prefetch->port,
+		.gids = (const uint8_t(*)[16])prefetch->gids,
+		.count = prefetch->count,
+		.masks = masks,
+		.nmasks = MASKS,
+		.progress = prefetch_progress,
+		.arg = warm,
+	};
+
+	prefetch->status = sacache_prefetch(warm->d->cache, &attr, &prefetch->report);
+}
+
+static void prefetch_next(struct warm *warm);
+
+static void prefetch_done(void *arg)
+{
+	struct warm *warm = arg;
+	struct prefetch *prefetch = &warm->prefetch;
+	warm_prefetched done = prefetch->done;
+
+	prefetch->task = NULL;
+	prefetch->done = NULL;
+	free(prefetch->gids);
+	prefetch->gids = NULL;
+	warm->status.prefetching = false;
+	warm->status.prefetches++;
+	warm->status.prefetched += prefetch->report.answered;
+	if (done)
+		done(prefetch->arg, prefetch->status, &prefetch->report);
+	prefetch_next(warm);
+}
+
+int warm_prefetch(struct warm *warm, unsigned port, uint8_t (*gids)[16], size_t count,
+		  warm_prefetched done, void *arg)
+{
+	struct prefetch *prefetch = &warm->prefetch;
+	int ret;
+
+	if (prefetch->task)
+		return -EBUSY;
+	prefetch->port = port;
+	prefetch->gids = gids;
+	prefetch->count = count;
+	prefetch->done = done;
+	prefetch->arg = arg;
+	ret = task_start(warm->d, &prefetch->task, prefetch_work, prefetch_done, warm);
+	if (ret)
+		prefetch->gids = NULL;
+	warm->status.prefetching = !ret;
+	return ret;
+}
+
+static void say_prefetched(void *arg, int status, const struct sacache_prefetch *report)
+{
+	if (status == -EOPNOTSUPP)
+		log_warning("not asked ahead: the SM does not switch caching on; see policy in "
+			    "sacached.conf(5)");
+	else if (status)
+		log_warning("asked ahead for %llu of %llu paths: %s",
+			    (unsigned long long)report->answered,
+			    (unsigned long long)report->wanted, strerror(-status));
+	else
+		log_info("asked ahead: %llu paths, %llu were there, %llu cannot be had%s",
+			 (unsigned long long)report->answered, (unsigned long long)report->present,
+			 (unsigned long long)report->failed,
+			 report->by_table ? ", by one table" : "");
+}
+
+/* At the start, for one port after the other. */
+static void prefetch_next(struct warm *warm)
+{
+	struct sacached *d = warm->d;
+
+	while (d->config.prefetch && !warm->prefetch.task && warm->next_port < d->nports) {
+		const struct sacached_port *port = &d->ports[warm->next_port];
+
+		if (port->open && !port->active)
+			return;
+		warm->next_port++;
+		if (port->open)
+			warm_prefetch(warm, port->number, NULL, 0, say_prefetched, NULL);
+	}
+}
+
+void warm_forget(struct warm *warm, void *arg)
+{
+	if (warm->prefetch.arg == arg)
+		warm->prefetch.done = NULL;
+	for (struct waiter *w = warm->save.waiters; w; w = w->next)
+		if (w->arg == arg)
+			w->done = NULL;
+	for (struct waiter *w = warm->save.next_waiters; w; w = w->next)
+		if (w->arg == arg)
+			w->done = NULL;
+}
+
+/* Beginning and end. */
+
+/* Whether a port is open, and whether all was done for each. */
+static bool port_is_there(const struct warm *warm, bool *pending)
+{
+	const struct sacached *d = warm->d;
+	bool any = false;
+
+	*pending = d->config.prefetch && warm->next_port < d->nports;
+	for (unsigned i = 0; i < d->nports; i++) {
+		any = any || d->ports[i].open;
+		if (d->ports[i].open && d->config.import[0] && !warm->imported[i])
+			*pending = true;
+	}
+	return any;
+}
+
+static void look(evutil_socket_t fd, short what, void *arg)
+{
+	const struct timeval again = {.tv_sec = LOOK_AGAIN_S};
+	struct warm *warm = arg;
+	bool pending;
+
+	if (!warm->status.loaded && port_is_there(warm, &pending)) {
+		warm->status.loaded = true;
+		load_state(warm);
+		stats_of(warm, &warm->saved);
+	}
+	import_dumps(warm);
+	prefetch_next(warm);
+	if (!port_is_there(warm, &pending) || pending)
+		event_add(warm->look, &again);
+}
+
+static void timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct warm *warm = arg;
+	unsigned interval = warm->d->config.state_interval;
+	struct timeval next = {.tv_sec = interval ? interval : NO_INTERVAL_S};
+
+	if (what && warm->status.loaded && interval)
+		save_if_changed(warm);
+	event_add(warm->timer, &next);
+}
+
+int warm_start(struct sacached *d, struct warm **out)
+{
+	struct warm *warm = calloc(1, sizeof(*warm));
+
+	if (warm) {
+		warm->d = d;
+		warm->status.started = time(NULL);
+		warm->look = event_new(d->base, -1, 0, look, warm);
+		warm->timer = event_new(d->base, -1, 0, timer, warm);
+	}
+	if (!warm || !warm->look || !warm->timer) {
+		log_error("no memory");
+		warm_stop(warm);
+		return -ENOMEM;
+	}
+	/* A limit of file sizes is an error of write(), not an end. */
+	signal(SIGXFSZ, SIG_IGN);
+	/* For us alone: it says whom this host talks to. */
+	if (folder_make(d->config.state_file, 0700, d->config.user))
+		log_warning("%s: its folder cannot be made; the cache will not be saved",
+			    d->config.state_file);
+	*out = warm;
+	look(-1, 0, warm);
+	timer(-1, 0, warm);
+	return 0;
+}
+
+static void free_waiters(struct waiter *waiter)
+{
+	while (waiter) {
+		struct waiter *next = waiter->next;
+
+		free(waiter);
+		waiter = next;
+	}
+}
+
+void warm_stop(struct warm *warm)
+{
+	if (!warm)
+		return;
+	atomic_store(&warm->prefetch.stop, true);
+	if (warm->prefetch.task)
+		task_finish(warm->prefetch.task);
+	free(warm->prefetch.gids);
+	if (warm->save.task)
+		task_finish(warm->save.task);
+	if (warm->status.loaded)
+		save_at_end(warm);
+	free_waiters(warm->save.waiters);
+	free_waiters(warm->save.next_waiters);
+	if (warm->look)
+		event_free(warm->look);
+	if (warm->timer)
+		event_free(warm->timer);
+	free(warm);
+}
