@@ -31,6 +31,7 @@ struct sacached_config {
 	unsigned deadline;	     /* ms; for an answer to a client */
 	char hosts[CONFIG_PATH_LEN]; /* "": none */
 	char ibacm_dir[64];	     /* of ibacm.sock and its kin */
+	char run_dir[80];	     /* of the sockets themselves */
 	enum config_tcp tcp;
 	unsigned tcp_port;
 	unsigned max_clients;		  /* 0: as many as descriptors allow */

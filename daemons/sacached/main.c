@@ -11,6 +11,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "daemons/sacached/acm_server.h"
+#include "daemons/sacached/addresses.h"
+#include "daemons/sacached/folder.h"
 #include "daemons/sacached/log.h"
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/notify.h"
@@ -46,6 +49,8 @@ static int load_hosts(struct sacached *d)
 	unsigned line = 0;
 	int ret = path[0] ? sacache_hosts_load(d->cache, path, &line) : 0;
 
+	if (d->addresses)
+		addresses_forget(d->addresses);
 	if (ret == -ENOENT && !strcmp(path, SACACHED_HOSTS))
 		return 0;
 	if (ret == -EINVAL)
@@ -94,6 +99,19 @@ static void raise_descriptors(void)
 	}
 }
 
+/* For the sockets; of the user that it will run as, so that it can remove them. */
+static int make_run_dir(const struct sacached_config *config)
+{
+	char file[sizeof(config->run_dir) + 8];
+	int ret;
+
+	snprintf(file, sizeof(file), "%s/lock", config->run_dir);
+	ret = folder_make(file, 0755, config->user);
+	if (ret)
+		log_error("%s: %s", config->run_dir, strerror(-ret));
+	return ret;
+}
+
 /* In an order in which each finds what it needs; stop_all() ends what was started. */
 static int start_all(struct sacached *d)
 {
@@ -108,7 +126,13 @@ static int start_all(struct sacached *d)
 	if (!ret)
 		ret = resolver_start(d, &d->resolver);
 	if (!ret)
+		ret = addresses_start(d, &d->addresses);
+	if (!ret)
 		ret = ports_start(d, &d->port_watch);
+	if (!ret)
+		ret = make_run_dir(&d->config);
+	if (!ret)
+		ret = acm_server_start(d, &d->acm);
 	if (!ret)
 		ret = netlink_start(d, &d->netlink);
 	/* Last: what takes root's rights is open now. */
@@ -120,9 +144,11 @@ static int start_all(struct sacached *d)
 static void stop_all(struct sacached *d)
 {
 	netlink_stop(d->netlink);
+	acm_server_stop(d->acm);
 	ports_stop(d->port_watch);
 	sacache_destroy(d->cache);
 	resolver_stop(d->resolver);
+	addresses_stop(d->addresses);
 	notify_stop(d->notify);
 }
 

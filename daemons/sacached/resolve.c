@@ -104,34 +104,58 @@ static void timer(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-struct resolve *resolve_path(struct sacached *d, const struct sacache_key *key, unsigned deadline,
+/* A resolve with its timer running; NULL: no memory. */
+static struct resolve *begin(struct sacached *d, unsigned deadline,
 			     void (*done)(void *arg, int status, const struct sacache_path *path),
 			     void *arg)
 {
 	struct timeval limit = {.tv_sec = deadline / 1000, .tv_usec = deadline % 1000 * 1000};
 	struct resolve *resolve = calloc(1, sizeof(*resolve));
-	int ret;
 
 	if (!resolve)
 		return NULL;
 	resolve->resolver = d->resolver;
 	resolve->done = done;
 	resolve->arg = arg;
-	resolve->timer = event_new(d->base, -1, 0, timer, resolve);
-	if (!resolve->timer || event_add(resolve->timer, &limit)) {
-		if (resolve->timer)
-			event_free(resolve->timer);
-		free(resolve);
-		return NULL;
-	}
 	resolve->asked = true;
-	ret = sacache_query(d->cache, key, &resolve->path, answered, resolve);
+	resolve->timer = event_new(d->base, -1, 0, timer, resolve);
+	if (resolve->timer && !event_add(resolve->timer, &limit))
+		return resolve;
+	if (resolve->timer)
+		event_free(resolve->timer);
+	free(resolve);
+	return NULL;
+}
+
+/* What libsacache said: unless the answer comes later, the loop's next round brings it. */
+static struct resolve *asked(struct resolve *resolve, int ret)
+{
 	if (ret != -EINPROGRESS) {
 		resolve->asked = false;
 		resolve->status = ret;
 		event_active(resolve->timer, EV_TIMEOUT, 0);
 	}
 	return resolve;
+}
+
+struct resolve *resolve_path(struct sacached *d, const struct sacache_key *key, unsigned deadline,
+			     void (*done)(void *arg, int status, const struct sacache_path *path),
+			     void *arg)
+{
+	struct resolve *resolve = begin(d, deadline, done, arg);
+
+	if (!resolve)
+		return NULL;
+	return asked(resolve, sacache_query(d->cache, key, &resolve->path, answered, resolve));
+}
+
+struct resolve *
+resolve_past_table(struct sacached *d, const struct sacache_key *key, unsigned deadline,
+		   void (*done)(void *arg, int status, const struct sacache_path *path), void *arg)
+{
+	struct resolve *resolve = begin(d, deadline, done, arg);
+
+	return resolve ? asked(resolve, sacache_query_sa(d->cache, key, answered, resolve)) : NULL;
 }
 
 void resolve_cancel(struct resolve *resolve)

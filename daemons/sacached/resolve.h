@@ -24,6 +24,10 @@ struct resolve;
 struct resolve *resolve_path(struct sacached *d, const struct sacache_key *key, unsigned deadline,
 			     void (*done)(void *arg, int status, const struct sacache_path *path),
 			     void *arg);
+/* The same, though the table knows: by sacache_query_sa(). */
+struct resolve *
+resolve_past_table(struct sacached *d, const struct sacache_key *key, unsigned deadline,
+		   void (*done)(void *arg, int status, const struct sacache_path *path), void *arg);
 /* done is not called any more. Not after it was. */
 void resolve_cancel(struct resolve *resolve);
 

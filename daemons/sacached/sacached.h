@@ -9,6 +9,7 @@
  *	resolve.c	a path by key, with a deadline, for the modules that serve
  *	acm.c		ibacm's protocol: messages; acm_server.c: its sockets
  *	netlink.c	the kernel's questions
+ *	warm.c		the state file, OpenSM's dump, asking ahead
  *	control.c	sacachectl's; metrics.c: Prometheus'
  *	notify.c	systemd: readiness, watchdog, descriptor store
  *
@@ -58,6 +59,7 @@ struct control;
 struct metrics;
 struct netlink;
 struct notify;
+struct warm;
 
 struct sacached {
 	struct event_base *base;
@@ -73,6 +75,7 @@ struct sacached {
 	struct metrics *metrics;
 	struct netlink *netlink;
 	struct notify *notify;
+	struct warm *warm;
 };
 
 /* The configuration (what may change at run time) and the hosts file again, as for SIGHUP. */
