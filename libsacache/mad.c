@@ -6,12 +6,12 @@
 
 #include "libsacache/mad.h"
 
-enum { BASE_VERSION = 1, CLASS_SUBN_ADM = 3, CLASS_VERSION = 2, RMPP_VERSION = 1 };
+enum { RMPP_VERSION = 1 };
 
 int sa_mad_decode(const uint8_t *buf, size_t length, struct sa_mad *mad)
 {
-	if (length < SA_MAD_SIZE || buf[0] != BASE_VERSION || buf[1] != CLASS_SUBN_ADM ||
-	    buf[2] != CLASS_VERSION)
+	if (length < SA_MAD_SIZE || buf[0] != SA_BASE_VERSION || buf[1] != SA_CLASS ||
+	    buf[2] != SA_CLASS_VERSION)
 		return -EPROTO;
 	*mad = (struct sa_mad){
 		.method = buf[3],
@@ -40,9 +40,9 @@ void sa_mad_encode(const struct sa_mad *mad, uint8_t buf[SA_MAD_SIZE])
 	const uint8_t no_response_time = 31 << 3;
 
 	memset(buf, 0, SA_MAD_SIZE);
-	buf[0] = BASE_VERSION;
-	buf[1] = CLASS_SUBN_ADM;
-	buf[2] = CLASS_VERSION;
+	buf[0] = SA_BASE_VERSION;
+	buf[1] = SA_CLASS;
+	buf[2] = SA_CLASS_VERSION;
 	buf[3] = mad->method;
 	sa_put16(buf + 4, mad->status);
 	sa_put64(buf + 8, mad->tid);

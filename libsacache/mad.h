@@ -18,7 +18,10 @@
 #define SA_MAD_DATA	 56
 #define SA_MAD_DATA_SIZE 200
 #define SA_TID_NOTICES	 (1u << 31) /* set in transactions of notice.c, clear in the client's */
-#define SA_RMPP_HEADER	 20	    /* of the SA within an RMPP segment: SM_Key to component mask */
+#define SA_BASE_VERSION	 1
+#define SA_CLASS	 3
+#define SA_CLASS_VERSION 2
+#define SA_RMPP_HEADER	 20 /* of the SA within an RMPP segment: SM_Key to component mask */
 
 enum sa_method {
 	SA_GET = 0x01,
@@ -28,6 +31,7 @@ enum sa_method {
 	SA_REPORT_RESP = 0x86,
 	SA_GET_TABLE = 0x12,
 	SA_GET_TABLE_RESP = 0x92,
+	SA_GET_MULTI_RESP = 0x94, /* carries path records, too (15.4.1.2) */
 };
 
 enum sa_attribute {

@@ -24,11 +24,9 @@
 #define LOOK_WATCHED 60000 /* and where somebody does */
 #define GOODBYE	     300   /* how long a port waits for the SA when it is closed */
 /* umad_size() says so only after a port was opened; before, it may be less. */
-#define UMAD_ROOM  (sizeof(struct ib_user_mad) + SA_MAD_SIZE)
-#define CLASS_SA   3
-#define SA_VERSION 2
-#define SA_QP	   1
-#define GSI_QKEY   0x80010000
+#define UMAD_ROOM (sizeof(struct ib_user_mad) + SA_MAD_SIZE)
+#define SA_QP	  1
+#define GSI_QKEY  0x80010000
 enum { PORT_ACTIVE = 4 };
 
 static void port_send(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout)
@@ -238,13 +236,13 @@ static int register_agent(struct sa_port *port, struct sacache_attr *attr)
 	long methods[16 / sizeof(long)] = {1l << SA_REPORT};
 
 	if (attr->notices) {
-		port->agent = umad_register(port->fd, CLASS_SA, SA_VERSION, 0, methods);
+		port->agent = umad_register(port->fd, SA_CLASS, SA_CLASS_VERSION, 0, methods);
 		if (port->agent >= 0)
 			return 0;
 		sa_count(port->cache, SA_REFUSED);
 		attr->notices = 0;
 	}
-	port->agent = umad_register(port->fd, CLASS_SA, SA_VERSION, 0, NULL);
+	port->agent = umad_register(port->fd, SA_CLASS, SA_CLASS_VERSION, 0, NULL);
 	return port->agent < 0 ? -ENODEV : 0;
 }
 
