@@ -13,14 +13,17 @@
 
 #include "daemons/sacached/acm_server.h"
 #include "daemons/sacached/addresses.h"
+#include "daemons/sacached/control.h"
 #include "daemons/sacached/folder.h"
 #include "daemons/sacached/log.h"
+#include "daemons/sacached/metrics.h"
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/notify.h"
 #include "daemons/sacached/ports.h"
 #include "daemons/sacached/privileges.h"
 #include "daemons/sacached/resolve.h"
 #include "daemons/sacached/sacached.h"
+#include "daemons/sacached/warm.h"
 
 #define MAX_OPTIONS 64
 
@@ -135,6 +138,13 @@ static int start_all(struct sacached *d)
 		ret = acm_server_start(d, &d->acm);
 	if (!ret)
 		ret = netlink_start(d, &d->netlink);
+	if (!ret)
+		ret = control_start(d, &d->control);
+	if (!ret)
+		ret = metrics_start(d, &d->metrics);
+	/* Not in place of another that lives: its state is its own. */
+	if (!ret)
+		ret = warm_start(d, &d->warm);
 	/* Last: what takes root's rights is open now. */
 	if (!ret)
 		ret = privileges_drop(d->config.user);
@@ -143,6 +153,9 @@ static int start_all(struct sacached *d)
 
 static void stop_all(struct sacached *d)
 {
+	metrics_stop(d->metrics);
+	control_stop(d->control);
+	warm_stop(d->warm);
 	netlink_stop(d->netlink);
 	acm_server_stop(d->acm);
 	ports_stop(d->port_watch);
