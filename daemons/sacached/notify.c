@@ -128,12 +128,13 @@ int notify_start(struct sacached *d, struct notify **out)
 	return 0;
 }
 
+/* Such as the second of a socket that both its unit and the store have. */
 static void close_passed(struct notify *notify)
 {
 	for (size_t i = 0; i < notify->npassed; i++) {
 		if (notify->passed[i].fd >= 0) {
-			log_warning("a descriptor named \"%s\" was passed that is of no use here",
-				    notify->passed[i].name);
+			log_debug("systemd passed a descriptor named \"%s\" that is of no use",
+				  notify->passed[i].name);
 			close(notify->passed[i].fd);
 		}
 		free(notify->passed[i].name);
