@@ -115,6 +115,17 @@ static void print_state(struct json_object *state)
 		       flag(state, "prefetching") ? ", more are coming" : "");
 }
 
+static void print_kernel(struct json_object *kernel)
+{
+	if (!flag(kernel, "listening"))
+		puts("kernel      asks the SA itself");
+	else
+		printf("kernel      %" PRIu64 " questions for paths, %" PRIu64
+		       " for addresses; %" PRIu64 " left to it, %" PRIu64 " too late\n",
+		       number(kernel, "paths"), number(kernel, "addresses"),
+		       number(kernel, "errors"), number(kernel, "late"));
+}
+
 void print_status(struct json_object *answer)
 {
 	struct json_object *counters = member(answer, "counters"),
@@ -132,6 +143,7 @@ void print_status(struct json_object *answer)
 	print_counters(counters);
 	printf("programs    %" PRIu64 " connected, %" PRIu64 " so far\n", number(clients, "now"),
 	       number(clients, "accepted"));
+	print_kernel(member(answer, "kernel"));
 	print_state(member(answer, "state"));
 }
 
@@ -177,7 +189,9 @@ void print_entry(struct json_object *line)
 
 void print_entries(struct json_object *answer)
 {
-	printf("%" PRIu64 " entries\n", number(answer, "entries"));
+	uint64_t count = number(answer, "entries");
+
+	printf("%" PRIu64 " %s\n", count, count == 1 ? "entry" : "entries");
 }
 
 void print_lookup(struct json_object *answer)
@@ -195,7 +209,9 @@ void print_lookup(struct json_object *answer)
 
 void print_flush(struct json_object *answer)
 {
-	printf("%" PRIu64 " entries forgotten\n", number(answer, "flushed"));
+	uint64_t count = number(answer, "flushed");
+
+	printf("%" PRIu64 " %s forgotten\n", count, count == 1 ? "entry" : "entries");
 }
 
 void print_prefetch(struct json_object *answer)

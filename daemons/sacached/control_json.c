@@ -10,6 +10,7 @@
 #include "daemons/sacached/acm_server.h"
 #include "daemons/sacached/control_client.h"
 #include "daemons/sacached/counters.h"
+#include "daemons/sacached/netlink.h"
 #include "daemons/sacached/warm.h"
 
 static void add(struct json_object *to, const char *key, struct json_object *value)
@@ -208,6 +209,23 @@ static struct json_object *json_clients(struct sacached *d)
 	return out;
 }
 
+static struct json_object *json_kernel(const struct sacached *d)
+{
+	struct json_object *out = json_object_new_object();
+	struct netlink_stats stats;
+
+	netlink_stats(d->netlink, &stats);
+	add_bool(out, "listening", stats.listening);
+	add_number(out, "paths", stats.paths);
+	add_number(out, "addresses", stats.addresses);
+	add_number(out, "answered", stats.answered);
+	add_number(out, "errors", stats.errors);
+	add_number(out, "invalid", stats.invalid);
+	add_number(out, "late", stats.late);
+	add_number(out, "overruns", stats.overruns);
+	return out;
+}
+
 const char *control_acm_status(unsigned status)
 {
 	static const char *const names[ACM_STATUSES] = {
@@ -241,6 +259,7 @@ struct json_object *control_json_status(struct sacached *d)
 	add(out, "counters", json_counters(d));
 	if (d->acm)
 		add(out, "clients", json_clients(d));
+	add(out, "kernel", json_kernel(d));
 	add(out, "state", json_warm(d));
 	return out;
 }

@@ -11,6 +11,7 @@
 #include "daemons/sacached/control_client.h"
 #include "daemons/sacached/counters.h"
 #include "daemons/sacached/metrics.h"
+#include "daemons/sacached/netlink.h"
 #include "daemons/sacached/warm.h"
 
 static void family(FILE *out, const char *name, const char *type, const char *help)
@@ -85,6 +86,29 @@ static void clients(FILE *out, struct sacached *d)
 				control_acm_status(i), stats->answers[i]);
 }
 
+static void kernel(FILE *out, const struct sacached *d)
+{
+	struct netlink_stats stats;
+
+	netlink_stats(d->netlink, &stats);
+	single(out, "sacached_kernel_listening", "gauge",
+	       "Whether the kernel's questions are listened to.", stats.listening);
+	family(out, "sacached_kernel_questions_total", "counter", "Questions of the kernel.");
+	fprintf(out, "sacached_kernel_questions_total{what=\"path\"} %" PRIu64 "\n", stats.paths);
+	fprintf(out, "sacached_kernel_questions_total{what=\"address\"} %" PRIu64 "\n",
+		stats.addresses);
+	fprintf(out, "sacached_kernel_questions_total{what=\"invalid\"} %" PRIu64 "\n",
+		stats.invalid);
+	family(out, "sacached_kernel_answers_total", "counter",
+	       "What became of the kernel's questions; where it is no answer it asks the SA.");
+	fprintf(out, "sacached_kernel_answers_total{result=\"good\"} %" PRIu64 "\n",
+		stats.answered);
+	fprintf(out, "sacached_kernel_answers_total{result=\"error\"} %" PRIu64 "\n", stats.errors);
+	fprintf(out, "sacached_kernel_answers_total{result=\"late\"} %" PRIu64 "\n", stats.late);
+	single(out, "sacached_kernel_overruns_total", "counter",
+	       "Times that the kernel asked faster than was read.", (int64_t)stats.overruns);
+}
+
 static void state(FILE *out, const struct warm_status *warm)
 {
 	single(out, "sacached_start_time_seconds", "gauge", "When the daemon was started.",
@@ -121,6 +145,7 @@ char *metrics_text(struct sacached *d, size_t *length)
 		 "Whether caching is on for the port's subnet, by the SM or by policy.",
 		 is_caching);
 	clients(out, d);
+	kernel(out, d);
 	state(out, warm_status(d->warm));
 	failed = ferror(out);
 	if (fclose(out) || failed) {
