@@ -5,10 +5,12 @@
  *	sacache_follow POLICY NOTICES	policy and sacache_attr.notices
  *	resolve GUID…	resolves the paths between all of these (hexadecimal; prefix fe80::)
  *	fail GUID	connections to it were lost, as far as the table knows paths
+ *	works GUID	they work
  *	list		a line for each record in the table: both GIDs, LIDs, SL, MTU, rate, P_Key, then
  *			"ok", "stale" or "failure" by what a lookup says, then "suspect" or "-"
  *	counters	a line for each counter of sacache_stats(): name, value
  *	await NAME N	waits until that counter is N at least
+ *	end		ends the program, as the end of its input does
  *
  * Each command ends with a line "done", or "failed" and why.
  */
@@ -151,7 +153,9 @@ static struct list all_records(void)
 	return list;
 }
 
-static void fail(const char *guid)
+/* change is sacache_failed() or sacache_connected(). */
+static void all_paths_to(const char *guid,
+			 int (*change)(struct sacache *cache, const struct sacache_key *key))
 {
 	struct list list = all_records();
 	uint8_t gid[16];
@@ -159,7 +163,7 @@ static void fail(const char *guid)
 	set_gid(guid, gid);
 	for (size_t i = 0; i < list.count; i++)
 		if (!memcmp(list.records[i].key.dgid, gid, 16))
-			sacache_failed(cache, &list.records[i].key);
+			change(cache, &list.records[i].key);
 	free(list.records);
 	puts("done");
 }
@@ -219,10 +223,14 @@ int main(int argc, char **argv)
 		command = strtok(line, " ");
 		if (!command)
 			continue;
+		if (!strcmp(command, "end"))
+			break;
 		if (!strcmp(command, "resolve")) {
 			resolve();
 		} else if (!strcmp(command, "fail") && (word = strtok(NULL, " "))) {
-			fail(word);
+			all_paths_to(word, sacache_failed);
+		} else if (!strcmp(command, "works") && (word = strtok(NULL, " "))) {
+			all_paths_to(word, sacache_connected);
 		} else if (!strcmp(command, "list")) {
 			print_all();
 		} else if (!strcmp(command, "counters")) {

@@ -5,6 +5,8 @@
  *
  *	sacache_subnet POLICY GUID…	(hexadecimal, without 0x; prefix fe80::)
  *
+ * POLICY is "always"; "auto", where the SM raises no reserved field; or "raised", which is auto where it does.
+ *
  * It prints a line for each pair: both GIDs, LIDs, SL, MTU, rate, P_Key as the table has them, then
  * how long a query and a hit took. It fails if a second round asks the SA more than the policy lets
  * it.
@@ -185,15 +187,16 @@ int main(int argc, char **argv)
 {
 	struct sacache_attr attr;
 	struct sacache_stats stats;
-	bool always;
+	bool always, raised;
 	int ret;
 
 	CHECK(argc > 2);
-	always = !strcmp(argv[1], "always");
+	raised = !strcmp(argv[1], "raised");
+	always = raised || !strcmp(argv[1], "always");
 	for (int i = 2; i < argc && hosts < 1024; i++)
 		guids[hosts++] = strtoull(argv[i], NULL, 16);
 	sacache_attr_init(&attr);
-	attr.policy = always ? SACACHE_ALWAYS : SACACHE_AUTO;
+	attr.policy = always && !raised ? SACACHE_ALWAYS : SACACHE_AUTO;
 	attr.negative = 60000;
 	CHECK(!sacache_create(&attr, &cache));
 	ret = sacache_port_open(cache, NULL, 0, &port);
