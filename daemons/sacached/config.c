@@ -149,7 +149,8 @@ static int set_choice(const struct row *row, void *member, const char *value,
 			return 0;
 		}
 	}
-	return bad(at, "%s is one of: %snot \"%.64s\"", row->key, row->choices, value);
+	return bad(at, "%s is one of: %.*s, not \"%.64s\"", row->key, (int)strlen(row->choices) - 1,
+		   row->choices, value);
 }
 
 static int set_text(const struct row *row, char *member, const char *value, const struct place *at)
