@@ -58,8 +58,8 @@ enum sa_count {
 };
 _Static_assert(sizeof(struct sacache_stats) == (2 + SA_COUNTERS) * sizeof(uint64_t), "same order");
 
-/* A thread counts in a stripe that it shares with few others, or hits would fight for a line. */
-#define SA_STRIPES 16
+/* A thread counts in a stripe of its own, or hits would fight for a line; the last is for the rest. */
+#define SA_STRIPES 32
 struct sa_stripe {
 	_Atomic uint64_t count[SA_COUNTERS];
 } __attribute__((aligned(64)));

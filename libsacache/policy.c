@@ -28,15 +28,60 @@ uint64_t sa_clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/*
+ * Stripes of counters: a thread has one for itself in all caches, and gives it back when it ends; those that
+ * find none share the last. A hit would take half as long again with a locked instruction.
+ */
+static _Atomic uint32_t stripes_taken;	 /* a bit each */
+static _Thread_local unsigned my_stripe; /* + 1 */
+static pthread_key_t stripe_key;
+static pthread_once_t stripe_once = PTHREAD_ONCE_INIT;
+
+static void give_stripe(void *stripe)
+{
+	my_stripe = SA_STRIPES;
+	atomic_fetch_and_explicit(&stripes_taken, ~(1u << ((uintptr_t)stripe - 1)),
+				  memory_order_release);
+}
+
+static void make_stripe_key(void)
+{
+	/* Without a key all share. */
+	if (pthread_key_create(&stripe_key, give_stripe))
+		atomic_store(&stripes_taken, UINT32_MAX);
+}
+
+static void take_stripe(void)
+{
+	uint32_t taken;
+
+	pthread_once(&stripe_once, make_stripe_key);
+	taken = atomic_load_explicit(&stripes_taken, memory_order_relaxed);
+	do {
+		my_stripe = taken == UINT32_MAX ? SA_STRIPES : __builtin_ctz(~taken) + 1;
+		if (my_stripe >= SA_STRIPES) {
+			my_stripe = SA_STRIPES;
+			return;
+		}
+	} while (!atomic_compare_exchange_weak_explicit(
+		&stripes_taken, &taken, taken | 1u << (my_stripe - 1), memory_order_acquire,
+		memory_order_relaxed));
+	if (pthread_setspecific(stripe_key, (void *)(uintptr_t)my_stripe))
+		give_stripe((void *)(uintptr_t)my_stripe);
+}
+
 void sa_count(struct sacache *cache, enum sa_count what)
 {
-	static _Atomic unsigned threads;
-	static _Thread_local unsigned mine;
+	_Atomic uint64_t *count;
 
-	if (!mine)
-		mine = 1 +
-		       atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % SA_STRIPES;
-	atomic_fetch_add_explicit(&cache->stripes[mine - 1].count[what], 1, memory_order_relaxed);
+	if (!my_stripe)
+		take_stripe();
+	count = &cache->stripes[my_stripe - 1].count[what];
+	if (my_stripe == SA_STRIPES)
+		atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+	else
+		atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
 }
 
 void sacache_stats(struct sacache *cache, struct sacache_stats *stats)
@@ -72,12 +117,13 @@ static int judge(struct sacache *cache, struct sa_entry *entry, enum sa_count *w
 	uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
 
 	if (entry->kind == SA_ENTRY_FAILURE) {
-		uint32_t until = atomic_load_explicit(&entry->since, memory_order_relaxed);
+		const struct sa_more *more = sa_entry_more(&cache->table, entry);
+		uint32_t until = atomic_load_explicit(&more->since, memory_order_relaxed);
 
 		if (atomic_load_explicit(&entry->generation, memory_order_relaxed) !=
 		    atomic_load_explicit(&cache->subnets[entry->port].links, memory_order_relaxed))
 			return -ENOENT;
-		return (int32_t)(until - (uint32_t)cache->clock()) > 0 ? entry->error : -ENOENT;
+		return (int32_t)(until - (uint32_t)cache->clock()) > 0 ? more->error : -ENOENT;
 	}
 	if (!sacache_caching(cache, entry->port)) {
 		*why = SA_QUERY_OFF;
@@ -111,7 +157,7 @@ int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct
 	if (entry) {
 		ret = judge(cache, entry, why);
 		if (!ret)
-			sa_record_decode(entry->record, path);
+			sa_entry_path(&cache->table, entry, path);
 	}
 	sa_rcu_read_unlock();
 	if (!ret)
@@ -130,10 +176,11 @@ int sacache_lookup(struct sacache *cache, const struct sacache_key *key, struct 
 	return ret ? ret : sa_cache_lookup(cache, &exact, path, &why);
 }
 
-static int put(struct sacache *cache, const struct sacache_key *key, struct sa_entry *entry)
+static int put(struct sacache *cache, const struct sacache_key *key, const uint8_t *record,
+	       struct sa_mark mark)
 {
 	bool evicted;
-	int ret = sa_table_put(&cache->table, key, entry, &evicted);
+	int ret = sa_table_put(&cache->table, key, record, &mark, &evicted);
 
 	if (evicted)
 		sa_count(cache, SA_EVICTED);
@@ -163,14 +210,10 @@ static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid,
 
 static void remember_failure(struct sacache *cache, const struct sacache_key *key, int status)
 {
-	struct sa_entry entry;
-
-	sa_entry_init(&entry, key, NULL);
-	entry.kind = SA_ENTRY_FAILURE;
-	entry.error = (int8_t)status;
-	atomic_init(&entry.since, (uint32_t)cache->clock() + cache->attr.negative);
-	atomic_init(&entry.generation, atomic_load(&cache->subnets[key->port].links));
-	put(cache, key, &entry);
+	put(cache, key, NULL,
+	    (struct sa_mark){.error = (int8_t)status,
+			     .since = (uint32_t)cache->clock() + cache->attr.negative,
+			     .generation = atomic_load(&cache->subnets[key->port].links)});
 }
 
 /* A query failed. What the SA still may know better of is kept; a suspect starts to count anew. */
@@ -184,7 +227,8 @@ static void answer_failure(struct sacache *cache, const struct sacache_key *key,
 
 		if (verdict == -ESTALE && why == SA_QUERY_SUSPECT) {
 			atomic_store(&old->state, 1 << 8 | SACACHE_SUSPECT);
-			atomic_store(&old->since, (uint32_t)cache->clock());
+			atomic_store(&sa_entry_more(&cache->table, old)->since,
+				     (uint32_t)cache->clock());
 			return;
 		}
 		/* After a change the old path counts no more once the SA denies it. */
@@ -200,25 +244,22 @@ static void answer_path(struct sacache *cache, const struct sacache_key *key, ui
 			const uint8_t *record)
 {
 	struct sa_entry *old = sa_table_find(&cache->table, key);
-	struct sa_entry entry;
 	bool store = cache->attr.policy == SACACHE_ALWAYS || sa_record_raised(record);
 
 	if (old && old->kind == SA_ENTRY_PATH) {
-		if (sa_record_same(old->record, record)) {
+		uint8_t had[SA_RECORD_SIZE];
+
+		sa_entry_record(&cache->table, old, had);
+		if (sa_record_same(had, record)) {
 			atomic_store(&old->state, 0);
 			atomic_store(&old->generation, generation);
 			sa_count(cache, SA_CONFIRMED);
 			return;
 		}
 		sa_count(cache, SA_CHANGED);
-		if (sa_get16(old->record + 40) != sa_get16(record + 40) &&
-		    !memcmp(old->record + 8, record + 8, 16)) {
-			uint8_t gid[16];
-
-			memcpy(gid, old->record + 8, 16);
-			/* Other records with the LID it had are of the past as well. */
-			mark_moved(cache, key->port, gid, sa_get16(old->record + 40), false);
-		}
+		/* Other records with the LID it had are of the past as well. */
+		if (sa_get16(had + 40) != sa_get16(record + 40) && !memcmp(had + 8, record + 8, 16))
+			mark_moved(cache, key->port, had + 8, sa_get16(had + 40), false);
 	}
 	if (!store) {
 		if (old)
@@ -226,9 +267,7 @@ static void answer_path(struct sacache *cache, const struct sacache_key *key, ui
 		sa_count(cache, SA_NOT_STORED);
 		return;
 	}
-	sa_entry_init(&entry, key, record);
-	atomic_init(&entry.generation, generation);
-	if (!put(cache, key, &entry))
+	if (!put(cache, key, record, (struct sa_mark){.generation = generation}))
 		sa_count(cache, SA_STORED);
 }
 
@@ -252,8 +291,8 @@ int sacache_store(struct sacache *cache, const struct sacache_key *key,
 		  const struct sacache_path *path)
 {
 	struct sacache_key exact;
-	struct sa_entry entry;
 	uint8_t record[SA_RECORD_SIZE];
+	uint32_t generation;
 	int ret = sa_key_normalize(key, &exact);
 
 	if (ret)
@@ -261,10 +300,9 @@ int sacache_store(struct sacache *cache, const struct sacache_key *key,
 	sa_record_encode(path, record);
 	if (!sa_record_answers(record, &exact))
 		return -EINVAL;
-	sa_entry_init(&entry, &exact, record);
-	atomic_init(&entry.generation, atomic_load(&cache->subnets[exact.port].generation));
+	generation = atomic_load(&cache->subnets[exact.port].generation);
 	pthread_mutex_lock(&cache->lock);
-	ret = put(cache, &exact, &entry);
+	ret = put(cache, &exact, record, (struct sa_mark){.generation = generation});
 	if (!ret && sa_record_raised(record))
 		atomic_store(&cache->subnets[exact.port].caching, true);
 	if (!ret)
@@ -276,6 +314,7 @@ int sacache_store(struct sacache *cache, const struct sacache_key *key,
 /* A failure within the backoff of the one before says nothing new. */
 static void suspect(struct sacache *cache, struct sa_entry *entry)
 {
+	struct sa_more *more = sa_entry_more(&cache->table, entry);
 	uint32_t now = (uint32_t)cache->clock();
 	uint32_t state = atomic_load(&entry->state);
 	unsigned failures = FAILURES(state);
@@ -283,7 +322,7 @@ static void suspect(struct sacache *cache, struct sa_entry *entry)
 	if (failures) {
 		uint64_t wait = (uint64_t)cache->attr.suspect_backoff << (failures - 1);
 
-		if (now - atomic_load(&entry->since) < (wait > INT32_MAX ? INT32_MAX : wait)) {
+		if (now - atomic_load(&more->since) < (wait > INT32_MAX ? INT32_MAX : wait)) {
 			sa_count(cache, SA_FAILURES_IGNORED);
 			return;
 		}
@@ -293,7 +332,7 @@ static void suspect(struct sacache *cache, struct sa_entry *entry)
 	state = (state & 0xff) | SACACHE_SUSPECT | failures << 8;
 	if (failures == cache->attr.suspect_limit)
 		state |= SACACHE_ASK_AGAIN;
-	atomic_store(&entry->since, now);
+	atomic_store(&more->since, now);
 	atomic_store(&entry->state, state);
 	sa_count(cache, SA_FAILURES_COUNTED);
 }
@@ -420,8 +459,8 @@ static int visit(struct sacache *cache, struct sa_entry *entry, sacache_visit fn
 	struct sacache_key key;
 	struct sacache_path path;
 
-	sa_entry_key(entry, &key);
-	sa_record_decode(entry->record, &path);
+	sa_entry_key(&cache->table, entry, &key);
+	sa_entry_path(&cache->table, entry, &path);
 	if (entry->kind == SA_ENTRY_FAILURE)
 		flags |= SACACHE_NEGATIVE;
 	else if (atomic_load(&entry->generation) !=

@@ -170,7 +170,8 @@ struct target {
 int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
 		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures)
 {
-	struct sa_entry entry, *old = sa_table_find(&cache->table, key);
+	const struct sa_entry *old = sa_table_find(&cache->table, key);
+	struct sa_mark mark = {.generation = generation};
 	bool evicted;
 	int ret;
 
@@ -178,11 +179,10 @@ int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
 		return 0;
 	if (failures >= cache->attr.suspect_limit)
 		failures = cache->attr.suspect_limit - 1;
-	sa_entry_init(&entry, key, record);
-	atomic_init(&entry.generation, generation);
-	atomic_init(&entry.state, failures ? failures << 8 | SACACHE_SUSPECT : 0);
-	atomic_init(&entry.since, (uint32_t)cache->clock());
-	ret = sa_table_put(&cache->table, key, &entry, &evicted);
+	if (failures)
+		mark.state = failures << 8 | SACACHE_SUSPECT;
+	mark.since = (uint32_t)cache->clock();
+	ret = sa_table_put(&cache->table, key, record, &mark, &evicted);
 	if (ret)
 		return ret;
 	if (evicted)
@@ -331,12 +331,14 @@ static unsigned copy_batch(struct save *save)
 
 	pthread_mutex_lock(&cache->lock);
 	while (count < BATCH && (entry = sa_table_next(&cache->table, &save->at))) {
+		uint8_t record[SA_RECORD_SIZE];
 		struct sacache_key key;
 
 		if (!worth_saving(save, entry))
 			continue;
-		sa_entry_key(entry, &key);
-		encode_entry(&key, entry->record, atomic_load(&entry->state) >> 8,
+		sa_entry_key(&cache->table, entry, &key);
+		sa_entry_record(&cache->table, entry, record);
+		encode_entry(&key, record, atomic_load(&entry->state) >> 8,
 			     save->index[entry->port], save->batch + count++ * SA_STATE_ENTRY);
 	}
 	pthread_mutex_unlock(&cache->lock);

@@ -10,7 +10,11 @@
 #include "libsacache/table.h"
 
 #define FIRST_SLOTS 64
-#define DELETED	    0xffffffffu
+/* A slot: some bits of the hash above the index of an entry + 1. */
+#define INDEX_BITS  25
+#define INDEX(slot) ((slot) & ((1u << INDEX_BITS) - 1))
+#define TAG(hash)   ((uint32_t)((hash) >> 32) << INDEX_BITS)
+#define DELETED	    INDEX(UINT32_MAX)
 
 #ifdef SA_TSAN
 char sa_rcu_order;
@@ -53,25 +57,31 @@ static struct sa_slots *slots_create(uint32_t count)
 	return slots;
 }
 
+/* What waits for its grace period is beside what is in use. */
+static size_t room(const struct sa_table *table)
+{
+	return (size_t)table->max_entries + SA_RETIRED + 1;
+}
+
 int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
 {
 	struct sa_slots *slots;
-	/* What waits for its grace period is beside what is in use. */
-	size_t length = ((size_t)max_entries + SA_RETIRED + 1) * sizeof(struct sa_entry);
 
 	memset(table, 0, sizeof(*table));
-	table->arena = mmap(NULL, length, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (table->arena == MAP_FAILED)
+	table->max_entries = max_entries;
+	table->seed = seed;
+	table->entry =
+		mmap(NULL, room(table) * (sizeof(*table->entry) + sizeof(*table->more)),
+		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (table->entry == MAP_FAILED)
 		return -ENOMEM;
+	table->more = (struct sa_more *)(table->entry + room(table));
 	slots = slots_create(FIRST_SLOTS);
 	if (!slots) {
-		munmap(table->arena, length);
+		munmap(table->entry, room(table) * (sizeof(*table->entry) + sizeof(*table->more)));
 		return -ENOMEM;
 	}
 	atomic_init(&table->slots, slots);
-	table->max_entries = max_entries;
-	table->seed = seed;
 	return 0;
 }
 
@@ -79,21 +89,15 @@ void sa_table_destroy(struct sa_table *table)
 {
 	sa_rcu_synchronize();
 	free(atomic_load(&table->slots));
-	munmap(table->arena,
-	       ((size_t)table->max_entries + SA_RETIRED + 1) * sizeof(struct sa_entry));
+	munmap(table->entry, room(table) * (sizeof(*table->entry) + sizeof(*table->more)));
 }
 
-void sa_entry_key(const struct sa_entry *entry, struct sacache_key *key)
+void sa_entry_key(const struct sa_table *table, const struct sa_entry *entry,
+		  struct sacache_key *key)
 {
-	*key = (struct sacache_key){
-		.service_id = entry->service_id,
-		.pkey = entry->pkey,
-		.qos_class = entry->qos_class,
-		.sl = entry->sl,
-		.tclass = entry->tclass,
-		.port = entry->port,
-		.mask = entry->mask,
-	};
+	const struct sa_more *more = sa_entry_more(table, entry);
+
+	*key = (struct sacache_key){.port = entry->port, .mask = entry->mask};
 	if (entry->mask & SACACHE_DGID)
 		memcpy(key->dgid, entry->record + 8, 16);
 	if (entry->mask & SACACHE_SGID)
@@ -102,67 +106,123 @@ void sa_entry_key(const struct sa_entry *entry, struct sacache_key *key)
 		key->dlid = sa_get16(entry->record + 40);
 	if (entry->mask & SACACHE_SLID)
 		key->slid = sa_get16(entry->record + 42);
-}
-
-void sa_entry_init(struct sa_entry *entry, const struct sacache_key *key,
-		   const uint8_t record[SA_RECORD_SIZE])
-{
-	memset(entry, 0, sizeof(*entry));
-	if (record) {
-		memcpy(entry->record, record, SA_RECORD_SIZE);
-	} else {
-		memcpy(entry->record + 8, key->dgid, 16);
-		memcpy(entry->record + 24, key->sgid, 16);
-		sa_put16(entry->record + 40, key->dlid);
-		sa_put16(entry->record + 42, key->slid);
+	if (entry->mask & SACACHE_PKEY)
+		key->pkey = sa_get16(entry->record + 50) & 0x7fff;
+	if (entry->mask & SACACHE_SL)
+		key->sl = entry->record[53] & 0xf;
+	if (entry->special) {
+		key->service_id = more->service_id;
+		key->qos_class = more->qos_class;
+		key->tclass = more->tclass;
 	}
-	entry->service_id = key->service_id;
-	entry->mask = key->mask;
-	entry->pkey = key->pkey;
-	entry->qos_class = key->qos_class;
-	entry->sl = key->sl;
-	entry->tclass = key->tclass;
-	entry->port = key->port;
-	entry->kind = SA_ENTRY_PATH;
 }
 
-static inline bool same_key(const struct sa_entry *entry, const struct sacache_key *key)
+void sa_entry_record(const struct sa_table *table, const struct sa_entry *entry,
+		     uint8_t record[SA_RECORD_SIZE])
+{
+	sa_put64(record, entry->special ? sa_entry_more(table, entry)->record_service_id : 0);
+	memcpy(record + 8, entry->record + 8, SA_RECORD_SIZE - 8);
+}
+
+void sa_entry_path(const struct sa_table *table, const struct sa_entry *entry,
+		   struct sacache_path *path)
+{
+	uint8_t record[SA_RECORD_SIZE];
+
+	sa_entry_record(table, entry, record);
+	sa_record_decode(record, path);
+}
+
+/* A failure has no record; what of the key is in one is put there. */
+static void fill(struct sa_table *table, uint32_t index, const struct sacache_key *key,
+		 const uint8_t *record, const struct sa_mark *mark)
+{
+	struct sa_entry *entry = &table->entry[index];
+	struct sa_more *more = &table->more[index];
+	uint8_t failed[SA_RECORD_SIZE] = {0};
+
+	if (!record) {
+		memcpy(failed + 8, key->dgid, 16);
+		memcpy(failed + 24, key->sgid, 16);
+		sa_put16(failed + 40, key->dlid);
+		sa_put16(failed + 42, key->slid);
+		sa_put16(failed + 50, key->pkey);
+		failed[53] = key->sl;
+	}
+	memcpy(entry->record, record ? record : failed, SA_RECORD_SIZE);
+	*more = (struct sa_more){
+		.service_id = key->service_id,
+		.record_service_id = record ? sa_get64(record) : 0,
+		.qos_class = key->qos_class,
+		.tclass = key->tclass,
+		.error = mark->error,
+		.live = true,
+	};
+	atomic_init(&more->since, mark->since);
+	entry->mask = key->mask;
+	entry->port = key->port;
+	entry->kind = record ? SA_ENTRY_PATH : SA_ENTRY_FAILURE;
+	entry->special =
+		more->record_service_id || more->service_id || more->qos_class || more->tclass;
+	atomic_init(&entry->state, mark->state);
+	atomic_init(&entry->generation, mark->generation);
+}
+
+static bool same_16(const uint8_t *a, const uint8_t *b)
+{
+	return !((word(a) ^ word(b)) | (word(a + 8) ^ word(b + 8)));
+}
+
+/* What is wild in a key is 0 in it. */
+static inline bool same_key(const struct sa_table *table, const struct sa_entry *entry,
+			    const struct sacache_key *key)
 {
 	uint32_t mask = key->mask;
 
-	if (entry->mask != mask || entry->port != key->port || entry->pkey != key->pkey ||
-	    entry->sl != key->sl || entry->tclass != key->tclass ||
-	    entry->qos_class != key->qos_class || entry->service_id != key->service_id)
+	if (entry->mask != mask || entry->port != key->port)
 		return false;
-	if (mask & SACACHE_DGID && memcmp(entry->record + 8, key->dgid, 16) != 0)
+	if (mask & SACACHE_DGID && !same_16(entry->record + 8, key->dgid))
 		return false;
-	if (mask & SACACHE_SGID && memcmp(entry->record + 24, key->sgid, 16) != 0)
+	if (mask & SACACHE_SGID && !same_16(entry->record + 24, key->sgid))
 		return false;
 	if (mask & SACACHE_DLID && sa_get16(entry->record + 40) != key->dlid)
 		return false;
-	return !(mask & SACACHE_SLID) || sa_get16(entry->record + 42) == key->slid;
+	if (mask & SACACHE_SLID && sa_get16(entry->record + 42) != key->slid)
+		return false;
+	if (mask & SACACHE_PKEY && (sa_get16(entry->record + 50) & 0x7fff) != key->pkey)
+		return false;
+	if (mask & SACACHE_SL && (entry->record[53] & 0xf) != key->sl)
+		return false;
+	if (entry->special) {
+		const struct sa_more *more = sa_entry_more(table, entry);
+
+		return more->service_id == key->service_id && more->qos_class == key->qos_class &&
+		       more->tclass == key->tclass;
+	}
+	return !(key->service_id | key->qos_class | key->tclass);
 }
 
 /* The slot of a key, or of none: then NULL and, for a writer, the first that may be taken. */
-static _Atomic uint64_t *find_slot(struct sa_table *table, const struct sacache_key *key,
-				   uint32_t hash, _Atomic uint64_t **vacant)
+static _Atomic uint32_t *find_slot(struct sa_table *table, const struct sacache_key *key,
+				   uint64_t hash, _Atomic uint32_t **vacant)
 {
-	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
-	uint32_t at = hash;
+	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
+	uint32_t at = (uint32_t)hash;
 
 	if (vacant)
 		*vacant = NULL;
 	for (;; at++) {
-		_Atomic uint64_t *slot = &slots->slot[at & slots->mask];
-		uint64_t value = atomic_load_explicit(slot, memory_order_acquire);
-		uint32_t index = (uint32_t)value;
+		_Atomic uint32_t *slot = &slots->slot[at & slots->mask];
+		uint32_t value = atomic_load_explicit(slot, memory_order_relaxed);
+		uint32_t index = INDEX(value);
 
 		if (!index || index == DELETED) {
 			if (vacant && !*vacant)
 				*vacant = slot;
 			if (!index)
 				return NULL;
-		} else if (value >> 32 == hash && same_key(&table->arena[index - 1], key)) {
+		} else if (value == (TAG(hash) | index) &&
+			   same_key(table, &table->entry[index - 1], key)) {
 			return slot;
 		}
 	}
@@ -170,20 +230,23 @@ static _Atomic uint64_t *find_slot(struct sa_table *table, const struct sacache_
 
 struct sa_entry *sa_table_find(struct sa_table *table, const struct sacache_key *key)
 {
-	uint32_t hash = sa_key_hash(key, table->seed);
+	uint64_t hash = sa_key_hash(key, table->seed);
 	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
 
 	/* As find_slot(), but with the one value read once: a writer may change it meanwhile. */
-	for (uint32_t at = hash;; at++) {
-		uint64_t value =
+	for (uint32_t at = (uint32_t)hash;; at++) {
+		uint32_t value =
 			atomic_load_explicit(&slots->slot[at & slots->mask], memory_order_acquire);
-		uint32_t index = (uint32_t)value;
+		uint32_t index = INDEX(value);
 
 		if (!index)
 			return NULL;
-		if (value >> 32 == hash && index != DELETED &&
-		    same_key(&table->arena[index - 1], key))
-			return &table->arena[index - 1];
+		if (value == (TAG(hash) | index) && index != DELETED) {
+			struct sa_entry *entry = &table->entry[index - 1];
+
+			if (same_key(table, entry, key))
+				return entry;
+		}
 	}
 }
 
@@ -192,7 +255,7 @@ static void reclaim(struct sa_table *table)
 {
 	sa_rcu_synchronize();
 	for (uint32_t i = 0; i < table->retired; i++) {
-		struct sa_entry *entry = &table->arena[table->retiring[i]];
+		struct sa_entry *entry = &table->entry[table->retiring[i]];
 
 		memcpy(entry->record, &table->free, sizeof(table->free));
 		table->free = table->retiring[i] + 1;
@@ -202,7 +265,7 @@ static void reclaim(struct sa_table *table)
 
 static void retire(struct sa_table *table, uint32_t index)
 {
-	table->arena[index].live = false;
+	table->more[index].live = false;
 	table->retiring[table->retired++] = index;
 	if (table->retired == SA_RETIRED)
 		reclaim(table);
@@ -212,11 +275,11 @@ static uint32_t take(struct sa_table *table)
 {
 	uint32_t index;
 
-	if (!table->free && table->touched == table->max_entries + SA_RETIRED + 1)
+	if (!table->free && table->touched == room(table))
 		reclaim(table);
 	if (table->free) {
 		index = table->free - 1;
-		memcpy(&table->free, table->arena[index].record, sizeof(table->free));
+		memcpy(&table->free, table->entry[index].record, sizeof(table->free));
 		return index;
 	}
 	return table->touched++;
@@ -235,11 +298,14 @@ static int rebuild(struct sa_table *table)
 	if (!new)
 		return -ENOMEM;
 	for (uint32_t i = 0; i <= old->mask; i++) {
-		uint64_t value = atomic_load_explicit(&old->slot[i], memory_order_relaxed);
-		uint32_t at = value >> 32;
+		uint32_t value = atomic_load_explicit(&old->slot[i], memory_order_relaxed);
+		struct sacache_key key;
+		uint32_t at;
 
-		if (!(uint32_t)value || (uint32_t)value == DELETED)
+		if (!INDEX(value) || INDEX(value) == DELETED)
 			continue;
+		sa_entry_key(table, &table->entry[INDEX(value) - 1], &key);
+		at = (uint32_t)sa_key_hash(&key, table->seed);
 		while (atomic_load_explicit(&new->slot[at & new->mask], memory_order_relaxed))
 			at++;
 		atomic_store_explicit(&new->slot[at & new->mask], value, memory_order_relaxed);
@@ -254,15 +320,15 @@ static int rebuild(struct sa_table *table)
 void sa_table_remove(struct sa_table *table, struct sa_entry *entry)
 {
 	struct sacache_key key;
-	_Atomic uint64_t *slot;
+	_Atomic uint32_t *slot;
 
-	sa_entry_key(entry, &key);
+	sa_entry_key(table, entry, &key);
 	slot = find_slot(table, &key, sa_key_hash(&key, table->seed), NULL);
 	if (!slot)
 		return;
 	atomic_store_explicit(slot, DELETED, memory_order_release);
 	table->entries--;
-	retire(table, entry - table->arena);
+	retire(table, entry - table->entry);
 }
 
 /* A failure or a suspect makes room before others, if one is near; the hand goes round. */
@@ -291,11 +357,11 @@ static void evict(struct sa_table *table)
 }
 
 int sa_table_put(struct sa_table *table, const struct sacache_key *key,
-		 const struct sa_entry *entry, bool *evicted)
+		 const uint8_t record[SA_RECORD_SIZE], const struct sa_mark *mark, bool *evicted)
 {
-	uint64_t hash = (uint32_t)sa_key_hash(key, table->seed);
+	uint64_t hash = sa_key_hash(key, table->seed);
 	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
-	_Atomic uint64_t *slot, *vacant;
+	_Atomic uint32_t *slot, *vacant;
 	uint32_t index;
 	int ret;
 
@@ -312,18 +378,17 @@ int sa_table_put(struct sa_table *table, const struct sacache_key *key,
 		find_slot(table, key, hash, &vacant);
 	}
 	index = take(table);
-	memcpy(&table->arena[index], entry, sizeof(*entry));
-	table->arena[index].live = true;
+	fill(table, index, key, record, mark);
 	if (slot) {
-		uint32_t old = (uint32_t)atomic_load_explicit(slot, memory_order_relaxed) - 1;
+		uint32_t old = INDEX(atomic_load_explicit(slot, memory_order_relaxed)) - 1;
 
-		atomic_store_explicit(slot, hash << 32 | (index + 1), memory_order_release);
+		atomic_store_explicit(slot, TAG(hash) | (index + 1), memory_order_release);
 		retire(table, old);
 		return 0;
 	}
-	if (!(uint32_t)atomic_load_explicit(vacant, memory_order_relaxed))
+	if (!atomic_load_explicit(vacant, memory_order_relaxed))
 		table->used++;
-	atomic_store_explicit(vacant, hash << 32 | (index + 1), memory_order_release);
+	atomic_store_explicit(vacant, TAG(hash) | (index + 1), memory_order_release);
 	table->entries++;
 	return 0;
 }
@@ -333,8 +398,8 @@ struct sa_entry *sa_table_next(struct sa_table *table, uint32_t *at)
 	while (*at < table->touched) {
 		uint32_t index = (*at)++;
 
-		if (table->arena[index].live)
-			return &table->arena[index];
+		if (table->more[index].live)
+			return &table->entry[index];
 	}
 	return NULL;
 }
@@ -343,6 +408,6 @@ uint64_t sa_table_bytes(const struct sa_table *table)
 {
 	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
 
-	return (uint64_t)table->touched * sizeof(struct sa_entry) +
+	return (uint64_t)table->touched * (sizeof(*table->entry) + sizeof(*table->more)) +
 	       ((uint64_t)slots->mask + 1) * sizeof(slots->slot[0]);
 }

@@ -2,16 +2,20 @@
 /*
  * The table: entries by key, read under RCU.
  *
- *	slots (grows by two)		arena (reserved once, touched as it fills)
- *	┌──────────┬─────────┐		┌─────────────────────────────┐
- *	│ hash: 32 │ i+1: 32 │ ───────►	│ entry i: 96 bytes	      │
- *	├──────────┼─────────┤		├─────────────────────────────┤
- *	│	0, free	     │		│ …			      │
- *	└──────────┴─────────┘		└─────────────────────────────┘
+ *	slots (grows by two)	entries			what they seldom have
+ *	┌─────────┬─────────┐	┌───────────────────┐	┌───────────────────┐
+ *	│ hash: 7 │ i+1: 25 │──►│ entry i: 64 bytes │	│ more i: 32 bytes  │
+ *	├─────────┼─────────┤	├───────────────────┤	├───────────────────┤
+ *	│      0, free	    │	│ …		    │	│ …		    │
+ *	└─────────┴─────────┘	└───────────────────┘	└───────────────────┘
+ *				  both reserved once, touched as they fill
  *
- * Open addressing with linear probing, 5/16 to 3/4 full: 11 to 26 bytes an entry, and a lookup
- * touches one line of slots and the two of its entry. An entry holds the record as the SA sent it,
- * of which the GIDs and LIDs are at the same time the key; the rest of the key stands behind it.
+ * What a lookup costs is mostly how far from the core the lines are that it touches. So it touches two,
+ * one of slots and that of its entry, and both are as small as may be: with 50,000 entries they take
+ * 3.7 MB. An entry is the record as the SA sent it, of which most is at the same time the key; in
+ * the place of its service ID, which is 0 in nearly all, stands what is to be known of the entry.
+ * What does not fit is elsewhere. Slots are 5/16 to 3/4 full (open addressing, linear probing): an
+ * entry takes 101 to 109 bytes.
  *
  * Readers hold sa_rcu_read_lock() and nothing else. A published entry does not change, but for its
  * atomics: a change is a new entry in the old one's slot. Writers are serialized by the caller. What
@@ -28,36 +32,55 @@
 
 enum sa_entry_kind { SA_ENTRY_PATH, SA_ENTRY_FAILURE };
 
+/* One line of a cache. */
 struct sa_entry {
-	uint8_t record[SA_RECORD_SIZE];
-	uint64_t service_id;
-	uint16_t mask;
-	uint16_t pkey;
+	union {
+		struct {
+			uint16_t mask : 9; /* of the key */
+			uint16_t port : 4;
+			uint16_t kind : 1;    /* enum sa_entry_kind */
+			uint16_t special : 1; /* its sa_more has a part of the key or the record */
+			_Atomic uint16_t
+				state; /* failures counted << 8 | enum sacache_entry_flags */
+			_Atomic uint32_t generation; /* of its port's SM when the SA was asked */
+		};
+		uint8_t record[SA_RECORD_SIZE]; /* from byte 8 on */
+	};
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct sa_entry) == 64, "one line");
+
+struct sa_more {
+	uint64_t service_id; /* of the key */
+	uint64_t record_service_id;
 	uint16_t qos_class;
-	uint8_t sl;
 	uint8_t tclass;
-	uint8_t port;
-	uint8_t kind;
-	int8_t error;		     /* of a failure: negative errno */
-	bool live;		     /* writers only: in use, and not waiting for readers */
-	_Atomic uint32_t generation; /* of its port's SM when the SA was asked */
-	_Atomic uint32_t state;	     /* failures counted << 8 | enum sacache_entry_flags */
+	int8_t error;		/* of a failure: negative errno */
+	bool live;		/* writers only: in use, and not waiting for readers */
 	_Atomic uint32_t since; /* ms: the last counted failure; of a failure: when it is over */
 };
-_Static_assert(sizeof(struct sa_entry) == 96, "one and a half lines");
+_Static_assert(sizeof(struct sa_more) == 32, "half a line");
+
+/* What is to be known of an entry beside its key and record. */
+struct sa_mark {
+	uint32_t generation;
+	uint32_t since;
+	uint16_t state;
+	int8_t error; /* of a failure */
+};
 
 struct sa_slots {
 	uint32_t mask;
-	_Atomic uint64_t slot[];
+	_Atomic uint32_t slot[];
 };
 
 struct sa_table {
 	struct sa_slots *_Atomic slots;
-	struct sa_entry *arena;
+	struct sa_entry *entry;
+	struct sa_more *more;
 	uint64_t seed;
 	/* Writers only. */
 	uint32_t max_entries;
-	uint32_t touched; /* entries of the arena that were ever used */
+	uint32_t touched; /* entries that were ever used */
 	uint32_t entries;
 	uint32_t used; /* slots that are not empty, deleted ones included */
 	uint32_t free; /* list of free entries, index + 1 */
@@ -73,20 +96,29 @@ uint64_t sa_key_hash(const struct sacache_key *key, uint64_t seed);
 /* Under sa_rcu_read_lock() or the writers' lock; NULL: no such key. */
 struct sa_entry *sa_table_find(struct sa_table *table, const struct sacache_key *key);
 /*
- * Adds an entry or replaces that of the key; its atomics come with it. *evicted tells whether another
- * made room. -ENOMEM.
+ * Adds an entry or replaces that of the key; without a record it is a failure. *evicted tells whether
+ * another made room. -ENOMEM.
  */
 int sa_table_put(struct sa_table *table, const struct sacache_key *key,
-		 const struct sa_entry *entry, bool *evicted);
+		 const uint8_t record[SA_RECORD_SIZE], const struct sa_mark *mark, bool *evicted);
 void sa_table_remove(struct sa_table *table, struct sa_entry *entry);
 /* The next entry in use from index *at on, which it advances; NULL: no more. */
 struct sa_entry *sa_table_next(struct sa_table *table, uint32_t *at);
 /* The memory that entries and slots take. */
 uint64_t sa_table_bytes(const struct sa_table *table);
 
-/* A key and the entry that stands for it. */
-void sa_entry_key(const struct sa_entry *entry, struct sacache_key *key);
-void sa_entry_init(struct sa_entry *entry, const struct sacache_key *key,
-		   const uint8_t record[SA_RECORD_SIZE]);
+static inline struct sa_more *sa_entry_more(const struct sa_table *table,
+					    const struct sa_entry *entry)
+{
+	return &table->more[entry - table->entry];
+}
+
+/* The key that an entry stands for, and its record, on the wire and decoded. */
+void sa_entry_key(const struct sa_table *table, const struct sa_entry *entry,
+		  struct sacache_key *key);
+void sa_entry_record(const struct sa_table *table, const struct sa_entry *entry,
+		     uint8_t record[SA_RECORD_SIZE]);
+void sa_entry_path(const struct sa_table *table, const struct sa_entry *entry,
+		   struct sacache_path *path);
 
 #endif
