@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libFuzzer target for the SA client and the parsers of libsacache: any MADs, well formed or not,
- * into a client with queries under way, with a clock of the fuzzer's; hosts files and netlink
- * messages.
+ * libFuzzer target for the SA client, the subscription to notices and the parsers of libsacache: any
+ * MADs, well formed or not, into a client with queries under way, with a clock of the fuzzer's; hosts
+ * files and netlink messages; and what the library for opensm does to a MAD.
  *
  * An input is a list of commands, a byte each and what it needs behind it:
  *
@@ -12,6 +12,10 @@
  *	5	an answer to slot n with the right transaction: method, status, then 8 bytes of the record
  *	6	a segment to slot n: flags, segment, payload length, attribute offset
  *	7	all is cancelled
+ *	8	a report: from the SA or not, trap, transaction, 4 bytes of the notice and where they go
+ *	9	an answer to subscription n or, from 4 on, about the SM: status, 6 bytes of its data
+ *	10	the port: 0 wants to subscribe, 1 doubts the SA, 2 stops
+ *	11	the rest is a MAD that opensm sends
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +24,8 @@
 
 #include "libsacache/client.h"
 #include "libsacache/hosts.h"
+#include "libsacache/notice.h"
+#include "libsacache/opensm/raise.h"
 
 #define CHECK(condition)                                                                \
 	do {                                                                            \
@@ -32,6 +38,8 @@
 static const uint8_t *in;
 static size_t left;
 static struct sa_client client;
+static struct sa_notices notices;
+static unsigned responses;
 static uint64_t now;
 static unsigned submitted, ended;
 
@@ -74,6 +82,26 @@ static void fuzz_count(void *ctx, enum sa_count what)
 }
 
 static const struct sa_client_ops ops = {fuzz_send, fuzz_done, fuzz_count};
+
+static void notices_send(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout)
+{
+	struct sa_mad decoded;
+
+	CHECK(!sa_mad_decode(mad, SA_MAD_SIZE, &decoded));
+	responses += decoded.method == SA_REPORT_RESP;
+	CHECK(decoded.method == SA_REPORT_RESP ||
+	      (decoded.tid & SA_TID_NOTICES && decoded.tid >> 32 == 0 && timeout));
+}
+
+static void notices_event(void *ctx, enum sacache_event event, const uint8_t *gid, uint16_t lid)
+{
+	CHECK(event <= SACACHE_LINK_CHANGE && (gid || event > SACACHE_LID_CHANGE));
+	CHECK(!lid || event == SACACHE_LID_CHANGE);
+	if (event == SACACHE_GID_IN || event == SACACHE_GID_OUT)
+		CHECK(gid[0] != 0xff);
+}
+
+static const struct sa_notice_ops notice_ops = {notices_send, notices_event, fuzz_count};
 
 static void hosts_file(void)
 {
@@ -131,7 +159,8 @@ static void any_mad(void)
 
 	for (unsigned i = 0; i < 64; i++)
 		mad[i] = next();
-	sa_client_receive(&client, mad, sizeof(mad), now);
+	if (!sa_notices_receive(&notices, mad, sizeof(mad), true, now))
+		sa_client_receive(&client, mad, sizeof(mad), now);
 }
 
 static void answer(bool segment)
@@ -158,9 +187,67 @@ static void answer(bool segment)
 	sa_client_receive(&client, buf, sizeof(buf), now);
 }
 
+/* What does not come from the SA has no effect and no response. */
+static void report(void)
+{
+	uint8_t data[SA_MAD_DATA_SIZE] = {0x80}, buf[SA_MAD_SIZE], from = next();
+	struct sa_mad mad = {.method = SA_REPORT, .attribute = SA_ATTR_NOTICE, .data = data};
+	unsigned before = responses;
+
+	data[5] = next();
+	mad.tid = next();
+	for (unsigned i = 0; i < 4; i++) {
+		uint8_t at = next();
+
+		data[at % 80] = next();
+	}
+	sa_mad_encode(&mad, buf);
+	CHECK(sa_notices_receive(&notices, buf, sizeof(buf), from & 1, now));
+	CHECK(responses == before || from & 1);
+}
+
+static void answer_ask(void)
+{
+	uint8_t n = next() % 5, data[SA_MAD_DATA_SIZE] = {0}, buf[SA_MAD_SIZE];
+	struct sa_mad mad = {.method = SA_GET_RESP, .data = data};
+
+	mad.attribute = n < SA_TRAPS ? SA_ATTR_INFORM_INFO : SA_ATTR_SM_INFO_RECORD;
+	mad.tid = n < SA_TRAPS ? notices.traps[n].tid : notices.sm.tid;
+	mad.status = next() << 8;
+	data[1] = next();
+	data[11] = next();
+	sa_put16(data + 22, next());
+	data[23] = next();
+	sa_put16(data + 26, next());
+	sa_mad_encode(&mad, buf);
+	CHECK(sa_notices_receive(&notices, buf, sizeof(buf), true, now));
+}
+
+static void port(void)
+{
+	switch (next() % 3) {
+	case 0: sa_notices_subscribe(&notices, now); break;
+	case 1: sa_notices_doubt(&notices, now); break;
+	case 2: sa_notices_stop(&notices, now); break;
+	}
+}
+
+static void raise_any(void)
+{
+	static const uint8_t value[SA_RAISE_SIZE] = {1, 2, 3, 4, 5, 6};
+	size_t length = left;
+	uint8_t *copy = malloc(length + 1);
+
+	CHECK(copy);
+	memcpy(copy, in, length);
+	left = 0;
+	sa_raise(copy, length, value);
+	free(copy);
+}
+
 static void command(void)
 {
-	switch (next() & 7) {
+	switch (next() & 15) {
 	case 0: hosts_file(); break;
 	case 1: neighbours(); break;
 	case 2: ask(); break;
@@ -169,6 +256,10 @@ static void command(void)
 	case 5: answer(false); break;
 	case 6: answer(true); break;
 	case 7: sa_client_cancel(&client, -ECANCELED); break;
+	case 8: report(); break;
+	case 9: answer_ask(); break;
+	case 10: port(); break;
+	case 11: raise_any(); break;
 	}
 }
 
@@ -187,12 +278,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	attr.window = 8;
 	attr.max_records = 16;
 	attr.rate = size % 3 ? 0 : 100;
+	attr.notices = size % 2 ? 0 : 5000;
 	sa_client_init(&client, &attr, gid, &ops, NULL, now);
+	sa_notices_init(&notices, &attr, 1, &notice_ops, NULL, now);
 	while (left) {
 		uint64_t due;
 
 		command();
 		due = sa_client_run(&client, now);
+		CHECK(due == SA_NEVER || due >= now);
+		due = sa_notices_run(&notices, now);
 		CHECK(due == SA_NEVER || due >= now);
 		CHECK(submitted - ended == client.active + client.queued);
 		CHECK(client.active <= attr.window);
