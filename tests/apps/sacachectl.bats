@@ -1,0 +1,317 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# What an operator holds in the hand: sacachectl, the state file and the metrics of sacached; before a scripted
+# SA that knows fe80::N at LID N, and in a subnet of ibsim's with OpenSM.
+
+here=$BATS_TEST_DIRNAME
+URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
+SACACHED=${URXE%/*}/daemons/sacached/sacached
+SACACHECTL=${URXE%/*}/daemons/sacachectl/sacachectl
+
+setup() {
+	[ -x "$SACACHED" ] || skip "the daemons are not built"
+	dir=$BATS_TEST_TMPDIR
+	pids=()
+}
+
+teardown() {
+	local pid
+	for pid in "${pids[@]}"; do
+		kill -CONT "$pid" 2>/dev/null || true
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+}
+
+# sacached SETTING…: starts one with the scripted SA and all its files in $dir, and waits until it serves.
+# BEFORE is a command to run it by.
+BEFORE=()
+sacached() {
+	local options=() setting tries
+	for setting in 'policy always' "ibacm_dir $dir" "run_dir $dir/run" "control_socket $dir/control" \
+		"state_file $dir/state/records" 'netlink no' "$@"; do
+		options+=(-o "$setting")
+	done
+	rm -f "$dir/log"
+	touch "$dir/log"
+	LD_PRELOAD=$URXE_BIN/sacached_sa.so "${BEFORE[@]}" "$SACACHED" -c /dev/null "${options[@]}" \
+		2>"$dir/log" 3>&- &
+	daemon=$!
+	pids+=("$daemon")
+	for ((tries = 200; tries > 0; tries--)); do
+		grep -q ready "$dir/log" && return
+		kill -0 "$daemon" 2>/dev/null || break
+		sleep 0.02
+	done
+	cat "$dir/log"
+	return 1
+}
+
+ends() {
+	kill "$daemon"
+	wait "$daemon"
+}
+
+ctl() {
+	timeout 60 "$SACACHECTL" --socket "$dir/control" "$@"
+}
+
+# says TEXT COMMAND…: that is in what it prints, and it succeeds; refuses: it fails with status 1.
+says() {
+	run "${@:2}"
+	echo "$output"
+	[ "$status" -eq 0 ] && [[ $output == *"$1"* ]]
+}
+
+refuses() {
+	run "${@:2}"
+	echo "$output"
+	[ "$status" -eq 1 ] && [[ $output == *"$1"* ]]
+}
+
+counter() {
+	ctl --json status | grep -o "\"$1\":[0-9]*" | head -n 1 | cut -d: -f2
+}
+
+# gids FROM TO: as a file has them.
+gids() {
+	seq "$1" "$2" | awk '{ printf "fe80::%x\n", $1 }'
+}
+
+@test "a warm start, by its own state file and by OpenSM's dump, asks OpenSM nothing" {
+	unshare -Urnmpf --mount-proc true 2>/dev/null || skip "no namespaces for ibsim's sockets"
+	timeout 100 "$here/sacache-subnet" 2 2 1 "$here/sacachectl-warm" "$SACACHED" "$SACACHECTL"
+}
+
+@test "lookup answers from the SA, then from the table, by GID, LID and GUID" {
+	sacached
+	says 'answered by the SA' ctl lookup fe80::7
+	says 'answered by the table' ctl lookup fe80::7
+	says 'answered by the table' ctl lookup 0x0000000000000007
+	says 'to          fe80::7, LID 7' ctl lookup fe80::7 --cached
+	says 'answered by the SA' ctl lookup 9
+	refuses 'not in the table' ctl lookup 10 --cached
+	refuses 'the SA knows no such path' ctl lookup fe80::ffff
+	says '"from":"table"' ctl --json lookup fe80::7
+	[ "$(counter query_miss)" -eq 3 ]
+	ends
+}
+
+@test "list shows what is there, as asked for, and flush forgets it" {
+	sacached
+	ctl prefetch fe80::1 fe80::2 fe80::3
+	refuses 'no such path' ctl lookup fe80::ffff
+	says '10 entries' ctl list
+	says '3 entries' ctl list fe80::2
+	says '3 entries' ctl list 2
+	says '1 entry' ctl list --failures
+	[ "$(ctl --json list | wc -l)" -eq 11 ]
+	says '3 entries forgotten' ctl flush fe80::1
+	says '3 entries forgotten' ctl flush 2
+	says '3 entries forgotten' ctl flush 0x0000000000000003
+	says '1 entry forgotten' ctl flush --all
+	says '0 entries' ctl list
+	ends
+}
+
+@test "nonsense is refused, with what to do" {
+	sacached
+	refuses 'sl is a number up to 15' ctl lookup fe80::1 --sl 16
+	refuses 'neither the neighbour table nor the hosts file' ctl lookup 10.99.0.1
+	refuses 'no active port leads to that subnet' ctl lookup fec0::1
+	refuses 'there is no such port' ctl lookup fe80::1 --port 9
+	refuses 'a LID is a number from 1 to 49151' ctl lookup 49152
+	run ctl lookup nobody
+	[ "$status" -eq 2 ] && [[ $output == *'"nobody" is no GID, LID, GUID or IP address'* ]]
+	run ctl flush
+	[ "$status" -eq 2 ] && [[ $output == usage:* ]]
+	run ctl dance
+	[ "$status" -eq 2 ] && [[ $output == *'no command "dance"'* ]]
+	ends
+}
+
+@test "a daemon that is not there, or hangs, is told from one that refuses" {
+	run ctl status
+	[ "$status" -eq 3 ]
+	[[ $output == *"does not answer at $dir/control: is it running? systemctl status sacached"* ]]
+	sacached
+	kill -STOP "$daemon"
+	run ctl --timeout 1 status
+	[ "$status" -eq 3 ] && [[ $output == *'within 1 s'* ]]
+	kill -CONT "$daemon"
+	ctl status
+	ends
+}
+
+@test "a list of 60,000 entries streams, and who does not read it holds up nobody" {
+	sacached
+	gids 1 20000 >"$dir/gids"
+	ctl prefetch --file "$dir/gids"
+	[ "$(counter entries)" -eq 60000 ]
+	before=$(awk '/VmHWM/ { print $2 }' "/proc/$daemon/status")
+	# Deaf: fills its socket and stops. Garbage, and a line without an end.
+	for _ in 1 2 3; do
+		python3 -c '
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(b"{\"command\":\"list\"}\n")
+time.sleep(30)' "$dir/control" 3>&- &
+		pids+=($!)
+	done
+	sleep 0.3
+	started=${EPOCHREALTIME/./}
+	ctl status >/dev/null
+	[ $((${EPOCHREALTIME/./} - started)) -lt 500000 ]
+	[ "$(ctl --json list | grep -c '"state":"good"')" -eq 60000 ]
+	[ $(($(awk '/VmHWM/ { print $2 }' "/proc/$daemon/status") - before)) -lt 20000 ]
+	ends
+}
+
+@test "garbage on the control socket costs only who sends it his connection" {
+	sacached
+	timeout 20 python3 "$here/sacachectl-garbage" "$dir/control"
+	says 'policy      always' ctl status
+	ends
+}
+
+@test "a file that is damaged is put aside, and sacached says so and goes on empty" {
+	sacached
+	ctl prefetch fe80::1 fe80::2
+	says '6 records in' ctl save
+	ends
+	printf x | dd of="$dir/state/records" bs=1 seek=100 conv=notrunc status=none
+	sacached
+	grep -q "state/records: it is damaged; kept as $dir/state/records.bad. Going on with an empty cache" "$dir/log"
+	says 'at the start: it is damaged' ctl status
+	[ ! -e "$dir/state/records" ] && [ -e "$dir/state/records.bad" ]
+	ends
+}
+
+@test "killed while it saves, sacached starts with a whole file" {
+	sacached
+	gids 1 9000 >"$dir/gids"
+	ctl prefetch --file "$dir/gids"
+	ctl save
+	for ((round = 1; round <= 5; round++)); do
+		for _ in 1 2 3 4 5 6 7 8; do ctl save; done >/dev/null 2>&1 3>&- &
+		saves=$!
+		sleep "0.0$((round * 13 % 90))"
+		kill -KILL "$daemon"
+		wait "$daemon" "$saves" || true
+		sacached
+		[ "$(counter loaded)" -eq 27000 ]
+	done
+	ctl save
+	ends
+	[ "$(ls "$dir/state")" = records ]
+}
+
+@test "a full disk leaves the file that was there, and is told" {
+	unshare -Urm true 2>/dev/null || skip "no namespace to mount a small disk in"
+	sacached
+	ctl prefetch fe80::1
+	ends
+	mv "$dir/state/records" "$dir"
+	BEFORE=(unshare -Urm sh -c 'mount -t tmpfs -o size=64k disk "$0/state" && cp "$0/records" "$0/state" &&
+		exec "$@"' "$dir")
+	sacached
+	gids 2 1000 >"$dir/gids"
+	ctl prefetch --file "$dir/gids"
+	refuses "$dir/state/records: No space left on device" ctl save
+	says 'not saved the last time: No space left on device' ctl status
+	cmp "$dir/records" "/proc/$daemon/root$dir/state/records"
+	# There is room again.
+	ctl flush --all
+	ctl prefetch fe80::1 fe80::2
+	says '6 records in' ctl save
+	ends
+}
+
+@test "the state is saved at intervals, when something has changed" {
+	sacached 'state_interval 1'
+	sleep 1.3
+	[ ! -e "$dir/state/records" ]
+	ctl prefetch fe80::1
+	for ((tries = 60; tries > 0; tries--)); do
+		[ -e "$dir/state/records" ] && break
+		sleep 0.05
+	done
+	[ "$(counter saves)" -eq 1 ]
+	sleep 1.3
+	[ "$(counter saves)" -eq 1 ]
+	kill -KILL "$daemon"
+	wait "$daemon" || true
+	sacached
+	says 'answered by the table' ctl lookup fe80::1
+	ends
+}
+
+@test "with prefetch the hosts file's GIDs are asked for at the start, within the rate" {
+	gids 1 40 | awk '{ print "10.0.0." NR, $1 }' >"$dir/hosts"
+	sacached 'prefetch yes' "hosts $dir/hosts" 'rate 50' 'response_timeout 100' 'retries 0'
+	started=${EPOCHREALTIME/./}
+	until says 'answered by the table' ctl lookup fe80::28 --cached >/dev/null; do
+		sleep 0.1
+		[ $((${EPOCHREALTIME/./} - started)) -lt 20000000 ]
+	done
+	says '40 paths asked for ahead' ctl status
+	[ "$(counter sent)" -le 60 ]
+	ends
+}
+
+@test "metrics are there where they are wanted, in Prometheus' format, and tell why the SA was asked" {
+	port=$((20000 + ($$ + 7) % 10000))
+	sacached
+	! curl -s "http://127.0.0.1:$port/metrics"
+	ends
+	sacached "metrics_listen 127.0.0.1:$port"
+	ctl lookup fe80::1
+	ctl lookup fe80::1
+	curl -sf -D "$dir/head" "http://127.0.0.1:$port/metrics" >"$dir/metrics"
+	grep -q 'Content-Type: text/plain; version=0.0.4; charset=utf-8' "$dir/head"
+	grep -qx 'sacache_queries_total{reason="miss"} 1' "$dir/metrics"
+	grep -qx 'sacache_lookups_answered_total{result="path"} 1' "$dir/metrics"
+	grep -qx 'sacached_port_active{port="scripted:1"} 1' "$dir/metrics"
+	# Each family once, with HELP and TYPE before its samples; counters, and they alone, end in _total.
+	awk '
+		function bad(why) { print FILENAME ":" FNR ": " why ": " $0; failed = 1 }
+		/^# HELP / { if ($3 in help || NF < 4) bad("HELP"); help[$3] = 1; next }
+		/^# TYPE / {
+			if (!($3 in help) || $3 in type) bad("TYPE")
+			if (($4 == "counter") != ($3 ~ /_total$/)) bad("name")
+			type[family = $3] = 1
+			next
+		}
+		!/^[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9]+$/ { bad("sample") }
+		{ name = $1; sub(/\{.*/, "", name); if (name != family) bad("outside its family") }
+		$1 in seen { bad("twice") } { seen[$1] = 1; samples++ }
+		END { exit failed || samples < 40 }' "$dir/metrics"
+	[ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/")" -eq 404 ]
+	[ "$(curl -s -o /dev/null -w '%{http_code}' -d x "http://127.0.0.1:$port/metrics")" -eq 405 ]
+	# Connections that say nothing fill it, and hold up nobody but those who want metrics.
+	python3 -c '
+import socket, sys, time
+all = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(12)]
+time.sleep(20)' "$port" 3>&- &
+	pids+=($!)
+	sleep 0.3
+	curl -sf -m 5 "http://127.0.0.1:$port/metrics" >/dev/null
+	ctl status
+	ends
+}
+
+@test "a second sacached is refused, and the control socket of a dead one replaced" {
+	sacached
+	run "$SACACHED" -c /dev/null -o "run_dir $dir/run2" -o "ibacm_dir $dir/run2" -o 'netlink no' \
+		-o "control_socket $dir/control" -o state_file
+	[ "$status" -eq 1 ] && [[ $output == *"$dir/control: another sacached listens there"* ]]
+	ctl status
+	kill -KILL "$daemon"
+	wait "$daemon" || true
+	[ -S "$dir/control" ]
+	sacached
+	ctl status
+	[ "$(stat -c %a "$dir/control")" = 600 ]
+	ends
+	[ ! -e "$dir/control" ]
+}
