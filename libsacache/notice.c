@@ -10,6 +10,7 @@
 
 #define SPREAD	      1000u /* ms in which the nodes of a subnet subscribe */
 #define MAX_DOUBLINGS 6
+#define REPEATED      10000 /* ms after which a report is not taken for a repeated one */
 #define GENERIC	      1
 
 enum trap {
@@ -252,14 +253,16 @@ static void receive_answer(struct sa_notices *notices, const struct sa_mad *mad,
 		receive_sm(notices, mad, now);
 }
 
-static bool repeated(struct sa_notices *notices, const struct sa_mad *mad)
+static bool repeated(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
 {
 	struct sa_report *report = notices->kept;
 
 	for (unsigned i = 0; i < SA_REPORTS_KEPT; i++, report++)
-		if (report->tid == mad->tid && !memcmp(report->notice, mad->data, SA_NOTICE_SIZE))
+		if (report->when && now - report->when < REPEATED && report->tid == mad->tid &&
+		    !memcmp(report->notice, mad->data, SA_NOTICE_SIZE))
 			return true;
 	report = &notices->kept[notices->reports++ % SA_REPORTS_KEPT];
+	report->when = now;
 	report->tid = mad->tid;
 	memcpy(report->notice, mad->data, SA_NOTICE_SIZE);
 	return false;
@@ -304,7 +307,8 @@ static bool notice_valid(const uint8_t *notice)
 }
 
 /* 13.4.11: the response is the report with its method changed. */
-static void receive_report(struct sa_notices *notices, const uint8_t *buf, const struct sa_mad *mad)
+static void receive_report(struct sa_notices *notices, const uint8_t *buf, const struct sa_mad *mad,
+			   uint64_t now)
 {
 	uint8_t response[SA_MAD_SIZE];
 
@@ -315,7 +319,7 @@ static void receive_report(struct sa_notices *notices, const uint8_t *buf, const
 	memcpy(response, buf, SA_MAD_SIZE);
 	response[3] = SA_REPORT_RESP;
 	notices->ops->send(notices->ctx, response, 0);
-	if (repeated(notices, mad))
+	if (repeated(notices, mad, now))
 		notices->ops->count(notices->ctx, SA_NOTICES_REPEATED);
 	else
 		take_notice(notices, mad->data);
@@ -335,7 +339,7 @@ bool sa_notices_receive(struct sa_notices *notices, const uint8_t *buf, size_t l
 		else if (!from_sa)
 			notices->ops->count(notices->ctx, SA_NOTICES_FORGED);
 		else
-			receive_report(notices, buf, &mad);
+			receive_report(notices, buf, &mad, now);
 		return true;
 	case SA_ATTR_INFORM_INFO:
 	case SA_ATTR_SM_INFO_RECORD:

@@ -54,8 +54,12 @@ struct sa_notice_ops {
 	void (*count)(void *ctx, enum sa_count what);
 };
 
-/* A report that was answered; the SA may not have got our response and repeat it. */
+/*
+ * A report that was answered; the SA may not have got our response and repeat it. Only for some seconds: one
+ * that was restarted numbers its reports anew, and the same node may go first again.
+ */
 struct sa_report {
+	uint64_t when;
 	uint64_t tid;
 	uint8_t notice[SA_NOTICE_SIZE];
 };

@@ -360,9 +360,13 @@ static void a_repeated_report_is_answered_again_and_has_no_effect(void **state)
 	/* The same transaction of an SA that began to count anew tells something else. */
 	report(64, 3, 1);
 	assert_int_equal(net.happened, 3);
-	/* As does the same notice later. */
+	/* As does the same notice in another one, and after a while in the same one. */
 	report(65, 3, 7);
 	assert_int_equal(net.happened, 4);
+	pass(11000);
+	report(65, 3, 7);
+	assert_int_equal(net.happened, 5);
+	assert_int_equal(net.counts[SA_NOTICES_REPEATED], 1);
 }
 
 /* The subscription of a process that was killed still brings reports to the next one. */
