@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The queue of events of an rdma_cm file. It is under the engine lock; an eventfd in semaphore mode
- * counts its entries, and a program that waits sleeps in a read of that, without the lock, so that
- * signals and cancellation act on it as on the kernel's.
+ * The queue of events of an rdma_cm file. It is under the engine lock; an eventfd says whether there
+ * are any, here or in the kernel's queue (kernel.c), and a program that waits sleeps in a read of that,
+ * without the lock, so that signals and cancellation act on it as on the kernel's.
  *
- * A reader may have counted an event down that another one, or the destruction of its id, takes
- * out of the queue: so whoever takes an event without having counted it down tries to do so
- * afterwards, without blocking, and a reader that finds the queue empty waits on. That an event waits in
- * the kernel's queue is counted as well (kernel.c), once however many there are.
+ * told is what was written to the eventfd and not read again, as far as whoever has the lock can know:
+ * 1 or 0. A sleeper takes it out without the lock and says so when it has it; until then nobody
+ * writes again, because that sleeper is awake and looks. It writes again what it does not take.
+ * So a burst of events costs as many system calls as a single one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,20 +22,26 @@
 #include "hca/engine.h"
 #include "host/libc.h"
 
-void urxe_ucma_count_up(struct urxe_ucma *file)
-{
-	uint64_t one = 1;
-
-	(void)!urxe_libc.write(file->event_fd, &one, sizeof(one));
-}
-
 /* Kernels before 5.8 cannot read an eventfd without blocking: there a reader wakes up in vain. */
-void urxe_ucma_count_down(struct urxe_ucma *file)
+static uint64_t take_back(struct urxe_ucma *file)
 {
-	uint64_t count;
+	uint64_t count = 0;
 	struct iovec iov = {&count, sizeof(count)};
 
-	(void)!preadv2(file->event_fd, &iov, 1, -1, RWF_NOWAIT);
+	return preadv2(file->event_fd, &iov, 1, -1, RWF_NOWAIT) == sizeof(count) ? count : 0;
+}
+
+void urxe_ucma_tell(struct urxe_ucma *file)
+{
+	bool waits = !cds_list_empty(&file->events) || file->fired;
+	uint64_t one = 1;
+
+	if (waits && !file->told) {
+		(void)!urxe_libc.write(file->event_fd, &one, sizeof(one));
+		file->told = one;
+	} else if (!waits && file->told) {
+		file->told -= take_back(file);
+	}
 }
 
 struct urxe_id_event *urxe_id_event_new(struct urxe_id *id, enum urxe_id_event_type type,
@@ -64,7 +70,7 @@ void urxe_id_event_push(struct urxe_id_event *event)
 	}
 	cds_list_add_tail(&event->node, &id->file->events);
 	cds_list_add_tail(&event->id_node, &id->events);
-	urxe_ucma_count_up(id->file);
+	urxe_ucma_tell(id->file);
 }
 
 void urxe_id_report(struct urxe_id *id, enum urxe_id_event_type type, int status)
@@ -86,7 +92,7 @@ static void unlink_event(struct urxe_id_event *event)
 void urxe_id_event_drop(struct urxe_id_event *event)
 {
 	unlink_event(event);
-	urxe_ucma_count_down(event->id->file);
+	urxe_ucma_tell(event->id->file);
 	free(event);
 }
 
@@ -103,15 +109,15 @@ void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to)
 	id->file = to;
 	cds_list_for_each_entry (event, &id->events, id_node) {
 		cds_list_del(&event->node);
-		urxe_ucma_count_down(from);
 		cds_list_add_tail(&event->node, &to->events);
-		urxe_ucma_count_up(to);
 		if (event->conn) {
 			cds_list_del(&event->conn->node);
 			cds_list_add_tail(&event->conn->node, &to->ids);
 			event->conn->file = to;
 		}
 	}
+	urxe_ucma_tell(from);
+	urxe_ucma_tell(to);
 }
 
 /* Takes the first event to the program's memory: 1, 0 when there is none, -EFAULT. */
@@ -135,8 +141,8 @@ static int deliver(struct urxe_ucma *file, uint64_t response, uint16_t out)
 	return 1;
 }
 
-/* Waits for an event; a cancellation point. */
-static ssize_t sleep_on(struct urxe_ucma *file)
+/* Waits for an event; a cancellation point. What was taken out of the eventfd, or -errno. */
+static int64_t sleep_on(struct urxe_ucma *file)
 {
 	uint64_t count;
 	ssize_t ret;
@@ -145,7 +151,7 @@ static ssize_t sleep_on(struct urxe_ucma *file)
 	pthread_cleanup_push(urxe_engine_woke, NULL);
 	ret = urxe_libc.read(file->event_fd, &count, sizeof(count));
 	pthread_cleanup_pop(true);
-	return ret;
+	return ret < 0 ? -errno : (int64_t)count;
 }
 
 /* Neither queue is to wait until the other one is empty. */
@@ -157,30 +163,28 @@ static bool kernels_turn(struct urxe_ucma *file)
 
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out)
 {
-	bool counted = false, theirs_first;
+	bool theirs_first;
+	int64_t taken = 0;
 	int ret;
 
 	for (;;) {
 		urxe_engine_lock();
+		file->told -= taken;
 		theirs_first = kernels_turn(file);
 		ret = theirs_first ? 0 : deliver(file, response, out);
-		if (ret > 0 && !counted)
-			urxe_ucma_count_down(file);
-		else if (ret < 0 && counted)
-			urxe_ucma_count_up(file);
+		urxe_ucma_tell(file);
 		urxe_engine_unlock();
-		if (!ret && file->kernel_fd >= 0) {
-			ret = urxe_kernel_get_event(file, response, out, counted);
-			counted = false;
-		}
+		taken = 0;
+		if (!ret && file->kernel_fd >= 0)
+			ret = urxe_kernel_get_event(file, response, out);
 		if (ret)
 			return ret < 0 ? ret : 0;
 		if (theirs_first)
 			continue;
 		if (urxe_libc.fcntl(fd, F_GETFL) & O_NONBLOCK)
 			return -EAGAIN;
-		if (sleep_on(file) < 0)
-			return -errno;
-		counted = true;
+		taken = sleep_on(file);
+		if (taken < 0)
+			return taken;
 	}
 }

@@ -29,6 +29,24 @@ static struct handle {
 
 static uint32_t num_handles, free_handle = NO_HANDLE;
 
+/* Random numbers, of which a system call gives many at the price of one. */
+static struct {
+	uint32_t words[64];
+	unsigned left;
+} chance;
+
+static uint32_t starting_psn(void)
+{
+	uint32_t *word;
+
+	if (!chance.left) {
+		(void)!getrandom(chance.words, sizeof(chance.words), GRND_NONBLOCK);
+		chance.left = sizeof(chance.words) / sizeof(chance.words[0]);
+	}
+	word = &chance.words[--chance.left];
+	return *word & 0xffffff;
+}
+
 static int grow(void)
 {
 	uint32_t num = num_handles ? num_handles * 2 : 64;
@@ -81,6 +99,7 @@ void urxe_id_forked(void)
 	handles = NULL;
 	num_handles = 0;
 	free_handle = NO_HANDLE;
+	chance.left = 0;
 }
 
 static int qp_type_of(uint16_t ps, uint8_t *qp_type)
@@ -116,8 +135,7 @@ int urxe_id_create(struct urxe_ucma *file, uint16_t ps, uint8_t qp_type, uint64_
 	id->qp_type = qp_type;
 	CDS_INIT_LIST_HEAD(&id->events);
 	CDS_INIT_LIST_HEAD(&id->mcasts);
-	(void)!getrandom(&id->psn, sizeof(id->psn), GRND_NONBLOCK);
-	id->psn &= 0xffffff;
+	id->psn = starting_psn();
 	cds_list_add_tail(&id->node, &file->ids);
 	*out = id;
 	return 0;

@@ -55,7 +55,8 @@ struct urxe_ucma {
 	_Atomic unsigned users;
 	unsigned generation;  /* of the process that opened it: a forked child has another */
 	int fd;		      /* the program's first descriptor; only handed out */
-	int event_fd;	      /* counts the events that wait */
+	int event_fd;	      /* readable when events wait (event.c) */
+	uint64_t told;	      /* what was written to it */
 	_Atomic bool manager; /* holds the manager (manager.h); set once */
 	struct cds_list_head ids;
 	struct cds_list_head events; /* struct urxe_id_event */
@@ -64,7 +65,7 @@ struct urxe_ucma {
 	_Atomic int kernel_fd; /* -1: not opened */
 	struct cds_list_head watched;
 	uint64_t serial;	  /* of all files that are watched */
-	bool fired;		  /* an event there is counted in event_fd */
+	bool fired;		  /* an event waits there */
 	bool kernels_turn;	  /* to be asked first */
 	pthread_mutex_t fetching; /* held while an event is fetched from there; guards spare */
 	struct urxe_id *spare;	  /* for a connection request */
@@ -259,9 +260,9 @@ void urxe_id_report(struct urxe_id *id, enum urxe_id_event_type type, int status
 void urxe_id_event_drop(struct urxe_id_event *event);
 /* Moves an id to another file, with its events. */
 void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to);
+/* Makes event_fd readable or not, after something has changed that it tells. */
+void urxe_ucma_tell(struct urxe_ucma *file);
 /* Waits for an event and writes it to the program's memory; urxe_ucma_write() has the errors. */
-void urxe_ucma_count_up(struct urxe_ucma *file);
-void urxe_ucma_count_down(struct urxe_ucma *file);
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out);
 
 /* mcast.c */

@@ -20,6 +20,13 @@
 #define UDP_QKEY   0x01234567u /* RDMA_UDP_QKEY */
 #define IPOIB_QKEY 0x00000b1bu /* of IPoIB's broadcast group, by default */
 
+/* Retries are seconds long, and a clock may be slow to read. */
+static uint64_t now(void)
+{
+	urxe_engine_clock();
+	return urxe_hca.now;
+}
+
 int urxe_id_default_qkey(struct urxe_id *id)
 {
 	switch (id->ps) {
@@ -92,7 +99,7 @@ static int send_req(struct urxe_id *id, const struct urxe_cm_path *path,
 	if (len < 0)
 		return len;
 	req.private_data_len = len;
-	return urxe_cm_send_req(id->conn, &req, urxe_now());
+	return urxe_cm_send_req(id->conn, &req, now());
 }
 
 static int send_sidr_req(struct urxe_id *id, const struct urxe_cm_path *path,
@@ -111,7 +118,7 @@ static int send_sidr_req(struct urxe_id *id, const struct urxe_cm_path *path,
 	if (len < 0)
 		return len;
 	req.private_data_len = len;
-	return urxe_cm_send_sidr_req(id->conn, &req, urxe_now());
+	return urxe_cm_send_sidr_req(id->conn, &req, now());
 }
 
 int urxe_id_connect(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
@@ -157,7 +164,7 @@ static int send_rep(struct urxe_id *id, const struct rdma_ucm_conn_param *param)
 		.private_data_len = param->private_data_len,
 	};
 
-	return urxe_cm_send_rep(id->conn, &rep, urxe_now());
+	return urxe_cm_send_rep(id->conn, &rep, now());
 }
 
 static int send_sidr_rep(struct urxe_id *id, enum urxe_cm_sidr_status status, uint32_t qkey,
@@ -220,18 +227,16 @@ int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t re
 		return -EINVAL;
 	if (id->qp_type == IBV_QPT_UD)
 		return send_sidr_rep(id, URXE_CM_SIDR_REJECT, 0, data, len);
-	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, urxe_now());
+	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, now());
 }
 
 /* Begins to disconnect, or answers the peer who did. Either may have happened already. */
 int urxe_id_disconnect(struct urxe_id *id)
 {
-	uint64_t now = urxe_now();
-
 	if (!id->conn)
 		return -EINVAL;
-	if (urxe_cm_send_dreq(id->conn, NULL, 0, now))
-		urxe_cm_send_drep(id->conn, NULL, 0, now);
+	if (urxe_cm_send_dreq(id->conn, NULL, 0, now()))
+		urxe_cm_send_drep(id->conn, NULL, 0, now());
 	return 0;
 }
 
@@ -239,7 +244,7 @@ int urxe_id_notify(struct urxe_id *id, uint32_t event)
 {
 	if (!id->dev || !id->conn || event != IBV_EVENT_COMM_EST)
 		return -EINVAL;
-	return urxe_cm_notify_established(id->conn, urxe_now());
+	return urxe_cm_notify_established(id->conn, now());
 }
 
 void urxe_id_drop_connection(struct urxe_id *id)

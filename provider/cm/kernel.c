@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The kernel's rdma_cm file behind one of ours. It is not in the program's epoll descriptor itself: a
- * thread watches all such files and counts an event in the eventfd that counts ours, so that the
+ * thread watches all such files and says so through the eventfd that tells of ours, so that the
  * descriptor is readable, and whoever sleeps in GET_EVENT wakes, for the one as for the other. (To
  * sleep on two descriptors at once there is only poll(), which a signal ends for good, where GET_EVENT
  * goes on after a handler with SA_RESTART.)
  *
- * A file is watched for one event at a time (EPOLLONESHOT); fired says that it was counted, and whoever
+ * A file is watched for one event at a time (EPOLLONESHOT); fired says that one waits, and whoever
  * looks at the kernel's queue takes that back and has the file watched anew. The kernel's file does
  * not block, so that looking costs one system call.
  *
@@ -42,9 +42,8 @@ static void fired(uint64_t serial)
 	cds_list_for_each_entry (file, &watched, watched) {
 		if (file->serial != serial)
 			continue;
-		if (!file->fired)
-			urxe_ucma_count_up(file);
 		file->fired = true;
+		urxe_ucma_tell(file);
 		return;
 	}
 }

@@ -38,7 +38,7 @@ void urxe_kernel_close(struct urxe_ucma *file);
 /* Writes a command of len bytes to it. 0 or -errno; no cancellation point, and it does not wait. */
 int urxe_kernel_command(struct urxe_ucma *file, uint32_t cmd, const void *body, uint16_t len,
 			uint16_t out);
-/* Has the file's events counted from the next one on; one is counted at once that waits already. */
+/* Has the file's events told of from the next one on; at once if one waits already. */
 void urxe_kernel_watch(struct urxe_ucma *file);
 /* In the child of a fork. */
 void urxe_kernel_forked(void);
@@ -75,8 +75,8 @@ int urxe_kernel_join(const struct urxe_command *c, uint32_t handle);
 int urxe_kernel_leave_mcast(const struct urxe_command *c, uint32_t handle, uint32_t *reported);
 
 /* kernel_event.c: takes one event of the kernel's to the program's memory: 1, 0 when there is none,
- * -errno. counted: one was counted down for it. */
-int urxe_kernel_get_event(struct urxe_ucma *file, uint64_t response, uint16_t out, bool counted);
+ * -errno. */
+int urxe_kernel_get_event(struct urxe_ucma *file, uint64_t response, uint16_t out);
 /* Events of the kernel's may have gone from the file. */
 void urxe_kernel_events_gone(struct urxe_ucma *file);
 

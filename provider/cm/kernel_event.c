@@ -5,7 +5,7 @@
  * is to name the id by our handle. A connection request brings an id that we do not know yet: it is
  * made before the event is fetched, because an event that was reported cannot be given back.
  *
- * How counts and the eventfd go together is told in event.c and kernel.c. Any thread, without the
+ * How this and the eventfd go together is told in event.c and kernel.c. Any thread, without the
  * engine lock.
  */
 #include <errno.h>
@@ -77,23 +77,16 @@ static int fetch(struct urxe_ucma *file, uint64_t response, uint16_t out)
 	return ret;
 }
 
-int urxe_kernel_get_event(struct urxe_ucma *file, uint64_t response, uint16_t out, bool counted)
+int urxe_kernel_get_event(struct urxe_ucma *file, uint64_t response, uint16_t out)
 {
 	int old, ret;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	ret = fetch(file, response, out);
 	urxe_engine_lock();
-	if (ret && ret != -EAGAIN) {
-		if (counted)
-			urxe_ucma_count_up(file);
-	} else if (file->fired) {
+	if (!ret || ret == -EAGAIN)
 		file->fired = false;
-		if (!counted)
-			urxe_ucma_count_down(file);
-	} else if (counted && !ret) {
-		urxe_ucma_count_up(file); /* what was counted down is an event of ours */
-	}
+	urxe_ucma_tell(file);
 	urxe_engine_unlock();
 	urxe_kernel_watch(file);
 	pthread_setcancelstate(old, NULL);
@@ -105,9 +98,8 @@ int urxe_kernel_get_event(struct urxe_ucma *file, uint64_t response, uint16_t ou
 void urxe_kernel_events_gone(struct urxe_ucma *file)
 {
 	urxe_engine_lock();
-	if (file->fired)
-		urxe_ucma_count_down(file);
 	file->fired = false;
+	urxe_ucma_tell(file);
 	urxe_engine_unlock();
 	urxe_kernel_watch(file);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "cm/address.h"
 #include "cm/id.h"
@@ -18,11 +20,33 @@
 #include "host/fd.h"
 #include "host/libc.h"
 
-static _Atomic unsigned generation;
+typedef _Atomic unsigned number;
+
+/* Of this process, on a page that is zero in a child: not every fork calls its handlers. */
+static _Atomic(number *) generation;
+static unsigned generations;
 
 bool urxe_ucma_is_stale(const struct urxe_ucma *file)
 {
-	return file->generation != atomic_load(&generation);
+	return file->generation != atomic_load(atomic_load(&generation));
+}
+
+static int make_generation(void)
+{
+	number *none = NULL, *page;
+
+	if (atomic_load(&generation))
+		return 0;
+	page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	madvise(page, sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
+	atomic_store(page, 1);
+	generations = 1;
+	if (!atomic_compare_exchange_strong(&generation, &none, page))
+		munmap(page, sysconf(_SC_PAGESIZE));
+	return 0;
 }
 
 static int open_descriptors(struct urxe_ucma *file)
@@ -30,7 +54,7 @@ static int open_descriptors(struct urxe_ucma *file)
 	struct epoll_event event = {.events = EPOLLIN};
 	int ret;
 
-	file->event_fd = urxe_fd_keep(urxe_libc.eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+	file->event_fd = urxe_fd_keep(urxe_libc.eventfd(0, EFD_CLOEXEC));
 	if (file->event_fd < 0)
 		return -errno;
 	file->fd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
@@ -60,14 +84,17 @@ void urxe_ucma_hold_manager(struct urxe_ucma *file)
 
 int urxe_ucma_open(struct urxe_ucma **out)
 {
-	struct urxe_ucma *file = calloc(1, sizeof(*file));
-	int ret;
+	struct urxe_ucma *file;
+	int ret = make_generation();
 
+	if (ret)
+		return ret;
+	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
 	/* A process that only listens on any address may have to end the connections of a dead one. */
 	urxe_address_prepare();
-	file->generation = atomic_load(&generation);
+	file->generation = atomic_load(atomic_load(&generation));
 	atomic_store(&file->users, 1);
 	CDS_INIT_LIST_HEAD(&file->ids);
 	CDS_INIT_LIST_HEAD(&file->events);
@@ -120,7 +147,8 @@ void urxe_ucma_close(struct urxe_ucma *file)
 
 void urxe_ucma_forked(void)
 {
-	atomic_fetch_add(&generation, 1);
+	if (atomic_load(&generation))
+		atomic_store(atomic_load(&generation), ++generations);
 	urxe_id_forked();
 	urxe_kernel_forked();
 	urxe_manager_forked();

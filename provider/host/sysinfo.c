@@ -8,6 +8,7 @@
 #include <linux/stat.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "host/libc.h"
@@ -57,9 +58,20 @@ static int stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st)
 	return 0;
 }
 
+/* Several times as fast as statx(), which takes memory for the empty path. */
 int urxe_fstat(int fd, struct urxe_stat *st)
 {
-	return stat_at(fd, "", AT_EMPTY_PATH, st);
+	struct stat s;
+
+	if (syscall(SYS_fstat, fd, &s) < 0)
+		return -errno;
+	st->dev = (uint64_t)major(s.st_dev) << 32 | minor(s.st_dev);
+	st->ino = s.st_ino;
+	st->size = s.st_size;
+	st->mode = s.st_mode;
+	st->uid = s.st_uid;
+	st->nlink = s.st_nlink;
+	return 0;
 }
 
 uint64_t urxe_netns_inode(void)

@@ -163,8 +163,8 @@ static ssize_t command(struct urxe_ucma *file, int fd, const void *buf, size_t l
 	return ret < 0 ? -1 : ret;
 }
 
-/* A command and nothing else: nobody would write that to another file, and asking what file it is
- * would cost a system call each time. */
+/* A command and nothing else: nobody would write that to another file, and asking what file it is,
+ * or whether this is the child of a vfork, would cost a system call each time. */
 static bool is_command(const void *buf, size_t len)
 {
 	struct rdma_ucm_cmd_hdr hdr;
@@ -175,7 +175,7 @@ static bool is_command(const void *buf, size_t len)
 
 static struct urxe_ucma *file_to_write(int fd, const void *buf, size_t len)
 {
-	if (!urxe_rdma_cm_is_fd(fd) || (!is_command(buf, len) && !still_ours(fd)))
+	if (!is_command(buf, len) && (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd)))
 		return NULL;
 	return urxe_ucma_of_fd(fd);
 }

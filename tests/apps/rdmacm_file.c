@@ -296,7 +296,7 @@ static void closed_by_a_bare_call(void)
 
 static void inherited(void)
 {
-	int fd = open_device(0), status;
+	int fd = open_device(0), null = open("/dev/null", O_WRONLY), status;
 	int64_t id = create_id(fd);
 	pid_t pid = fork();
 
@@ -314,14 +314,23 @@ static void inherited(void)
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	CHECK(!destroy_id(fd, id) && works(fd));
 	id = create_id(fd);
+	pid = _Fork();
+	if (!pid)
+		_exit(create_id(fd) == -ENODEV ? 0 : 1);
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!destroy_id(fd, id) && works(fd));
+	id = create_id(fd);
 	pid = vfork();
 	if (!pid) {
+		dup2(null, fd);
+		(void)!write(fd, "a line of text", 14);
 		close(fd);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	CHECK(!destroy_id(fd, id) && works(fd));
 	close(fd);
+	close(null);
 }
 
 static int shared_fd;
