@@ -30,12 +30,6 @@ static unsigned users; /* open files */
 static bool held;      /* the engine is held and the manager runs */
 static struct urxe_cm *manager;
 
-static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
-		    const uint8_t mad[URXE_MAD_SIZE])
-{
-	return urxe_gsi_send(path, qpn, mad);
-}
-
 /* Who listens for a request: a slot (0: nobody) and the handle of an id of that process. */
 static unsigned find_listener(uint64_t service_id, const uint8_t *data, unsigned len,
 			      const struct in6_addr *dgid, struct urxe_device *dev,
@@ -94,30 +88,38 @@ static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_
 		forget(cm, old);
 }
 
-/* The slot of the process that a MAD is for; 0: nobody that there is. -errno for what is none. */
-static int slot_of_mad(const struct urxe_gsi_rx *gsi)
+/* The slot of the process that a MAD to an address of this host is for; 0: nobody that there is.
+ * -errno for what is none. */
+static int slot_of_mad(const uint8_t *mad, const struct in6_addr *dgid, struct urxe_device *dev)
 {
 	struct urxe_cm_msg msg;
 	uint32_t local_id, handle;
-	int ret = urxe_cm_owner(gsi->mad, &local_id);
+	int ret = urxe_cm_owner(mad, &local_id);
 
 	if (ret)
 		return ret;
 	if (local_id)
 		return local_id & 0xff;
-	ret = urxe_cm_decode(&msg, gsi->mad);
+	ret = urxe_cm_decode(&msg, mad);
 	if (ret)
 		return ret;
 	switch (msg.attr) {
 	case URXE_CM_REQ:
 		return find_listener(msg.req.service_id, msg.private_data, URXE_CM_REQ_PRIVATE,
-				     &gsi->rx->dgid, gsi->rx->dev, &handle);
+				     dgid, dev, &handle);
 	case URXE_CM_SIDR_REQ:
 		return find_listener(msg.sidr_req.service_id, msg.private_data,
-				     URXE_CM_SIDR_REQ_PRIVATE, &gsi->rx->dgid, gsi->rx->dev,
-				     &handle);
+				     URXE_CM_SIDR_REQ_PRIVATE, dgid, dev, &handle);
 	default: return 0;
 	}
+}
+
+static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+		    const uint8_t mad[URXE_MAD_SIZE])
+{
+	int slot = urxe_gsi_is_here(path) ? slot_of_mad(mad, &path->dgid, path->dev) : 0;
+
+	return urxe_gsi_send(path, qpn, slot > 0 ? slot : 0, mad);
 }
 
 static void receive(const struct urxe_gsi_rx *gsi)
@@ -134,7 +136,7 @@ static void receive(const struct urxe_gsi_rx *gsi)
 
 	if (!rx.dev)
 		return;
-	slot = slot_of_mad(gsi);
+	slot = slot_of_mad(gsi->mad, &gsi->rx->dgid, rx.dev);
 	if (slot > 0 && slot != (int)urxe_segment_slot(urxe_hca.seg)) {
 		int ret = urxe_gsi_forward(gsi, slot);
 

@@ -41,7 +41,24 @@ void urxe_gsi_forked(void)
 	user = NULL;
 }
 
-int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, const uint8_t mad[URXE_MAD_BYTES])
+bool urxe_gsi_is_here(const struct urxe_path *path)
+{
+	bool scoped = IN6_IS_ADDR_LINKLOCAL(&path->dgid);
+
+	return urxe_device_has_address(&path->dgid, scoped ? path->dev->ifindex : 0);
+}
+
+static bool send_near(const struct urxe_path *path, unsigned slot, const struct urxe_tx_packet *pkt)
+{
+	struct urxe_path near = *path;
+
+	near.here = true;
+	urxe_engine_clock();
+	return !urxe_wire_send_near(urxe_hca.wire, &near, slot, pkt, urxe_hca.now);
+}
+
+int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, unsigned slot,
+		  const uint8_t mad[URXE_MAD_BYTES])
 {
 	struct iovec iov = {(void *)mad, URXE_MAD_BYTES};
 	struct urxe_tx_packet pkt = {
@@ -60,6 +77,8 @@ int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, const uint8_t mad[
 	urxe_deth_fill(&deth, URXE_GSI_QKEY, URXE_GSI_QPN);
 	memcpy(pkt.header, &bth, sizeof(bth));
 	memcpy(pkt.header + sizeof(bth), &deth, sizeof(deth));
+	if (slot && send_near(path, slot, &pkt))
+		return 0;
 	ret = urxe_wire_send(urxe_hca.wire, path, &pkt, 1);
 	return ret < 0 ? ret : 0;
 }

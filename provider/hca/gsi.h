@@ -50,10 +50,14 @@ struct urxe_gsi_user {
 void urxe_gsi_register(const struct urxe_gsi_user *user);
 
 /*
- * Sends a MAD from QP 1 to a QP (1 for all that the connection manager sends). A MAD that finds the
- * socket full is lost like any packet: 0. -errno when the path is broken (-ENETUNREACH …).
+ * Sends a MAD from QP 1 to a QP (1 for all that the connection manager sends). slot: whom it is for,
+ * if that is a process of this host (0: not known); a neighbour gets it as it gets other packets. A MAD
+ * that finds the socket full is lost like any packet: 0. -errno when the path is broken (-ENETUNREACH …).
  */
-int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, const uint8_t mad[URXE_MAD_BYTES]);
+int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, unsigned slot,
+		  const uint8_t mad[URXE_MAD_BYTES]);
+/* Is the path's destination this host? Only then slots say anything. */
+bool urxe_gsi_is_here(const struct urxe_path *path);
 
 /*
  * Hands a MAD that was received on to another process of this host, whose user receives it as if it

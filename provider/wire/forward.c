@@ -267,13 +267,14 @@ int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_r
 	const struct urxe_arrival *from =
 		(const void *)((const char *)pkt - offsetof(struct urxe_arrival, pkt));
 	uint32_t len = pkt->len + URXE_ICRC_LEN;
-	struct iovec iov[2] = {{NULL, 0}, {(void *)pkt->bth, len}};
+	uint8_t icrc[URXE_ICRC_LEN] = {0}; /* its place: nobody looks at it any more */
+	struct iovec iov[3] = {{NULL, 0}, {(void *)pkt->bth, pkt->len}, {icrc, sizeof(icrc)}};
 
 	if (from->hops >= MAX_HOPS)
 		return -ELOOP;
 	if (slot == wire->slot || !urxe_segment_slot_alive(wire->seg, slot))
 		return -ESRCH;
-	send_letter(wire, from, slot, iov, 2, len, 1, from->hops + 1);
+	send_letter(wire, from, slot, iov, 3, len, 1, from->hops + 1);
 	return 0;
 }
 

@@ -80,6 +80,7 @@ static int open_ring(struct urxe_wire *wire, struct urxe_link *link, int fd)
 	urxe_producer_init(&link->out, ring);
 	link->num_flows = link->last_flow = 0;
 	link->full_since = 0;
+	link->seen_at = 0;
 	atomic_store(&window->opened[wire->slot], urxe_segment_slot_life(wire->seg, wire->slot));
 	atomic_fetch_add(&window->opens, 1);
 	return 0;

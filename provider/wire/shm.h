@@ -75,6 +75,7 @@ struct urxe_link {
 	uint64_t full_since; /* no room since then, with the consumer here: */
 	uint32_t full_taken;
 	uint64_t asked_at; /* whether it lives */
+	uint64_t seen_at;  /* alive, by urxe_wire_send_near() */
 };
 
 /* The ring from a neighbour. */

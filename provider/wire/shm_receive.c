@@ -36,6 +36,14 @@ static const uint8_t *read_refs(const struct urxe_inlet *inlet, const struct urx
 	return (const uint8_t *)&said->piece[said->n];
 }
 
+/* QP 1 is everybody's. */
+static bool is_ours(const struct urxe_wire *wire, const struct urxe_bth *bth)
+{
+	uint32_t qpn = urxe_bth_qpn(bth);
+
+	return URXE_SLOT_OF_QPN(qpn) == wire->slot || qpn == URXE_QPN_GSI;
+}
+
 static void deliver(struct urxe_wire *wire, const struct urxe_inlet *inlet,
 		    struct urxe_arrival *from, const struct urxe_record *rec)
 {
@@ -53,7 +61,7 @@ static void deliver(struct urxe_wire *wire, const struct urxe_inlet *inlet,
 		from->pkt.refs_len = refs_len;
 	}
 	if (!bytes || len < sizeof(struct urxe_bth) || len % 4 || !rec->span ||
-	    URXE_SLOT_OF_QPN(urxe_bth_qpn((const struct urxe_bth *)bytes)) != wire->slot) {
+	    !is_ours(wire, (const struct urxe_bth *)bytes)) {
 		counters[URXE_CNT_RCVD_BAD]++;
 		return;
 	}

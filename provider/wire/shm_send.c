@@ -12,6 +12,7 @@
 
 #define PATIENCE  500000000ull /* ns */
 #define ASK_EVERY 5000000ull
+#define SEEN_FOR  1000000ull
 
 static bool same_flow(const struct urxe_path *a, const struct urxe_path *b)
 {
@@ -235,6 +236,30 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	if (sent < n && is_stuck(wire, link))
 		return n;
 	return sent;
+}
+
+static bool lives(struct urxe_wire *wire, struct urxe_link *link, uint64_t now)
+{
+	if (now - link->seen_at < SEEN_FOR)
+		return true;
+	if (urxe_shm_has_gone(wire, link->near.slot, link->near.life))
+		return false;
+	link->seen_at = now;
+	return true;
+}
+
+int urxe_wire_send_near(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+			const struct urxe_tx_packet *pkt, uint64_t now)
+{
+	struct urxe_link *link = wire->shm && path->here ? urxe_shm_link(wire, slot) : NULL;
+	int sent;
+
+	if (!link || !lives(wire, link, now))
+		return -ESRCH;
+	sent = urxe_shm_send(wire, link, path, pkt, 1);
+	if (sent < 0)
+		return sent;
+	return sent ? 0 : -ENOBUFS;
 }
 
 int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_path *path,

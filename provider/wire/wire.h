@@ -104,6 +104,15 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		   struct urxe_tx_packet *pkts, unsigned n);
 
 /*
+ * Sends one packet that concerns the process of a slot, which its QPN does not say (QP 1): to a
+ * neighbour. -ESRCH: nobody there that it could reach this way; -ENOBUFS: no room in its ring. Then
+ * urxe_wire_send() remains. now: CLOCK_MONOTONIC, ns; whether the neighbour lives is asked once in a
+ * millisecond, because what would be lost with it is repeated after seconds.
+ */
+int urxe_wire_send_near(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+			const struct urxe_tx_packet *pkt, uint64_t now);
+
+/*
  * How much a packet to this destination may carry when it is not bound by a path MTU: 0 where packets
  * go by UDP. stable: as in struct urxe_tx_packet.
  */

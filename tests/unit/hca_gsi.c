@@ -34,6 +34,7 @@ struct process {
 	_Atomic int forwarded;	     /* result of that */
 	_Atomic uint64_t deadline, ran_at;
 	_Atomic bool end;
+	_Atomic uint16_t from_port; /* UDP; 0: it came through memory */
 	struct urxe_gsi_rx last;
 	uint8_t mad[URXE_MAD_BYTES];
 };
@@ -49,6 +50,7 @@ static void receive(const struct urxe_gsi_rx *rx)
 
 	memcpy(me->mad, rx->mad, sizeof(me->mad));
 	me->last = *rx;
+	atomic_store(&me->from_port, rx->rx->source_port);
 	if (to)
 		atomic_store(&me->forwarded, urxe_gsi_forward(rx, to));
 	atomic_fetch_add(&me->received, 1);
@@ -196,16 +198,22 @@ static void make_mad(uint8_t mad[URXE_MAD_BYTES], unsigned attribute, unsigned s
 	mad[24 + 7] = slot;
 }
 
-static void send_mad(unsigned attribute, unsigned slot, uint8_t mark)
+/* near: the slot that the sender knows it to be for; 0: none. */
+static void send_mad_to(unsigned attribute, unsigned slot, unsigned near, uint8_t mark)
 {
 	uint8_t mad[URXE_MAD_BYTES];
 	int ret;
 
 	make_mad(mad, attribute, slot, mark);
 	urxe_engine_lock();
-	ret = urxe_gsi_send(&path, 1, mad);
+	ret = urxe_gsi_send(&path, 1, near, mad);
 	urxe_engine_unlock();
 	assert_int_equal(ret, 0);
+}
+
+static void send_mad(unsigned attribute, unsigned slot, uint8_t mark)
+{
+	send_mad_to(attribute, slot, 0, mark);
 }
 
 static unsigned received(unsigned i)
@@ -294,6 +302,40 @@ static void messages_go_to_whom_they_name(void **state)
 	urxe_segment_counters_sum(urxe_hca.seg, dev->index, after);
 	assert_int_equal(after[URXE_CNT_FORWARDED], before[URXE_CNT_FORWARDED]);
 	end_child(&processes[1], 0);
+}
+
+/* Whom the sender knows to be a neighbour gets its messages as it gets all packets. */
+static void neighbours_get_them_through_memory(void **state)
+{
+	unsigned slot;
+
+	start_child(&processes[1], false);
+	slot = processes[1].slot;
+	for (unsigned i = 1; i <= 300; i++) {
+		send_mad_to(ATTR_RTU, slot, slot, i);
+		SOON(received(1) == i);
+		assert_int_equal(processes[1].from_port, 0);
+		assert_int_equal(processes[1].mad[100], i % 256);
+	}
+	send_mad_to(ATTR_REQ, 0, processes[0].slot, 7);
+	SOON(received(0) == 1);
+	assert_int_equal(processes[0].from_port, 0);
+	assert_int_equal(received(1), 300);
+
+	/* It can be handed on from there, too. */
+	atomic_store(&processes[1].forward_to, processes[0].slot);
+	send_mad_to(ATTR_REQ, 0, slot, 8);
+	SOON(received(0) == 2);
+	assert_int_equal(processes[0].mad[100], 8);
+	assert_int_equal(processes[0].last.src_qpn, 1);
+	assert_int_equal(processes[1].forwarded, 0);
+
+	/* What was known to be for the dead is for whoever answers in their place. */
+	end_child(&processes[1], SIGKILL);
+	pause_ms(2);
+	send_mad_to(ATTR_RTU, slot, slot, 9);
+	SOON(received(0) == 3);
+	assert_int_not_equal(processes[0].from_port, 0);
 }
 
 static void handing_on_ends(void **state)
@@ -443,7 +485,7 @@ static void without_an_engine_nothing_is_sent(void **state)
 
 	urxe_engine_put();
 	urxe_engine_lock();
-	assert_int_equal(urxe_gsi_send(&path, 1, mad), -ENODEV);
+	assert_int_equal(urxe_gsi_send(&path, 1, 0, mad), -ENODEV);
 	urxe_engine_unlock();
 	assert_int_equal(urxe_engine_get(), 0);
 	/* The user is still known. */
@@ -458,6 +500,7 @@ int main(void)
 		TEST(a_mad_arrives),
 		TEST(what_is_no_mad_is_dropped),
 		TEST(messages_go_to_whom_they_name),
+		TEST(neighbours_get_them_through_memory),
 		TEST(handing_on_ends),
 		TEST(a_process_without_user_passes_on),
 		TEST(many_are_handed_on),
@@ -477,6 +520,7 @@ int main(void)
 		printf("1..0 # SKIP no network namespace\n");
 		return 0;
 	}
+	unsetenv("URXE_WIRE");
 	if (!mkdtemp(dir))
 		return 1;
 	setenv("URXE_RUNTIME_DIR", dir, 1);
