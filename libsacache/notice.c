@@ -9,6 +9,7 @@
 #include "libsacache/notice.h"
 
 #define SPREAD	      1000u /* ms in which the nodes of a subnet subscribe */
+#define LEAST_RENEWAL 100
 #define MAX_DOUBLINGS 6
 #define REPEATED      10000 /* ms after which a report is not taken for a repeated one */
 #define GENERIC	      1
@@ -47,6 +48,8 @@ void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr
 	notices->ops = ops;
 	notices->ctx = ctx;
 	notices->attr = *attr;
+	if (attr->notices && attr->notices < LEAST_RENEWAL)
+		notices->attr.notices = LEAST_RENEWAL;
 	notices->sm_lid = sm_lid;
 	notices->random = (attr->seed ? attr->seed : 1) ^ 0x6e6f7469636573;
 	notices->counter = (uint32_t)next_random(notices);

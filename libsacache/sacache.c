@@ -49,7 +49,7 @@ static bool attr_valid(const struct sacache_attr *attr)
 	       within(attr->window, 1, 256) && within(attr->queue, 1, 1 << 20) &&
 	       within(attr->response_timeout, 10, 60000) && attr->retries <= 15 &&
 	       attr->rate <= 1000000 && within(attr->max_records, 1, 1 << 20) &&
-	       (!attr->notices || within(attr->notices, 100, 86400000));
+	       attr->notices <= 86400000;
 }
 
 int sacache_create(const struct sacache_attr *attr, struct sacache **out)

@@ -118,8 +118,8 @@ struct sacache_attr {
 	unsigned retries;	   /* 0 … 15 */
 	uint32_t max_records;	   /* of one GetTable answer; 1 … 2^20 */
 	/*
-	 * How often the subscription to the SA's notices is looked after (see enum sacache_event); 100 …
-	 * 86,400,000, or 0, the default: none is made. One program on a port can have the SA's reports,
+	 * How often the subscription to the SA's notices is looked after (see enum sacache_event), not
+	 * below 100; up to 86,400,000; 0, the default: none is made. One program on a port can have the SA's reports,
 	 * and each subscriber is one more report to send for the SM, so this is for sacached, or for
 	 * the one service of a host that has no sacached.
 	 */

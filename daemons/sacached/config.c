@@ -46,6 +46,7 @@ static const struct row rows[] = {
 	{"response_timeout", NUMBER, MEMBER(cache.response_timeout), 10, 60000},
 	{"retries", NUMBER, MEMBER(cache.retries), 0, 15},
 	{"max_records", NUMBER, MEMBER(cache.max_records), 1, 1 << 20},
+	{"notices", NUMBER, MEMBER(cache.notices), 0, 86400000},
 	{"port", PORT},
 	{"deadline", NUMBER, MEMBER(deadline), 10, 60000, .live = true},
 	{"hosts", TEXT, MEMBER(hosts), .live = true},
@@ -84,6 +85,7 @@ void config_init(struct sacached_config *config)
 		.log_level = LOG_INFO,
 	};
 	sacache_attr_init(&config->cache);
+	config->cache.notices = 600000;
 }
 
 /* Where a line is, for its errors. */
