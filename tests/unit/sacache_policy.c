@@ -229,6 +229,8 @@ static const struct {
 	{SACACHE_LID_CHANGE, true, -ESTALE, 0},
 	{SACACHE_NEW_SM, false, -ESTALE, -ESTALE},
 	{SACACHE_REREGISTER, false, -ESTALE, -ESTALE},
+	{SACACHE_LINK_CHANGE, false, 0, 0},
+	{SACACHE_LINK_CHANGE, true, 0, 0},
 };
 
 static void only_real_changes_have_records_asked_for_again(void **state)
@@ -253,6 +255,56 @@ static void only_real_changes_have_records_asked_for_again(void **state)
 		assert_int_equal(sacache_lookup(cache, &other, &found), 0);
 		sacache_destroy(cache);
 	}
+}
+
+/* Trap 65 is no failure to connect: however often it comes, nobody is asked. */
+static void a_gid_that_comes_and_goes_is_suspect_and_not_asked_for(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 10, false), found;
+	struct sacache_stats stats;
+
+	test_answer(cache, &key, &path);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(sacache_event(cache, 0, SACACHE_GID_OUT, key.dgid), 0);
+		test_now += 100000;
+		assert_int_equal(sacache_event(cache, 0, SACACHE_GID_IN, key.dgid), 0);
+		assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	}
+	sacache_stats(cache, &stats);
+	assert_int_equal(stats.failures_counted, 1);
+	/* Failures to connect still are. */
+	for (unsigned i = 0; i < 3; i++) {
+		test_now += 100000;
+		assert_int_equal(sacache_failed(cache, &key), 0);
+	}
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ESTALE);
+	sacache_destroy(cache);
+}
+
+/* As the notice of a port's local change tells. */
+static void a_lid_that_is_told_doubts_records_with_another_one(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+	struct sacache_key key = test_key(1), other = test_key(2);
+	struct sacache_path path = test_path(1, 10, false), next = test_path(2, 11, false), found;
+
+	test_answer(cache, &key, &path);
+	test_answer(cache, &other, &next);
+	sa_cache_lid(cache, 0, key.dgid, 10);
+	sa_cache_lid(cache, 1, key.dgid, 12);
+	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
+	sa_cache_lid(cache, 0, key.dgid, 12);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ESTALE);
+	assert_int_equal(sacache_lookup(cache, &other, &found), 0);
+	/* A connection that works by chance does not end that. */
+	assert_int_equal(sacache_connected(cache, &key), 0);
+	assert_int_equal(sacache_lookup(cache, &key, &found), -ESTALE);
+	/* It is an end of both paths. */
+	sa_cache_lid(cache, 0, path.sgid, 9);
+	assert_int_equal(sacache_lookup(cache, &other, &found), -ESTALE);
+	sacache_destroy(cache);
 }
 
 static void another_lid_in_an_answer_doubts_all_records_with_the_old_one(void **state)
@@ -318,6 +370,28 @@ static void failures_are_remembered_briefly(void **state)
 	test_answer(cache, &key, &path);
 	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
 	sacache_destroy(cache);
+}
+
+static void a_link_or_another_sm_may_end_a_failure(void **state)
+{
+	static const enum sacache_event all[] = {SACACHE_LINK_CHANGE, SACACHE_NEW_SM,
+						 SACACHE_REREGISTER};
+	struct sacache_key key = test_key(1);
+	struct sacache_path found;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 100);
+
+		sa_cache_answer(cache, &key, 0, -EHOSTUNREACH, NULL);
+		assert_int_equal(sacache_event(cache, 1, all[i], NULL), 0);
+		assert_int_equal(sacache_lookup(cache, &key, &found), -EHOSTUNREACH);
+		assert_int_equal(sacache_event(cache, 0, all[i], NULL), 0);
+		assert_int_equal(sacache_lookup(cache, &key, &found), -ENOENT);
+		/* And may not. */
+		sa_cache_answer(cache, &key, 0, -EHOSTUNREACH, NULL);
+		assert_int_equal(sacache_lookup(cache, &key, &found), -EHOSTUNREACH);
+		sacache_destroy(cache);
+	}
 }
 
 static void a_suspect_survives_an_sa_that_does_not_know_it_for_the_moment(void **state)
@@ -510,6 +584,7 @@ static void attributes_out_of_range_are_refused(void **state)
 	REFUSED(response_timeout, 9);
 	REFUSED(retries, 16);
 	REFUSED(max_records, 0);
+	REFUSED(notices, 86400001);
 	assert_int_equal(sacache_create(NULL, &cache), 0);
 	assert_int_equal(sacache_event(cache, 0, SACACHE_GID_OUT, NULL), -EINVAL);
 	assert_int_equal(sacache_event(cache, SACACHE_MAX_PORTS, SACACHE_NEW_SM, NULL), -EINVAL);
@@ -548,9 +623,12 @@ int main(void)
 		cmocka_unit_test(a_connection_that_works_ends_the_suspicion),
 		cmocka_unit_test(drop_forgets_at_the_first_failure),
 		cmocka_unit_test(only_real_changes_have_records_asked_for_again),
+		cmocka_unit_test(a_gid_that_comes_and_goes_is_suspect_and_not_asked_for),
+		cmocka_unit_test(a_lid_that_is_told_doubts_records_with_another_one),
 		cmocka_unit_test(another_lid_in_an_answer_doubts_all_records_with_the_old_one),
 		cmocka_unit_test(an_answer_that_is_not_to_be_stored_takes_a_differing_record_along),
 		cmocka_unit_test(failures_are_remembered_briefly),
+		cmocka_unit_test(a_link_or_another_sm_may_end_a_failure),
 		cmocka_unit_test(a_suspect_survives_an_sa_that_does_not_know_it_for_the_moment),
 		cmocka_unit_test(an_answer_older_than_a_change_is_asked_for_again),
 		cmocka_unit_test(walk_and_flush_see_every_entry),
