@@ -34,6 +34,8 @@ static struct asked {
 } asked[MAX_ASKED];
 static unsigned nasked;
 
+/* The linker takes them for what shared libraries call, too, and wants to see them. */
+#pragma GCC visibility push(default)
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t size);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t size);
@@ -47,6 +49,7 @@ __wrap_resolve_path(struct sacached *daemon, const struct sacache_key *key, unsi
 		    void (*done)(void *arg, int status, const struct sacache_path *path),
 		    void *arg);
 void __wrap_resolve_cancel(struct resolve *resolve);
+#pragma GCC visibility pop
 
 int __wrap_socket(int domain, int type, int protocol)
 {
