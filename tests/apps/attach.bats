@@ -214,9 +214,9 @@ sys.exit('liburxe' not in open('/proc/self/maps').read())"
 }
 
 @test "private symbols are found whatever rdma-core the program was built with" {
-	LD_LIBRARY_PATH=$URXE_BIN run "$URXE_BIN/attach_future"
+	LD_LIBRARY_PATH=$URXE_BIN/future run "$URXE_BIN/attach_future"
 	[ "$status" = 1 ]	# the library of the future has no devices
-	LD_LIBRARY_PATH=$URXE_BIN run "$URXE" run -- "$URXE_BIN/attach_future"
+	LD_LIBRARY_PATH=$URXE_BIN/future run "$URXE" run -- "$URXE_BIN/attach_future"
 	echo "$output"
 	[ "$status" = 0 ]
 	[ "$output" = "0 type 1" ]
