@@ -87,9 +87,9 @@ static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 	}
 	if (other_subnet)
 		memcpy(port->client.port_gid, &attr->gid_prefix, 8);
+	port->sm_sl = attr->sm_sl;
 	if (attr->sm_lid && (attr->sm_lid != port->sm_lid || other_subnet)) {
 		port->sm_lid = port->notices.sm_lid = attr->sm_lid;
-		port->sm_sl = attr->sm_sl;
 		port_count(port, SA_SM_CHANGES);
 		port_event(port, SACACHE_NEW_SM, NULL, 0);
 		subscribe = true;
