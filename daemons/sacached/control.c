@@ -9,6 +9,7 @@
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <grp.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,22 +223,22 @@ static int take_path(int fd, const struct sockaddr_un *address)
 	return unlink(address->sun_path) ? -errno : 0;
 }
 
-static int set_group(const char *path, const char *name)
+/* The socket belongs to whom the daemon runs as, and to those who may use it beside. */
+static int set_owner(const char *path, const struct sacached_config *config)
 {
-	struct group *group;
+	struct passwd *user = config->user[0] ? getpwnam(config->user) : NULL;
+	struct group *group = config->control_group[0] ? getgrnam(config->control_group) : NULL;
 
-	if (!name[0])
-		return 0;
-	group = getgrnam(name);
-	if (!group) {
-		log_error("control_group: there is no group %s", name);
+	if (config->control_group[0] && !group) {
+		log_error("control_group: there is no group %s", config->control_group);
 		return -EINVAL;
 	}
-	if (chown(path, -1, group->gr_gid)) {
-		log_error("control_group %s: %s", name, strerror(errno));
-		return -errno;
+	if ((group && (chown(path, -1, group->gr_gid) || chmod(path, 0660))) ||
+	    (user && geteuid() == 0 && chown(path, user->pw_uid, -1))) {
+		log_error("%s: %s", path, strerror(errno));
+		return -EPERM;
 	}
-	return chmod(path, 0660) ? -errno : 0;
+	return 0;
 }
 
 static int open_socket(struct control *control)
@@ -289,7 +290,7 @@ int control_start(struct sacached *d, struct control **out)
 		return fd;
 	}
 	*out = control;
-	ret = set_group(control->path, d->config.control_group);
+	ret = set_owner(control->path, &d->config);
 	if (ret)
 		return ret;
 	control->listener = evconnlistener_new(

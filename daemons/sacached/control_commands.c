@@ -16,8 +16,8 @@
 #include "daemons/sacached/warm.h"
 
 #define MAX_DEPTH    4
-#define LIST_PART    64 /* entries */
-#define LIST_PARTS   16
+#define LIST_PART    64		 /* entries */
+#define LIST_PARTS   2		 /* at a time: some 2 ms */
 #define LIST_PENDING (256 << 10) /* bytes that wait for the client to read them */
 #define LOOKUP_MS    10000
 #define MAX_GIDS     65536

@@ -16,8 +16,8 @@
 #include "daemons/sacached/task.h"
 #include "daemons/sacached/warm.h"
 
-#define LOOK_AGAIN_S  2	 /* for a port to load for */
-#define NO_INTERVAL_S 60 /* until it is looked whether one was set */
+#define LOOK_AGAIN_S 2 /* for a port to load for */
+#define TICK_S	     1
 
 /* By what programs ask: librdmacm and ibacm's clients by both GIDs, the method by one, MPI by LIDs. */
 static const uint32_t masks[] = {
@@ -58,6 +58,7 @@ struct warm {
 	struct sacached *d;
 	struct event *look;  /* for ports, until all was done for each */
 	struct event *timer; /* to save */
+	unsigned ticks;	     /* since it was saved */
 	struct warm_status status;
 	struct sacache_stats saved; /* as it was at the last save */
 	struct save save;
@@ -245,6 +246,18 @@ static bool changed(struct warm *warm)
 	return memcmp(&now, &warm->saved, sizeof(now)) != 0 || warm->status.save_error;
 }
 
+/* A record was found to be another, or all are to be asked for again, since the last save. */
+static bool outdated(struct warm *warm)
+{
+	const struct sacache_stats *saved = &warm->saved;
+	struct sacache_stats now;
+
+	stats_of(warm, &now);
+	return now.changed != saved->changed || now.lid_changes != saved->lid_changes ||
+	       now.sm_changes != saved->sm_changes || now.sm_restarts != saved->sm_restarts ||
+	       now.reregisters != saved->reregisters;
+}
+
 static void save_if_changed(struct warm *warm)
 {
 	if (warm->d->config.state_file[0] && !warm->save.task && changed(warm))
@@ -372,15 +385,15 @@ void warm_forget(struct warm *warm, void *arg)
 
 /* Beginning and end. */
 
-/* Whether a port is open, and whether all was done for each. */
-static bool port_is_there(const struct warm *warm, bool *pending)
+/* Whether a port is active, and whether something is left to do for one. */
+static bool port_is_active(const struct warm *warm, bool *pending)
 {
 	const struct sacached *d = warm->d;
 	bool any = false;
 
 	*pending = d->config.prefetch && warm->next_port < d->nports;
 	for (unsigned i = 0; i < d->nports; i++) {
-		any = any || d->ports[i].open;
+		any = any || (d->ports[i].open && d->ports[i].active);
 		if (d->ports[i].open && d->config.import[0] && !warm->imported[i])
 			*pending = true;
 	}
@@ -393,25 +406,31 @@ static void look(evutil_socket_t fd, short what, void *arg)
 	struct warm *warm = arg;
 	bool pending;
 
-	if (!warm->status.loaded && port_is_there(warm, &pending)) {
+	/* Before, neither the subnet nor the SM is known, by which records are believed. */
+	if (!warm->status.loaded && port_is_active(warm, &pending)) {
 		warm->status.loaded = true;
 		load_state(warm);
 		stats_of(warm, &warm->saved);
 	}
 	import_dumps(warm);
 	prefetch_next(warm);
-	if (!port_is_there(warm, &pending) || pending)
+	if (!port_is_active(warm, &pending) || pending)
 		event_add(warm->look, &again);
 }
 
+/* At the interval; sooner, if what is in the file is not true any more: it might be read again. */
 static void timer(evutil_socket_t fd, short what, void *arg)
 {
+	const struct timeval next = {.tv_sec = TICK_S};
 	struct warm *warm = arg;
 	unsigned interval = warm->d->config.state_interval;
-	struct timeval next = {.tv_sec = interval ? interval : NO_INTERVAL_S};
 
-	if (what && warm->status.loaded && interval)
+	warm->ticks++;
+	if (warm->status.loaded && interval &&
+	    (warm->ticks * TICK_S >= interval || outdated(warm))) {
+		warm->ticks = 0;
 		save_if_changed(warm);
+	}
 	event_add(warm->timer, &next);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The warm start: what is in the cache before anybody asks. At the start the state file and OpenSM's
- * dump of paths are loaded, as soon as a port is there; then the SA is asked ahead, if that is wanted. The
+ * dump of paths are loaded, as soon as a port is active; then the SA is asked ahead, if that is wanted. The
  * state is saved at intervals, when something has changed, on command and at the end.
  *
  * A file is written and the SA asked in threads of their own (task.h), all else runs in the loop's.
