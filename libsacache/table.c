@@ -10,6 +10,10 @@
 #include "libsacache/table.h"
 
 #define FIRST_SLOTS 64
+#define HUGE_PAGE   ((size_t)2 << 20)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 /* A slot: some bits of the hash above the index of an entry + 1. */
 #define INDEX_BITS  25
 #define INDEX(slot) ((slot) & ((1u << INDEX_BITS) - 1))
@@ -63,6 +67,11 @@ static size_t room(const struct sa_table *table)
 	return (size_t)table->max_entries + SA_RETIRED + 1;
 }
 
+static size_t map_size(const struct sa_table *table)
+{
+	return HUGE_PAGE + room(table) * (sizeof(*table->entry) + sizeof(*table->more));
+}
+
 int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
 {
 	struct sa_slots *slots;
@@ -70,15 +79,15 @@ int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
 	memset(table, 0, sizeof(*table));
 	table->max_entries = max_entries;
 	table->seed = seed;
-	table->entry =
-		mmap(NULL, room(table) * (sizeof(*table->entry) + sizeof(*table->more)),
-		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (table->entry == MAP_FAILED)
+	table->map = mmap(NULL, map_size(table), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (table->map == MAP_FAILED)
 		return -ENOMEM;
-	table->more = (struct sa_more *)(table->entry + room(table));
+	table->entry = (void *)(((uintptr_t)table->map + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
+	table->more = (void *)(table->entry + room(table));
 	slots = slots_create(FIRST_SLOTS);
 	if (!slots) {
-		munmap(table->entry, room(table) * (sizeof(*table->entry) + sizeof(*table->more)));
+		munmap(table->map, map_size(table));
 		return -ENOMEM;
 	}
 	atomic_init(&table->slots, slots);
@@ -89,7 +98,7 @@ void sa_table_destroy(struct sa_table *table)
 {
 	sa_rcu_synchronize();
 	free(atomic_load(&table->slots));
-	munmap(table->entry, room(table) * (sizeof(*table->entry) + sizeof(*table->more)));
+	munmap(table->map, map_size(table));
 }
 
 void sa_entry_key(const struct sa_table *table, const struct sa_entry *entry,
@@ -168,14 +177,14 @@ static void fill(struct sa_table *table, uint32_t index, const struct sacache_ke
 	atomic_init(&entry->generation, mark->generation);
 }
 
-static bool same_16(const uint8_t *a, const uint8_t *b)
+static inline bool same_16(const uint8_t *a, const uint8_t *b)
 {
 	return !((word(a) ^ word(b)) | (word(a + 8) ^ word(b + 8)));
 }
 
 /* What is wild in a key is 0 in it. */
-static inline bool same_key(const struct sa_table *table, const struct sa_entry *entry,
-			    const struct sacache_key *key)
+static inline __attribute__((always_inline)) bool
+same_key(const struct sa_table *table, const struct sa_entry *entry, const struct sacache_key *key)
 {
 	uint32_t mask = key->mask;
 
@@ -271,6 +280,18 @@ static void retire(struct sa_table *table, uint32_t index)
 		reclaim(table);
 }
 
+/*
+ * A huge page full of entries becomes one, or each lookup would have the machine look up where the page is,
+ * too. Where the kernel cannot move it at once (before Linux 6.1) it may do so later.
+ */
+static void use_huge_page(struct sa_table *table)
+{
+	void *full = table->entry + table->touched - HUGE_PAGE / sizeof(*table->entry);
+
+	if (!madvise(full, HUGE_PAGE, MADV_HUGEPAGE))
+		madvise(full, HUGE_PAGE, MADV_COLLAPSE);
+}
+
 static uint32_t take(struct sa_table *table)
 {
 	uint32_t index;
@@ -282,6 +303,8 @@ static uint32_t take(struct sa_table *table)
 		memcpy(&table->free, table->entry[index].record, sizeof(table->free));
 		return index;
 	}
+	if (table->touched && table->touched % (HUGE_PAGE / sizeof(*table->entry)) == 0)
+		use_huge_page(table);
 	return table->touched++;
 }
 
