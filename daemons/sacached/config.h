@@ -34,13 +34,14 @@ struct sacached_config {
 	char run_dir[80];	     /* of the sockets themselves */
 	enum config_tcp tcp;
 	unsigned tcp_port;
-	unsigned max_clients;		  /* 0: as many as descriptors allow */
-	bool netlink;			  /* the kernel's questions */
-	unsigned kernel_timeout;	  /* ms the kernel waits for an answer; 0: as it is */
-	char user[32];			  /* "": stays who it is */
-	char control_socket[100];	  /* "": none */
-	char control_group[32];		  /* who may use it beside root; "": nobody */
-	char metrics_listen[64];	  /* address:port; "": none */
+	unsigned spin;		  /* us to look for the next request before sleep; 0: none */
+	unsigned max_clients;	  /* 0: as many as descriptors allow */
+	bool netlink;		  /* the kernel's questions */
+	unsigned kernel_timeout;  /* ms the kernel waits for an answer; 0: as it is */
+	char user[32];		  /* "": stays who it is */
+	char control_socket[100]; /* "": none */
+	char control_group[32];	  /* who may use it beside root; "": nobody */
+	char metrics_listen[64];  /* address:port; "": none */
 	char state_file[CONFIG_PATH_LEN]; /* "": none */
 	unsigned state_interval;	  /* s; 0: only at the end */
 	char import[CONFIG_PATH_LEN];	  /* of opensm_full_v1; "": none */

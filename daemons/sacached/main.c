@@ -16,6 +16,7 @@
 #include "daemons/sacached/control.h"
 #include "daemons/sacached/folder.h"
 #include "daemons/sacached/log.h"
+#include "daemons/sacached/loop.h"
 #include "daemons/sacached/metrics.h"
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/notify.h"
@@ -186,7 +187,7 @@ static int run(struct sacached *d)
 	if (!ret) {
 		log_info("ready");
 		notify_ready(d->notify);
-		event_base_dispatch(d->base);
+		loop_run(d);
 		notify_stopping(d->notify);
 		log_info("ending");
 	}

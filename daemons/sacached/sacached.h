@@ -2,7 +2,7 @@
 /*
  * sacached: one cache of path records for all programs of a host. What its modules share.
  *
- *	main.c		starts and stops the modules, signals
+ *	main.c		starts and stops the modules, signals; loop.c: how it waits
  *	config.c	the configuration file and options
  *	ports.c		the host's InfiniBand ports, as they come and go
  *	addresses.c	IP addresses: which port is the source, which GID the destination
