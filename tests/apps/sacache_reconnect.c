@@ -33,6 +33,7 @@ enum { CLIENT = 1, SERVER = 2, PATIENCE = 20000 };
 
 struct hello {
 	uint64_t name;
+	uint64_t process;
 	uint64_t connection;
 };
 
@@ -40,7 +41,8 @@ static struct {
 	struct rdma_cm_id *prepared, *up;
 	struct ibv_mr *mr;
 	struct hello out, in;
-	uint64_t connections, rounds, peer_before;
+	uint64_t connections, rounds;
+	struct hello before; /* the peer's */
 	bool heard;
 } end;
 
@@ -83,7 +85,8 @@ static void up(void *ctx, void *user, struct rdma_cm_id *id)
 {
 	CHECK(end.prepared == id && !end.up);
 	end.up = id;
-	end.out = (struct hello){.name = self, .connection = ++end.connections};
+	end.out =
+		(struct hello){.name = self, .process = getpid(), .connection = ++end.connections};
 	/* It may be dead already; that will be said. */
 	rdma_post_send(id, NULL, &end.out, sizeof(end.out), end.mr, IBV_SEND_SIGNALED);
 }
@@ -112,8 +115,9 @@ static void listen_to_peer(void)
 			return;
 		}
 		CHECK(end.in.name == other && wc.byte_len == sizeof(end.in));
-		CHECK(end.in.connection > end.peer_before || end.in.connection == 1);
-		end.peer_before = end.in.connection;
+		CHECK(end.in.process != end.before.process ||
+		      end.in.connection > end.before.connection);
+		end.before = end.in;
 		end.heard = true;
 		end.rounds++;
 	}
