@@ -111,6 +111,10 @@ ends() {
 	grep -q '7: status 5' "$dir/answer"
 }
 
+@test "who waits when sacached is killed gets an answer by the next, which systemd starts" {
+	SACACHED_SA=silent LD_PRELOAD=$URXE_BIN/sacached_sa.so timeout 30 "$here/sacached-restart" "$SACACHED" "$dir"
+}
+
 @test "what a killed sacached leaves behind is replaced" {
 	sacached
 	kill -KILL "$daemon"
