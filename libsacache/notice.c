@@ -76,8 +76,9 @@ void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
 		notices->traps[i].held = false;
 		plan(&notices->traps[i], when);
 	}
-	/* What an earlier SM said about itself counts no more. */
+	/* What an earlier SM said about itself, and how it numbered its reports, counts no more. */
 	notices->sm_known = false;
+	memset(notices->kept, 0, sizeof(notices->kept));
 	plan(&notices->sm, when);
 	plan_renewal(notices, now);
 }
