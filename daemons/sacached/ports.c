@@ -3,11 +3,15 @@
  * The host's InfiniBand ports, by libibumad, which reads sysfs. Looked at at the start and every few
  * seconds, in the loop's thread: a port that appears is opened in the cache, one that is gone closed.
  */
+#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/umad.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemons/sacached/log.h"
 #include "daemons/sacached/ports.h"
@@ -76,6 +80,31 @@ static struct sacached_port *find(struct sacached *d, const char *ca, unsigned p
 	return NULL;
 }
 
+/* The port's GIDs beside its default one, which libibumad does not tell; where there are any. */
+static void read_gids(struct sacached_port *port)
+{
+	for (unsigned i = 1; i < SACACHED_MAX_GIDS; i++) {
+		uint8_t *gid = port->gids[port->ngids];
+		char path[128], text[64] = "";
+		ssize_t got = -1;
+		int fd;
+
+		snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%u/gids/%u", port->ca,
+			 port->portnum, i);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0) {
+			got = read(fd, text, sizeof(text) - 1);
+			close(fd);
+		}
+		if (got <= 0)
+			break;
+		text[strcspn(text, "\n")] = 0;
+		/* An entry that is not used has the prefix alone, or nothing. */
+		if (inet_pton(AF_INET6, text, gid) == 1 && memcmp(gid + 8, "\0\0\0\0\0\0\0", 8))
+			port->ngids++;
+	}
+}
+
 /* What may change. Numbers in umad_port_t are in host byte order, but for the two of the GID. */
 static void read_port(struct sacached_port *port, const umad_port_t *attr)
 {
@@ -92,13 +121,16 @@ static void read_port(struct sacached_port *port, const umad_port_t *attr)
 	memcpy(port->gids[0], &attr->gid_prefix, 8);
 	memcpy(port->gids[0] + 8, &attr->port_guid, 8);
 	port->ngids = 1;
+	read_gids(port);
 	port->npkeys = 0;
 	for (unsigned i = 0; i < attr->pkeys_size && i < 128; i++)
 		if (attr->pkeys[i] & 0x7fff)
 			port->pkeys[port->npkeys++] = attr->pkeys[i];
 }
 
-static struct sacached_port *open_port(struct ports *ports, const umad_ca_t *ca, unsigned portnum)
+/* said: why it cannot be opened. */
+static struct sacached_port *open_port(struct ports *ports, const umad_ca_t *ca, unsigned portnum,
+				       bool said)
 {
 	struct sacached *d = ports->d;
 	struct sacached_port *port;
@@ -106,6 +138,8 @@ static struct sacached_port *open_port(struct ports *ports, const umad_ca_t *ca,
 	int ret = sacache_port_open(d->cache, ca->ca_name, portnum, &number);
 
 	if (ret) {
+		if (said)
+			return NULL;
 		if (ret == -EACCES)
 			log_error("%s:%u: may not open its umad device: run as root or give the "
 				  "user access to /dev/infiniband/umad*",
@@ -152,8 +186,8 @@ static void look_at_device(struct ports *ports, unsigned index, const char *name
 		     strcmp(attr->link_layer, "IB")))
 			continue;
 		port = find(d, name, i);
-		if (!port && !*refused) {
-			port = open_port(ports, &ca, i);
+		if (!port) {
+			port = open_port(ports, &ca, i, *refused);
 			*refused = !port;
 		}
 		if (port) {
