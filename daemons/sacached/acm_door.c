@@ -130,6 +130,8 @@ static int make_socket(struct acm_door *door, const char *run_dir)
 {
 	struct sockaddr_un *address = &door->address;
 	char full[DOOR_PATH];
+	mode_t mask;
+	int ret = 0;
 
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	snprintf(address->sun_path, sizeof(address->sun_path), "%s/acm.sock", run_dir);
@@ -138,11 +140,13 @@ static int make_socket(struct acm_door *door, const char *run_dir)
 	if (unlink(address->sun_path) && errno != ENOENT)
 		return no(-errno, "cannot replace", address->sun_path);
 	door->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* As ibacm's, for everybody: answers are what anybody may ask the SA. */
+	/* As ibacm's, for everybody. Not by chmod(), which would follow whoever owns the folder. */
+	mask = umask(0111);
 	if (door->fd < 0 || bind(door->fd, (struct sockaddr *)address, sizeof(*address)) ||
-	    chmod(address->sun_path, 0666) || listen(door->fd, DOOR_BACKLOG))
-		return no(-errno, "cannot listen on", address->sun_path);
-	return 0;
+	    listen(door->fd, DOOR_BACKLOG))
+		ret = no(-errno, "cannot listen on", address->sun_path);
+	umask(mask);
+	return ret;
 }
 
 /* A link that is right already may be one that only root can make. */

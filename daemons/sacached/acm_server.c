@@ -238,6 +238,8 @@ static void resolved(void *arg, int status, const struct sacache_path *path)
 		return;
 	if (client_answer(client, length) && process(client, NULL, 0))
 		client_update(client);
+	if (server->door.shut)
+		mind_the_door(server);
 }
 
 static bool client_wait(struct client *client, struct acm_work *work)
