@@ -311,6 +311,10 @@ static void expire(struct urxe_timer *timer, uint64_t tick)
 	if (id->state == URXE_CM_TIMEWAIT) {
 		urxe_cm_become(id, URXE_CM_IDLE, now);
 		urxe_cm_deliver_type(id, URXE_CM_TIMEWAIT_EXIT, NULL, now);
+	} else if (id->mad && id->unsent) {
+		id->unsent = false;
+		urxe_cm_repeat(id);
+		urxe_cm_arm(id, now, id->timeout);
 	} else if (id->mad && id->retries_left) {
 		id->retries_left--;
 		id->cm->counts.retries++;

@@ -379,7 +379,8 @@ int urxe_cm_init_qp_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, 
 
 /*
  * Disconnects a connection of a process that is gone, from its record: DREQ until DREP or the
- * retries are spent. The record is forgotten by the caller. -EEXIST, -ENOMEM.
+ * retries are spent. After a few dozen they leave at 20,000 in a second. The record is forgotten by the
+ * caller. -EEXIST, -ENOMEM.
  */
 int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struct urxe_device *dev,
 		  uint64_t now);

@@ -49,6 +49,7 @@ struct urxe_cm {
 	uint64_t next_tid;
 	unsigned max_pending;
 	uint64_t now;
+	uint64_t next_turn; /* of DREQs in the name of the dead */
 	struct urxe_wheel wheel;
 	struct urxe_cm_table local, remote, qpn;
 	struct cds_list_head ids;     /* all */
@@ -93,6 +94,7 @@ struct urxe_cm_id {
 	bool dead;    /* nobody holds it */
 	bool quiet;   /* over for the consumer, who sees it in TIMEWAIT; not yet for the peer */
 	bool adopted; /* has no record of its own */
+	bool unsent;  /* mad has not been sent yet: the timer is for that */
 };
 _Static_assert(sizeof(struct urxe_cm_id) + URXE_MAD_SIZE <= 1024, "tens of thousands of them");
 

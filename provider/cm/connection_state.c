@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* DREQs in the name of the dead. */
+#define DREQ_BURST 64
+#define DREQ_EVERY 50000ull /* ns, beyond that */
+
 enum {
 	REPEATS = 1,   /* has sent what must be answered */
 	PENDING = 2,   /* counts towards the listener's backlog */
@@ -163,6 +167,35 @@ int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now)
 	return 0;
 }
 
+/* When the next DREQ for the dead may leave: in how many ns. */
+static uint64_t wait_for_turn(struct urxe_cm *cm, uint64_t now)
+{
+	uint64_t at = cm->next_turn > now ? cm->next_turn : now;
+
+	cm->next_turn = at + DREQ_EVERY;
+	return at - now > DREQ_BURST * DREQ_EVERY ? at - now - DREQ_BURST * DREQ_EVERY : 0;
+}
+
+/* A process leaves thousands: at once they would be more than a receiver's buffer holds, and push out
+ * the messages of the living. */
+static void disconnect_in_turn(struct urxe_cm_id *id, uint64_t now)
+{
+	uint64_t wait = wait_for_turn(id->cm, now);
+	struct urxe_cm_msg msg = make_dreq(id);
+
+	if (!wait) {
+		urxe_cm_disconnect(id, NULL, 0, now);
+		return;
+	}
+	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
+	if (urxe_cm_start_later(id, &msg, now)) {
+		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
+		return;
+	}
+	id->unsent = true;
+	urxe_cm_arm(id, now, wait);
+}
+
 int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struct urxe_device *dev,
 		  uint64_t now)
 {
@@ -190,6 +223,6 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struc
 	id->path.av.hop_limit = record->hop_limit;
 	id->path.av.source = record->source % URXE_SEND_SOCKETS;
 	id->state = URXE_CM_ESTABLISHED;
-	urxe_cm_disconnect(id, NULL, 0, now);
+	disconnect_in_turn(id, now);
 	return 0;
 }

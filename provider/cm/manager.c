@@ -203,6 +203,27 @@ static void device_event(struct urxe_device *dev, enum ibv_event_type event)
 	urxe_id_each(device_changed, dev);
 }
 
+/* The process that was asked about last: most connections of one go to a few others. */
+struct asked {
+	unsigned slot;
+	bool alive;
+};
+
+/* Was the connection to a process of this host that is dead as well? */
+static bool both_dead(const struct urxe_cm_record *rec, struct urxe_device *dev,
+		      struct asked *asked)
+{
+	struct urxe_path path = {.dev = dev};
+	unsigned slot = rec->remote_id & 0xff;
+
+	memcpy(&path.dgid, rec->dgid, sizeof(path.dgid));
+	if (!urxe_gsi_is_here(&path))
+		return false;
+	if (slot != asked->slot)
+		*asked = (struct asked){slot, urxe_segment_slot_alive(urxe_hca.seg, slot)};
+	return !asked->alive;
+}
+
 static void adopt(const uint8_t *bytes, void *arg)
 {
 	struct urxe_cm_record rec;
@@ -210,14 +231,16 @@ static void adopt(const uint8_t *bytes, void *arg)
 
 	memcpy(&rec, bytes, sizeof(rec));
 	dev = urxe_address_device_by_index(rec.device);
-	if (dev)
+	if (dev && !both_dead(&rec, dev, arg))
 		urxe_cm_adopt(manager, &rec, dev, urxe_hca.now);
 }
 
 /* Its peers are told in its place that its connections are over. */
 static void slot_died(unsigned slot)
 {
-	urxe_segment_records_walk(urxe_hca.seg, adopt, NULL);
+	struct asked asked = {0};
+
+	urxe_segment_records_walk(urxe_hca.seg, adopt, &asked);
 }
 
 static const struct urxe_gsi_user gsi_user = {

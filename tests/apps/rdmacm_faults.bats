@@ -93,6 +93,27 @@ killed() {
 
 @test "kill -9 of a client: the server is disconnected at once" { killed client server; }
 @test "kill -9 of a server: the client is disconnected at once" { killed server client; }
+
+@test "kill -9 of both: the survivor of their host has nobody to tell" {
+	scene '
+		sent() { "$URXE" counters urxe0 | grep -w sent_pkts; }
+		$run rping -s -P -p 9999 >third 2>&1 &
+		until_listening 9999
+		$run rping -s -a 127.0.0.1 -d >server 2>&1 &
+		server=$!
+		until_listening 7174
+		$run rping -c -a 127.0.0.1 -v -d >client 2>&1 &
+		client=$!
+		until [ "$(grep -c "^ping" client)" -gt 2 ]; do sleep 0.02; done
+		kill -9 $server $client
+		wait $server $client || true
+		before=$(sent)
+		sleep 2.5
+		echo "$before, $(sent)"
+		[ "$before" = "$(sent)" ]
+	'
+}
+
 # Two hosts: this namespace with v0, and one with v1, in which a third process is alive.
 two_hosts='
 	unshare -n sleep 20 >/dev/null 2>&1 &

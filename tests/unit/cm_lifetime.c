@@ -470,6 +470,36 @@ static void test_adopted_record_gives_up(void **state)
 	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), -EINVAL);
 }
 
+/* Many at once would push the messages of the living out of a receiver's buffer. */
+static void test_many_adopted_leave_in_turn(void **state)
+{
+	struct urxe_cm_record record = {.remote_id = 0x88, .retries = 2, .response_timeout = 20};
+	struct urxe_cm_counts counts;
+	unsigned before;
+
+	memcpy(record.dgid, &b.peers, 16);
+	for (unsigned i = 1; i <= 1000; i++) {
+		record.local_id = i << 8 | 0x77;
+		assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), 0);
+	}
+	assert_in_range(b.num_sent, 32, 128);
+	for (unsigned ms = 0; ms < 100 && b.num_sent < 1000; ms++) {
+		before = b.num_sent;
+		pass(10 * MS);
+		assert_in_range(b.num_sent - before, 1, 400);
+	}
+	assert_int_equal(b.num_sent, 1000);
+	urxe_cm_counts(b.cm, &counts);
+	assert_int_equal(counts.retries, 0);
+
+	/* All tries of each, and then the next adopted one need not wait. */
+	pass(4 * urxe_cm_time(20));
+	assert_int_equal(b.num_sent, 3000);
+	record.local_id = 0x99;
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), 0);
+	assert_int_equal(b.num_sent, 3001);
+}
+
 static struct urxe_cm_msg peer_sidr_req(void)
 {
 	return (struct urxe_cm_msg){.attr = URXE_CM_SIDR_REQ,
@@ -584,6 +614,7 @@ int main(void)
 		TEST(test_records),
 		TEST(test_adopted_record_is_disconnected),
 		TEST(test_adopted_record_gives_up),
+		TEST(test_many_adopted_leave_in_turn),
 		TEST(test_sidr_passive),
 		TEST(test_sidr_refused),
 		TEST(test_sidr_active),
