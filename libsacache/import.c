@@ -94,12 +94,14 @@ static const char *parse_path(struct reader *reader, const char *p)
 	uint64_t lid, sl = 0, mtu = 0, rate = 0;
 	struct sa_dump *dump = reader->dump;
 
+	if (!reader->any_section && *p == '0')
+		return "a path without a port that it begins at";
 	p = colon(number(p, 16, SA_UNICAST_LIDS - 1, &lid));
-	if (!p || !lid)
+	if (!p || !lid || !reader->ours)
 		return "neither a port nor a path";
 	if (!strncmp(skip(p), unreachable, sizeof(unreachable) - 1)) {
 		p = skip(p) + sizeof(unreachable) - 1;
-		dump->unreachable += reader->ours;
+		dump->unreachable++;
 		return *skip(p) ? "neither a port nor a path" : NULL;
 	}
 	p = colon(number(p, 10, 15, &sl));
@@ -107,10 +109,6 @@ static const char *parse_path(struct reader *reader, const char *p)
 	p = p ? number(p, 10, 63, &rate) : NULL;
 	if (!p || *skip(p) || !mtu || !rate)
 		return "a path has a LID, SL, MTU and rate";
-	if (!reader->any_section)
-		return "a path without a port that it begins at";
-	if (!reader->ours)
-		return NULL;
 	if (dump->paths == SA_UNICAST_LIDS)
 		return "more paths than there are LIDs";
 	dump->path[dump->paths++] = (struct sa_dump_path){lid, sl, mtu, rate};
@@ -127,13 +125,17 @@ int sa_dump_parse(FILE *file, uint64_t guid, struct sa_dump **out, unsigned *lin
 		return -ENOMEM;
 	*problem = NULL;
 	for (*line = 1; !*problem && fgets(buf, sizeof(buf), file); (*line)++) {
-		const char *p = skip(buf), *behind = section(p);
+		const char *p = skip(buf), *behind;
 
 		/* A last line without its end is one that is still being written. */
 		if (!strchr(buf, '\n'))
 			*problem = "it is cut off, or this line is too long";
+		else if (*p >= '0' && *p <= '9' && reader.any_section && !reader.ours)
+			continue; /* most of it: from another port */
+		else if ((behind = section(p)))
+			*problem = parse_section(&reader, behind);
 		else if (*p && *p != '#')
-			*problem = behind ? parse_section(&reader, behind) : parse_path(&reader, p);
+			*problem = parse_path(&reader, p);
 		if (*problem)
 			break;
 	}

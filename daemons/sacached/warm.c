@@ -44,6 +44,9 @@ struct save {
 
 struct prefetch {
 	struct task *task;
+	bool first; /* at the start: OpenSM's dump, and the SA only if that is wanted */
+	int import_status;
+	struct sacache_import import;
 	unsigned port;
 	uint8_t (*gids)[16];
 	size_t count;
@@ -63,8 +66,7 @@ struct warm {
 	struct sacache_stats saved; /* as it was at the last save */
 	struct save save;
 	struct prefetch prefetch;
-	unsigned next_port; /* to ask ahead for, at the start */
-	bool imported[SACACHE_MAX_PORTS];
+	unsigned next_port; /* to start with */
 };
 
 const struct warm_status *warm_status(const struct warm *warm)
@@ -95,43 +97,6 @@ static void load_state(struct warm *warm)
 		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s", strerror(-ret));
 	if (warm->status.problem[0])
 		log_warning("%s: %s. Going on with an empty cache", path, warm->status.problem);
-}
-
-static void import_dump(struct warm *warm, const struct sacached_port *port)
-{
-	const char *path = warm->d->config.import;
-	struct sacache_import import;
-	int ret = sacache_import(warm->d->cache, port->number, path, masks, MASKS, &import);
-
-	warm->status.imported += import.records;
-	if (!ret)
-		log_info("%s: %llu paths from %s:%u%s", path,
-			 (unsigned long long)import.records / MASKS, port->ca, port->portnum,
-			 sacache_caching(warm->d->cache, port->number)
-				 ? ""
-				 : ", of use when the SM switches caching on (or with policy "
-				   "always)");
-	else if (ret == -EINVAL && import.line)
-		log_warning("%s:%u: %s; nothing of it is used", path, import.line, import.problem);
-	else if (ret == -ENXIO)
-		log_warning("%s: it has no paths from %s:%u", path, port->ca, port->portnum);
-	else if (ret == -ESTALE)
-		log_warning("%s: %s:%u has another LID there; let OpenSM write it anew", path,
-			    port->ca, port->portnum);
-	else
-		log_warning("%s: %s", path, strerror(-ret));
-}
-
-static void import_dumps(struct warm *warm)
-{
-	struct sacached *d = warm->d;
-
-	for (unsigned i = 0; d->config.import[0] && i < d->nports; i++) {
-		if (!d->ports[i].active || warm->imported[i])
-			continue;
-		warm->imported[i] = true;
-		import_dump(warm, &d->ports[i]);
-	}
 }
 
 /* Saving. */
@@ -296,50 +261,42 @@ static void prefetch_work(void *arg)
 		.arg = warm,
 	};
 
-	prefetch->status = sacache_prefetch(warm->d->cache, &attr, &prefetch->report);
+	memset(&prefetch->report, 0, sizeof(prefetch->report));
+	if (prefetch->first && warm->d->config.import[0])
+		prefetch->import_status =
+			sacache_import(warm->d->cache, prefetch->port, warm->d->config.import,
+				       masks, MASKS, &prefetch->import);
+	if (!prefetch->first || warm->d->config.prefetch)
+		prefetch->status = sacache_prefetch(warm->d->cache, &attr, &prefetch->report);
 }
 
-static void prefetch_next(struct warm *warm);
-
-static void prefetch_done(void *arg)
+static void say_imported(struct warm *warm)
 {
-	struct warm *warm = arg;
-	struct prefetch *prefetch = &warm->prefetch;
-	warm_prefetched done = prefetch->done;
+	const struct prefetch *prefetch = &warm->prefetch;
+	const struct sacache_import *import = &prefetch->import;
+	const char *path = warm->d->config.import;
+	unsigned port = prefetch->port;
 
-	prefetch->task = NULL;
-	prefetch->done = NULL;
-	free(prefetch->gids);
-	prefetch->gids = NULL;
-	warm->status.prefetching = false;
-	warm->status.prefetches++;
-	warm->status.prefetched += prefetch->report.answered;
-	if (done)
-		done(prefetch->arg, prefetch->status, &prefetch->report);
-	prefetch_next(warm);
+	warm->status.imported += import->records;
+	if (!prefetch->import_status)
+		log_info("%s: %llu paths%s", path, (unsigned long long)import->records / MASKS,
+			 sacache_caching(warm->d->cache, port)
+				 ? ""
+				 : ", of use when the SM switches caching on (or with policy "
+				   "always)");
+	else if (prefetch->import_status == -EINVAL && import->line)
+		log_warning("%s:%u: %s; nothing of it is used", path, import->line,
+			    import->problem);
+	else if (prefetch->import_status == -ENXIO)
+		log_warning("%s: it has no paths from port %u", path, port);
+	else if (prefetch->import_status == -ESTALE)
+		log_warning("%s: port %u has another LID there; let OpenSM write it anew", path,
+			    port);
+	else
+		log_warning("%s: %s", path, strerror(-prefetch->import_status));
 }
 
-int warm_prefetch(struct warm *warm, unsigned port, uint8_t (*gids)[16], size_t count,
-		  warm_prefetched done, void *arg)
-{
-	struct prefetch *prefetch = &warm->prefetch;
-	int ret;
-
-	if (prefetch->task)
-		return -EBUSY;
-	prefetch->port = port;
-	prefetch->gids = gids;
-	prefetch->count = count;
-	prefetch->done = done;
-	prefetch->arg = arg;
-	ret = task_start(warm->d, &prefetch->task, prefetch_work, prefetch_done, warm);
-	if (ret)
-		prefetch->gids = NULL;
-	warm->status.prefetching = !ret;
-	return ret;
-}
-
-static void say_prefetched(void *arg, int status, const struct sacache_prefetch *report)
+static void say_prefetched(int status, const struct sacache_prefetch *report)
 {
 	if (status == -EOPNOTSUPP)
 		log_warning("not asked ahead: the SM does not switch caching on; see policy in "
@@ -355,19 +312,79 @@ static void say_prefetched(void *arg, int status, const struct sacache_prefetch 
 			 report->by_table ? ", by one table" : "");
 }
 
-/* At the start, for one port after the other. */
-static void prefetch_next(struct warm *warm)
+static void begin_next(struct warm *warm);
+
+static void prefetch_done(void *arg)
+{
+	struct warm *warm = arg;
+	struct prefetch *prefetch = &warm->prefetch;
+	warm_prefetched done = prefetch->done;
+
+	prefetch->task = NULL;
+	prefetch->done = NULL;
+	free(prefetch->gids);
+	prefetch->gids = NULL;
+	warm->status.prefetching = false;
+	warm->status.prefetched += prefetch->report.answered;
+	if (prefetch->first && warm->d->config.import[0])
+		say_imported(warm);
+	if (prefetch->first && warm->d->config.prefetch)
+		say_prefetched(prefetch->status, &prefetch->report);
+	if (done)
+		done(prefetch->arg, prefetch->status, &prefetch->report);
+	begin_next(warm);
+}
+
+static int start_prefetch(struct warm *warm, unsigned port, bool first)
+{
+	struct prefetch *prefetch = &warm->prefetch;
+	int ret;
+
+	prefetch->port = port;
+	prefetch->first = first;
+	ret = task_start(warm->d, &prefetch->task, prefetch_work, prefetch_done, warm);
+	warm->status.prefetching = !ret;
+	return ret;
+}
+
+int warm_prefetch(struct warm *warm, unsigned port, uint8_t (*gids)[16], size_t count,
+		  warm_prefetched done, void *arg)
+{
+	struct prefetch *prefetch = &warm->prefetch;
+	int ret;
+
+	if (prefetch->task)
+		return -EBUSY;
+	prefetch->gids = gids;
+	prefetch->count = count;
+	prefetch->done = done;
+	prefetch->arg = arg;
+	ret = start_prefetch(warm, port, false);
+	if (ret) {
+		prefetch->gids = NULL;
+		prefetch->done = NULL;
+	}
+	return ret;
+}
+
+static bool begins_with_more(const struct warm *warm)
+{
+	return warm->d->config.prefetch || warm->d->config.import[0];
+}
+
+/* At the start, for one port after the other, when it is active. */
+static void begin_next(struct warm *warm)
 {
 	struct sacached *d = warm->d;
 
-	while (d->config.prefetch && !warm->prefetch.task && warm->next_port < d->nports) {
+	while (begins_with_more(warm) && !warm->prefetch.task && warm->next_port < d->nports) {
 		const struct sacached_port *port = &d->ports[warm->next_port];
 
 		if (port->open && !port->active)
 			return;
 		warm->next_port++;
-		if (port->open)
-			warm_prefetch(warm, port->number, NULL, 0, say_prefetched, NULL);
+		if (port->open && start_prefetch(warm, port->number, true))
+			log_warning("no thread to start warm with");
 	}
 }
 
@@ -385,36 +402,27 @@ void warm_forget(struct warm *warm, void *arg)
 
 /* Beginning and end. */
 
-/* Whether a port is active, and whether something is left to do for one. */
-static bool port_is_active(const struct warm *warm, bool *pending)
+static bool port_is_active(const struct sacached *d)
 {
-	const struct sacached *d = warm->d;
-	bool any = false;
-
-	*pending = d->config.prefetch && warm->next_port < d->nports;
-	for (unsigned i = 0; i < d->nports; i++) {
-		any = any || (d->ports[i].open && d->ports[i].active);
-		if (d->ports[i].open && d->config.import[0] && !warm->imported[i])
-			*pending = true;
-	}
-	return any;
+	for (unsigned i = 0; i < d->nports; i++)
+		if (d->ports[i].open && d->ports[i].active)
+			return true;
+	return false;
 }
 
 static void look(evutil_socket_t fd, short what, void *arg)
 {
 	const struct timeval again = {.tv_sec = LOOK_AGAIN_S};
 	struct warm *warm = arg;
-	bool pending;
 
 	/* Before, neither the subnet nor the SM is known, by which records are believed. */
-	if (!warm->status.loaded && port_is_active(warm, &pending)) {
+	if (!warm->status.loaded && port_is_active(warm->d)) {
 		warm->status.loaded = true;
 		load_state(warm);
 		stats_of(warm, &warm->saved);
 	}
-	import_dumps(warm);
-	prefetch_next(warm);
-	if (!port_is_active(warm, &pending) || pending)
+	begin_next(warm);
+	if (!warm->status.loaded || begins_with_more(warm))
 		event_add(warm->look, &again);
 }
 

@@ -172,6 +172,8 @@ static void another_port_or_lid_is_not_believed(void **state)
 	assert_int_equal(sacache_flush(cache, NULL, 0), 0);
 }
 
+#define OURS "Channel Adapter 0x0002c90300000001, base LID 203, \"\", port 1\n"
+
 /* Nothing of a file with a mistake is used, and the line is told. */
 static void mistakes_are_told_by_line(void **state)
 {
@@ -181,21 +183,14 @@ static void mistakes_are_told_by_line(void **state)
 	} bad[] = {
 		{"\n\nhello\n", "neither a port nor a path", 3},
 		{"0x00CA : 0 : 4 : 6\n", "a path without a port that it begins at", 1},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x00CA : 0 : 4", NULL, 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x00CA : 0 : 4\n",
-		 "a path has a LID, SL, MTU and rate", 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x00CA : 16 : 4 : 6\n",
-		 "a path has a LID, SL, MTU and rate", 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x00CA : -1 : 4 : 6\n",
-		 "a path has a LID, SL, MTU and rate", 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0xC000 : 0 : 4 : 6\n",
-		 "neither a port nor a path", 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x0 : 0 : 4 : 6\n",
-		 "neither a port nor a path", 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x1 : 0 : 4 : 6 : 7\n",
-		 "a path has a LID, SL, MTU and rate", 2},
-		{"Switch 0x1, base LID 1, \"\", port 0\n0x1 : UNREACHABLE 7\n",
-		 "neither a port nor a path", 2},
+		{OURS "0x00CA : 0 : 4", NULL, 2},
+		{OURS "0x00CA : 0 : 4\n", "a path has a LID, SL, MTU and rate", 2},
+		{OURS "0x00CA : 16 : 4 : 6\n", "a path has a LID, SL, MTU and rate", 2},
+		{OURS "0x00CA : -1 : 4 : 6\n", "a path has a LID, SL, MTU and rate", 2},
+		{OURS "0xC000 : 0 : 4 : 6\n", "neither a port nor a path", 2},
+		{OURS "0x0 : 0 : 4 : 6\n", "neither a port nor a path", 2},
+		{OURS "0x1 : 0 : 4 : 6 : 7\n", "a path has a LID, SL, MTU and rate", 2},
+		{OURS "0x1 : UNREACHABLE 7\n", "neither a port nor a path", 2},
 		{"Switch 0x1, base LID 49152, \"\", port 0\n", "a port has a GUID and a base LID",
 		 1},
 		{"Switch 0x1 base LID 1\n", "a port has a GUID and a base LID", 1},
