@@ -20,6 +20,7 @@ static uint8_t queue[QUEUE][SA_MAD_SIZE];
 static unsigned first, last;
 static _Atomic bool silent;
 static _Atomic unsigned asked;
+static _Atomic uint64_t asked_for; /* the component mask of the last question */
 static struct sacache *cache;
 static unsigned port;
 
@@ -91,6 +92,7 @@ int umad_send(int portid, int agent, void *umad, int length, int timeout, int re
 	assert_int_equal(sa_mad_decode(umad_get_mad(umad), length, &mad), 0);
 	if (mad.rmpp_flags & SA_RMPP_ACTIVE)
 		return 0;
+	atomic_store(&asked_for, mad.comp_mask);
 	atomic_fetch_add(&asked, 1);
 	if (atomic_load(&silent))
 		return 0;
@@ -261,6 +263,19 @@ static void a_table_is_copied_as_far_as_there_is_room(void **state)
 	assert_int_equal(stats.entries, 0);
 }
 
+/* From this port, reversible, any number of paths; nothing about where to (15.2.5.16). */
+static void a_table_without_a_destination_is_of_all_paths(void **state)
+{
+	const struct sacache_key all = {.port = port};
+	struct sacache_path paths[TABLE];
+	size_t count = TABLE;
+
+	assert_int_equal(sacache_query_table(cache, &all, paths, &count, -1), 0);
+	assert_int_equal(count, TABLE);
+	assert_int_equal(atomic_load(&asked_for), 1 << 3 | 1 << 11 | 1 << 12);
+	assert_int_equal(sacache_resolve(cache, &all, paths, -1), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +286,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(closing_a_port_ends_what_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_table_is_copied_as_far_as_there_is_room, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_table_without_a_destination_is_of_all_paths,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
