@@ -394,7 +394,7 @@ int sa_table_put(struct sa_table *table, const struct sacache_key *key,
 		evict(table);
 		*evicted = true;
 	}
-	if (!slot && table->used >= slots->mask / 4 * 3) {
+	if (!slot && table->used >= slots->mask / 16 * 13) {
 		ret = rebuild(table);
 		if (ret)
 			return ret;

@@ -12,9 +12,9 @@
  *
  * What a lookup costs is mostly how far from the core the lines are that it touches. So it touches two,
  * one of slots and that of its entry, and both are as small as may be: with 50,000 entries they take
- * 3.7 MB. An entry is the record as the SA sent it, of which most is at the same time the key; in
+ * 3.4 MB. An entry is the record as the SA sent it, of which most is at the same time the key; in
  * the place of its service ID, which is 0 in nearly all, stands what is to be known of the entry.
- * What does not fit is elsewhere. Slots are 5/16 to 3/4 full (open addressing, linear probing): an
+ * What does not fit is elsewhere. Slots are 5/16 to 13/16 full (open addressing, linear probing): an
  * entry takes 101 to 109 bytes.
  *
  * Readers hold sa_rcu_read_lock() and nothing else. A published entry does not change, but for its
