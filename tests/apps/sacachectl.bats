@@ -315,3 +315,15 @@ time.sleep(20)' "$port" 3>&- &
 	ends
 	[ ! -e "$dir/control" ]
 }
+
+@test "bash completes commands and their options" {
+	. "$here/../../daemons/sacachectl/sacachectl.bash"
+	complete_of() {
+		COMP_WORDS=(sacachectl "$@") COMP_CWORD=$#
+		_sacachectl
+		echo "${COMPREPLY[*]}"
+	}
+	[ "$(complete_of fl)" = flush ]
+	[ "$(complete_of --json lookup fe80::1 --c)" = --cached ]
+	[ "$(complete_of --s)" = --socket ]
+}
