@@ -67,7 +67,8 @@ struct urxe_engine {
 	_Atomic uint64_t turned_at;   /* ticks */
 	_Atomic uint64_t renewed_at;  /* ticks: polled_at, without a turn */
 	_Atomic bool owes;	      /* owing is not empty */
-	uint64_t clock_ticks;	      /* when `now` was read */
+	uint64_t clock_ticks;	      /* when `now` was read, */
+	uint64_t clock_step;	      /* and after how many ticks it is read again */
 	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */
 	int cancel;		      /* the holder's cancellation state */
 	uint64_t earliest;	      /* deadline of the timers armed since the lock was taken */

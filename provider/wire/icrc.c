@@ -5,11 +5,11 @@
  * the wire's lock; the constant tables are filled once before first use.
  */
 #include <errno.h>
-#include <isa-l/crc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/crc32.h"
 #include "wire/icrc.h"
 
 #define POLY 0xedb88320u
@@ -112,11 +112,17 @@ static void fill_tables(void)
 	}
 }
 
+static void prepare(void)
+{
+	fill_tables();
+	urxe_crc32_choose();
+}
+
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 int urxe_icrc_create(struct urxe_icrc **icrc)
 {
-	pthread_once(&tables_once, fill_tables);
+	pthread_once(&tables_once, prepare);
 	*icrc = calloc(1, sizeof(**icrc));
 	return *icrc ? 0 : -ENOMEM;
 }
@@ -130,7 +136,7 @@ void urxe_icrc_destroy(struct urxe_icrc *icrc)
 
 uint32_t urxe_icrc_add(uint32_t crc, const void *bytes, size_t len)
 {
-	return len ? crc32_gzip_refl(crc, bytes, len) : crc;
+	return len ? urxe_crc32(crc, bytes, len) : crc;
 }
 
 uint32_t urxe_icrc_bth(uint32_t crc, void *bth, size_t len)
@@ -139,7 +145,7 @@ uint32_t urxe_icrc_bth(uint32_t crc, void *bth, size_t len)
 	uint8_t saved = *changed;
 
 	*changed = 0xff;
-	crc = crc32_gzip_refl(crc, bth, len);
+	crc = urxe_crc32(crc, bth, len);
 	*changed = saved;
 	return crc;
 }
@@ -184,7 +190,7 @@ static uint32_t prefix4(const struct urxe_flow *flow, uint32_t len)
 	};
 
 	memset(p.lrh, 0xff, sizeof(p.lrh));
-	return crc32_gzip_refl(0, (uint8_t *)&p, sizeof(p));
+	return urxe_crc32(0, &p, sizeof(p));
 }
 
 static uint32_t prefix6(const struct urxe_flow *flow, uint32_t len)
@@ -203,7 +209,7 @@ static uint32_t prefix6(const struct urxe_flow *flow, uint32_t len)
 	};
 
 	memset(p.lrh, 0xff, sizeof(p.lrh));
-	return crc32_gzip_refl(0, (uint8_t *)&p, sizeof(p));
+	return urxe_crc32(0, &p, sizeof(p));
 }
 
 uint32_t urxe_icrc_prefix(const struct urxe_flow *flow, uint32_t len)

@@ -19,7 +19,7 @@
  * fit. That alone lets one corruption in 65,536 pass, so a table of peers remembers who counts
  * from 0 and holds them to 0 … 127.
  *
- * Values named crc are what crc32_gzip_refl() returns and takes as its seed. A struct urxe_icrc
+ * Values named crc are what urxe_crc32() returns and takes as its seed. A struct urxe_icrc
  * belongs to one wire and is guarded by its lock; the rest are pure functions.
  */
 #ifndef URXE_WIRE_ICRC_H
