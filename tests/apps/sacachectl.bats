@@ -79,7 +79,8 @@ gids() {
 
 @test "a warm start, by its own state file and by OpenSM's dump, asks OpenSM nothing" {
 	unshare -Urnmpf --mount-proc true 2>/dev/null || skip "no namespaces for ibsim's sockets"
-	timeout 100 "$here/sacache-subnet" 2 2 1 "$here/sacachectl-warm" "$SACACHED" "$SACACHECTL"
+	OPENSM_PRELOAD=$URXE_BIN/../../libsacache/opensm/libsacache-opensm.so timeout 100 "$here/sacache-subnet" 2 2 1 \
+		"$here/sacachectl-warm" "$SACACHED" "$SACACHECTL"
 }
 
 @test "lookup answers from the SA, then from the table, by GID, LID and GUID" {
@@ -326,4 +327,14 @@ time.sleep(20)' "$port" 3>&- &
 	[ "$(complete_of fl)" = flush ]
 	[ "$(complete_of --json lookup fe80::1 --c)" = --cached ]
 	[ "$(complete_of --s)" = --socket ]
+}
+
+@test "before an SM that takes no part in the method, asking ahead ends after one question" {
+	sacached 'policy auto'
+	gids 1 100 >"$dir/gids"
+	refuses 'the SM has not switched caching on' ctl prefetch --file "$dir/gids"
+	[ "$(counter sent)" -eq 1 ]
+	says 'caching is off' ctl status
+	says '0 entries' ctl list
+	ends
 }
