@@ -88,8 +88,8 @@ void control_fail(struct control_client *client, const char *format, ...)
 	control_send(client, answer);
 }
 
-/* The next lines, as long as they are answered at once. False: the client was closed. */
-static bool serve(struct control_client *client)
+/* The next lines, as long as they are answered at once. The client may be closed then. */
+static void serve(struct control_client *client)
 {
 	struct evbuffer *in = bufferevent_get_input(client->stream);
 
@@ -102,17 +102,14 @@ static bool serve(struct control_client *client)
 			free(line);
 		} else if (evbuffer_get_length(in) >= MAX_LINE) {
 			client_close(client);
-			return false;
+			return;
 		} else {
 			break;
 		}
 	}
 	if (client->eof && !client->busy &&
-	    !evbuffer_get_length(bufferevent_get_output(client->stream))) {
+	    !evbuffer_get_length(bufferevent_get_output(client->stream)))
 		client_close(client);
-		return false;
-	}
-	return true;
 }
 
 void control_end(struct control_client *client)
@@ -204,7 +201,7 @@ static void on_accept_error(struct evconnlistener *listener, void *arg)
 }
 
 /* The socket of a daemon that is gone is in the way, that of one that lives is not. */
-static int take_path(int fd, const struct sockaddr_un *address)
+static int take_path(const struct sockaddr_un *address)
 {
 	struct stat stat;
 	int probe, ret;
@@ -226,15 +223,15 @@ static int take_path(int fd, const struct sockaddr_un *address)
 /* The socket belongs to whom the daemon runs as, and to those who may use it beside. */
 static int set_owner(const char *path, const struct sacached_config *config)
 {
-	struct passwd *user = config->user[0] ? getpwnam(config->user) : NULL;
+	struct passwd *user = config->user[0] && !geteuid() ? getpwnam(config->user) : NULL;
 	struct group *group = config->control_group[0] ? getgrnam(config->control_group) : NULL;
 
 	if (config->control_group[0] && !group) {
 		log_error("control_group: there is no group %s", config->control_group);
 		return -EINVAL;
 	}
-	if ((group && (chown(path, -1, group->gr_gid) || chmod(path, 0660))) ||
-	    (user && geteuid() == 0 && chown(path, user->pw_uid, -1))) {
+	if ((user || group) &&
+	    lchown(path, user ? user->pw_uid : (uid_t)-1, group ? group->gr_gid : (gid_t)-1)) {
 		log_error("%s: %s", path, strerror(errno));
 		return -EPERM;
 	}
@@ -253,8 +250,8 @@ static int open_socket(struct control *control)
 	if (fd < 0)
 		return -errno;
 	if (!ret)
-		ret = take_path(fd, &address);
-	mask = umask(0177);
+		ret = take_path(&address);
+	mask = umask(config->control_group[0] ? 0117 : 0177);
 	if (!ret && bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		ret = -errno;
 	umask(mask);

@@ -232,6 +232,8 @@ int main(int argc, char **argv)
 	sacached_log_level = daemon.config.log_level;
 	/* A client that is gone is an error of write(), not an end. */
 	signal(SIGPIPE, SIG_IGN);
+	/* So is a limit of file sizes. */
+	signal(SIGXFSZ, SIG_IGN);
 	raise_descriptors();
 	return run(&daemon) ? 1 : 0;
 }

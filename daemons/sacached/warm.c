@@ -4,7 +4,6 @@
  * end; the loop does not look at it meanwhile.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,8 +37,8 @@ struct save {
 	char path[CONFIG_PATH_LEN];
 	struct sacache_state state;
 	int status;
-	bool again; /* somebody asked while it was being written */
-	struct waiter *waiters, *next_waiters;
+	struct waiter *waiters;
+	struct waiter *next_waiters; /* who asked while it was being written */
 };
 
 struct prefetch {
@@ -128,30 +127,6 @@ static void note_save(struct warm *warm)
 	warm->status.save_error = save->status;
 }
 
-static int start_save(struct warm *warm);
-
-static void save_done(void *arg)
-{
-	struct warm *warm = arg;
-	struct save *save = &warm->save;
-	struct waiter *waiter = save->waiters, *next;
-
-	save->task = NULL;
-	note_save(warm);
-	save->waiters = save->next_waiters;
-	save->next_waiters = NULL;
-	for (; waiter; waiter = next) {
-		next = waiter->next;
-		if (waiter->done)
-			waiter->done(waiter->arg, save->status, &save->state);
-		free(waiter);
-	}
-	if (save->again) {
-		save->again = false;
-		start_save(warm);
-	}
-}
-
 /* What counts as a change: not that something was found. */
 static void stats_of(struct warm *warm, struct sacache_stats *stats)
 {
@@ -159,6 +134,8 @@ static void stats_of(struct warm *warm, struct sacache_stats *stats)
 	stats->hits = 0;
 	stats->negative_hits = 0;
 }
+
+static void save_done(void *arg);
 
 static int start_save(struct warm *warm)
 {
@@ -170,6 +147,41 @@ static int start_save(struct warm *warm)
 	if (ret)
 		log_error("not saved: %s", strerror(-ret));
 	return ret;
+}
+
+static void tell_waiters(struct waiter *waiter, int status, const struct sacache_state *state)
+{
+	while (waiter) {
+		struct waiter *next = waiter->next;
+
+		if (waiter->done)
+			waiter->done(waiter->arg, status, state);
+		free(waiter);
+		waiter = next;
+	}
+}
+
+/* Those who asked while it was written want what is newer: it is written again, before any is told. */
+static void save_done(void *arg)
+{
+	struct warm *warm = arg;
+	struct save *save = &warm->save;
+	struct sacache_state state = save->state;
+	struct waiter *waiters = save->waiters, *unlucky = NULL;
+	int status = save->status, ret = 0;
+
+	save->task = NULL;
+	note_save(warm);
+	save->waiters = save->next_waiters;
+	save->next_waiters = NULL;
+	if (save->waiters)
+		ret = start_save(warm);
+	if (ret) {
+		unlucky = save->waiters;
+		save->waiters = NULL;
+	}
+	tell_waiters(waiters, status, &state);
+	tell_waiters(unlucky, ret, &state);
 }
 
 int warm_save(struct warm *warm, warm_saved done, void *arg)
@@ -190,7 +202,6 @@ int warm_save(struct warm *warm, warm_saved done, void *arg)
 	if (warm->save.task) {
 		waiter->next = warm->save.next_waiters;
 		warm->save.next_waiters = waiter;
-		warm->save.again = true;
 		return 0;
 	}
 	ret = start_save(warm);
@@ -457,8 +468,6 @@ int warm_start(struct sacached *d, struct warm **out)
 		warm_stop(warm);
 		return -ENOMEM;
 	}
-	/* A limit of file sizes is an error of write(), not an end. */
-	signal(SIGXFSZ, SIG_IGN);
 	/* For us alone: it says whom this host talks to. */
 	if (folder_make(d->config.state_file, 0700, d->config.user))
 		log_warning("%s: its folder cannot be made; the cache will not be saved",
