@@ -12,6 +12,7 @@
 
 #include "daemons/sacached/acm_answer.h"
 #include "daemons/sacached/addresses.h"
+#include "daemons/sacached/resolve.h"
 
 static void count(const struct sacached *d, struct acm_stats *stats,
 		  const struct sacached_port *port, enum acm_counter what)
@@ -160,7 +161,7 @@ static size_t look(struct sacached *d, struct acm_stats *stats, struct acm_work 
 
 	if (work->request.query_sa)
 		return 0;
-	ret = sacache_lookup(d->cache, &work->key, &path);
+	ret = resolve_lookup(d, &work->key, &path);
 	if (ret && ret != -ENOENT && ret != -ESTALE)
 		return fail(d, stats, port, work, acm_status_of(ret), out);
 	if (!ret) {

@@ -184,7 +184,7 @@ static void path_asked(struct netlink *netlink, struct ls_message *message)
 		return;
 	}
 	message->key.port = port->number;
-	ret = sacache_lookup(netlink->d->cache, &message->key, &path);
+	ret = resolve_lookup(netlink->d, &message->key, &path);
 	if (!ret)
 		answer_path(netlink, message, &path);
 	else if ((ret != -ENOENT && ret != -ESTALE) || ask(netlink, message))

@@ -104,6 +104,21 @@ static void timer(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+int resolve_lookup(struct sacached *d, const struct sacache_key *key, struct sacache_path *path)
+{
+	int ret = sacache_lookup(d->cache, key, path);
+	struct sacache_key wild = *key;
+	struct sacache_path found;
+
+	wild.mask &= ~SACACHE_PKEY;
+	if (ret == -ENOENT && wild.mask != key->mask && !sacache_lookup(d->cache, &wild, &found) &&
+	    !((found.pkey ^ key->pkey) & 0x7fff)) {
+		*path = found;
+		return 0;
+	}
+	return ret;
+}
+
 /* A resolve with its timer running; NULL: no memory. */
 static struct resolve *begin(struct sacached *d, unsigned deadline,
 			     void (*done)(void *arg, int status, const struct sacache_path *path),

@@ -7,7 +7,7 @@
  *			      └─miss─► port's thread ──► list ──► loop ──► done
  *	deadline ──► timer ───────────────────────────────────────────────► done (-ETIMEDOUT)
  *
- * Who wants the table's answer at once calls sacache_lookup() first.
+ * Who wants the table's answer at once calls resolve_lookup() first.
  */
 #ifndef SACACHED_RESOLVE_H
 #define SACACHED_RESOLVE_H
@@ -15,6 +15,12 @@
 #include "daemons/sacached/sacached.h"
 
 struct resolve;
+
+/*
+ * What the table says to a key, as sacache_lookup(); to one that names a partition also by the record that
+ * was found without, if that is in it. So whoever asks with and without makes one question together.
+ */
+int resolve_lookup(struct sacached *d, const struct sacache_key *key, struct sacache_path *path);
 
 /*
  * done is called in the loop's thread, exactly once, after the return: with 0 and a path, or with an

@@ -17,7 +17,7 @@ static uint8_t out[ACM_MAX_ANSWER];
 
 /* The table: one answer for keys without and one for keys with a partition. */
 static int answer_of_table, answer_with_pkey;
-static uint16_t pkey_of_table, partition_of_source;
+static uint16_t pkey_of_table, partition_of_source, record_pkey;
 static unsigned lookups, queries;
 static struct sacache_key last_key;
 
@@ -107,7 +107,7 @@ static int set_up(void **state)
 	stats = (struct acm_stats){.clients = 0};
 	answer_of_table = answer_with_pkey = 0;
 	pkey_of_table = 0xffff;
-	partition_of_source = lookups = queries = 0;
+	partition_of_source = record_pkey = lookups = queries = 0;
 	return 0;
 }
 
@@ -159,6 +159,8 @@ static int ask_record(const char *dgid, const char *sgid, uint8_t dlid, uint8_t 
 		inet_pton(AF_INET6, sgid, record + 24);
 	record[41] = dlid;
 	record[43] = slid;
+	record[50] = record_pkey >> 8;
+	record[51] = record_pkey;
 	return acm_begin(&d, &stats, message, sizeof(message), &work, out) ? out[2] : -1;
 }
 
@@ -213,6 +215,22 @@ static void a_path_of_another_partition_than_the_source_is_asked_for_with_its_ow
 	path.pkey = 0x8001;
 	assert_true(acm_continue(&d, &stats, &work, 0, &path, out) > 0);
 	assert_int_equal(out[2], ACM_SUCCESS);
+}
+
+static void a_path_that_was_found_without_its_partition_serves_who_names_it(void **state)
+{
+	answer_with_pkey = -ENOENT;
+	pkey_of_table = 0x8001;
+	record_pkey = 0x0001;
+	assert_int_equal(ask_record("fe80::2", NULL, 0, 0), ACM_SUCCESS);
+	assert_int_equal(last_key.mask, SACACHE_SGID | SACACHE_DGID);
+	record_pkey = 0x8002;
+	assert_int_equal(ask_record("fe80::2", NULL, 0, 0), -1);
+	assert_int_equal(work.key.mask, SACACHE_SGID | SACACHE_DGID | SACACHE_PKEY);
+	/* One that is to be asked for again is. */
+	answer_with_pkey = -ESTALE;
+	record_pkey = 0x0001;
+	assert_int_equal(ask_record("fe80::2", NULL, 0, 0), -1);
 }
 
 static void a_source_that_is_not_a_ports_is_esrcaddr(void **state)
@@ -316,6 +334,8 @@ int main(void)
 		cmocka_unit_test_setup(
 			a_path_of_another_partition_than_the_source_is_asked_for_with_its_own,
 			set_up),
+		cmocka_unit_test_setup(
+			a_path_that_was_found_without_its_partition_serves_who_names_it, set_up),
 		cmocka_unit_test_setup(a_source_that_is_not_a_ports_is_esrcaddr, set_up),
 		cmocka_unit_test_setup(a_source_is_chosen_for_ip_addresses_and_told, set_up),
 		cmocka_unit_test_setup(ends_may_be_gids_and_lids, set_up),
