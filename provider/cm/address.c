@@ -11,6 +11,7 @@
 
 #include "cm/address.h"
 #include "host/libc.h"
+#include "host/neigh.h"
 #include "wire/wire.h"
 
 static struct urxe_device *devices[URXE_MAX_DEVICES];
@@ -239,6 +240,19 @@ static int route(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 	return ret;
 }
 
+int urxe_address_look(const union urxe_sockaddr *src, const union urxe_sockaddr *dst)
+{
+	unsigned ifindex = urxe_sockaddr_is_linklocal(dst) ? dst->v6.sin6_scope_id : 0;
+	struct in6_addr from, to;
+	union ibv_gid gid;
+
+	urxe_sockaddr_gid(src, &gid);
+	memcpy(&from, &gid, sizeof(from));
+	urxe_sockaddr_gid(dst, &gid);
+	memcpy(&to, &gid, sizeof(to));
+	return urxe_neigh_look(&from, &to, ifindex);
+}
+
 void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 			 struct urxe_source *found)
 {
@@ -258,4 +272,6 @@ void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockad
 		return;
 	urxe_sockaddr_set_port(&found->addr, 0);
 	found->dev = urxe_address_device(&found->addr, true);
+	if (found->dev && urxe_address_look(&found->addr, dst))
+		found->unresolved = true;
 }

@@ -37,7 +37,8 @@ _Static_assert(sizeof(struct urxe_sockaddr_ib) == 48, "ABI");
 
 /* Where packets to an address leave from. */
 struct urxe_source {
-	int error; /* -ENETUNREACH …: no way there */
+	int error;	 /* -ENETUNREACH …: no way there */
+	bool unresolved; /* the neighbour on the way is not known yet */
 	union urxe_sockaddr addr;
 	struct urxe_device *dev; /* NULL: the source's netdev has none */
 	bool v6only;		 /* IPv6 addresses serve IPv6 only, by default of this host */
@@ -75,5 +76,8 @@ int urxe_address_gid_index(struct urxe_device *dev, const union ibv_gid *gid);
  */
 void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 			 struct urxe_source *found);
+/* Is the neighbour known that packets from src to dst go to? 0, or -ENODATA: not yet (host/neigh.h).
+ * Makes system calls. */
+int urxe_address_look(const union urxe_sockaddr *src, const union urxe_sockaddr *dst);
 
 #endif

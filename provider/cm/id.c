@@ -100,6 +100,7 @@ void urxe_id_forked(void)
 	num_handles = 0;
 	free_handle = NO_HANDLE;
 	chance.left = 0;
+	urxe_id_query_forked();
 }
 
 static int qp_type_of(uint16_t ps, uint8_t *qp_type)

@@ -5,7 +5,9 @@
  *
  *	IDLE -- bind ----------> ADDR_BOUND -- listen --> LISTEN
  *	  |                          |                      | a request: a new id, in CONNECT
- *	  +-- resolve_addr ----------+--> ADDR_RESOLVED     v
+ *	  +-- resolve_addr ----------+--> ADDR_QUERY        v
+ *	                             |       |
+ *	                             +--> ADDR_RESOLVED
  *	                                     | resolve_route
  *	                                     v
  *	                               ROUTE_RESOLVED -- connect --> CONNECT --> DISCONNECT
@@ -13,8 +15,9 @@
  *	any of them, when its device goes: DEVICE_REMOVAL
  *	IDLE, ADDR_BOUND, when a device of the kernel's is chosen: FOREIGN (kernel.h)
  *
- * The kernel has two more, for the time that resolving takes; here it takes none, and the event of
- * its end waits in the queue when the command returns.
+ * An id is in ADDR_QUERY only while the kernel looks for a neighbour; else an address is resolved, and
+ * its event waits in the queue, when the command returns. So is a route always, for which the kernel has
+ * a state too.
  *
  * Everything is under the engine lock, unless it says otherwise. While the engine does not run
  * (manager.h), ids can be made and ended, but not bound.
@@ -42,6 +45,7 @@ enum urxe_id_state {
 	URXE_ID_IDLE,
 	URXE_ID_ADDR_BOUND,
 	URXE_ID_LISTEN,
+	URXE_ID_ADDR_QUERY,
 	URXE_ID_ADDR_RESOLVED,
 	URXE_ID_ROUTE_RESOLVED,
 	URXE_ID_CONNECT,
@@ -114,6 +118,7 @@ struct urxe_id {
 	uint8_t mac[6];		 /* dev's, when it was bound */
 	bool addr_changed;	 /* ADDR_CHANGE was reported */
 	struct urxe_port_row *port;
+	struct urxe_id_query *query;   /* ADDR_QUERY */
 	struct urxe_port_row *through; /* passive, not yet established: the listener's */
 	struct urxe_id_event *request; /* passive, not yet delivered: in the listener's events */
 
@@ -208,7 +213,9 @@ int urxe_id_set_afonly(struct urxe_id *id, bool on);
  * looked at when the id is bound. */
 int urxe_id_resolve_addr(struct urxe_id *id, const union urxe_sockaddr *src,
 			 const struct urxe_source *local, const union urxe_sockaddr *dst,
-			 const struct urxe_source *found);
+			 const struct urxe_source *found, uint32_t timeout_ms);
+/* The end of that: the id is bound where found says, and its program is told. */
+void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found);
 int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms);
 int urxe_id_set_path(struct urxe_id *id, const struct ibv_path_record *path);
 void urxe_id_attach(struct urxe_id *id, struct urxe_device *dev);
@@ -218,6 +225,13 @@ void urxe_id_unbind_any(struct urxe_id *id);
 void urxe_port_row_put(struct urxe_port_row *row);
 /* The service ID of an address of this id (annex A11.4.1), host order. */
 uint64_t urxe_id_service_id(const struct urxe_id *id, const union urxe_sockaddr *addr);
+
+/* id_query.c: the wait for a neighbour. */
+int urxe_id_query_start(struct urxe_id *id, const struct urxe_source *found, uint32_t timeout_ms);
+void urxe_id_query_stop(struct urxe_id *id); /* does nothing where there is none */
+uint64_t urxe_id_query_deadline(void);
+void urxe_id_query_run(uint64_t now);
+void urxe_id_query_forked(void);
 
 /* id_connect.c: connections. */
 

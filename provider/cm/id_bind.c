@@ -125,6 +125,7 @@ void urxe_port_row_put(struct urxe_port_row *row)
 
 void urxe_id_unbind(struct urxe_id *id)
 {
+	urxe_id_query_stop(id);
 	if (!id->port)
 		return;
 	if (id->port->users > 1)
@@ -253,11 +254,23 @@ static int bind_before_resolving(struct urxe_id *id, const union urxe_sockaddr *
 	return id->src.family == dst->family ? 0 : -EINVAL;
 }
 
+void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found)
+{
+	uint16_t port = urxe_sockaddr_port(&id->src);
+
+	if (!id->dev) {
+		id->src = found->addr;
+		urxe_sockaddr_set_port(&id->src, port);
+		urxe_id_attach(id, found->dev);
+	}
+	id->state = URXE_ID_ADDR_RESOLVED;
+	urxe_id_report(id, URXE_EVENT_ADDR_RESOLVED, 0);
+}
+
 int urxe_id_resolve_addr(struct urxe_id *id, const union urxe_sockaddr *src,
 			 const struct urxe_source *local, const union urxe_sockaddr *dst,
-			 const struct urxe_source *found)
+			 const struct urxe_source *found, uint32_t timeout_ms)
 {
-	uint16_t port;
 	int ret = bind_before_resolving(id, src, local, dst);
 
 	if (!ret)
@@ -268,14 +281,9 @@ int urxe_id_resolve_addr(struct urxe_id *id, const union urxe_sockaddr *src,
 		urxe_id_report(id, URXE_EVENT_ADDR_ERROR, -ENODEV);
 		return 0;
 	}
-	port = urxe_sockaddr_port(&id->src);
-	if (!id->dev) {
-		id->src = found->addr;
-		urxe_sockaddr_set_port(&id->src, port);
-		urxe_id_attach(id, found->dev);
-	}
-	id->state = URXE_ID_ADDR_RESOLVED;
-	urxe_id_report(id, URXE_EVENT_ADDR_RESOLVED, 0);
+	if (found->unresolved)
+		return urxe_id_query_start(id, found, timeout_ms);
+	urxe_id_resolved(id, found);
 	return 0;
 }
 

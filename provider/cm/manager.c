@@ -148,12 +148,15 @@ static void receive(const struct urxe_gsi_rx *gsi)
 
 static uint64_t deadline(void)
 {
-	return urxe_cm_deadline(manager);
+	uint64_t connections = urxe_cm_deadline(manager), queries = urxe_id_query_deadline();
+
+	return connections < queries ? connections : queries;
 }
 
 static void run(uint64_t now)
 {
 	urxe_cm_run(manager, now);
+	urxe_id_query_run(now);
 }
 
 static void remove_device(struct urxe_id *id)

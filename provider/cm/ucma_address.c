@@ -172,7 +172,7 @@ static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockadd
 }
 
 static int resolve(const struct urxe_command *c, uint32_t handle, const union urxe_sockaddr *src,
-		   union urxe_sockaddr *dst)
+		   union urxe_sockaddr *dst, uint32_t timeout_ms)
 {
 	union urxe_sockaddr from = *src;
 	struct urxe_source local = {0}, found;
@@ -199,7 +199,7 @@ static int resolve(const struct urxe_command *c, uint32_t handle, const union ur
 	urxe_engine_lock();
 	ret = urxe_id_find(file, handle, &id);
 	if (!ret)
-		ret = urxe_id_resolve_addr(id, src, &local, dst, &found);
+		ret = urxe_id_resolve_addr(id, src, &local, dst, &found, timeout_ms);
 	urxe_engine_unlock();
 	return ret;
 }
@@ -215,7 +215,7 @@ int urxe_command_resolve_ip(const struct urxe_command *c)
 	size = from_in6(&src, &cmd.src_addr);
 	if ((cmd.src_addr.sin6_family && !size) || !from_in6(&dst, &cmd.dst_addr))
 		return -EINVAL;
-	return resolve(c, cmd.id, &src, &dst);
+	return resolve(c, cmd.id, &src, &dst, cmd.timeout_ms);
 }
 
 int urxe_command_resolve_addr(const struct urxe_command *c)
@@ -230,7 +230,7 @@ int urxe_command_resolve_addr(const struct urxe_command *c)
 	if (cmd.reserved || (cmd.src_size && cmd.src_size != size) || !cmd.dst_size ||
 	    cmd.dst_size != from_storage(&dst, &cmd.dst_addr))
 		return -EINVAL;
-	return resolve(c, cmd.id, &src, &dst);
+	return resolve(c, cmd.id, &src, &dst, cmd.timeout_ms);
 }
 
 static int join(const struct urxe_command *c, const struct rdma_ucm_join_mcast *cmd,

@@ -172,6 +172,28 @@ two_hosts() {
 	'
 }
 
+# rping waits 2 s for an address. A neighbour that is not known yet is found within that.
+@test "an address that nobody has is an ADDR_ERROR when the time is over" {
+	two_hosts '
+		begin=$(date +%s%N)
+		! $here $run rping -c -a 10.1.1.99 -v >client 2>&1
+		took=$((($(date +%s%N) - begin) / 1000000))
+		echo "$took ms"
+		grep -q "RDMA_CM_EVENT_ADDR_ERROR, error -110" client
+		[ $took -ge 2000 ] && [ $took -lt 6000 ]
+
+		$there $run rping -s -a 10.1.1.2 -C 3 >server 2>&1 &
+		server=$!
+		for try in $(seq 100); do
+			$there "$URXE" listeners | grep -q "LISTEN  *7174 " && break
+			sleep 0.05
+		done
+		ip neigh flush all
+		$here $run rping -c -a 10.1.1.2 -C 3 -V >client 2>&1
+		within 3000 $server
+	'
+}
+
 @test "a listener that is killed frees its port" {
 	scene '
 		$run rping -s -a 127.0.0.1 >server1 2>&1 &

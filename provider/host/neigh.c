@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The kernel's knowledge of link-layer addresses, asked by netlink: its route to an address, and then
+ * its neighbour on that route. Any thread; nothing here blocks, because the kernel has answered when it
+ * has taken the question.
+ */
+#include "host/neigh.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "host/libc.h"
+#include "host/netdev.h"
+
+#define DISCARD_PORT 9
+#define ANSWER	     4096
+#define NUD_VALID    (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+
+struct question {
+	struct nlmsghdr nlh;
+	union {
+		struct rtmsg rtm;
+		struct ndmsg ndm;
+	};
+	uint8_t attrs[96];
+};
+
+/* The next hop: who must answer, on which netdev. */
+struct hop {
+	unsigned family, ifindex;
+	uint8_t addr[16];
+};
+
+static unsigned size_of(unsigned family)
+{
+	return family == AF_INET ? 4 : 16;
+}
+
+static const void *bytes_of(unsigned family, const struct in6_addr *addr)
+{
+	return family == AF_INET ? &addr->s6_addr[12] : &addr->s6_addr[0];
+}
+
+static void add(struct question *q, uint16_t type, const void *data, unsigned len)
+{
+	struct nlattr attr = {.nla_len = NLA_HDRLEN + len, .nla_type = type};
+	uint8_t *end = (uint8_t *)q + NLMSG_ALIGN(q->nlh.nlmsg_len);
+
+	memcpy(end, &attr, sizeof(attr));
+	memcpy(end + NLA_HDRLEN, data, len);
+	q->nlh.nlmsg_len = NLMSG_ALIGN(q->nlh.nlmsg_len) + NLA_ALIGN(NLA_HDRLEN + len);
+}
+
+/* The answer in buf, of the type expected; or -errno. */
+static int ask(int fd, const struct question *q, uint16_t expected, struct nlmsghdr *buf)
+{
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	ssize_t n;
+
+	if (urxe_libc.sendto(fd, q, q->nlh.nlmsg_len, 0, (struct sockaddr *)&kernel,
+			     sizeof(kernel)) < 0)
+		return -errno;
+	n = urxe_netlink_read(fd, buf, ANSWER, MSG_DONTWAIT);
+	if (n <= 0)
+		return n ? n : -EMSGSIZE;
+	if (!nlmsg_ok(buf, n))
+		return -EPROTO;
+	if (buf->nlmsg_type == NLMSG_ERROR)
+		return ((const struct nlmsgerr *)NLMSG_DATA(buf))->error;
+	return buf->nlmsg_type == expected ? 0 : -EPROTO;
+}
+
+/* 0, or -errno: also where no neighbour is needed (-ENOENT). */
+static int find_hop(int fd, const struct in6_addr *src, const struct in6_addr *dst,
+		    unsigned ifindex, struct hop *hop)
+{
+	_Alignas(8) uint8_t buf[ANSWER];
+	struct nlmsghdr *nlh = (struct nlmsghdr *)buf;
+	unsigned family = IN6_IS_ADDR_V4MAPPED(dst) ? AF_INET : AF_INET6, size = size_of(family);
+	struct question q = {
+		.nlh = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+			.nlmsg_type = RTM_GETROUTE,
+			.nlmsg_flags = NLM_F_REQUEST},
+		.rtm = {.rtm_family = family, .rtm_dst_len = size * 8, .rtm_src_len = size * 8}};
+	struct nlattr *tb[RTA_MAX + 1], *to;
+	int ret;
+
+	add(&q, RTA_DST, bytes_of(family, dst), size);
+	add(&q, RTA_SRC, bytes_of(family, src), size);
+	if (ifindex)
+		add(&q, RTA_OIF, &ifindex, sizeof(ifindex));
+	ret = ask(fd, &q, RTM_NEWROUTE, nlh);
+	if (ret)
+		return ret;
+	if (nlmsg_parse(nlh, sizeof(struct rtmsg), tb, RTA_MAX, NULL) < 0 || !tb[RTA_OIF])
+		return -EPROTO;
+	if (((const struct rtmsg *)NLMSG_DATA(nlh))->rtm_type != RTN_UNICAST || tb[RTA_VIA])
+		return -ENOENT;
+	to = tb[RTA_GATEWAY];
+	hop->family = family;
+	hop->ifindex = nla_get_u32(tb[RTA_OIF]);
+	memcpy(hop->addr, to && nla_len(to) == (int)size ? nla_data(to) : bytes_of(family, dst),
+	       size);
+	return 0;
+}
+
+/* Its state (NUD_…), 0 where there is none; or -errno. */
+static int neighbour_state(int fd, const struct hop *hop)
+{
+	_Alignas(8) uint8_t buf[ANSWER];
+	struct nlmsghdr *nlh = (struct nlmsghdr *)buf;
+	struct question q = {.nlh = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+				     .nlmsg_type = RTM_GETNEIGH,
+				     .nlmsg_flags = NLM_F_REQUEST},
+			     .ndm = {.ndm_family = hop->family, .ndm_ifindex = hop->ifindex}};
+	int ret;
+
+	add(&q, NDA_DST, hop->addr, size_of(hop->family));
+	ret = ask(fd, &q, RTM_NEWNEIGH, nlh);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	return ((const struct ndmsg *)NLMSG_DATA(nlh))->ndm_state;
+}
+
+static bool needs_none(int fd, unsigned ifindex)
+{
+	struct ifreq ifr = {.ifr_ifindex = ifindex};
+
+	return urxe_libc.ioctl(fd, SIOCGIFNAME, &ifr) || urxe_libc.ioctl(fd, SIOCGIFFLAGS, &ifr) ||
+	       ifr.ifr_flags & (IFF_LOOPBACK | IFF_NOARP);
+}
+
+union sockaddr_ip {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t fill(union sockaddr_ip *to, const struct in6_addr *addr, uint16_t port,
+		      unsigned ifindex)
+{
+	memset(to, 0, sizeof(*to));
+	if (IN6_IS_ADDR_V4MAPPED(addr)) {
+		to->v4.sin_family = AF_INET;
+		to->v4.sin_port = htobe16(port);
+		memcpy(&to->v4.sin_addr, bytes_of(AF_INET, addr), 4);
+		return sizeof(to->v4);
+	}
+	to->v6.sin6_family = AF_INET6;
+	to->v6.sin6_port = htobe16(port);
+	to->v6.sin6_addr = *addr;
+	if (IN6_IS_ADDR_LINKLOCAL(addr))
+		to->v6.sin6_scope_id = ifindex;
+	return sizeof(to->v6);
+}
+
+/* The kernel looks for a neighbour when there is something to send: an empty datagram to a port
+ * that throws it away. */
+static void send_something(int fd, const struct in6_addr *src, const struct in6_addr *dst,
+			   unsigned ifindex)
+{
+	union sockaddr_ip addr;
+	socklen_t len = fill(&addr, src, 0, ifindex);
+
+	if (urxe_libc.bind(fd, &addr.sa, len))
+		return;
+	len = fill(&addr, dst, DISCARD_PORT, ifindex);
+	urxe_libc.sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, &addr.sa, len);
+}
+
+static int look(int netlink, int fd, const struct in6_addr *src, const struct in6_addr *dst,
+		unsigned ifindex)
+{
+	struct hop hop;
+	int state;
+
+	if (find_hop(netlink, src, dst, ifindex, &hop))
+		return 0;
+	state = neighbour_state(netlink, &hop);
+	if (state < 0 || state & NUD_VALID || needs_none(fd, hop.ifindex))
+		return 0;
+	send_something(fd, src, dst, ifindex);
+	return -ENODATA;
+}
+
+int urxe_neigh_look(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex)
+{
+	int netlink = urxe_netlink_open(0, 0), fd, ret = 0;
+
+	if (netlink < 0)
+		return 0;
+	fd = urxe_libc.socket(IN6_IS_ADDR_V4MAPPED(dst) ? AF_INET : AF_INET6,
+			      SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0) {
+		ret = look(netlink, fd, src, dst, ifindex);
+		urxe_libc.close(fd);
+	}
+	urxe_libc.close(netlink);
+	return ret;
+}
