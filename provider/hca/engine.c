@@ -166,12 +166,11 @@ void urxe_engine_look_near(struct urxe_qp *qp)
 	qp->near = near;
 }
 
-void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path,
-		      const struct urxe_tx_packet *pkt)
+void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn)
 {
 	if (!path->here)
 		return;
-	qp->full_slot = URXE_SLOT_OF_QPN(urxe_bth_qpn((const struct urxe_bth *)pkt->header));
+	qp->full_slot = URXE_SLOT_OF_QPN(qpn);
 	cds_list_del(&qp->full_node);
 	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
 }

@@ -156,10 +156,9 @@ static inline void urxe_set_flying(struct urxe_qp *qp, bool flying)
 
 /* Finds out whether a connected QP's peer is a neighbour now. */
 void urxe_engine_look_near(struct urxe_qp *qp);
-/* The socket, or the neighbour's ring, had no room for this packet: the QP is made ready when the
- * neighbour takes some, if it was that; a timer does so in either case. */
-void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path,
-		      const struct urxe_tx_packet *pkt);
+/* The socket, or the neighbour's ring, has no room for packets to that QP: this one is made ready when
+ * the neighbour takes some, if it was that; a timer does so in either case. */
+void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn);
 
 /* peer.c: windows towards peers. Under the lock. */
 struct urxe_peer *urxe_peer_get(const struct in6_addr *addr);

@@ -252,22 +252,22 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	return true;
 }
 
-static uint32_t built_psn(unsigned i)
+/* There is no room for packets to that QP. The QP's timer goes on with them. */
+static void wait_for_room(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn)
 {
-	return urxe_bth_psn((const struct urxe_bth *)urxe_hca.tx[i].header);
-}
-
-/*
- * There is no room for packets that were built: they are to be built again, from this one on.
- * The QP's timer goes on with them.
- */
-static void send_later(struct urxe_qp *qp, const struct urxe_path *path, unsigned i)
-{
-	urxe_engine_full(qp, path, &urxe_hca.tx[i]);
-	urxe_requester_rewind(qp, built_psn(i));
+	urxe_engine_full(qp, path, qpn);
 	qp->full_wait = true;
 	qp->rnr_until = urxe_now() + FULL_RETRY_NS;
 	urxe_completer_arm(qp);
+}
+
+/* The same for packets that were built: they are to be built again, from this one on. */
+static void send_later(struct urxe_qp *qp, const struct urxe_path *path, unsigned i)
+{
+	const struct urxe_bth *bth = (const struct urxe_bth *)urxe_hca.tx[i].header;
+
+	urxe_requester_rewind(qp, urxe_bth_psn(bth));
+	wait_for_room(qp, path, urxe_bth_qpn(bth));
 }
 
 /* What UC and UD send is done when it has left; false when not all of it has. */
@@ -289,9 +289,19 @@ static bool wqe_sent(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 enum outcome {
 	OUT_IDLE,   /* nothing left, or waiting for an event that will make it ready */
 	OUT_WINDOW, /* the peer's window is full */
+	OUT_ROOM,   /* a neighbour's ring is */
 	OUT_FULL,   /* the batch is full: more to do */
 	OUT_MORE,   /* built; go on */
 };
+
+/* Would the next packet find a neighbour's ring full? */
+static bool no_room(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	bool asks = wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode);
+
+	return qp->near && urxe_wire_full(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num,
+					  asks ? 0 : wqe->length - qp->offset);
+}
 
 /* Carried out without a packet: it has no PSN. */
 static void finish_direct(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
@@ -337,6 +347,8 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 			return OUT_IDLE;
 		batch->path = &wqe->ud.path;
 	}
+	if (!batch->n && no_room(qp, wqe))
+		return OUT_ROOM;
 	pkt = urxe_batch_add(batch);
 	if (!pkt)
 		return OUT_FULL;
@@ -444,6 +456,8 @@ void urxe_requester_run(struct urxe_qp *qp)
 	urxe_completer_retire(qp);
 	if (out == OUT_WINDOW)
 		urxe_peer_wait(qp);
+	else if (out == OUT_ROOM)
+		wait_for_room(qp, &qp->path, qp->attr.dest_qp_num);
 	else if (out == OUT_FULL)
 		urxe_engine_ready(qp);
 }

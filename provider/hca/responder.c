@@ -884,7 +884,7 @@ static void owe_again(struct urxe_qp *qp, const struct owed *before, bool ack_fi
 	qp->ack_due = before->ack_due && !(ack_first && n);
 	for (unsigned k = ack_first; k < n; k++)
 		advance(qp, urxe_hca.tx[k].span);
-	urxe_engine_full(qp, &qp->path, &urxe_hca.tx[n]);
+	urxe_engine_full(qp, &qp->path, qp->attr.dest_qp_num);
 	qp->answer_at = urxe_now() + FULL_RETRY_NS;
 	urxe_completer_arm_answers(qp);
 }

@@ -60,26 +60,33 @@ static bool place(const struct urxe_producer *p, uint32_t len, uint32_t *at)
 	return begin + need - p->data_tail <= URXE_RING_DATA;
 }
 
+static bool fits(const struct urxe_producer *p, uint32_t len)
+{
+	uint32_t at;
+
+	return p->head - p->taken < URXE_RING_CELLS &&
+	       (len <= URXE_RING_INLINE || place(p, len, &at));
+}
+
+bool urxe_ring_full(struct urxe_producer *p, uint32_t len)
+{
+	if (fits(p, len))
+		return false;
+	look(p);
+	return !fits(p, len);
+}
+
 void *urxe_ring_claim(struct urxe_producer *p, uint32_t len)
 {
 	struct urxe_cell *cell = &p->ring->cells[p->head % URXE_RING_CELLS];
 	uint32_t at;
 
-	if (p->head - p->taken == URXE_RING_CELLS) {
-		look(p);
-		if (p->head - p->taken == URXE_RING_CELLS)
-			return NULL;
-	}
+	if (len > URXE_RING_MAX || urxe_ring_full(p, len))
+		return NULL;
 	p->claimed = p->data_head;
 	if (len <= URXE_RING_INLINE)
 		return cell->body;
-	if (len > URXE_RING_MAX)
-		return NULL;
-	if (!place(p, len, &at)) {
-		look(p);
-		if (!place(p, len, &at))
-			return NULL;
-	}
+	place(p, len, &at);
 	p->claimed = at + ((len + LINE - 1) & ~(LINE - 1));
 	cell->offset = at % URXE_RING_DATA;
 	return p->ring->data + cell->offset;

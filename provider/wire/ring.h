@@ -104,6 +104,8 @@ void *urxe_ring_claim(struct urxe_producer *p, uint32_t len);
 /* Publishes what was written to the claim, of the same len. */
 void urxe_ring_publish(struct urxe_producer *p, enum urxe_ring_kind kind, uint8_t flow,
 		       uint16_t span, uint32_t len);
+/* Is there no cell left, or not room for len bytes? */
+bool urxe_ring_full(struct urxe_producer *p, uint32_t len);
 /* Has the consumer taken anything since this was last looked at, for a claim that found no room? */
 bool urxe_ring_moved(const struct urxe_producer *p);
 

@@ -301,6 +301,17 @@ uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uin
 	return stable && may_refer(link) ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
 
+/* One that has taken nothing for too long is sent to all the same: that is how packets are lost. */
+bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
+		    uint32_t len)
+{
+	struct urxe_link *link = link_to(wire, path, qpn);
+
+	if (len > URXE_MAX_RUN)
+		len = URXE_MAX_RUN;
+	return link && urxe_ring_full(&link->out, URXE_MAX_HEADER + len) && !is_stuck(wire, link);
+}
+
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)
 {
 	struct urxe_link *link = wire->shm ? wire->shm->links[slot] : NULL;

@@ -118,6 +118,10 @@ int urxe_wire_send_near(struct urxe_wire *wire, const struct urxe_path *path, un
  */
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		       bool stable);
+/* Would a packet with len bytes of payload find a neighbour's ring full? To ask costs less than to
+ * build packets for nothing. */
+bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
+		    uint32_t len);
 /* Has the neighbour of that slot taken packets since its ring was found full? */
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot);
 /* Payload that was referred to is about to change, though not all packets were acknowledged: whoever
