@@ -104,20 +104,37 @@ static int take_lock(struct acm_door *door, const char *run_dir)
 	return 0;
 }
 
+/* The name that a socket has while its door is shut. */
+static void shut_name(const struct sockaddr_un *address, char path[DOOR_PATH])
+{
+	snprintf(path, DOOR_PATH, "%s.full", address->sun_path);
+}
+
+/* Whether a socket can be found; one whose door was shut when its daemon was killed, again. */
+static bool has_name(const struct sockaddr_un *address)
+{
+	char full[DOOR_PATH];
+	struct stat st;
+
+	shut_name(address, full);
+	if (stat(address->sun_path, &st) && rename(full, address->sun_path))
+		return false;
+	return !stat(address->sun_path, &st) && S_ISSOCK(st.st_mode);
+}
+
 /* The socket that systemd kept from the last run, or got from its .socket unit. */
 static bool take_kept(struct sacached *d, struct acm_door *door)
 {
 	socklen_t length = sizeof(door->address);
 	int fd, listens = 0;
 	socklen_t size = sizeof(listens);
-	struct stat st;
 
 	if (notify_take_fds(d->notify, door_name, &fd, 1) != 1)
 		return false;
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) || !listens ||
 	    getsockname(fd, (struct sockaddr *)&door->address, &length) ||
 	    door->address.sun_family != AF_UNIX || door->address.sun_path[0] != '/' ||
-	    stat(door->address.sun_path, &st) || !S_ISSOCK(st.st_mode)) {
+	    !has_name(&door->address)) {
 		close(fd);
 		return false;
 	}
@@ -135,7 +152,7 @@ static int make_socket(struct acm_door *door, const char *run_dir)
 
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	snprintf(address->sun_path, sizeof(address->sun_path), "%s/acm.sock", run_dir);
-	snprintf(full, sizeof(full), "%s.full", address->sun_path);
+	shut_name(address, full);
 	unlink(full);
 	if (unlink(address->sun_path) && errno != ENOENT)
 		return no(-errno, "cannot replace", address->sun_path);
@@ -286,7 +303,7 @@ bool acm_door_shut(struct acm_door *door, bool shut)
 
 	if (door->shut == shut)
 		return true;
-	snprintf(full, sizeof(full), "%s.full", door->address.sun_path);
+	shut_name(&door->address, full);
 	if (!shut) {
 		from = full;
 		to = door->address.sun_path;
