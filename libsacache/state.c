@@ -300,7 +300,9 @@ static int save_ports(struct save *save, const struct sa_port_identity *here)
 	int ret = 0;
 
 	for (unsigned n = 0; !ret && n < SACACHE_MAX_PORTS; n++) {
-		struct sa_state_port port = {here[n], sacache_caching(save->cache, n)};
+		/* What the SM said, not the policy, which may be another then. */
+		struct sa_state_port port = {here[n],
+					     atomic_load(&save->cache->subnets[n].caching)};
 		uint8_t out[SA_STATE_PORT];
 
 		if (!(save->open_ports & 1u << n))

@@ -167,6 +167,24 @@ static void every_component_of_a_key_comes_back(void **state)
 	assert_int_equal(sacache_lookup(cache, &key, &found), -ENOENT);
 }
 
+/* What the policy "always" has kept, "auto" does not use before the SM says so. */
+static void caching_that_was_on_by_policy_is_not_on_by_the_sm(void **state)
+{
+	struct sacache_key key = test_key(1);
+	struct sacache_path path = test_path(1, 1, false);
+
+	sacache_destroy(cache);
+	cache = test_cache(SACACHE_ALWAYS, false, 1000);
+	test_answer(cache, &key, &path);
+	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(report.records, 1);
+	restart();
+	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(report.records, 1);
+	assert_false(sacache_caching(cache, 0));
+	assert_int_equal(look(0, 1), -ENOENT);
+}
+
 /* What is to be asked for again, and failures, are not worth a place in the file. */
 static void only_what_would_answer_is_saved(void **state)
 {
@@ -437,6 +455,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(records_come_back_and_caching_is_on),
 		TEST(every_component_of_a_key_comes_back),
+		TEST(caching_that_was_on_by_policy_is_not_on_by_the_sm),
 		TEST(only_what_would_answer_is_saved),
 		TEST(a_suspect_comes_back_as_one),
 		TEST(what_the_table_has_is_newer),
