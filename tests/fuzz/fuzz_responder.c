@@ -16,339 +16,19 @@
  *	12	time passes
  *	13	all CQs are polled
  *	14	a memory window is bound, or invalidated
+ *	15	the peers become neighbours or none, their memory can be read or not
  *
  * What must hold: no access outside of regions (they are allocations of their own, so ASan sees a
  * byte too far), regions that the peer may not write to stay as they are, every posted WR is
  * completed at most once, and the windows towards peers balance.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "fuzz_edges.h"
 #include "hca/device.h"
 #include "hca/engine.h"
-#include "hca/query.h"
 #include "hca/service.h"
-#include "host/segment_window.h"
-#include "host/sysinfo.h"
-
-#define CHECK(condition)                                                                \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
-
-/* ---- the edges ---- */
-
-#define KEPT 256 /* packets on the wire; more are lost */
-
-struct kept {
-	uint32_t len;
-	uint8_t bytes[URXE_MAX_HEADER + URXE_MAX_PAYLOAD + 4];
-};
-
-static struct kept *wire[KEPT];
-static unsigned wire_head, wire_tail;
-static uint64_t clock_now;
-static uint32_t next_qpn, next_key;
-static uint64_t counters[URXE_NUM_COUNTERS];
-static struct urxe_device device;
-
-/* All of the adapter's clock_gettime() is renamed to this by the build. */
-int clock_gettime(clockid_t id, struct timespec *ts)
-{
-	clock_now += 100;
-	ts->tv_sec = clock_now / 1000000000;
-	ts->tv_nsec = clock_now % 1000000000;
-	return 0;
-}
-
-int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urxe_tx_packet *pkts,
-		   unsigned n)
-{
-	CHECK(n >= 1 && n <= URXE_TX_BATCH);
-	for (unsigned i = 0; i < n; i++) {
-		const struct urxe_tx_packet *pkt = &pkts[i];
-		struct kept *k;
-		uint32_t len = 0;
-
-		CHECK(pkt->header_len % 4 == 0 && pkt->header_len <= URXE_MAX_HEADER);
-		CHECK(pkt->payload_len <= URXE_MAX_PAYLOAD);
-		CHECK(urxe_bth_pad((const struct urxe_bth *)pkt->header) ==
-		      urxe_pad_of(pkt->payload_len));
-		k = calloc(1, sizeof(*k));
-		CHECK(k);
-		memcpy(k->bytes, pkt->header, pkt->header_len);
-		for (unsigned p = 0; p < pkt->iovcnt; p++) {
-			CHECK(len + pkt->iov[p].iov_len <= pkt->payload_len);
-			memcpy(k->bytes + pkt->header_len + len, pkt->iov[p].iov_base,
-			       pkt->iov[p].iov_len);
-			len += pkt->iov[p].iov_len;
-		}
-		CHECK(len == pkt->payload_len);
-		k->len = pkt->header_len + len + urxe_pad_of(len);
-		if (wire_head - wire_tail == KEPT) {
-			free(k);
-			continue;
-		}
-		wire[wire_head++ % KEPT] = k;
-	}
-	return n;
-}
-
-struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *w, const struct urxe_path *path,
-					   uint32_t qpn)
-{
-	return NULL;
-}
-
-/* Nobody is near, so that all goes by packets. */
-struct urxe_device *urxe_wire_device_at(struct urxe_wire *w, const struct in6_addr *addr)
-{
-	return NULL;
-}
-
-bool urxe_wire_faulty(struct urxe_wire *w, const struct urxe_path *path)
-{
-	return false;
-}
-
-unsigned urxe_segment_slot(const struct urxe_segment *s)
-{
-	return URXE_SLOT_FIRST;
-}
-
-bool urxe_segment_slot_alive(struct urxe_segment *s, unsigned slot)
-{
-	return false;
-}
-
-uint32_t urxe_segment_slot_life(const struct urxe_segment *s, unsigned slot)
-{
-	return 0;
-}
-
-int urxe_window_create(struct urxe_segment *s, enum urxe_window_kind kind, size_t size)
-{
-	return -ENODEV;
-}
-
-int urxe_window_open(struct urxe_segment *s, unsigned slot, enum urxe_window_kind kind,
-		     bool writable, size_t size)
-{
-	return -ENOENT;
-}
-
-int urxe_window_back(int fd, size_t offset, size_t len)
-{
-	return -ENOSPC;
-}
-
-void urxe_window_remove(struct urxe_segment *s, enum urxe_window_kind kind)
-{
-}
-
-ssize_t urxe_read_file(const char *path, char *buf, size_t max)
-{
-	return -ENOENT;
-}
-
-int urxe_fstat(int fd, struct urxe_stat *st)
-{
-	return -EBADF;
-}
-
-uint32_t urxe_wire_run(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, bool stable)
-{
-	return 0;
-}
-
-bool urxe_wire_has_room(struct urxe_wire *w, unsigned slot)
-{
-	return false;
-}
-
-bool urxe_wire_missed(struct urxe_wire *w)
-{
-	return false;
-}
-
-enum urxe_look urxe_wire_look(const struct urxe_wire *w)
-{
-	return URXE_LOOK_ALL;
-}
-
-void urxe_wire_void_refs(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn)
-{
-}
-
-int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
-		   unsigned n, uint32_t len)
-{
-	return -ESTALE;
-}
-
-int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **w)
-{
-	*w = (struct urxe_wire *)&device;
-	return 0;
-}
-
-void urxe_wire_destroy(struct urxe_wire *w)
-{
-}
-
-void urxe_wire_forked(struct urxe_wire *w)
-{
-}
-
-int urxe_wire_poll(struct urxe_wire *w, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
-		   void *arg)
-{
-	return 0;
-}
-
-uint64_t urxe_wire_deadline(const struct urxe_wire *w)
-{
-	return UINT64_MAX;
-}
-
-void urxe_wire_housekeep(struct urxe_wire *w)
-{
-}
-
-int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
-			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
-			uint32_t flow_label, uint32_t hash)
-{
-	memset(path, 0, sizeof(*path));
-	memcpy(&path->sgid, sgid, 16);
-	memcpy(&path->dgid, dgid, 16);
-	path->dev = dev;
-	return 0;
-}
-
-void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid)
-{
-	memcpy(addr, gid, 16);
-}
-
-int urxe_wire_mcast_join(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
-{
-	return 0;
-}
-
-void urxe_wire_mcast_leave(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
-{
-}
-
-int urxe_wire_forward(struct urxe_wire *w, unsigned slot, const struct urxe_rx_packet *rx)
-{
-	return -ESRCH;
-}
-
-int urxe_segment_join(struct urxe_segment **seg)
-{
-	*seg = (struct urxe_segment *)&device;
-	return 0;
-}
-
-void urxe_segment_leave(struct urxe_segment *seg)
-{
-}
-
-void urxe_segment_forked(struct urxe_segment *seg)
-{
-}
-
-uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
-{
-	return ++next_qpn << 8 | 2;
-}
-
-void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
-{
-}
-
-uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
-{
-	return ++next_key;
-}
-
-void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index)
-{
-}
-
-uint64_t *urxe_segment_counters(struct urxe_segment *seg, int index)
-{
-	return counters;
-}
-
-void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
-{
-}
-
-unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
-{
-	return 0;
-}
-
-bool urxe_segment_servers_changed(struct urxe_segment *seg)
-{
-	return false;
-}
-
-unsigned urxe_segment_dead_take(struct urxe_segment *seg)
-{
-	return 0;
-}
-
-uint32_t urxe_mtu_bytes(enum ibv_mtu mtu)
-{
-	return 128u << mtu;
-}
-
-void urxe_device_lock(void)
-{
-}
-
-void urxe_device_unlock(void)
-{
-}
-
-struct urxe_device *urxe_device_of(const struct ibv_device *ibv)
-{
-	return &device;
-}
-
-int urxe_service_start(void)
-{
-	return 0;
-}
-
-void urxe_service_stop(void)
-{
-}
-
-void urxe_service_forked(void)
-{
-}
-
-void urxe_service_wake(void)
-{
-}
-
-void urxe_engine_polled(uint64_t now)
-{
-}
-
-void urxe_engine_watch(void)
-{
-}
 
 /* ---- the adapter's objects ---- */
 
@@ -364,8 +44,8 @@ static const struct {
 	uint32_t length;
 	int access;
 } regions[REGIONS] = {
-	[ALL] = {9000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND},
+	[ALL] = {40000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND},
 	[WRITE] = {300, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE},
 	[READ] = {40000, IBV_ACCESS_REMOTE_READ},
 	[LOCAL] = {2000, IBV_ACCESS_LOCAL_WRITE},
@@ -403,7 +83,7 @@ static struct ibv_ah_attr av(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 
-	attr.grh.dgid = device.gids[0];
+	attr.grh.dgid = edges.device.gids[0];
 	return attr;
 }
 
@@ -489,20 +169,18 @@ static void begin(void)
 	struct ibv_ah_attr attr;
 	static struct ibv_device ibv;
 
-	clock_now = 1000000000000;
-	next_qpn = next_key = 100;
+	edges_begin();
 	next_id = 0;
 	memset(outstanding, 0, sizeof(outstanding));
-	memset(&device, 0, sizeof(device));
-	device.port = (struct urxe_port){IBV_PORT_ACTIVE, IBV_MTU_1024, 1500, 10000};
-	device.gids[0].raw[15] = 1;
-	device.gid_len = 1;
+	edges.device.port = (struct urxe_port){IBV_PORT_ACTIVE, IBV_MTU_1024, 1500, 10000};
+	edges.device.gids[0].raw[15] = 1;
+	edges.device.gid_len = 1;
 	/* Opened once, because that takes a millisecond; its clock starts anew. */
 	if (!ctx)
 		CHECK(ctx = urxe_open_device(&ibv));
-	urxe_hca.now = clock_now;
+	urxe_hca.now = edges.clock_now;
 	urxe_hca.housekeep_at = UINT64_MAX;
-	urxe_wheel_init(&urxe_hca.wheel, clock_now);
+	urxe_wheel_init(&urxe_hca.wheel, edges.clock_now);
 	CHECK(pd = urxe_alloc_pd(ctx));
 	CHECK(other_pd = urxe_alloc_pd(ctx));
 	CHECK(cq = urxe_create_cq(ctx, 512, NULL, NULL, 0));
@@ -586,9 +264,7 @@ static void end(void)
 	CHECK(!urxe_dealloc_pd(pd));
 	CHECK(!urxe_dealloc_pd(other_pd));
 	CHECK(!urxe_hca.wheel.armed);
-	for (; wire_tail != wire_head; wire_tail++)
-		free(wire[wire_tail % KEPT]);
-	wire_head = wire_tail = 0;
+	edges_end();
 }
 
 /* ---- the input ---- */
@@ -611,20 +287,30 @@ static uint32_t key_of(unsigned which)
 	return mrs[which % 8]->rkey;
 }
 
-/* Small and large lengths, and those around a packet's */
+/* Small and large lengths, those around a packet's, and those that are referred to */
 static uint32_t length_of(unsigned which)
 {
+	if (which >= 250)
+		return 9000 + (which - 250) * 6200;
 	return which < 200 ? which : which < 230 ? 256 + which - 210 : (which - 230) * 300;
 }
 
-static void deliver(const uint8_t *bytes, uint32_t len)
+static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, struct urxe_refs *refs)
 {
 	uint8_t *exact = malloc(len); /* a byte too far is noticed */
-	struct urxe_rx_packet rx = {.bth = exact, .len = len, .dev = &device, .hop_limit = 64};
+	struct urxe_rx_packet rx = {
+		.bth = exact,
+		.len = len,
+		.dev = &edges.device,
+		.hop_limit = 64,
+		.span = span,
+		.refs = refs,
+		.refs_len = refs ? refs->len : 0,
+	};
 
 	CHECK(exact);
 	memcpy(exact, bytes, len);
-	memcpy(&rx.sgid, &device.gids[0], 16);
+	memcpy(&rx.sgid, &edges.device.gids[0], 16);
 	rx.dgid = rx.sgid;
 	pthread_mutex_lock(&urxe_hca.lock);
 	urxe_hca.now = urxe_now();
@@ -642,10 +328,13 @@ static void inject(struct input *in)
 	unsigned key = byte(in);
 	int8_t at_offset = byte(in);
 	uint32_t len = 12 + length_of(byte(in)) / 4 * 4, psn;
-	uint8_t bytes[12 + 8192] = {0};
+	static uint8_t bytes[12 + 65536];
+	uint16_t span = flags & 64 ? byte(in) + 1 : 1;
+	struct urxe_refs *refs = flags & 128 ? make_refs(length_of(byte(in))) : NULL;
 	struct urxe_bth *bth = (struct urxe_bth *)bytes;
 	uint64_t va;
 
+	memset(bytes, 0, len);
 	for (uint32_t i = 0; i < 40 && i < len; i++)
 		bytes[i] = byte(in);
 	if (!(flags & 1)) {
@@ -669,22 +358,22 @@ static void inject(struct input *in)
 
 		memcpy(bytes + 20, &rkey, 4);
 	}
-	deliver(bytes, len);
+	deliver(bytes, len, span, refs);
+	free(refs);
 }
 
-static void loop_back(bool deliver_it, bool keep)
+static void loop_back(bool deliver_it, bool stays)
 {
-	struct kept *k;
+	struct kept *k = oldest_kept();
 
-	if (wire_head == wire_tail)
+	if (!k)
 		return;
-	k = wire[wire_tail % KEPT];
-	if (!keep)
-		wire_tail++;
+	if (!stays)
+		take_oldest();
 	if (deliver_it)
-		deliver(k->bytes, k->len);
-	if (!keep)
-		free(k);
+		deliver(k->bytes, k->len, k->span, k->refs);
+	if (!stays)
+		forget(k);
 }
 
 static uint64_t new_id(void)
@@ -758,7 +447,7 @@ static void post_recv(struct input *in)
 
 static void pass_time(unsigned how)
 {
-	clock_now += 1000ull << how % 24;
+	edges.clock_now += 1000ull << how % 24;
 	pthread_mutex_lock(&urxe_hca.lock);
 	urxe_engine_turn();
 }
@@ -801,6 +490,13 @@ static void change_state(struct input *in)
 	(void)bring_to(i, state);
 }
 
+static void move_peers(unsigned how)
+{
+	edges.near = how & 1;
+	edges.refers = how & 2;
+	edges.stale = how & 4;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -810,7 +506,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	begin();
 	while (in.at < in.end && next_id < POSTED_MAX) {
-		switch (byte(&in) % 15) {
+		switch (byte(&in) % 16) {
 		default: inject(&in); break;
 		case 6: loop_back(true, false); break;
 		case 7: loop_back(false, false); break;
@@ -821,6 +517,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case 12: pass_time(byte(&in)); break;
 		case 13: poll_all(); break;
 		case 14: window(&in); break;
+		case 15: move_peers(byte(&in)); break;
 		}
 		check_engine();
 	}

@@ -34,6 +34,10 @@ def time(how):
     return [12, how]
 
 
+def neighbours(how):
+    return [15, how]
+
+
 def window(qp, how, addr=0, length=8):
     return [14, qp, how, addr, length] if how & 1 else [14, qp, how]
 
@@ -67,6 +71,17 @@ def scenarios():
         yield send(RC_A, opcode % 9, length=235) + inject(RC_A, opcode, flags=12, psn=1, length=220)
     yield window(RC_B, 7) + send(RC_A, 0, key=7, length=8) + DELIVER * 4 + window(RC_B, 0) + POLL
     yield (window(RC_B, 7) + recv(RC_B) + send(RC_A, 0, key=7, length=8, flags=66)) + DELIVER * 8 + POLL
+    for how in (1, 3, 7):  # runs of packets; references; those to memory that has gone
+        for op in range(9):
+            for length in (8, 220, 249, 250, 255):
+                for a, b in ((RC_A, RC_B), (UC_A, UC_B)):
+                    began = neighbours(how) + recv(b, ALL, 255) * 2 + send(a, op, ALL, READ, length) * 2
+                    yield began + DELIVER * 20 + POLL
+                    yield began + (LOSE + TWICE + DELIVER * 2) * 4 + time(17) + DELIVER * 20 + POLL
+                    yield began + DELIVER + neighbours(0) + time(17) + DELIVER * 40 + POLL
+        for opcode in range(12):
+            for flags in (72, 136, 200):
+                yield recv(RC_B) + inject(RC_B, opcode, flags=flags, length=231, rest=[0, 0, 1, 0])
 
 
 def random_one(rng):
@@ -80,10 +95,10 @@ def random_one(rng):
                  rng.randrange(256), rng.choice([0, 0, 1, 255]), rng.choice([0, 1, 2, 4, 34, 66])),
             recv(peer, rng.choice([ALL, LOCAL]), rng.randrange(256)),
             DELIVER * rng.randrange(8), LOSE, TWICE, time(rng.randrange(20)), POLL,
-            state(qp, rng.randrange(7)), window(qp, rng.randrange(256), 3, 9),
+            neighbours(rng.randrange(8)), state(qp, rng.randrange(7)), window(qp, rng.randrange(256), 3, 9),
             inject(qp, rng.randrange(32), key, rng.randrange(256), rng.randrange(256),
                    rng.randrange(256), rng.randrange(256)),
-        ], [6, 6, 12, 1, 1, 2, 1, .3, 1, 1])[0]
+        ], [6, 6, 12, 1, 1, 2, 1, 1, .3, 1, 1])[0]
     return out
 
 

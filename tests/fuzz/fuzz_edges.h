@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* What stands around the adapter in fuzz_responder: see fuzz_edges.c. */
+#ifndef URXE_FUZZ_EDGES_H
+#define URXE_FUZZ_EDGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host/device.h"
+
+#define CHECK(condition)                                                                \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
+	} while (0)
+
+struct edges {
+	struct urxe_device device;
+	uint64_t clock_now; /* ns */
+	/* Peers are neighbours; whose memory may be referred to; and has gone when it is read. */
+	bool near, refers, stale;
+};
+extern struct edges edges;
+
+struct urxe_refs {
+	uint32_t len;
+	uint8_t bytes[];
+};
+
+struct kept {
+	uint32_t len;
+	uint16_t span;
+	struct urxe_refs *refs;
+	uint8_t bytes[];
+};
+
+void edges_begin(void);
+void edges_end(void);
+
+/* The oldest packet on the wire, or NULL; the caller has it, and forgets it, when it has taken it. */
+struct kept *oldest_kept(void);
+void take_oldest(void);
+void forget(struct kept *k);
+
+struct urxe_refs *make_refs(uint32_t len);
+
+#endif
