@@ -249,6 +249,11 @@ struct urxe_cm_rx {
 
 void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t now);
 /*
+ * Is it a REJ (timeout), which names only its sender (12.6.7.2), about none of these identifiers? Then it may
+ * be about another process's. To be asked before it is received.
+ */
+bool urxe_cm_is_others(struct urxe_cm *cm, const struct urxe_cm_rx *rx);
+/*
  * Whose a message is: the local communication ID of its receiver (low byte: the slot), or 0 for a
  * REQ, a SIDR_REQ, and a REJ (timeout), which names only its sender; -EBADMSG for what is none.
  */

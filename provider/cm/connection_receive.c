@@ -169,6 +169,14 @@ static struct urxe_cm_id *rejected(struct urxe_cm *cm, const struct urxe_cm_rx *
 	return id && (!id->remote_id || id->remote_id == msg->local_id) ? id : NULL;
 }
 
+bool urxe_cm_is_others(struct urxe_cm *cm, const struct urxe_cm_rx *rx)
+{
+	struct urxe_cm_msg msg;
+
+	return !urxe_cm_decode(&msg, rx->mad) && msg.attr == URXE_CM_REJ && !msg.remote_id &&
+	       msg.rej.reason == URXE_CM_REJ_TIMEOUT && !rejected(cm, rx, &msg);
+}
+
 static void receive_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			const struct urxe_cm_msg *msg, uint64_t now)
 {

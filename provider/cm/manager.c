@@ -25,6 +25,8 @@
 _Static_assert(sizeof(struct urxe_cm_record) <= URXE_RECORD_BYTES, "a record on file");
 _Static_assert(URXE_MAD_SIZE == URXE_MAD_BYTES, "one size");
 
+#define ASK_ALL_MOST 200 /* in a second */
+
 static pthread_mutex_t manager_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users; /* open files */
 static bool held;      /* the engine is held and the manager runs */
@@ -122,6 +124,19 @@ static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t q
 	return urxe_gsi_send(path, qpn, slot > 0 ? slot : 0, mad);
 }
 
+/* Each makes a letter for every process, and anybody may send them. */
+static bool within_limit(void)
+{
+	static uint64_t second;
+	static unsigned count;
+
+	if (urxe_hca.now - second > 1000000000ull) {
+		second = urxe_hca.now;
+		count = 0;
+	}
+	return count++ < ASK_ALL_MOST;
+}
+
 static void receive(const struct urxe_gsi_rx *gsi)
 {
 	struct urxe_cm_rx rx = {.mad = gsi->mad,
@@ -142,6 +157,11 @@ static void receive(const struct urxe_gsi_rx *gsi)
 
 		if (ret != -ESRCH && ret != -ELOOP)
 			return;
+	}
+	if (!slot && urxe_cm_is_others(manager, &rx)) {
+		if (within_limit())
+			urxe_gsi_forward_all(gsi);
+		return;
 	}
 	urxe_cm_receive(manager, &rx, urxe_hca.now);
 }

@@ -88,6 +88,11 @@ int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot)
 	return urxe_hca.wire ? urxe_wire_forward(urxe_hca.wire, slot, rx->rx) : -ENODEV;
 }
 
+int urxe_gsi_forward_all(const struct urxe_gsi_rx *rx)
+{
+	return urxe_hca.wire ? urxe_wire_forward_all(urxe_hca.wire, rx->rx) : -ENODEV;
+}
+
 /* To the connection managers in turn: one may be stopped, and the sender will try again. */
 static void pass_on(const struct urxe_rx_packet *rx)
 {

@@ -65,6 +65,9 @@ bool urxe_gsi_is_here(const struct urxe_path *path);
  * alive has that slot, or it is this very process; -ELOOP: it was handed on before, and stays here.
  */
 int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot);
+/* The same to all other processes of this host that have a user, where it is not known which one the
+ * MAD is for. They do not hand it on any further. */
+int urxe_gsi_forward_all(const struct urxe_gsi_rx *rx);
 
 /* dispatch.c, for packets to QP 1. */
 void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet *rx);

@@ -262,19 +262,40 @@ static void send_draft(struct urxe_wire *wire, const struct urxe_arrival *from, 
 			    draft->packets, 0);
 }
 
-int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt)
+static const struct urxe_arrival *arrival_of(const struct urxe_rx_packet *pkt)
 {
-	const struct urxe_arrival *from =
-		(const void *)((const char *)pkt - offsetof(struct urxe_arrival, pkt));
+	return (const void *)((const char *)pkt - offsetof(struct urxe_arrival, pkt));
+}
+
+static void hand_on(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt,
+		    unsigned hops)
+{
 	uint32_t len = pkt->len + URXE_ICRC_LEN;
 	uint8_t icrc[URXE_ICRC_LEN] = {0}; /* its place: nobody looks at it any more */
 	struct iovec iov[3] = {{NULL, 0}, {(void *)pkt->bth, pkt->len}, {icrc, sizeof(icrc)}};
 
-	if (from->hops >= MAX_HOPS)
+	send_letter(wire, arrival_of(pkt), slot, iov, 3, len, 1, hops);
+}
+
+int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt)
+{
+	unsigned hops = arrival_of(pkt)->hops;
+
+	if (hops >= MAX_HOPS)
 		return -ELOOP;
 	if (slot == wire->slot || !urxe_segment_slot_alive(wire->seg, slot))
 		return -ESRCH;
-	send_letter(wire, from, slot, iov, 3, len, 1, from->hops + 1);
+	hand_on(wire, slot, pkt, hops + 1);
+	return 0;
+}
+
+int urxe_wire_forward_all(struct urxe_wire *wire, const struct urxe_rx_packet *pkt)
+{
+	if (arrival_of(pkt)->hops >= MAX_HOPS)
+		return -ELOOP;
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+		if (s != wire->slot && urxe_segment_gsi_awake(wire->seg, s))
+			hand_on(wire, s, pkt, MAX_HOPS);
 	return 0;
 }
 

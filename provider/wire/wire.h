@@ -151,6 +151,8 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
  * that slot, or it is ours. 0 else: a receiver whose queue is full is waited for, some seconds at most.
  */
 int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt);
+/* The same to all others that serve QP 1 and are not stopped; they cannot hand it on any more. */
+int urxe_wire_forward_all(struct urxe_wire *wire, const struct urxe_rx_packet *pkt);
 
 /*
  * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if whoever waits for

@@ -29,6 +29,332 @@
 #include "hca/device.h"
 #include "hca/engine.h"
 #include "hca/service.h"
+<<<<<<< HEAD
+=======
+#include "host/segment_window.h"
+#include "host/sysinfo.h"
+
+#define CHECK(condition)                                                                \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
+	} while (0)
+
+/* ---- the edges ---- */
+
+#define KEPT 256 /* packets on the wire; more are lost */
+
+struct kept {
+	uint32_t len;
+	uint8_t bytes[URXE_MAX_HEADER + URXE_MAX_PAYLOAD + 4];
+};
+
+static struct kept *wire[KEPT];
+static unsigned wire_head, wire_tail;
+static uint64_t clock_now;
+static uint32_t next_qpn, next_key;
+static uint64_t counters[URXE_NUM_COUNTERS];
+static struct urxe_device device;
+
+/* All of the adapter's clock_gettime() is renamed to this by the build. */
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	clock_now += 100;
+	ts->tv_sec = clock_now / 1000000000;
+	ts->tv_nsec = clock_now % 1000000000;
+	return 0;
+}
+
+int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urxe_tx_packet *pkts,
+		   unsigned n)
+{
+	CHECK(n >= 1 && n <= URXE_TX_BATCH);
+	for (unsigned i = 0; i < n; i++) {
+		const struct urxe_tx_packet *pkt = &pkts[i];
+		struct kept *k;
+		uint32_t len = 0;
+
+		CHECK(pkt->header_len % 4 == 0 && pkt->header_len <= URXE_MAX_HEADER);
+		CHECK(pkt->payload_len <= URXE_MAX_PAYLOAD);
+		CHECK(urxe_bth_pad((const struct urxe_bth *)pkt->header) ==
+		      urxe_pad_of(pkt->payload_len));
+		k = calloc(1, sizeof(*k));
+		CHECK(k);
+		memcpy(k->bytes, pkt->header, pkt->header_len);
+		for (unsigned p = 0; p < pkt->iovcnt; p++) {
+			CHECK(len + pkt->iov[p].iov_len <= pkt->payload_len);
+			memcpy(k->bytes + pkt->header_len + len, pkt->iov[p].iov_base,
+			       pkt->iov[p].iov_len);
+			len += pkt->iov[p].iov_len;
+		}
+		CHECK(len == pkt->payload_len);
+		k->len = pkt->header_len + len + urxe_pad_of(len);
+		if (wire_head - wire_tail == KEPT) {
+			free(k);
+			continue;
+		}
+		wire[wire_head++ % KEPT] = k;
+	}
+	return n;
+}
+
+struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *w, const struct urxe_path *path,
+					   uint32_t qpn)
+{
+	return NULL;
+}
+
+/* Nobody is near, so that all goes by packets. */
+struct urxe_device *urxe_wire_device_at(struct urxe_wire *w, const struct in6_addr *addr)
+{
+	return NULL;
+}
+
+bool urxe_wire_faulty(struct urxe_wire *w, const struct urxe_path *path)
+{
+	return false;
+}
+
+unsigned urxe_segment_slot(const struct urxe_segment *s)
+{
+	return URXE_SLOT_FIRST;
+}
+
+bool urxe_segment_slot_alive(struct urxe_segment *s, unsigned slot)
+{
+	return false;
+}
+
+uint32_t urxe_segment_slot_life(const struct urxe_segment *s, unsigned slot)
+{
+	return 0;
+}
+
+int urxe_window_create(struct urxe_segment *s, enum urxe_window_kind kind, size_t size)
+{
+	return -ENODEV;
+}
+
+int urxe_window_open(struct urxe_segment *s, unsigned slot, enum urxe_window_kind kind,
+		     bool writable, size_t size)
+{
+	return -ENOENT;
+}
+
+int urxe_window_back(int fd, size_t offset, size_t len)
+{
+	return -ENOSPC;
+}
+
+void urxe_window_remove(struct urxe_segment *s, enum urxe_window_kind kind)
+{
+}
+
+ssize_t urxe_read_file(const char *path, char *buf, size_t max)
+{
+	return -ENOENT;
+}
+
+int urxe_fstat(int fd, struct urxe_stat *st)
+{
+	return -EBADF;
+}
+
+uint32_t urxe_wire_run(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, bool stable)
+{
+	return 0;
+}
+
+bool urxe_wire_has_room(struct urxe_wire *w, unsigned slot)
+{
+	return false;
+}
+
+bool urxe_wire_missed(struct urxe_wire *w)
+{
+	return false;
+}
+
+enum urxe_look urxe_wire_look(const struct urxe_wire *w)
+{
+	return URXE_LOOK_ALL;
+}
+
+void urxe_wire_void_refs(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn)
+{
+}
+
+int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
+		   unsigned n, uint32_t len)
+{
+	return -ESTALE;
+}
+
+int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **w)
+{
+	*w = (struct urxe_wire *)&device;
+	return 0;
+}
+
+void urxe_wire_destroy(struct urxe_wire *w)
+{
+}
+
+void urxe_wire_forked(struct urxe_wire *w)
+{
+}
+
+int urxe_wire_poll(struct urxe_wire *w, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
+		   void *arg)
+{
+	return 0;
+}
+
+uint64_t urxe_wire_deadline(const struct urxe_wire *w)
+{
+	return UINT64_MAX;
+}
+
+void urxe_wire_housekeep(struct urxe_wire *w)
+{
+}
+
+int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
+			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
+			uint32_t flow_label, uint32_t hash)
+{
+	memset(path, 0, sizeof(*path));
+	memcpy(&path->sgid, sgid, 16);
+	memcpy(&path->dgid, dgid, 16);
+	path->dev = dev;
+	return 0;
+}
+
+void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid)
+{
+	memcpy(addr, gid, 16);
+}
+
+int urxe_wire_mcast_join(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
+{
+	return 0;
+}
+
+void urxe_wire_mcast_leave(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
+{
+}
+
+int urxe_wire_forward(struct urxe_wire *w, unsigned slot, const struct urxe_rx_packet *rx)
+{
+	return -ESRCH;
+}
+
+int urxe_wire_forward_all(struct urxe_wire *w, const struct urxe_rx_packet *rx)
+{
+	return 0;
+}
+
+int urxe_segment_join(struct urxe_segment **seg)
+{
+	*seg = (struct urxe_segment *)&device;
+	return 0;
+}
+
+void urxe_segment_leave(struct urxe_segment *seg)
+{
+}
+
+void urxe_segment_forked(struct urxe_segment *seg)
+{
+}
+
+uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
+{
+	return ++next_qpn << 8 | 2;
+}
+
+void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
+{
+}
+
+uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
+{
+	return ++next_key;
+}
+
+void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index)
+{
+}
+
+uint64_t *urxe_segment_counters(struct urxe_segment *seg, int index)
+{
+	return counters;
+}
+
+void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
+{
+}
+
+unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
+{
+	return 0;
+}
+
+bool urxe_segment_servers_changed(struct urxe_segment *seg)
+{
+	return false;
+}
+
+unsigned urxe_segment_dead_take(struct urxe_segment *seg)
+{
+	return 0;
+}
+
+uint32_t urxe_mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+void urxe_device_lock(void)
+{
+}
+
+void urxe_device_unlock(void)
+{
+}
+
+struct urxe_device *urxe_device_of(const struct ibv_device *ibv)
+{
+	return &device;
+}
+
+int urxe_service_start(void)
+{
+	return 0;
+}
+
+void urxe_service_stop(void)
+{
+}
+
+void urxe_service_forked(void)
+{
+}
+
+void urxe_service_wake(void)
+{
+}
+
+void urxe_engine_polled(uint64_t now)
+{
+}
+
+void urxe_engine_watch(void)
+{
+}
+>>>>>>> da37d21 (wip6)
 
 /* ---- the adapter's objects ---- */
 

@@ -229,6 +229,15 @@ static void test_dreq_for_another_qp_is_ignored(void **state)
 	assert_int_equal(b.num_sent + b.num_events, 0);
 }
 
+static bool is_others(const struct urxe_cm_msg *msg)
+{
+	uint8_t mad[URXE_MAD_SIZE];
+	struct urxe_cm_rx rx = {.mad = mad, .sgid = b.peers, .dgid = b.ours, .dev = &b.dev};
+
+	urxe_cm_encode(mad, msg);
+	return urxe_cm_is_others(b.cm, &rx);
+}
+
 /* 12.6.7.2: after a timeout the sender may know no communication ID but its own */
 static void test_rej_timeout_names_its_sender(void **state)
 {
@@ -237,11 +246,19 @@ static void test_rej_timeout_names_its_sender(void **state)
 	struct urxe_cm_id *id = into(URXE_CM_REQ_RCVD);
 
 	msg.remote_id = 0;
+	assert_false(is_others(&msg));
 	msg.rej.reason = URXE_CM_REJ_TIMEOUT;
 	feed(&msg);
 	assert_int_equal(urxe_cm_id_state(id), URXE_CM_REQ_RCVD);
 	msg.rej.ari_len = 8;
 	memcpy(msg.rej.ari, &guid, 8);
+	assert_false(is_others(&msg));
+	msg.local_id++;
+	assert_true(is_others(&msg));
+	msg.remote_id = 0x500;
+	assert_false(is_others(&msg));
+	msg.remote_id = 0;
+	msg.local_id--;
 	feed(&msg);
 	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
 	assert_int_equal(last_event()->event.rej.reason, URXE_CM_REJ_TIMEOUT);

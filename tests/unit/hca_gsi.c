@@ -31,7 +31,8 @@ struct process {
 	_Atomic unsigned received, ran, events, died;
 	_Atomic unsigned died_slot, records;
 	_Atomic unsigned forward_to; /* slot; 0: keeps what it gets */
-	_Atomic int forwarded;	     /* result of that */
+	_Atomic bool forward_all;
+	_Atomic int forwarded; /* result of that */
 	_Atomic uint64_t deadline, ran_at;
 	_Atomic bool end;
 	_Atomic uint16_t from_port; /* UDP; 0: it came through memory */
@@ -53,6 +54,8 @@ static void receive(const struct urxe_gsi_rx *rx)
 	atomic_store(&me->from_port, rx->rx->source_port);
 	if (to)
 		atomic_store(&me->forwarded, urxe_gsi_forward(rx, to));
+	if (atomic_load(&me->forward_all))
+		atomic_store(&me->forwarded, urxe_gsi_forward_all(rx));
 	atomic_fetch_add(&me->received, 1);
 }
 
@@ -364,6 +367,30 @@ static void handing_on_ends(void **state)
 	assert_int_equal(processes[0].forwarded, -ESRCH);
 }
 
+/* Where nobody knows whom it is for, all get it, and once only. */
+static void all_are_handed_it_once(void **state)
+{
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		if (i)
+			start_child(&processes[i], false);
+		atomic_store(&processes[i].forward_all, true);
+	}
+	for (unsigned n = 1; n <= 20; n++) {
+		unsigned slot = processes[n % PROCESSES].slot;
+
+		send_mad_to(ATTR_RTU, slot, slot, n);
+		for (unsigned i = 0; i < PROCESSES; i++)
+			SOON(received(i) >= n);
+	}
+	pause_ms(20);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		assert_int_equal(received(i), 20);
+	assert_int_equal(processes[1].forwarded, -ELOOP); /* the last was process 0's */
+	assert_int_equal(processes[0].forwarded, 0);
+	for (unsigned i = 1; i < PROCESSES; i++)
+		end_child(&processes[i], 0);
+}
+
 static void a_process_without_user_passes_on(void **state)
 {
 	start_child(&processes[1], false);
@@ -502,6 +529,7 @@ int main(void)
 		TEST(messages_go_to_whom_they_name),
 		TEST(neighbours_get_them_through_memory),
 		TEST(handing_on_ends),
+		TEST(all_are_handed_it_once),
 		TEST(a_process_without_user_passes_on),
 		TEST(many_are_handed_on),
 		TEST(requests_go_to_listeners),
