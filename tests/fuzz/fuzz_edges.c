@@ -280,6 +280,11 @@ int urxe_wire_forward(struct urxe_wire *w, unsigned slot, const struct urxe_rx_p
 	return -ESRCH;
 }
 
+int urxe_wire_forward_all(struct urxe_wire *w, const struct urxe_rx_packet *rx)
+{
+	return 0;
+}
+
 int urxe_segment_join(struct urxe_segment **seg)
 {
 	*seg = (struct urxe_segment *)&edges.device;
