@@ -5,7 +5,10 @@
  * A machine loses its link, and with it the connections to all its peers; then both ends of each come
  * back. The program plays all of them over one port, and measures what that costs the SA, and how
  * long it takes, without the cache, with it, and after a warm start. It fails if the cache asked more
- * than it may. See --help; tests/apps/sacache-storm runs it in a subnet of ibsim's.
+ * than it may. In a simulated subnet of 1,024 hosts, with their links and OpenSM:
+ *
+ *	tests/apps/sacache-subnet 32 32 16 $PWD/tests/apps/sacache-storm \
+ *		$PWD/build/examples/reconnect-storm --peers 1000 --rounds 10
  */
 #include <arpa/inet.h>
 #include <errno.h>
