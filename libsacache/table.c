@@ -10,10 +10,6 @@
 #include "libsacache/table.h"
 
 #define FIRST_SLOTS 64
-#define HUGE_PAGE   ((size_t)2 << 20)
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 /* A slot: some bits of the hash above the index of an entry + 1. */
 #define INDEX_BITS  25
 #define INDEX(slot) ((slot) & ((1u << INDEX_BITS) - 1))
@@ -69,7 +65,7 @@ static size_t room(const struct sa_table *table)
 
 static size_t map_size(const struct sa_table *table)
 {
-	return HUGE_PAGE + room(table) * (sizeof(*table->entry) + sizeof(*table->more));
+	return room(table) * (sizeof(*table->entry) + sizeof(*table->more));
 }
 
 int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
@@ -79,15 +75,14 @@ int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
 	memset(table, 0, sizeof(*table));
 	table->max_entries = max_entries;
 	table->seed = seed;
-	table->map = mmap(NULL, map_size(table), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (table->map == MAP_FAILED)
+	table->entry = mmap(NULL, map_size(table), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (table->entry == MAP_FAILED)
 		return -ENOMEM;
-	table->entry = (void *)(((uintptr_t)table->map + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
-	table->more = (void *)(table->entry + room(table));
+	table->more = (struct sa_more *)(table->entry + room(table));
 	slots = slots_create(FIRST_SLOTS);
 	if (!slots) {
-		munmap(table->map, map_size(table));
+		munmap(table->entry, map_size(table));
 		return -ENOMEM;
 	}
 	atomic_init(&table->slots, slots);
@@ -98,7 +93,7 @@ void sa_table_destroy(struct sa_table *table)
 {
 	sa_rcu_synchronize();
 	free(atomic_load(&table->slots));
-	munmap(table->map, map_size(table));
+	munmap(table->entry, map_size(table));
 }
 
 void sa_entry_key(const struct sa_table *table, const struct sa_entry *entry,
@@ -280,18 +275,6 @@ static void retire(struct sa_table *table, uint32_t index)
 		reclaim(table);
 }
 
-/*
- * A huge page full of entries becomes one, or each lookup would have the machine look up where the page is,
- * too. Where the kernel cannot move it at once (before Linux 6.1) it may do so later.
- */
-static void use_huge_page(struct sa_table *table)
-{
-	void *full = table->entry + table->touched - HUGE_PAGE / sizeof(*table->entry);
-
-	if (!madvise(full, HUGE_PAGE, MADV_HUGEPAGE))
-		madvise(full, HUGE_PAGE, MADV_COLLAPSE);
-}
-
 static uint32_t take(struct sa_table *table)
 {
 	uint32_t index;
@@ -303,8 +286,6 @@ static uint32_t take(struct sa_table *table)
 		memcpy(&table->free, table->entry[index].record, sizeof(table->free));
 		return index;
 	}
-	if (table->touched && table->touched % (HUGE_PAGE / sizeof(*table->entry)) == 0)
-		use_huge_page(table);
 	return table->touched++;
 }
 

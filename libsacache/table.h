@@ -77,7 +77,6 @@ struct sa_table {
 	struct sa_slots *_Atomic slots;
 	struct sa_entry *entry;
 	struct sa_more *more;
-	void *map; /* what both are in */
 	uint64_t seed;
 	/* Writers only. */
 	uint32_t max_entries;
