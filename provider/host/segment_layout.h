@@ -41,9 +41,6 @@
 #define MAX_COUNTERS	  32
 #define KEY_BLOCKS	  4096
 #define KEY_BLOCK_BITS	  12
-#define KEY_ROUNDS	  6
-#define KEY_HALF_BITS	  12
-#define KEY_KNOWN	  (1u << 15)
 #define NUM_GROUPS	  2
 #define PORT_HEADS	  32768
 #define PORT_CHUNKS	  1024
@@ -189,7 +186,8 @@ _Static_assert(sizeof(struct segment_map) == 65536 + 256 * 8192 + 131072 + 83886
 /* A block of 4096 key indices that this process owns. */
 struct key_block {
 	uint16_t id;
-	uint64_t used[64]; /* a bit per index */
+	uint64_t used[64];		     /* a bit per index */
+	uint32_t image[1 << KEY_BLOCK_BITS]; /* what it is outside; 0: not computed yet */
 };
 
 struct urxe_segment {
@@ -207,8 +205,8 @@ struct urxe_segment {
 	uint32_t qpn_next;
 	uint64_t qpn_used[1024]; /* a bit per QPN index */
 	uint32_t key_next, keys_used;
-	uint16_t key_function[KEY_ROUNDS]
-			     [1 << KEY_HALF_BITS]; /* results so far, with KEY_KNOWN; 0: none yet */
+	/* By the low bits of an image: whose it was last. */
+	uint32_t key_hints[1 << KEY_BLOCK_BITS];
 	unsigned num_blocks;
 	struct key_block *blocks[KEY_BLOCKS]; /* in order of claim */
 	struct key_block *block_of_id[KEY_BLOCKS];

@@ -11,8 +11,8 @@
  * index but its image under a permutation of 24 bits with the segment's secret (a Feistel network
  * of 6 rounds over two halves of 12 bits, with SipHash as its function): unique because a
  * permutation is, and without the secret as unpredictable as random numbers, while the dead are
- * cleaned up after by looking through 4096 bytes. A half has 4096 values, so the function's results are
- * kept: 12 times SipHash took a third of the time of registering a page.
+ * cleaned up after by looking through 4096 bytes. Images are kept: 12 times SipHash took a third of the
+ * time of registering a page and taking it back.
  *
  * alloc_lock guards all of it; blocks are claimed with compare-and-swap.
  */
@@ -26,7 +26,9 @@
 
 #define QPN_INDICES    65536u
 #define KEY_BLOCK_SIZE (1u << KEY_BLOCK_BITS)
-#define HALF_MASK      ((1u << KEY_HALF_BITS) - 1)
+#define HALF_BITS      12
+#define HALF_MASK      ((1u << HALF_BITS) - 1)
+#define FEISTEL_ROUNDS 6
 
 /* Blocks that are left to processes that have none yet: one for every slot. */
 #define RESERVED_BLOCKS 256
@@ -104,44 +106,57 @@ void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
 	pthread_mutex_unlock(&seg->alloc_lock);
 }
 
-static uint16_t feistel_compute(struct urxe_segment *seg, uint32_t round, uint32_t half)
+static uint32_t feistel_function(struct urxe_segment *seg, uint32_t round, uint32_t half)
 {
 	uint64_t block = (uint64_t)round << 32 | half;
 
 	return urxe_siphash(seg->map->header.key_secret, &block, sizeof(block)) & HALF_MASK;
 }
 
-static inline uint32_t feistel_function(struct urxe_segment *seg, uint32_t round, uint32_t half)
-{
-	uint16_t *result = &seg->key_function[round][half];
-
-	if (!*result)
-		*result = feistel_compute(seg, round, half) | KEY_KNOWN;
-	return *result & HALF_MASK;
-}
-
 static uint32_t permute(struct urxe_segment *seg, uint32_t x)
 {
-	uint32_t left = x >> KEY_HALF_BITS, right = x & HALF_MASK, t;
+	uint32_t left = x >> HALF_BITS, right = x & HALF_MASK, t;
 
-	for (uint32_t i = 0; i < KEY_ROUNDS; i++) {
+	for (uint32_t i = 0; i < FEISTEL_ROUNDS; i++) {
 		t = left ^ feistel_function(seg, i, right);
 		left = right;
 		right = t;
 	}
-	return left << KEY_HALF_BITS | right;
+	return left << HALF_BITS | right;
 }
 
 static uint32_t permute_back(struct urxe_segment *seg, uint32_t x)
 {
-	uint32_t left = x >> KEY_HALF_BITS, right = x & HALF_MASK, t;
+	uint32_t left = x >> HALF_BITS, right = x & HALF_MASK, t;
 
-	for (uint32_t i = KEY_ROUNDS; i-- > 0;) {
+	for (uint32_t i = FEISTEL_ROUNDS; i-- > 0;) {
 		t = right ^ feistel_function(seg, i, left);
 		right = left;
 		left = t;
 	}
-	return left << KEY_HALF_BITS | right;
+	return left << HALF_BITS | right;
+}
+
+/* What an index of ours is outside. */
+static uint32_t image_of(struct urxe_segment *seg, uint32_t i)
+{
+	uint32_t *image = &seg->block_of_id[i >> KEY_BLOCK_BITS]->image[i & (KEY_BLOCK_SIZE - 1)];
+
+	if (!*image)
+		*image = permute(seg, i);
+	seg->key_hints[*image & (KEY_BLOCK_SIZE - 1)] = i;
+	return *image;
+}
+
+/* The reverse; the result may be an index of somebody else's. */
+static uint32_t index_of(struct urxe_segment *seg, uint32_t image)
+{
+	uint32_t i = seg->key_hints[image & (KEY_BLOCK_SIZE - 1)];
+	const struct key_block *block = seg->block_of_id[i >> KEY_BLOCK_BITS];
+
+	if (block && block->image[i & (KEY_BLOCK_SIZE - 1)] == image)
+		return i;
+	return permute_back(seg, image);
 }
 
 static unsigned free_blocks(const struct segment_map *map)
@@ -220,7 +235,7 @@ uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
 		if (seg->keys_used == seg->num_blocks * KEY_BLOCK_SIZE)
 			break;
 		/* 0 is no key: whoever draws it keeps it and draws again. */
-		index = permute(seg, next_index(seg));
+		index = image_of(seg, next_index(seg));
 	}
 	pthread_mutex_unlock(&seg->alloc_lock);
 	return index;
@@ -234,7 +249,7 @@ void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index)
 	if (!seg->slot || !index || index >> 24)
 		return;
 	pthread_mutex_lock(&seg->alloc_lock);
-	i = permute_back(seg, index);
+	i = index_of(seg, index);
 	block = seg->block_of_id[i >> KEY_BLOCK_BITS];
 	if (block && test_and_clear_bit(block->used, i & (KEY_BLOCK_SIZE - 1)))
 		seg->keys_used--;
