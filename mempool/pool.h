@@ -50,7 +50,7 @@ struct mempool_domain {
 	struct ibv_pd *pd;
 	void *context;
 	uint32_t number;
-	unsigned users; /* registrations */
+	_Atomic unsigned users; /* registrations; more only under mr_lock */
 	struct mempool_adapter *adapter;
 };
 

@@ -108,11 +108,10 @@ static struct mempool_domain *domain_get(struct mempool *pool, struct ibv_pd *pd
 	return domain;
 }
 
-static void domain_put(struct mempool *pool, struct mempool_domain *domain)
+/* Whoever takes the last user away may not look at it again. */
+static void domain_put(struct mempool_domain *domain)
 {
-	pthread_mutex_lock(&pool->mr_lock);
-	domain->users--;
-	pthread_mutex_unlock(&pool->mr_lock);
+	atomic_fetch_sub_explicit(&domain->users, 1, memory_order_release);
 }
 
 static size_t bucket_of(const struct mempool *pool, uintptr_t buffer)
@@ -139,39 +138,30 @@ static void buckets_grow(struct mempool *pool)
 	free(buckets);
 }
 
-/* Lists the registration of a buffer. */
+/* Lists the registration of a buffer. mr_lock held. */
 static void list(struct mempool *pool, struct mempool_registration *r)
 {
 	struct mempool_registration **bucket;
 
 	if (!r->buffer)
 		return;
-	pthread_mutex_lock(&pool->mr_lock);
 	if (pool->registrations > pool->bucket_count)
 		buckets_grow(pool);
 	bucket = &pool->buckets[bucket_of(pool, r->buffer)];
 	r->next = *bucket;
 	*bucket = r;
-	pthread_mutex_unlock(&pool->mr_lock);
 	atomic_fetch_add_explicit(&pool->pages.run[r->run].mrs, 1, memory_order_release);
 }
 
-/* Takes a registration out of the list, that one or (NULL) any of the buffer. */
-static struct mempool_registration *unlist(struct mempool *pool, uintptr_t buffer,
-					   struct mempool_registration *which)
+/* The link that leads to a registration: to that one or (NULL) any of the buffer. mr_lock held. */
+static struct mempool_registration **find(struct mempool *pool, uintptr_t buffer,
+					  const struct mempool_registration *which)
 {
-	struct mempool_registration **at, *r;
+	struct mempool_registration **at = &pool->buckets[bucket_of(pool, buffer)], *r;
 
-	pthread_mutex_lock(&pool->mr_lock);
-	at = &pool->buckets[bucket_of(pool, buffer)];
 	while ((r = *at) && !(which ? r == which : r->buffer == buffer))
 		at = &r->next;
-	if (r)
-		*at = r->next;
-	pthread_mutex_unlock(&pool->mr_lock);
-	if (r)
-		atomic_fetch_sub_explicit(&pool->pages.run[r->run].mrs, 1, memory_order_release);
-	return r;
+	return at;
 }
 
 static struct mempool_row row_of(const struct mempool_registration *r, uint32_t key)
@@ -193,6 +183,7 @@ static struct mempool_row row_of(const struct mempool_registration *r, uint32_t 
 	};
 }
 
+/* mr_lock held, as for all that writes to the tables. */
 static int rows_add(struct mempool_registration *r)
 {
 	struct mempool_table *table = r->domain->adapter->image.table;
@@ -208,36 +199,51 @@ static int rows_add(struct mempool_registration *r)
 	return err;
 }
 
-static void rows_remove(struct mempool *pool, struct mempool_registration *r)
+static void row_remove(struct mempool_image *image, uint32_t key)
+{
+	mempool_table_remove(image->table, key);
+	mempool_image_log_key(image, key);
+}
+
+/* Takes a registration out of the list and the tables. mr_lock held. */
+static void withdraw(struct mempool *pool, struct mempool_registration *r)
 {
 	struct mempool_image *image = &r->domain->adapter->image;
 
-	mempool_table_remove(image->table, r->mr.rkey);
+	if (r->buffer) {
+		*find(pool, r->buffer, r) = r->next;
+		atomic_fetch_sub_explicit(&pool->pages.run[r->run].mrs, 1, memory_order_release);
+	}
+	row_remove(image, r->mr.rkey);
 	if (r->mr.lkey != r->mr.rkey)
-		mempool_table_remove(image->table, r->mr.lkey);
-	pthread_mutex_lock(&pool->mr_lock);
-	mempool_image_log_key(image, r->mr.rkey);
-	if (r->mr.lkey != r->mr.rkey)
-		mempool_image_log_key(image, r->mr.lkey);
-	pthread_mutex_unlock(&pool->mr_lock);
+		row_remove(image, r->mr.lkey);
+	pool->registrations--;
+}
+
+/* Ends what has been withdrawn; what the device does not let go is put back. */
+static int finish(struct mempool *pool, struct mempool_registration *r)
+{
+	int err = ibv_dereg_mr(r->mr.ibv);
+
+	if (err) {
+		pthread_mutex_lock(&pool->mr_lock);
+		rows_add(r); /* there is room: its own */
+		pool->registrations++;
+		list(pool, r);
+		pthread_mutex_unlock(&pool->mr_lock);
+		return -err;
+	}
+	domain_put(r->domain);
+	free(r);
+	return 0;
 }
 
 int mempool_registration_end(struct mempool *pool, struct mempool_registration *r)
 {
-	int err;
-
-	rows_remove(pool, r);
-	err = ibv_dereg_mr(r->mr.ibv);
-	if (err) {
-		rows_add(r); /* there is room: its own */
-		return -err;
-	}
 	pthread_mutex_lock(&pool->mr_lock);
-	pool->registrations--;
-	r->domain->users--;
+	withdraw(pool, r);
 	pthread_mutex_unlock(&pool->mr_lock);
-	free(r);
-	return 0;
+	return finish(pool, r);
 }
 
 /* Ends those that have to go. */
@@ -259,27 +265,29 @@ static int begin(struct mempool *pool, struct mempool_registration *r)
 		return errno ? -errno : -ENOMEM;
 	r->mr.lkey = r->mr.ibv->lkey;
 	r->mr.rkey = r->mr.ibv->rkey;
-	err = rows_add(r);
-	if (err) {
-		ibv_dereg_mr(r->mr.ibv);
-		return err;
-	}
 	pthread_mutex_lock(&pool->mr_lock);
-	pool->registrations++;
-	pool->registered++;
+	err = rows_add(r);
+	if (!err) {
+		pool->registrations++;
+		pool->registered++;
+		list(pool, r);
+	}
 	pthread_mutex_unlock(&pool->mr_lock);
-	return 0;
+	if (err)
+		ibv_dereg_mr(r->mr.ibv);
+	return err;
 }
 
 static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
 		  struct mempool_registration **out)
 {
-	struct mempool_registration *r = calloc(1, sizeof(*r));
+	struct mempool_registration *r = malloc(sizeof(*r)); /* in glibc calloc() is much slower */
 	int err = -ENOSPC;
 
 	if (!r)
 		return -ENOMEM;
-	r->mr = (struct mempool_mr){.addr = addr, .length = length, .access = access, .pd = pd};
+	*r = (struct mempool_registration){
+		.mr = {.addr = addr, .length = length, .access = access, .pd = pd}};
 	pthread_mutex_lock(&pool->mr_lock);
 	if (pool->registrations < pool->attr.max_registrations) {
 		r->domain = domain_get(pool, pd);
@@ -295,9 +303,9 @@ static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t le
 	return 0;
 }
 
-static void discard(struct mempool *pool, struct mempool_registration *r)
+static void discard(struct mempool_registration *r)
 {
-	domain_put(pool, r->domain);
+	domain_put(r->domain);
 	free(r);
 }
 
@@ -336,10 +344,9 @@ static int register_buffer(struct mempool *pool, struct ibv_pd *pd, void *addr, 
 	r->run = extent.run;
 	err = begin(pool, r);
 	if (err) {
-		discard(pool, r);
+		discard(r);
 		return err;
 	}
-	list(pool, r);
 	*mr = &r->mr;
 	return 0;
 }
@@ -366,7 +373,7 @@ static int register_other(struct mempool *pool, struct ibv_pd *pd, void *addr, s
 	if (err) {
 		if (r->watched)
 			mempool_reuse_remove(pool->reuse, r);
-		discard(pool, r);
+		discard(r);
 		return err;
 	}
 	if (r->watched)
@@ -392,19 +399,13 @@ int mempool_register(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t
 int mempool_deregister(struct mempool *pool, struct mempool_mr *mr)
 {
 	struct mempool_registration *r = (struct mempool_registration *)mr;
-	int err;
 
 	if (r->watched) {
 		mempool_reuse_put(pool->reuse, r);
 		reap(pool, NULL, false);
 		return 0;
 	}
-	if (r->buffer)
-		unlist(pool, r->buffer, r);
-	err = mempool_registration_end(pool, r);
-	if (err)
-		list(pool, r);
-	return err;
+	return mempool_registration_end(pool, r);
 }
 
 int mempool_registration_drop(struct mempool *pool, const struct mempool_extent *extent)
@@ -412,10 +413,15 @@ int mempool_registration_drop(struct mempool *pool, const struct mempool_extent 
 	struct mempool_registration *r;
 	int err = 0;
 
-	while (!err && (r = unlist(pool, extent->addr, NULL))) {
-		err = mempool_registration_end(pool, r);
-		if (err)
-			list(pool, r);
+	while (!err) {
+		pthread_mutex_lock(&pool->mr_lock);
+		r = *find(pool, extent->addr, NULL);
+		if (r)
+			withdraw(pool, r);
+		pthread_mutex_unlock(&pool->mr_lock);
+		if (!r)
+			break;
+		err = finish(pool, r);
 	}
 	return err;
 }
@@ -471,7 +477,7 @@ int mempool_share_block(struct mempool *pool, uint32_t block)
 	/* Nobody else knows the block yet: what holds it afterwards is the device. */
 	err = begin(pool, r);
 	if (err) {
-		discard(pool, r);
+		discard(r);
 		return err;
 	}
 	b->own_holds = atomic_load(&b->holds);

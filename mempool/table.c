@@ -17,8 +17,6 @@
  *   its spare:              |     |           | version that counts while seq is even    |   |
  *                           +-----+-----------+------------------------------------------+---+
  *
- * Rows are the truth; index, free list and counts are derived from them and can be made anew.
- *
  * A row holds two versions of itself. A writer fills the one that does not count and then makes it
  * count by adding one to seq, so a reader never waits for a writer: not for one that was preempted,
  * nor for one that was stopped or killed half way. A reader copies the version that counts and
@@ -29,21 +27,21 @@
  * which thread sanitizer could not follow, and costs nothing on x86.
  *
  * The index is open addressing with linear probing over the upper 24 bits of the key (windows of
- * type 2 change the lower 8 only, and no two rows share the upper 24). Removal leaves a mark, so an
- * entry never moves under a reader: what a reader finds it verifies against the row's own key, and
+ * type 2 change the lower 8 only, and no two rows share the upper 24). Removal leaves a mark (or nothing
+ * where no entry comes behind it), so an entry never moves under a reader: what a reader finds it verifies against the row's own key, and
  * what it does not find is absent if the index is still the one it searched. Marks and growth are
  * dealt with by building a fresh index, sized for the rows there are, in the other area, and
  * switching over by one store. At most half of the entries are in use or marked, so that a search
  * ends after one or two. Memory is touched as rows come, not in proportion to max_rows.
  *
- * Any thread reads, without a lock and without writing to the table. Writers hold header->lock, a
- * robust process-shared mutex; whoever gets it from a writer that died rebuilds what is derived.
+ * Any thread reads, without a lock and without writing to the table. One thread at a time writes, which
+ * is the business of the table's owner, a process. Every change counts by one store, so what an owner that
+ * dies leaves behind can be read.
  */
 #include "mempool/table.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -76,7 +74,7 @@ struct version {
 
 struct row {
 	_Atomic uint32_t seq; /* not used in a spare */
-	uint32_t next_free;   /* for the holder of the lock; not used in a spare */
+	uint32_t next_free;   /* for the writer; not used in a spare */
 	struct version version;
 } __attribute__((aligned(64)));
 
@@ -93,11 +91,10 @@ struct mempool_table {
 	uint64_t bytes;
 	/* generation << 8 | order. The generation's low bit says which area is in use. */
 	_Atomic uint64_t index __attribute__((aligned(64)));
-	/* Written under the lock. */
-	pthread_mutex_t lock __attribute__((aligned(64)));
-	_Atomic uint32_t count; /* rows in use */
-	uint32_t occupied;	/* entries of the index that are not empty */
-	uint32_t high;		/* rows that were ever in use: 0 … high - 1 */
+	/* The writer's. */
+	_Atomic uint32_t count __attribute__((aligned(64))); /* rows in use */
+	uint32_t occupied; /* entries of the index that are not empty */
+	uint32_t high;	   /* rows that were ever in use: 0 … high - 1 */
 	uint32_t free_head;
 };
 
@@ -145,8 +142,13 @@ static inline struct version *counting(const struct mempool_table *t, struct row
 	return v;
 }
 
-/* Copies a row as it is at one moment. The order of the loads matters: see the top of the file. */
-static inline void row_read(const struct mempool_table *t, struct row *r, struct mempool_row *out)
+/*
+ * Copies a row as it is at one moment. The order of the loads matters: see the top of the file. Inlined,
+ * so that a caller that looks at a few fields makes no copy: those would be read back before they are
+ * written.
+ */
+static inline __attribute__((always_inline)) void row_read(const struct mempool_table *t,
+							   struct row *r, struct mempool_row *out)
 {
 	uint32_t seq = load_acquire(&r->seq), before, rights;
 	struct version *v;
@@ -170,7 +172,7 @@ static inline void row_read(const struct mempool_table *t, struct row *r, struct
 	out->unused = 0;
 }
 
-/* Writes the next version of a row; an all-zero one means that it is not in use. Lock held. */
+/* Writes the next version of a row; an all-zero one means that it is not in use. */
 static void row_write(struct mempool_table *t, struct row *r, const struct mempool_row *in)
 {
 	uint32_t seq = load_relaxed(&r->seq);
@@ -188,7 +190,7 @@ static void row_write(struct mempool_table *t, struct row *r, const struct mempo
 	store_release(&r->seq, seq + 1);
 }
 
-/* Key and use of a row as the holder of the lock sees it. */
+/* Key and use of a row as the writer sees it. */
 static bool row_used(struct mempool_table *t, struct row *r, uint32_t *key)
 {
 	struct version *v = counting(t, r, load_relaxed(&r->seq));
@@ -198,7 +200,8 @@ static bool row_used(struct mempool_table *t, struct row *r, uint32_t *key)
 }
 
 /* The reader's search: copies the row of a key. */
-static inline bool lookup(const struct mempool_table *t, uint32_t key, struct mempool_row *out)
+static inline __attribute__((always_inline)) bool lookup(const struct mempool_table *t,
+							 uint32_t key, struct mempool_row *out)
 {
 	uint32_t hash = hash_of(key), mask, pos, n, e;
 	uint64_t index = load_acquire(&t->index), before;
@@ -225,7 +228,7 @@ static inline bool lookup(const struct mempool_table *t, uint32_t key, struct me
 	return false;
 }
 
-/* The writer's search, by the upper 24 bits of the key. Lock held. */
+/* The writer's search, by the upper 24 bits of the key. */
 static bool search(struct mempool_table *t, uint32_t key, struct place *place)
 {
 	uint64_t index = load_relaxed(&t->index);
@@ -256,7 +259,7 @@ static bool enter(entry_t *entries, unsigned order, uint32_t key, uint32_t n)
 	return !e;
 }
 
-/* Makes a fresh index of the rows in use in the other area and switches to it. Lock held. */
+/* Makes a fresh index of the rows in use in the other area and switches to it. */
 static void rebuild(struct mempool_table *t)
 {
 	uint64_t index = ((load_relaxed(&t->index) >> 8) + 1) << 8;
@@ -283,45 +286,23 @@ static void index_reserve(struct mempool_table *t)
 		rebuild(t);
 }
 
+/* A mark stays only where a search may have to go on: before another entry. */
+static void index_leave(struct mempool_table *t, entry_t *entry)
+{
+	uint64_t index = load_relaxed(&t->index);
+	uint32_t mask = (1u << (index & 0xff)) - 1, pos = entry - area(t, index);
+	entry_t *entries = area(t, index);
+	bool last = !load_relaxed(&entries[(pos + 1) & mask]);
+
+	store_release(entry, last ? 0 : DELETED);
+	t->occupied -= last;
+}
+
 static void index_enter(struct mempool_table *t, uint32_t key, uint32_t n)
 {
 	uint64_t index = load_relaxed(&t->index);
 
 	t->occupied += enter(area(t, index), index & 0xff, key, n);
-}
-
-/* After a writer's death in the middle of a change: rows are whole, the rest is made anew. */
-static void recover(struct mempool_table *t)
-{
-	uint32_t n, key, count = 0;
-
-	t->free_head = NO_ROW;
-	for (n = t->high; n-- > 0;) {
-		if (row_used(t, row_at(t, n), &key)) {
-			count++;
-		} else {
-			row_at(t, n)->next_free = t->free_head;
-			t->free_head = n;
-		}
-	}
-	atomic_store_explicit(&t->count, count, memory_order_relaxed);
-	rebuild(t);
-}
-
-static int table_lock(struct mempool_table *t)
-{
-	int err = pthread_mutex_lock(&t->lock);
-
-	if (err == EOWNERDEAD) {
-		recover(t);
-		err = pthread_mutex_consistent(&t->lock);
-	}
-	return -err;
-}
-
-static void table_unlock(struct mempool_table *t)
-{
-	pthread_mutex_unlock(&t->lock);
 }
 
 /* [start, start + length) lies within 2^64 */
@@ -372,26 +353,14 @@ size_t mempool_table_bytes(unsigned max_rows)
 int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **table)
 {
 	struct mempool_table *t = memory;
-	pthread_mutexattr_t attr;
-	int err;
 
 	if (!max_rows || max_rows > MAX_ROWS || (uintptr_t)memory % 64)
 		return -EINVAL;
 	layout(max_rows, t);
 	t->free_head = NO_ROW;
 	atomic_init(&t->index, MIN_ORDER);
-	err = pthread_mutexattr_init(&attr);
-	if (err)
-		return -err;
-	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	if (!err)
-		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	if (!err)
-		err = pthread_mutex_init(&t->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	if (!err)
-		*table = t;
-	return -err;
+	*table = t;
+	return 0;
 }
 
 int mempool_table_create(unsigned max_rows, struct mempool_table **table)
@@ -414,16 +383,17 @@ int mempool_table_create(unsigned max_rows, struct mempool_table **table)
 
 void mempool_table_destroy(struct mempool_table *table)
 {
-	pthread_mutex_destroy(&table->lock);
 	munmap(table, table->bytes);
 }
 
-static int add_locked(struct mempool_table *t, const struct mempool_row *row)
+int mempool_table_add(struct mempool_table *t, const struct mempool_row *row)
 {
 	struct place place;
 	struct row *r;
 	uint32_t n;
 
+	if (!row_ok(row))
+		return -EINVAL;
 	if (search(t, row->key, &place))
 		return -EEXIST;
 	if (t->free_head == NO_ROW && t->high == t->max_rows)
@@ -437,26 +407,12 @@ static int add_locked(struct mempool_table *t, const struct mempool_row *row)
 	}
 	r = row_at(t, n);
 	row_write(t, r, row);
-	atomic_fetch_add_explicit(&t->count, 1, memory_order_relaxed);
+	atomic_store_explicit(&t->count, load_relaxed(&t->count) + 1, memory_order_relaxed);
 	index_enter(t, row->key, n);
 	return 0;
 }
 
-int mempool_table_add(struct mempool_table *table, const struct mempool_row *row)
-{
-	int err;
-
-	if (!row_ok(row))
-		return -EINVAL;
-	err = table_lock(table);
-	if (err)
-		return err;
-	err = add_locked(table, row);
-	table_unlock(table);
-	return err;
-}
-
-/* Finds the row of exactly this key. Lock held. */
+/* Finds the row of exactly this key. */
 static bool search_key(struct mempool_table *t, uint32_t key, struct place *place)
 {
 	uint32_t k;
@@ -468,11 +424,13 @@ static bool search_key(struct mempool_table *t, uint32_t key, struct place *plac
  * With another index the row is entered under both for a moment; which of them leads anywhere is
  * decided by the key in the row, and so changes at one instant.
  */
-static int replace_locked(struct mempool_table *t, uint32_t old_key, const struct mempool_row *row)
+int mempool_table_replace(struct mempool_table *t, uint32_t old_key, const struct mempool_row *row)
 {
 	bool moves = old_key >> 8 != row->key >> 8;
 	struct place place, other;
 
+	if (!row_ok(row))
+		return -EINVAL;
 	if (!search_key(t, old_key, &place))
 		return -ENOENT;
 	if (moves) {
@@ -484,57 +442,30 @@ static int replace_locked(struct mempool_table *t, uint32_t old_key, const struc
 	}
 	row_write(t, row_at(t, place.row), row);
 	if (moves)
-		store_release(place.entry, DELETED);
+		index_leave(t, place.entry);
 	return 0;
 }
 
-int mempool_table_replace(struct mempool_table *table, uint32_t old_key,
-			  const struct mempool_row *row)
-{
-	int err;
-
-	if (!row_ok(row))
-		return -EINVAL;
-	err = table_lock(table);
-	if (err)
-		return err;
-	err = replace_locked(table, old_key, row);
-	table_unlock(table);
-	return err;
-}
-
-int mempool_table_remove(struct mempool_table *table, uint32_t key)
+int mempool_table_remove(struct mempool_table *t, uint32_t key)
 {
 	static const struct mempool_row none;
 	struct place place;
 	struct row *r;
-	int err;
 
-	err = table_lock(table);
-	if (err)
-		return err;
-	if (search_key(table, key, &place)) {
-		r = row_at(table, place.row);
-		row_write(table, r, &none);
-		store_release(place.entry, DELETED);
-		atomic_fetch_sub_explicit(&table->count, 1, memory_order_relaxed);
-		r->next_free = table->free_head;
-		table->free_head = place.row;
-	} else {
-		err = -ENOENT;
-	}
-	table_unlock(table);
-	return err;
+	if (!search_key(t, key, &place))
+		return -ENOENT;
+	r = row_at(t, place.row);
+	row_write(t, r, &none);
+	index_leave(t, place.entry);
+	atomic_store_explicit(&t->count, load_relaxed(&t->count) - 1, memory_order_relaxed);
+	r->next_free = t->free_head;
+	t->free_head = place.row;
+	return 0;
 }
 
 int mempool_table_get(const struct mempool_table *table, uint32_t key, struct mempool_row *row)
 {
-	struct mempool_row r;
-
-	if (!lookup(table, key, &r))
-		return -ENOENT;
-	*row = r;
-	return 0;
+	return lookup(table, key, row) ? 0 : -ENOENT;
 }
 
 unsigned mempool_table_count(const struct mempool_table *table)

@@ -5,9 +5,9 @@
  * permission match (may this key touch this range) and address translation (where is it).
  *
  * Position-independent: a table is one run of memory with offsets and no pointers, so that it can
- * lie in shared memory and be read by peers. One writer at a time (the table's own lock); readers
- * take no lock, never wait for a writer and see a row as it was at one moment (two versions and a
- * sequence number per row). A writer that dies in the middle of a change leaves the table usable.
+ * lie in shared memory and be read by peers. One writer at a time, which is the caller's business, in one
+ * process; readers take no lock, never wait for the writer and see a row as it was at one moment (two
+ * versions and a sequence number per row), also of a writer that died in the middle of a change.
  */
 #ifndef MEMPOOL_TABLE_H
 #define MEMPOOL_TABLE_H
@@ -59,7 +59,7 @@ int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **t
 
 /*
  * Adds a row; row->key says its key. -EEXIST its upper 24 bits are in use, -ENOSPC full, -EINVAL
- * (kind, a range beyond 2^64, rights of 2^30 or more). Any thread.
+ * (kind, a range beyond 2^64, rights of 2^30 or more).
  */
 int mempool_table_add(struct mempool_table *table, const struct mempool_row *row);
 /*
@@ -70,7 +70,7 @@ int mempool_table_replace(struct mempool_table *table, uint32_t old_key,
 			  const struct mempool_row *row);
 /* Removes a row; -ENOENT. A reader that was before it may still be copying: the caller waits. */
 int mempool_table_remove(struct mempool_table *table, uint32_t key);
-/* Copies the row of a key; -ENOENT. */
+/* Copies the row of a key; -ENOENT, and *row is undefined. */
 int mempool_table_get(const struct mempool_table *table, uint32_t key, struct mempool_row *row);
 unsigned mempool_table_count(const struct mempool_table *table);
 

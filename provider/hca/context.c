@@ -92,7 +92,7 @@ static void abandon_objects(struct urxe_context *ctx)
 				urxe_mw_revoke(mw);
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
-			urxe_mr_revoke(mr);
+			urxe_mr_revoke(mr, false);
 	urxe_direct_changed();
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		cds_list_for_each_entry (mr, &ctx->mrs[i], node)

@@ -31,7 +31,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct direct_object *objects;
-static uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them */
+static uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them; 0: none */
 static unsigned users[DIRECT_OBJECTS]; /* regions in each */
 static uint32_t made;		       /* so far, for ids */
 static bool shown;
@@ -43,6 +43,7 @@ void direct_objects_reset(struct direct_tables *tables)
 {
 	pthread_mutex_init(&lock, NULL);
 	memset(users, 0, sizeof(users));
+	memset(files, 0, sizeof(files));
 	objects = tables ? tables->objects : NULL;
 	shown = direct_enabled();
 	if (!release) {
@@ -53,17 +54,23 @@ void direct_objects_reset(struct direct_tables *tables)
 
 /* ---- our own ---- */
 
-/* Where it is, or else where none is, or one without regions. */
-static unsigned place_of(const struct mempool_hold *h)
+/* The place of a file; DIRECT_OBJECTS: it has none. */
+static unsigned find(uint64_t file)
+{
+	for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
+		if (files[i] == file)
+			return i;
+	return DIRECT_OBJECTS;
+}
+
+/* A place where none is, or one without regions. */
+static unsigned find_free(void)
 {
 	unsigned place = DIRECT_OBJECTS;
 
-	for (unsigned i = 0; i < DIRECT_OBJECTS; i++) {
-		if (objects[i].id && files[i] == h->file)
-			return i;
-		if (!users[i] && (place == DIRECT_OBJECTS || !objects[i].id))
+	for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
+		if (!users[i] && (place == DIRECT_OBJECTS || !files[i]))
 			place = i;
-	}
 	return place;
 }
 
@@ -104,8 +111,13 @@ void urxe_place_show(struct urxe_place *place)
 	if (!place->held || !shown || (h->pages != MEMPOOL_PAGES_PLAIN && !h->resident))
 		return;
 	pthread_mutex_lock(&lock);
-	at = objects ? place_of(h) : DIRECT_OBJECTS;
-	if (at < DIRECT_OBJECTS && ((objects[at].id && files[at] == h->file) || enter(at, h))) {
+	at = find(h->file);
+	if (objects && at == DIRECT_OBJECTS) {
+		at = find_free();
+		if (at < DIRECT_OBJECTS && !enter(at, h))
+			at = DIRECT_OBJECTS;
+	}
+	if (objects && at < DIRECT_OBJECTS) {
 		users[at]++;
 		place->object = objects[at].id;
 	}

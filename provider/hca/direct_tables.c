@@ -17,6 +17,7 @@
 
 #include "hca/direct_private.h"
 #include "hca/direct_rseq.h"
+#include "hca/memory.h"
 #include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
@@ -82,6 +83,8 @@ static int init_tables(struct direct_tables *t)
 {
 	int ret = init_life(t);
 
+	/* After a fork it may be held by a thread that is not there. */
+	pthread_mutex_init(&urxe_regions_lock, NULL);
 	if (!ret)
 		ret = mempool_table_init(t + 1, URXE_MAX_MR, &urxe_hca.table);
 	if (!ret && getrandom(t->cookie, sizeof(t->cookie), 0) != sizeof(t->cookie))

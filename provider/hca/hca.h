@@ -52,7 +52,7 @@ struct urxe_context {
 	struct cds_list_head node;  /* in the engine's list of contexts */
 	struct urxe_events *events; /* asynchronous events waiting for the program */
 	/* Objects that a program may leave behind when it closes the context: their kin in the
-	 * kernel would go with it. Under lock. */
+	 * kernel would go with it. Under lock, but for regions (urxe_regions_lock). */
 	pthread_mutex_t lock;
 	struct cds_list_head mrs[URXE_MR_BUCKETS]; /* by key index. The engine lock to leave it */
 	struct cds_list_head cqs;
@@ -468,7 +468,7 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 /* mr.c, mw.c */
 /* The region of an L_Key, NULL if there is none; it stays while the engine lock is held. */
 struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey);
-void urxe_mr_revoke(struct urxe_mr *mr);
+void urxe_mr_revoke(struct urxe_mr *mr, bool unlist);
 void urxe_mw_revoke(struct urxe_mw *mw);
 int urxe_mr_access_check(unsigned access);
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

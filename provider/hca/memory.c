@@ -5,6 +5,8 @@
 #include "hca/engine.h"
 #include "hca/memory.h"
 
+pthread_mutex_t urxe_regions_lock = PTHREAD_MUTEX_INITIALIZER;
+
 #define WRITES (MEMPOOL_LOCAL_WRITE | MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_ATOMIC)
 
 /* Brings pages in as a device's page fault would; false when there are none to bring. */

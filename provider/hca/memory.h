@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The engine's way to memory by key: the registration table's two questions, and care for memory
- * that may not be there. Under the engine lock.
+ * that may not be there. Under the engine lock; but for the lock of those who write to the table.
  */
 #ifndef URXE_HCA_MEMORY_H
 #define URXE_HCA_MEMORY_H
 
+#include <pthread.h>
 #include <sys/uio.h>
 
 #include "hca/hca.h"
@@ -15,6 +16,12 @@
  * protected, so they are brought in, or found missing, before they are touched.
  */
 #define URXE_RESIDENT (1u << 8)
+
+/*
+ * Writers of the registration table, and the lists of regions of all contexts. Below the engine lock,
+ * above no other.
+ */
+extern pthread_mutex_t urxe_regions_lock;
 
 /*
  * May QP qp reach [addr, addr + length) by key, with all of rights, and where is it? remote: the

@@ -298,11 +298,11 @@ struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey)
 {
 	struct urxe_mr *mr, *found = NULL;
 
-	pthread_mutex_lock(&ctx->lock);
+	pthread_mutex_lock(&urxe_regions_lock);
 	cds_list_for_each_entry (mr, bucket(ctx, lkey), node)
 		if (mr->ibv.lkey == lkey)
 			found = mr;
-	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&urxe_regions_lock);
 	return found;
 }
 
@@ -337,7 +337,11 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 	}
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	fill_row(&row, mr);
+	pthread_mutex_lock(&urxe_regions_lock);
 	ret = mr->ibv.lkey ? mempool_table_add(urxe_hca.table, &row) : -ENOSPC;
+	if (!ret)
+		cds_list_add(&mr->node, bucket(ctx, mr->ibv.lkey));
+	pthread_mutex_unlock(&urxe_regions_lock);
 	if (ret) {
 		if (mr->ibv.lkey)
 			urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
@@ -346,44 +350,33 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		errno = ret == -ENOSPC ? ENOMEM : -ret;
 		return NULL;
 	}
-	pthread_mutex_lock(&ctx->lock);
-	cds_list_add(&mr->node, bucket(ctx, mr->ibv.lkey));
-	pthread_mutex_unlock(&ctx->lock);
 	atomic_fetch_add(&to_pd(pd)->users, 1);
 	return &mr->ibv;
 }
 
-/* Takes its keys away. */
-void urxe_mr_revoke(struct urxe_mr *mr)
+/* Takes its keys away, and (unlist) it out of its context. */
+void urxe_mr_revoke(struct urxe_mr *mr, bool unlist)
 {
+	pthread_mutex_lock(&urxe_regions_lock);
 	mempool_table_remove(urxe_hca.table, mr->ibv.lkey);
+	if (unlist)
+		cds_list_del(&mr->node);
+	pthread_mutex_unlock(&urxe_regions_lock);
 	urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
-}
-
-static void unlist(struct urxe_mr *mr)
-{
-	struct urxe_context *ctx = to_context(mr->ibv.context);
-
-	pthread_mutex_lock(&ctx->lock);
-	cds_list_del(&mr->node);
-	pthread_mutex_unlock(&ctx->lock);
 }
 
 int urxe_dereg_mr(struct ibv_mr *ibv)
 {
 	struct urxe_mr *mr = to_mr(ibv);
 
-	if (to_context(ibv->context)->stale) {
-		unlist(mr);
-	} else {
+	if (!to_context(ibv->context)->stale) {
 		/* Under the lock nobody is in the middle of a copy or a bind. */
 		urxe_engine_lock();
 		if (mr->windows) {
 			urxe_engine_unlock();
 			return EBUSY;
 		}
-		urxe_mr_revoke(mr);
-		unlist(mr);
+		urxe_mr_revoke(mr, true);
 		urxe_engine_unlock();
 		urxe_direct_changed();
 		urxe_place_put(&mr->place);
@@ -428,7 +421,9 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 		urxe_place_put(&next.place);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
+	pthread_mutex_lock(&urxe_regions_lock);
 	ret = mempool_table_replace(urxe_hca.table, ibv->lkey, &row);
+	pthread_mutex_unlock(&urxe_regions_lock);
 	if (!ret) {
 		if (next.ibv.pd != ibv->pd) {
 			atomic_fetch_add(&to_pd(next.ibv.pd)->users, 1);

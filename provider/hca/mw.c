@@ -63,7 +63,9 @@ static void unbind(struct urxe_mw *mw)
 {
 	if (!mw->bound_to)
 		return;
+	pthread_mutex_lock(&urxe_regions_lock);
 	mempool_table_remove(urxe_hca.table, mw->bound_to);
+	pthread_mutex_unlock(&urxe_regions_lock);
 	urxe_direct_changed();
 	mw->bound_to = 0;
 	mw->mr->windows--;
@@ -146,6 +148,7 @@ bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	struct urxe_mw *mw = find(wqe->bind.window);
 	struct mempool_row row;
 	struct urxe_mr *mr;
+	int ret;
 
 	if (!mw)
 		return false;
@@ -158,7 +161,10 @@ bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	if (!mr || !bind_ok(qp, wqe, mw, mr, &row))
 		return false;
 	unbind(mw);
-	if (mempool_table_add(urxe_hca.table, &row))
+	pthread_mutex_lock(&urxe_regions_lock);
+	ret = mempool_table_add(urxe_hca.table, &row);
+	pthread_mutex_unlock(&urxe_regions_lock);
+	if (ret)
 		return false;
 	mw->bound_to = row.key;
 	mw->mr = mr;
