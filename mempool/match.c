@@ -41,30 +41,45 @@ enum mempool_verdict mempool_judge(const struct mempool_request *q, const struct
 	return judge_row(q, q->rkey ? r : l);
 }
 
+static __attribute__((noinline)) enum mempool_verdict match_two(const struct mempool_image *image,
+								const struct mempool_request *q)
+{
+	struct mempool_row l, r;
+	bool has_r = q->rkey && !mempool_table_get(image->table, q->rkey, &r);
+	bool has_l = q->lkey && !mempool_table_get(image->table, q->lkey, &l);
+
+	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
+}
+
+/* The usual device gives one number for both keys, and then one row says all. */
+static inline enum mempool_verdict match(const struct mempool_image *image,
+					 const struct mempool_request *q)
+{
+	if (!q->length)
+		return MEMPOOL_OK;
+	if (q->lkey == q->rkey && q->rkey)
+		return mempool_table_permit(image->table, q);
+	return match_two(image, q);
+}
+
 enum mempool_verdict mempool_match(const struct mempool_image *image,
 				   const struct mempool_request *q)
 {
-	struct mempool_row l, r;
-	bool has_l, has_r;
-
-	if (!q->length)
-		return MEMPOOL_OK;
-	has_r = q->rkey && !mempool_table_get(image->table, q->rkey, &r);
-	/* The usual device gives one number for both, and then one row says all. */
-	if (q->lkey == q->rkey)
-		return mempool_judge(q, has_r ? &r : NULL, has_r ? &r : NULL);
-	has_l = q->lkey && !mempool_table_get(image->table, q->lkey, &l);
-	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
+	return match(image, q);
 }
 
 enum mempool_verdict mempool_lookup(const struct mempool_image *image,
 				    const struct mempool_request *q,
 				    struct mempool_segment *segments, unsigned max, unsigned *count)
 {
-	enum mempool_verdict verdict = mempool_match(image, q);
+	enum mempool_verdict verdict = match(image, q);
 
 	*count = 0;
-	if (verdict == MEMPOOL_OK)
-		*count = mempool_translate(image, q->addr, q->length, segments, max);
-	return verdict;
+	if (verdict != MEMPOOL_OK || !q->length)
+		return verdict;
+	if (max && mempool_translate_one(image->vapa, q->addr, q->length, segments))
+		*count = 1;
+	else
+		*count = mempool_translate_all(image, q->addr, q->length, segments, max);
+	return MEMPOOL_OK;
 }

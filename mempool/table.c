@@ -40,6 +40,8 @@
  */
 #include "mempool/table.h"
 
+#include "mempool/match.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -515,4 +517,55 @@ enum mempool_verdict mempool_table_match_object(const struct mempool_table *tabl
 						uint64_t *va, uint32_t *object)
 {
 	return match(table, key, pd, qpn, addr, length, rights, remote, va, object);
+}
+
+static __attribute__((noinline)) enum mempool_verdict permit_any(const struct mempool_table *table,
+								 const struct mempool_request *q)
+{
+	struct mempool_row r;
+	uint64_t offset;
+
+	if (!lookup(table, q->rkey, &r) || r.kind != MEMPOOL_REGION || r.qpn != MEMPOOL_ROW_BOTH ||
+	    r.parent != q->rkey)
+		return MEMPOOL_NO_KEY;
+	if (r.pd != q->domain)
+		return MEMPOOL_WRONG_PD;
+	offset = q->addr - r.iova;
+	if (q->addr < r.iova || offset > r.length || q->length > r.length - offset)
+		return MEMPOOL_OUT_OF_BOUNDS;
+	return (r.access & q->rights) == q->rights ? MEMPOOL_OK : MEMPOOL_NO_RIGHTS;
+}
+
+/*
+ * What is mostly the case: the row is where the hash says, nobody is changing it, and it permits what is
+ * asked. The processor guesses so and goes on; anything else begins anew.
+ */
+enum mempool_verdict mempool_table_permit(const struct mempool_table *table,
+					  const struct mempool_request *q)
+{
+	uint64_t index = load_acquire(&table->index), offset, length;
+	uint32_t hash = hash_of(q->rkey), entry, seq, rights, differs;
+	const struct version *v;
+	struct row *r;
+
+	entry = load_acquire(&area(table, index)[hash >> (32 - (index & 0xff))]);
+	if (__builtin_expect(!entry || !entry_fits(entry, hash), 0))
+		return permit_any(table, q);
+	r = row_at(table, (entry & ROW_MASK) - 1);
+	v = &r->version;
+	seq = load_acquire(&r->seq);
+	differs = load_acquire(&v->key) ^ q->rkey;
+	differs |= load_acquire(&v->parent) ^ q->rkey;
+	differs |= load_acquire(&v->qpn) ^ MEMPOOL_ROW_BOTH;
+	differs |= load_acquire(&v->pd) ^ q->domain;
+	rights = load_acquire(&v->rights);
+	differs |= rights >> KIND_BIT ^ MEMPOOL_REGION;
+	differs |= q->rights & ~(rights & ((1u << KIND_BIT) - 1));
+	offset = q->addr - load_acquire(&v->iova);
+	length = load_acquire(&v->length);
+	differs |= ~seq & 1;
+	differs |= load_acquire(&r->seq) ^ seq;
+	if (__builtin_expect(differs || offset >= length || q->length > length - offset, 0))
+		return permit_any(table, q);
+	return MEMPOOL_OK;
 }

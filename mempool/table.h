@@ -91,4 +91,11 @@ enum mempool_verdict mempool_table_match_object(const struct mempool_table *tabl
 						uint64_t length, uint32_t rights, bool remote,
 						uint64_t *va, uint32_t *object);
 
+/*
+ * Permission match of a request whose L_Key and R_Key are the same number, in a table of libmempool's
+ * (match.h): without a copy of the row, whose making takes longer than all the rest.
+ */
+enum mempool_verdict mempool_table_permit(const struct mempool_table *table,
+					  const struct mempool_request *request);
+
 #endif

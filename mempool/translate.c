@@ -16,16 +16,6 @@
 static_assert(sizeof(struct mempool_vapa) == 128, "layout seen by other processes");
 static_assert(sizeof(struct mempool_vapa_run) == 24, "layout seen by other processes");
 
-static _Atomic uint32_t *first_of(const struct mempool_vapa *t, uint64_t state)
-{
-	return (_Atomic uint32_t *)((uintptr_t)t + t->first_offset[(state >> 32) & 1]);
-}
-
-static struct mempool_vapa_run *runs_of(const struct mempool_vapa *t, uint64_t state)
-{
-	return (struct mempool_vapa_run *)((uintptr_t)t + t->runs_offset[(state >> 32) & 1]);
-}
-
 static void layout(struct mempool_vapa *t, uint32_t max_blocks, uint32_t max_runs)
 {
 	uint64_t first = ((uint64_t)max_blocks * sizeof(uint32_t) + 63) & ~63ull;
@@ -72,8 +62,8 @@ bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes)
 void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count)
 {
 	uint64_t state = ((load_relaxed(&t->state) >> 32) + 1) << 32;
-	_Atomic uint32_t *first = first_of(t, state);
-	struct mempool_vapa_run *out = runs_of(t, state);
+	_Atomic uint32_t *first = mempool_vapa_first(t, state);
+	struct mempool_vapa_run *out = mempool_vapa_runs(t, state);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -116,28 +106,35 @@ static inline uint32_t search(const struct mempool_vapa_run *runs, uint32_t low,
 	return low;
 }
 
-/* In the table as it is in one state, which another process may be changing. */
-static inline bool find_in(const struct mempool_vapa *t, uint64_t state, uint64_t va,
-			   struct mempool_pa_run *run)
+/* The first run of a state that ends beyond va, from the block of va on. */
+static __attribute__((noinline)) uint32_t look_on(const struct mempool_vapa *t, uint64_t state,
+						  uint64_t va, uint64_t block, uint32_t low)
 {
-	const struct mempool_vapa_run *runs = runs_of(t, state);
-	const _Atomic uint32_t *first = first_of(t, state);
-	uint32_t count = (uint32_t)state, low = 0, high = count;
-	uint64_t block;
+	uint32_t count = (uint32_t)state, high = count;
 
-	*run = (struct mempool_pa_run){.va = UINT64_MAX};
+	if (block + 1 < t->max_blocks)
+		high = load_acquire(&mempool_vapa_first(t, state)[block + 1]) + 1;
+	return search(mempool_vapa_runs(t, state), low, high < count ? high : count, va);
+}
+
+/* In the table as it is in one state, which another process may be changing. */
+static inline __attribute__((always_inline)) bool
+find_in(const struct mempool_vapa *t, uint64_t state, uint64_t va, struct mempool_pa_run *run)
+{
+	const struct mempool_vapa_run *runs = mempool_vapa_runs(t, state);
+	uint64_t block = (va - t->base) >> t->block_shift;
+	uint32_t count = (uint32_t)state, low = 0;
+
+	run->va = UINT64_MAX;
 	if (count > t->max_runs)
 		return false;
-	if (va >= t->base && (block = (va - t->base) >> t->block_shift) < t->max_blocks) {
-		low = load_acquire(&first[block]);
-		if (block + 1 < t->max_blocks)
-			high = load_acquire(&first[block + 1]) + 1;
-		if (high > count)
-			high = count;
-	}
+	if (va >= t->base && block < t->max_blocks)
+		low = load_acquire(&mempool_vapa_first(t, state)[block]);
+	else
+		block = t->max_blocks;
 	/* Mostly the first one is it: a block is one run, or part of one. */
-	if (low < count && run_end(&runs[low]) <= va)
-		low = search(runs, low + 1, high, va);
+	if (low < count && __builtin_expect(run_end(&runs[low]) <= va, 0))
+		low = look_on(t, state, va, block, low + 1);
 	if (low >= count)
 		return false;
 	run->va = load_acquire(&runs[low].va);
@@ -211,27 +208,30 @@ void mempool_segments_append(struct mempool_segments *list, struct mempool_segme
 	list->count++;
 }
 
-unsigned mempool_translate(const struct mempool_image *image, uint64_t addr, uint64_t length,
-			   struct mempool_segment *segments, unsigned max)
+unsigned mempool_translate_all(const struct mempool_image *image, uint64_t addr, uint64_t length,
+			       struct mempool_segment *segments, unsigned max)
 {
 	struct mempool_segments list = {.at = segments, .max = max};
 	struct mempool_segment segment;
 	struct mempool_pa_run run;
 	bool inside;
 
-	if (!length)
-		return 0;
-	inside = mempool_vapa_find(image->vapa, addr, &run);
-	/* The common case, without a list. */
-	if (inside && max && length <= run.length - (addr - run.va)) {
-		segments[0] = part_of(&run, true, addr, length);
-		return 1;
-	}
-	for (; length; inside = mempool_vapa_find(image->vapa, addr, &run)) {
+	while (length) {
+		inside = mempool_vapa_find(image->vapa, addr, &run);
 		segment = mempool_pa_segment(&run, inside, addr, length);
 		addr += segment.length;
 		length -= segment.length;
 		mempool_segments_append(&list, segment);
 	}
 	return list.count;
+}
+
+unsigned mempool_translate(const struct mempool_image *image, uint64_t addr, uint64_t length,
+			   struct mempool_segment *segments, unsigned max)
+{
+	if (!length)
+		return 0;
+	if (max && mempool_translate_one(image->vapa, addr, length, segments))
+		return 1;
+	return mempool_translate_all(image, addr, length, segments, max);
 }

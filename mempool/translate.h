@@ -80,4 +80,49 @@ struct mempool_segments {
 /* Adds one, merged with the last one if it goes on from there. */
 void mempool_segments_append(struct mempool_segments *list, struct mempool_segment segment);
 
+/* mempool_translate() of a range that may be several segments. */
+unsigned mempool_translate_all(const struct mempool_image *image, uint64_t addr, uint64_t length,
+			       struct mempool_segment *segments, unsigned max);
+
+static inline _Atomic uint32_t *mempool_vapa_first(const struct mempool_vapa *t, uint64_t state)
+{
+	return (_Atomic uint32_t *)((uintptr_t)t + t->first_offset[(state >> 32) & 1]);
+}
+
+static inline struct mempool_vapa_run *mempool_vapa_runs(const struct mempool_vapa *t,
+							 uint64_t state)
+{
+	return (struct mempool_vapa_run *)((uintptr_t)t + t->runs_offset[(state >> 32) & 1]);
+}
+
+/*
+ * What is mostly the case: a block is one run, or part of one, and the range lies within it. false: it
+ * is not, or somebody is changing the table. length is not 0.
+ */
+static inline bool mempool_translate_one(const struct mempool_vapa *t, uint64_t addr,
+					 uint64_t length, struct mempool_segment *segment)
+{
+	uint64_t state = atomic_load_explicit(&t->state, memory_order_acquire), offset, room, pa;
+	uint64_t block = (addr - t->base) >> t->block_shift;
+	uint32_t count = (uint32_t)state, n;
+	const struct mempool_vapa_run *r;
+
+	if (addr < t->base || block >= t->max_blocks || count > t->max_runs)
+		return false;
+	n = atomic_load_explicit(&mempool_vapa_first(t, state)[block], memory_order_acquire);
+	if (n >= count)
+		return false;
+	r = &mempool_vapa_runs(t, state)[n];
+	offset = addr - atomic_load_explicit(&r->va, memory_order_acquire);
+	pa = atomic_load_explicit(&r->pa, memory_order_acquire);
+	room = atomic_load_explicit(&r->length, memory_order_acquire);
+	if (offset >= room || length > room - offset ||
+	    atomic_load_explicit(&t->state, memory_order_acquire) != state)
+		return false;
+	segment->physical = pa != MEMPOOL_PA_UNKNOWN;
+	segment->addr = segment->physical ? pa + offset : addr;
+	segment->length = length;
+	return true;
+}
+
 #endif
