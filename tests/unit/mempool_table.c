@@ -620,7 +620,7 @@ static void test_killed_writer(void **state)
 		if (!pid)
 			doomed(t, round + 1);
 		assert_true(pid > 0);
-		usleep(next_random(&seed) % 4000);
+		usleep(next_random(&seed) % (4000 * SLOWER));
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		for (key = 1, found = 0; key <= 600; key++) {
