@@ -181,7 +181,7 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
 void urxe_completer_arm(struct urxe_qp *qp);
 void urxe_completer_arm_answers(struct urxe_qp *qp);
 void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status);
-/* responder.c */
+/* responder.c, responder_answer.c */
 void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,
 			   const struct urxe_rx_packet *rx);
 /* Sends what the responder owes; false when the wire is full. */

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Executing request packets (IBTA vol. 1, 9.7.4.1.3 to 9.7.4.1.7): the checks that need no more than the
+ * packet and the QP, receive WRs, and the operations. Under the engine lock.
+ */
+#include <string.h>
+
+#include "hca/memory.h"
+#include "hca/responder.h"
+
+/* ---- receiving into a receive WR ---- */
+
+bool urxe_recv_take(struct urxe_qp *qp)
+{
+	struct urxe_srq *srq = qp->srq;
+
+	if (qp->recv_busy)
+		return true;
+	if (!urxe_rq_take(srq ? &srq->rq : &qp->rq, qp->recv_wqe))
+		return false;
+	qp->recv_busy = true;
+	qp->recv_offset = 0;
+	if (srq && srq->limit) {
+		bool below;
+
+		pthread_mutex_lock(&srq->rq.lock);
+		below = srq->limit && urxe_rq_count(&srq->rq) < srq->limit;
+		if (below)
+			srq->limit = 0;
+		pthread_mutex_unlock(&srq->rq.lock);
+		if (below)
+			urxe_event_srq(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	}
+	return true;
+}
+
+/* Where len bytes at the place reached in the receive buffer go: *n pieces of our memory. */
+static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct iovec *iov,
+				      unsigned *n)
+{
+	struct urxe_recv_wqe *wqe = qp->recv_wqe;
+	uint32_t skip = qp->recv_offset;
+
+	*n = 0;
+	if (len > wqe->length - skip)
+		return IBV_WC_LOC_LEN_ERR;
+	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+		uint32_t piece;
+		uint64_t va;
+
+		if (skip >= sge->length) {
+			skip -= sge->length;
+			continue;
+		}
+		piece = sge->length - skip < len ? sge->length - skip : len;
+		if (!urxe_reach(qp, sge->lkey, sge->addr + skip, piece, MEMPOOL_LOCAL_WRITE, false,
+				&va))
+			return IBV_WC_LOC_PROT_ERR;
+		iov[(*n)++] = (struct iovec){(void *)(uintptr_t)va, piece};
+		len -= piece;
+		skip = 0;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Writes to the receive buffer; a status other than success is the local error that stops it. */
+enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t len)
+{
+	struct iovec iov[URXE_MAX_SGE];
+	const uint8_t *from = data;
+	unsigned n;
+	enum ibv_wc_status status = recv_pieces(qp, len, iov, &n);
+
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	for (unsigned i = 0; i < n; i++) {
+		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
+		from += iov[i].iov_len;
+	}
+	qp->recv_offset += len;
+	return IBV_WC_SUCCESS;
+}
+
+/* The same for a payload that lies in the sender's memory; *lost: it is not there any more. */
+static enum ibv_wc_status recv_refs(struct urxe_qp *qp, const struct urxe_packet *pkt, bool *lost)
+{
+	struct iovec iov[URXE_MAX_SGE];
+	unsigned n;
+	enum ibv_wc_status status = recv_pieces(qp, pkt->payload_len, iov, &n);
+
+	*lost = false;
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	*lost = urxe_wire_pull(pkt->refs, pkt->refs_offset, iov, n, pkt->payload_len);
+	if (!*lost)
+		qp->recv_offset += pkt->payload_len;
+	return IBV_WC_SUCCESS;
+}
+
+void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe)
+{
+	cqe->wr_id = qp->recv_wqe->wr_id;
+	cqe->qp_num = qp->qpn;
+	qp->recv_busy = false;
+	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
+	urxe_cq_push(qp->rcq, qp, cqe);
+}
+
+/* A local error of the receive side: told to the program here, and to the peer by a NAK. */
+enum urxe_verdict urxe_recv_failed(struct urxe_qp *qp, enum ibv_wc_status status)
+{
+	struct urxe_cqe cqe = {.status = status, .opcode = IBV_WC_RECV};
+
+	if (qp->ibv.qp_type != IBV_QPT_RC) {
+		/* UC and UD: without an SRQ the WR is kept for the next message (class D of table
+		 * 62), with one it is spent. */
+		qp->drop_message = true;
+		if (qp->srq)
+			urxe_recv_complete(qp, &cqe);
+		else
+			qp->recv_offset = 0;
+		return URXE_DROP;
+	}
+	urxe_recv_complete(qp, &cqe);
+	return status == IBV_WC_LOC_LEN_ERR ? URXE_INVALID : URXE_OPERATIONAL;
+}
+
+/* The message is whole: its completion, if it has one. */
+static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	struct urxe_cqe cqe = {
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = qp->recv_offset,
+		.solicited = urxe_bth_se(pkt->bth),
+	};
+
+	if (pkt->imm) {
+		cqe.wc_flags = IBV_WC_WITH_IMM;
+		cqe.imm = pkt->imm->imm;
+	} else if (pkt->ieth) {
+		cqe.wc_flags = IBV_WC_WITH_INV;
+		cqe.imm = urxe_ieth_rkey(pkt->ieth);
+	}
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE)) {
+		cqe.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+		cqe.byte_len = qp->write.total;
+	}
+	urxe_recv_complete(qp, &cqe);
+}
+
+/* ---- the operations ---- */
+
+static enum urxe_verdict execute_send(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	enum ibv_wc_status status;
+	bool lost = false;
+
+	if (urxe_op_any(pkt->mask, URXE_OP_START) && !urxe_recv_take(qp))
+		return URXE_RNR;
+	if (!qp->recv_busy)
+		return URXE_DROP;
+	if (pkt->refs)
+		status = recv_refs(qp, pkt, &lost);
+	else
+		status = urxe_recv_data(qp, pkt->payload, pkt->payload_len);
+	if (status != IBV_WC_SUCCESS)
+		return urxe_recv_failed(qp, status);
+	if (lost)
+		return URXE_LOST;
+	if (!urxe_op_any(pkt->mask, URXE_OP_END))
+		return URXE_DONE;
+	if (pkt->ieth && !urxe_invalidate(qp, urxe_ieth_rkey(pkt->ieth), false)) {
+		urxe_recv_failed(qp, IBV_WC_LOC_PROT_ERR);
+		return URXE_ACCESS;
+	}
+	complete_message(qp, pkt);
+	return URXE_DONE;
+}
+
+/* Data of an RDMA WRITE into place, its last bytes last; false when it was lost on the way. */
+static bool write_data(const struct urxe_packet *pkt, void *to, uint32_t len)
+{
+	uint32_t last = len > 8 ? 8 : len;
+	uint8_t end[8];
+	struct iovec iov[2] = {{to, len - last}, {end, last}};
+
+	if (!pkt->refs) {
+		urxe_copy_visible(to, pkt->payload, len);
+		return true;
+	}
+	if (urxe_wire_pull(pkt->refs, pkt->refs_offset, iov, 2, len))
+		return false;
+	urxe_copy_visible((uint8_t *)to + len - last, end, last);
+	return true;
+}
+
+static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	uint32_t len = pkt->payload_len;
+	uint64_t va;
+
+	if (pkt->reth) {
+		uint32_t total = urxe_reth_length(pkt->reth);
+
+		/* The whole range is checked before its first byte is written. */
+		if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), total,
+				MEMPOOL_REMOTE_WRITE, true, &va))
+			return URXE_ACCESS;
+		qp->write.va = urxe_reth_va(pkt->reth);
+		qp->write.rkey = urxe_reth_rkey(pkt->reth);
+		qp->write.left = qp->write.total = total;
+	}
+	if (len > qp->write.left || (urxe_op_any(pkt->mask, URXE_OP_END) && len != qp->write.left))
+		return URXE_INVALID;
+	if (pkt->imm && !urxe_recv_take(qp))
+		return URXE_RNR;
+	if (len) {
+		if (!urxe_reach(qp, qp->write.rkey, qp->write.va, len, MEMPOOL_REMOTE_WRITE, true,
+				&va))
+			return URXE_ACCESS;
+		if (!write_data(pkt, (void *)(uintptr_t)va, len))
+			return URXE_LOST;
+		qp->write.va += len;
+		qp->write.left -= len;
+	}
+	if (pkt->imm)
+		complete_message(qp, pkt);
+	return URXE_DONE;
+}
+
+/* A place in the ring for a new answer; NULL when the peer has more outstanding than it may. */
+static struct urxe_response *new_response(struct urxe_qp *qp)
+{
+	if ((uint16_t)(qp->response_head - qp->response_send) >= qp->response_size)
+		return NULL;
+	return urxe_response_at(qp, qp->response_head++);
+}
+
+/* Owes the result of an atomic that was executed now or before. */
+bool urxe_owe_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result)
+{
+	struct urxe_response *resp = new_response(qp);
+
+	if (!resp)
+		return false;
+	*resp = (struct urxe_response){
+		.atomic = true,
+		.first_psn = result->psn,
+		.next_psn = result->psn,
+		.last_psn = result->psn,
+		.msn = result->msn,
+		.original = result->original,
+	};
+	urxe_engine_ready(qp);
+	return true;
+}
+
+enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	uint32_t len = urxe_reth_length(pkt->reth);
+	struct urxe_response *resp;
+	uint64_t va;
+
+	if (len > URXE_MAX_MSG)
+		return URXE_INVALID;
+	if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), len,
+			MEMPOOL_REMOTE_READ, true, &va))
+		return URXE_ACCESS;
+	resp = new_response(qp);
+	if (!resp)
+		return URXE_INVALID;
+	*resp = (struct urxe_response){
+		.first_psn = psn,
+		.next_psn = psn,
+		.last_psn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu : 0),
+		.msn = (qp->msn + 1) & URXE_PSN_MASK,
+		.rkey = urxe_reth_rkey(pkt->reth),
+		.va = urxe_reth_va(pkt->reth),
+		.length = len,
+	};
+	urxe_engine_ready(qp);
+	return URXE_DONE;
+}
+
+static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet *pkt,
+					uint32_t psn)
+{
+	uint64_t addr = urxe_atomic_va(pkt->atomic), va, value, *target;
+	struct urxe_atomic_result *result;
+
+	if (addr & 7)
+		return URXE_INVALID;
+	if (!urxe_reach(qp, urxe_atomic_rkey(pkt->atomic), addr, 8, MEMPOOL_REMOTE_ATOMIC, true,
+			&va))
+		return URXE_ACCESS;
+	if (va & 7)
+		return URXE_INVALID;
+	if ((uint16_t)(qp->response_head - qp->response_send) >= qp->response_size)
+		return URXE_INVALID;
+	target = (uint64_t *)(uintptr_t)va;
+	if (pkt->opcode == URXE_RC_FETCH_ADD) {
+		value = __atomic_fetch_add(target, urxe_atomic_swap_add(pkt->atomic),
+					   __ATOMIC_SEQ_CST);
+	} else {
+		value = urxe_atomic_compare(pkt->atomic);
+		__atomic_compare_exchange_n(target, &value, urxe_atomic_swap_add(pkt->atomic),
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	result = &qp->atomics[qp->atomic_next++ % qp->atomic_size];
+	*result = (struct urxe_atomic_result){
+		.valid = true,
+		.psn = psn,
+		.msn = (qp->msn + 1) & URXE_PSN_MASK,
+		.original = value,
+	};
+	urxe_owe_atomic(qp, result);
+	return URXE_DONE;
+}
+
+/* ---- the checks ---- */
+
+/* First and middle packets are full, last ones not empty (9.7.4.1.6). */
+static bool length_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	uint32_t full = (uint32_t)pkt->span * qp->mtu;
+
+	if (!urxe_op_any(pkt->mask, URXE_OP_SEND | URXE_OP_WRITE))
+		return true;
+	if (!urxe_op_any(pkt->mask, URXE_OP_END))
+		return pkt->payload_len == full;
+	if (!urxe_op_any(pkt->mask, URXE_OP_START) && !pkt->payload_len)
+		return false;
+	return pkt->payload_len <= full && (pkt->span == 1 || pkt->payload_len > full - qp->mtu);
+}
+
+bool urxe_permits(const struct urxe_qp *qp, const struct urxe_packet *pkt)
+{
+	unsigned access = qp->attr.qp_access_flags;
+
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE))
+		return access & IBV_ACCESS_REMOTE_WRITE;
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		return access & IBV_ACCESS_REMOTE_READ;
+	if (urxe_op_any(pkt->mask, URXE_OP_ATOMIC))
+		return access & IBV_ACCESS_REMOTE_ATOMIC;
+	return true;
+}
+
+enum urxe_verdict urxe_execute(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+{
+	if (!urxe_permits(qp, pkt) || !length_ok(qp, pkt))
+		return URXE_INVALID;
+	if (urxe_op_any(pkt->mask, URXE_OP_SEND))
+		return execute_send(qp, pkt);
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE))
+		return execute_write(qp, pkt);
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		return urxe_execute_read(qp, pkt, psn);
+	return execute_atomic(qp, pkt, psn);
+}
