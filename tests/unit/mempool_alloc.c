@@ -371,7 +371,7 @@ static void test_hold(void **state)
 struct holder {
 	char *block;
 	_Atomic bool stop;
-	unsigned held;
+	_Atomic unsigned held;
 };
 
 static void *hold_thread(void *arg)
@@ -402,7 +402,7 @@ static void test_hold_against_shrink(void **state)
 	h.block = b.addr;
 	assert_int_equal(mempool_free(pool, b.addr), 0);
 	assert_int_equal(pthread_create(&thread, NULL, hold_thread, &h), 0);
-	for (unsigned i = 0; i < 3000 || (i < 1000000 && !shrunk); i++) {
+	for (unsigned i = 0; i < 3000 || (i < 1000000 && !(shrunk && h.held)); i++) {
 		mempool_shrink(pool, SIZE_MAX, &given);
 		if (given) {
 			shrunk++;
