@@ -163,9 +163,11 @@ static void write_through(void)
 	local->lkey = mw->rkey;
 	EXPECT(remote(IBV_WR_RDMA_WRITE, mr->rkey, (uintptr_t)target, 8), IBV_WC_LOC_PROT_ERR);
 	local->lkey = lkey;
+	uint32_t rkey = mw->rkey;
+
 	EXPECT(ibv_dealloc_mw(mw), 0);
 	again();
-	EXPECT(remote(IBV_WR_RDMA_WRITE, mw->rkey, (uintptr_t)target + START, 8),
+	EXPECT(remote(IBV_WR_RDMA_WRITE, rkey, (uintptr_t)target + START, 8),
 	       IBV_WC_REM_ACCESS_ERR);
 	next_event();
 	end();
