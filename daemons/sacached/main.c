@@ -34,7 +34,7 @@ static char *options[MAX_OPTIONS];
 static unsigned noptions;
 
 static const char usage[] =
-	"usage: sacached [-c FILE] [-o \"KEY VALUE\"]... [-d] [-V]\n"
+	"usage: sacached [-c FILE] [-o \"KEY VALUE\"]... [-d] [-V | --version] [-h | --help]\n"
 	"  -c FILE         configuration, instead of " SACACHED_CONF "\n"
 	"  -o \"KEY VALUE\"  a line of it, after the file: -o \"policy always\"\n"
 	"  -d              says more (log_level debug)\n"
@@ -201,9 +201,11 @@ static int run(struct sacached *d)
 
 static bool parse_options(int argc, char **argv)
 {
+	static const struct option words[] = {
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {}};
 	int option;
 
-	while ((option = getopt(argc, argv, "c:o:dVh")) >= 0) {
+	while ((option = getopt_long(argc, argv, "c:o:dVh", words, NULL)) >= 0) {
 		if (option == 'V' || option == 'h') {
 			fputs(option == 'V' ? "sacached " URXE_VERSION "\n" : usage, stdout);
 			exit(0);
