@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """Writes seeds for fuzz_packet into a directory: a packet of every opcode, with and without payload
-and pad, and some malformed ones. Usage: seeds.py DIRECTORY"""
+and pad, and some malformed ones. Usage: packet_seeds.py DIRECTORY"""
 import os
 import struct
 import sys
