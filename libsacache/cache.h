@@ -108,6 +108,12 @@ uint64_t sa_random_seed(void);
 int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
 		    enum sa_count *why);
 /*
+ * Puts in what was known earlier, unless the table has a record for that key: 1, 0, -ENOMEM. Under
+ * cache->lock.
+ */
+int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
+		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures);
+/*
  * The end of a query for a key that was asked in that generation: status, and if that is 0 the
  * record. Takes cache->lock.
  */

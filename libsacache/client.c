@@ -7,20 +7,10 @@
 #include <stdlib.h>
 
 #include "libsacache/client.h"
+#include "libsacache/random.h"
 
 #define ACK_REPEATS   3
 #define MAX_DOUBLINGS 6
-
-static uint64_t next_random(struct sa_client *client)
-{
-	uint64_t x = client->random;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	client->random = x;
-	return (x * 0x2545f4914f6cdd1dull) >> 32;
-}
 
 void sa_client_init(struct sa_client *client, const struct sacache_attr *attr,
 		    const uint8_t port_gid[16], const struct sa_client_ops *ops, void *ctx,
@@ -32,7 +22,7 @@ void sa_client_init(struct sa_client *client, const struct sacache_attr *attr,
 	client->attr = *attr;
 	memcpy(client->port_gid, port_gid, 16);
 	client->random = attr->seed ? attr->seed : 1;
-	client->counter = (uint32_t)next_random(client);
+	client->counter = (uint32_t)sa_random(&client->random);
 	client->credit = 1000;
 	client->credited = now;
 	client->tail = &client->head;
@@ -133,7 +123,7 @@ static uint64_t wait_time(struct sa_client *client, uint64_t base, unsigned trie
 {
 	uint64_t wait = base << (tries < MAX_DOUBLINGS ? tries : MAX_DOUBLINGS);
 
-	return wait + next_random(client) % (wait / 2 + 1);
+	return wait + sa_random(&client->random) % (wait / 2 + 1);
 }
 
 static void transmit(struct sa_client *client, struct sa_slot *slot, uint64_t now)

@@ -7,6 +7,7 @@
 
 #include "libsacache/client.h"
 #include "libsacache/notice.h"
+#include "libsacache/random.h"
 
 #define SPREAD	      1000u /* ms in which the nodes of a subnet subscribe */
 #define LEAST_RENEWAL 100
@@ -23,22 +24,11 @@ enum trap {
 /* sacache.h says what each is for, and why there are no others. */
 static const uint16_t traps[SA_TRAPS] = {TRAP_GID_IN, TRAP_GID_OUT, TRAP_LINK, TRAP_LOCAL_CHANGE};
 
-static uint64_t next_random(struct sa_notices *notices)
-{
-	uint64_t x = notices->random;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	notices->random = x;
-	return (x * 0x2545f4914f6cdd1dull) >> 32;
-}
-
 static void plan_renewal(struct sa_notices *notices, uint64_t now)
 {
 	uint64_t every = notices->attr.notices;
 
-	notices->renewal = now + every + next_random(notices) % (every / 4 + 1);
+	notices->renewal = now + every + sa_random(&notices->random) % (every / 4 + 1);
 }
 
 void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr, uint16_t sm_lid,
@@ -52,7 +42,7 @@ void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr
 		notices->attr.notices = LEAST_RENEWAL;
 	notices->sm_lid = sm_lid;
 	notices->random = (attr->seed ? attr->seed : 1) ^ 0x6e6f7469636573;
-	notices->counter = (uint32_t)next_random(notices);
+	notices->counter = (uint32_t)sa_random(&notices->random);
 	notices->renewal = SA_NEVER;
 	if (attr->notices)
 		sa_notices_subscribe(notices, now);
@@ -68,7 +58,7 @@ static void plan(struct sa_ask *ask, uint64_t when)
 void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
 {
 	uint32_t quarter = notices->attr.notices / 4, spread = quarter < SPREAD ? quarter : SPREAD;
-	uint64_t when = now + next_random(notices) % (spread + 1);
+	uint64_t when = now + sa_random(&notices->random) % (spread + 1);
 
 	if (!notices->attr.notices || notices->stopping)
 		return;
@@ -165,7 +155,7 @@ static void transmit(struct sa_notices *notices, struct sa_ask *ask, uint64_t no
 	sa_mad_encode(&mad, buf);
 	ask->state = SA_ASK_SENT;
 	ask->tries++;
-	wait += next_random(notices) % (wait / 2 + 1);
+	wait += sa_random(&notices->random) % (wait / 2 + 1);
 	ask->deadline = now + wait;
 	notices->ops->send(notices->ctx, buf, wait);
 }

@@ -187,6 +187,24 @@ static int put(struct sacache *cache, const struct sacache_key *key, const uint8
 	return ret;
 }
 
+int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
+		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures)
+{
+	const struct sa_entry *old = sa_table_find(&cache->table, key);
+	struct sa_mark mark = {.generation = generation};
+	int ret;
+
+	if (old && old->kind == SA_ENTRY_PATH)
+		return 0;
+	if (failures >= cache->attr.suspect_limit)
+		failures = cache->attr.suspect_limit - 1;
+	if (failures)
+		mark.state = failures << 8 | SACACHE_SUSPECT;
+	mark.since = (uint32_t)cache->clock();
+	ret = put(cache, key, record, mark);
+	return ret ? ret : 1;
+}
+
 /* Whether an end of the path is that GID with that LID (0: any), or with another than that. */
 static bool ends_at(const uint8_t *record, const uint8_t *gid, uint16_t lid, bool other)
 {

@@ -207,10 +207,8 @@ static void say_goodbye(struct sa_port *port, void *in)
 static void *port_run(void *arg)
 {
 	struct sa_port *port = arg;
-	uint8_t *in = umad_alloc(1, UMAD_ROOM);
-
 	port->verbs = sa_watch_open(port->ca_name);
-	while (in && !atomic_load(&port->stop)) {
+	while (!atomic_load(&port->stop)) {
 		uint64_t now = port->cache->clock(), next, then;
 
 		watch(port, now);
@@ -218,12 +216,10 @@ static void *port_run(void *arg)
 		next = sa_client_run(&port->client, now);
 		then = sa_notices_run(&port->notices, now);
 		sa_port_unlock(port);
-		receive(port, in, now, next < then ? next : then);
+		receive(port, port->in, now, next < then ? next : then);
 	}
-	if (in)
-		say_goodbye(port, in);
+	say_goodbye(port, port->in);
 	sa_watch_close(port->verbs);
-	umad_free(in);
 	return NULL;
 }
 
@@ -290,6 +286,7 @@ static void port_free(struct sa_port *port)
 	pthread_mutex_destroy(&port->lock);
 	pthread_cond_destroy(&port->unused);
 	umad_free(port->umad);
+	umad_free(port->in);
 	free(port);
 }
 
@@ -331,7 +328,8 @@ int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, u
 	port->portnum = portnum;
 	snprintf(port->ca_name, sizeof(port->ca_name), "%s", ca_name ? ca_name : "");
 	port->umad = umad_alloc(1, UMAD_ROOM);
-	if (!port->umad) {
+	port->in = umad_alloc(1, UMAD_ROOM);
+	if (!port->umad || !port->in) {
 		port_free(port);
 		return ret;
 	}

@@ -36,7 +36,8 @@ struct sa_port {
 	uint16_t lid;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
-	void *umad; /* what is being sent */
+	void *umad; /* what is being sent, */
+	void *in;   /* and received */
 	struct sa_waiter *completed;
 	struct sa_client client;
 	struct sa_notices notices;

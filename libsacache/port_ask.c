@@ -117,11 +117,27 @@ static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	return ret;
 }
 
+/* The same for one that wants a single path, and to be called. */
+static int ask_for_one(struct sacache *cache, const struct sacache_key *key,
+		       struct sacache_path *path, sacache_done done, void *arg)
+{
+	struct sa_waiter *waiter = calloc(1, sizeof(*waiter));
+	int ret;
+
+	if (!waiter)
+		return -ENOMEM;
+	waiter->done = done;
+	waiter->arg = arg;
+	ret = ask(cache, key, false, path, waiter);
+	if (ret != -EINPROGRESS)
+		free(waiter);
+	return ret;
+}
+
 int sacache_query(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
 		  sacache_done done, void *arg)
 {
 	struct sacache_key exact;
-	struct sa_waiter *waiter;
 	enum sa_count why;
 	int ret = sa_key_normalize(key, &exact);
 
@@ -130,35 +146,16 @@ int sacache_query(struct sacache *cache, const struct sacache_key *key, struct s
 	ret = sa_cache_lookup(cache, &exact, path, &why);
 	if (ret != -ENOENT && ret != -ESTALE)
 		return ret;
-	waiter = calloc(1, sizeof(*waiter));
-	if (!waiter)
-		return -ENOMEM;
-	waiter->done = done;
-	waiter->arg = arg;
-	ret = ask(cache, &exact, false, path, waiter);
-	if (ret != -EINPROGRESS)
-		free(waiter);
-	return ret;
+	return ask_for_one(cache, &exact, path, done, arg);
 }
 
 int sacache_query_sa(struct sacache *cache, const struct sacache_key *key, sacache_done done,
 		     void *arg)
 {
 	struct sacache_key exact;
-	struct sa_waiter *waiter;
 	int ret = sa_key_normalize(key, &exact);
 
-	if (ret)
-		return ret;
-	waiter = calloc(1, sizeof(*waiter));
-	if (!waiter)
-		return -ENOMEM;
-	waiter->done = done;
-	waiter->arg = arg;
-	ret = ask(cache, &exact, false, NULL, waiter);
-	if (ret != -EINPROGRESS)
-		free(waiter);
-	return ret;
+	return ret ? ret : ask_for_one(cache, &exact, NULL, done, arg);
 }
 
 /* A caller that waits, and may leave before the answer comes: whoever is last frees it. */

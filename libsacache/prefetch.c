@@ -242,11 +242,24 @@ static int compare_gids(const void *a, const void *b)
 
 static int compare_destinations(const void *a, const void *b)
 {
-	return memcmp(((const struct sacache_path *)a)->dgid,
-		      ((const struct sacache_path *)b)->dgid, 16);
+	const struct sacache_path *p = a, *q = b;
+	int ret = memcmp(p->dgid, q->dgid, 16);
+
+	return ret ? ret : (int)p->dlid - q->dlid;
 }
 
-/* All paths of the port by one question. With several LIDs to a GID the first path counts. */
+/* Only those that begin here. */
+static size_t keep_ours(const struct job *job, struct sacache_path *paths, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!memcmp(paths[i].sgid, job->here.gid, 16))
+			paths[kept++] = paths[i];
+	return kept;
+}
+
+/* All paths of the port by one question. With several LIDs to a GID the lowest counts. */
 static int ask_for_table(struct job *job)
 {
 	const struct sacache_key all = {.port = job->port};
@@ -266,10 +279,10 @@ static int ask_for_table(struct job *job)
 	}
 	if (!ret) {
 		job->report.by_table = true;
+		count = keep_ours(job, paths, count);
 		qsort(paths, count, sizeof(*paths), compare_destinations);
 		for (size_t i = 0; i < count; i++) {
-			if (memcmp(paths[i].sgid, job->here.gid, 16) != 0 ||
-			    (i && !compare_destinations(&paths[i], &paths[i - 1])))
+			if (i && !memcmp(paths[i].dgid, paths[i - 1].dgid, 16))
 				continue;
 			answer(job, &paths[i], 0);
 			job->report.wanted++;

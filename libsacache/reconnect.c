@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "libsacache/cache.h"
+#include "libsacache/random.h"
 #include "libsacache/reconnect.h"
 
 #define NOT_ARMED UINT32_MAX
@@ -196,12 +197,9 @@ static uint64_t draw(struct sacache_peer *peer)
 	uint64_t least = set->attr.backoff_min, most = set->attr.backoff_max;
 	uint64_t limit = peer->tries < 31 ? least << (peer->tries + 1) : most;
 
-	set->random ^= set->random << 13;
-	set->random ^= set->random >> 7;
-	set->random ^= set->random << 17;
 	if (limit > most)
 		limit = most;
-	return least + (set->random * 0x2545f4914f6cdd1dull >> 32) % (limit - least + 1);
+	return least + sa_random(&set->random) % (limit - least + 1);
 }
 
 static void retreat(struct sacache_peer *peer)

@@ -167,29 +167,6 @@ struct target {
 	uint8_t number;
 };
 
-int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
-		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures)
-{
-	const struct sa_entry *old = sa_table_find(&cache->table, key);
-	struct sa_mark mark = {.generation = generation};
-	bool evicted;
-	int ret;
-
-	if (old && old->kind == SA_ENTRY_PATH)
-		return 0;
-	if (failures >= cache->attr.suspect_limit)
-		failures = cache->attr.suspect_limit - 1;
-	if (failures)
-		mark.state = failures << 8 | SACACHE_SUSPECT;
-	mark.since = (uint32_t)cache->clock();
-	ret = sa_table_put(&cache->table, key, record, &mark, &evicted);
-	if (ret)
-		return ret;
-	if (evicted)
-		sa_count(cache, SA_EVICTED);
-	return 1;
-}
-
 /* Under cache->lock. */
 static int restore(struct sacache *cache, const struct sa_state_entry *saved,
 		   const struct target *target, struct sacache_state *report)

@@ -44,13 +44,6 @@ struct sa_state {
 	struct sa_state_port port[SACACHE_MAX_PORTS];
 };
 
-/*
- * Puts in what was known earlier, unless the table has a record for that key: 1, 0, -ENOMEM. Under
- * cache->lock.
- */
-int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
-		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures);
-
 /* NULL, or what is wrong with it in words. */
 const char *sa_state_parse(struct sa_state *state, const uint8_t *data, size_t length);
 /* NULL as well. */
