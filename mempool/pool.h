@@ -7,7 +7,7 @@
  *   caches	the lists of thread caches (one lock for all pools, in alloc.c); below it each cache's
  *   mr_lock	registrations, domains, adapters; not held over ibv_reg_mr() and ibv_dereg_mr()
  *   lock	runs of pages, spans, statistics of the central part; never held over a system call
- *   locating	the list of pools again, for mempool_locate(), which ibv_reg_mr() may call with
+ *   locating	the list of pools again, for mempool_hold(), which ibv_reg_mr() may call with
  *		any of the others held (in fork.c)
  */
 #ifndef MEMPOOL_POOL_H

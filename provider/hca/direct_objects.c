@@ -2,7 +2,7 @@
 /*
  * Objects: files that registered memory lies in, which neighbours map to reach it as memory
  * (direct_private.h). They are the memfds of libmempool, of which this library knows no more than the
- * function that says where an address lies.
+ * functions that hold memory, saying where it lies, and release it.
  *
  * A region's row names its object. So memory is reached through a mapping only while a row says that
  * it lies there, and an address that has become something else is not taken for what it was.

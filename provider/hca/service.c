@@ -180,11 +180,14 @@ static bool take_lock(void)
 	uint64_t began = 0;
 
 	for (unsigned i = 0; i < LOOKS; i++) {
+		uint64_t now;
+
 		if (!pthread_mutex_trylock(&urxe_hca.lock))
 			return true;
+		now = urxe_now();
 		if (!began)
-			began = urxe_now();
-		else if (urxe_now() - began > poll_age(urxe_now()))
+			began = now;
+		else if (now - began > poll_age(now))
 			return left_to_pollers();
 		nanosleep(&ts, NULL);
 		if (ts.tv_nsec < LOOK_MAX)

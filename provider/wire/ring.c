@@ -60,33 +60,38 @@ static bool place(const struct urxe_producer *p, uint32_t len, uint32_t *at)
 	return begin + need - p->data_tail <= URXE_RING_DATA;
 }
 
-static bool fits(const struct urxe_producer *p, uint32_t len)
+/* at: where its data begins, when it does not fit into the cell. */
+static bool fits(const struct urxe_producer *p, uint32_t len, uint32_t *at)
 {
-	uint32_t at;
-
 	return p->head - p->taken < URXE_RING_CELLS &&
-	       (len <= URXE_RING_INLINE || place(p, len, &at));
+	       (len <= URXE_RING_INLINE || place(p, len, at));
+}
+
+static bool find_room(struct urxe_producer *p, uint32_t len, uint32_t *at)
+{
+	if (fits(p, len, at))
+		return true;
+	look(p);
+	return fits(p, len, at);
 }
 
 bool urxe_ring_full(struct urxe_producer *p, uint32_t len)
 {
-	if (fits(p, len))
-		return false;
-	look(p);
-	return !fits(p, len);
+	uint32_t at;
+
+	return !find_room(p, len, &at);
 }
 
 void *urxe_ring_claim(struct urxe_producer *p, uint32_t len)
 {
 	struct urxe_cell *cell = &p->ring->cells[p->head % URXE_RING_CELLS];
-	uint32_t at;
+	uint32_t at = 0;
 
-	if (len > URXE_RING_MAX || urxe_ring_full(p, len))
+	if (len > URXE_RING_MAX || !find_room(p, len, &at))
 		return NULL;
 	p->claimed = p->data_head;
 	if (len <= URXE_RING_INLINE)
 		return cell->body;
-	place(p, len, &at);
 	p->claimed = at + ((len + LINE - 1) & ~(LINE - 1));
 	cell->offset = at % URXE_RING_DATA;
 	return p->ring->data + cell->offset;
