@@ -123,7 +123,7 @@ static int receive(struct talk *talk, struct json_object **answer)
 			if (errno == EINTR)
 				continue;
 			if (errno)
-				status = not_running(talk, errno);
+				not_running(talk, errno);
 			else
 				print_error("sacached ended before it answered");
 			status = NOT_RUNNING;

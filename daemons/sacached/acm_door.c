@@ -212,6 +212,9 @@ static int listen_tcp(struct acm_door *door)
 		int ret = -errno;
 
 		log_error("cannot listen on TCP port %u: %s", door->tcp_port, strerror(-ret));
+		if (door->tcp_fd >= 0)
+			close(door->tcp_fd);
+		door->tcp_fd = -1;
 		return ret;
 	}
 	return 0;

@@ -102,7 +102,8 @@ static void mind_the_door(struct acm_server *server)
 		if (server->accept_tcp)
 			event_free(server->accept_tcp);
 		server->accept_tcp = NULL;
-		acm_door_shut(&server->door, true);
+		if (!acm_door_shut(&server->door, true))
+			listen_to_tcp(server);
 	} else if (server->door.shut && clients < server->limit - server->limit / 64) {
 		acm_door_shut(&server->door, false);
 		listen_to_tcp(server);

@@ -214,6 +214,10 @@ void control_list_more(struct control_client *client)
 
 static void list(struct control_client *client, struct json_object *request)
 {
+	if (json_object_object_get_ex(request, "ip", NULL)) {
+		control_fail(client, "only lookup takes an IP address");
+		return;
+	}
 	if (!get_filter(client, request, &client->filter))
 		return;
 	if (get_flag(request, "suspect"))

@@ -413,21 +413,13 @@ void warm_forget(struct warm *warm, void *arg)
 
 /* Beginning and end. */
 
-static bool port_is_active(const struct sacached *d)
-{
-	for (unsigned i = 0; i < d->nports; i++)
-		if (d->ports[i].open && d->ports[i].active)
-			return true;
-	return false;
-}
-
 static void look(evutil_socket_t fd, short what, void *arg)
 {
 	const struct timeval again = {.tv_sec = LOOK_AGAIN_S};
 	struct warm *warm = arg;
 
 	/* Before, neither the subnet nor the SM is known, by which records are believed. */
-	if (!warm->status.loaded && port_is_active(warm->d)) {
+	if (!warm->status.loaded && sacached_port_by_prefix(warm->d, NULL)) {
 		warm->status.loaded = true;
 		load_state(warm);
 		stats_of(warm, &warm->saved);
@@ -496,8 +488,10 @@ void warm_stop(struct warm *warm)
 	if (warm->prefetch.task)
 		task_finish(warm->prefetch.task);
 	free(warm->prefetch.gids);
-	if (warm->save.task)
+	if (warm->save.task) {
 		task_finish(warm->save.task);
+		note_save(warm);
+	}
 	if (warm->status.loaded)
 		save_at_end(warm);
 	free_waiters(warm->save.waiters);
