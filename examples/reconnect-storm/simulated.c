@@ -264,6 +264,16 @@ static void lose_link(struct storm *storm)
 	storm->link = true;
 }
 
+static struct sacache_key key_of(const struct options *options, unsigned end, unsigned port)
+{
+	struct sacache_key key = {.mask = SACACHE_DGID | SACACHE_SGID, .port = port};
+	const uint8_t *peer = options->gids[end / 2], *hub = options->gids[options->ngids - 1];
+
+	memcpy(key.sgid, end % 2 ? hub : peer, 16);
+	memcpy(key.dgid, end % 2 ? peer : hub, 16);
+	return key;
+}
+
 static void start(struct storm *storm, struct sacache *cache, unsigned port)
 {
 	const struct options *options = storm->options;
@@ -277,13 +287,9 @@ static void start(struct storm *storm, struct sacache *cache, unsigned port)
 	set_reconnect(options, &attr);
 	ret = sacache_reconnect_create(cache, &attr, &procedure, storm, &storm->set);
 	for (unsigned i = 0; !ret && i < 2 * options->peers; i++) {
-		struct sacache_key key = {.mask = SACACHE_DGID | SACACHE_SGID, .port = port};
-		const uint8_t *peer = options->gids[i / 2],
-			      *hub = options->gids[options->ngids - 1];
+		struct sacache_key key = key_of(options, i, port);
 		struct end *end = &storm->ends[i];
 
-		memcpy(key.sgid, i % 2 ? hub : peer, 16);
-		memcpy(key.dgid, i % 2 ? peer : hub, 16);
 		end->storm = storm;
 		end->self = i;
 		ret = sacache_peer_add(storm->set, end, i % 2 ? SACACHE_SERVER : SACACHE_CLIENT,
@@ -291,6 +297,24 @@ static void start(struct storm *storm, struct sacache *cache, unsigned port)
 	}
 	if (ret)
 		die("peers", ret);
+}
+
+/*
+ * The ends that accepted look their way back up while the link is there: once it is lost, the SA may deny
+ * it, and what was denied is not in the table.
+ */
+static void learn(const struct options *options, struct sacache *cache, unsigned port)
+{
+	if (!sacache_caching(cache, port))
+		return;
+	for (unsigned i = 0; i < 2 * options->peers; i++) {
+		struct sacache_key key = key_of(options, i, port);
+		struct sacache_path path;
+		int ret = sacache_resolve(cache, &key, &path, 10000);
+
+		if (ret)
+			die("a path while the link is there", ret);
+	}
 }
 
 void storm_simulated(const struct options *options, struct sacache *cache, unsigned port,
@@ -302,6 +326,7 @@ void storm_simulated(const struct options *options, struct sacache *cache, unsig
 	start(&storm, cache, port);
 	meet(&storm);
 	result->first = seconds() - began;
+	learn(options, cache, port);
 	for (unsigned round = 0; round < options->rounds; round++) {
 		double took;
 
