@@ -17,6 +17,7 @@
 #include "daemons/sacached/acm_door.h"
 #include "daemons/sacached/acm_pending.h"
 #include "daemons/sacached/acm_server.h"
+#include "daemons/sacached/clock.h"
 #include "daemons/sacached/log.h"
 #include "daemons/sacached/notify.h"
 #include "daemons/sacached/resolve.h"
@@ -57,14 +58,6 @@ struct acm_server {
 };
 
 static bool process(struct client *client, const uint8_t *data, size_t have);
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
-}
 
 const struct acm_stats *acm_server_stats(const struct acm_server *server)
 {
@@ -202,7 +195,7 @@ static void resolved(void *arg, int status, const struct sacache_path *path);
 static bool client_ask(struct client *client)
 {
 	struct sacached *d = client->server->d;
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms();
 	unsigned left = client->deadline > now ? client->deadline - now : 1;
 
 	client->resolve =
@@ -247,7 +240,7 @@ static bool client_wait(struct client *client, struct acm_work *work)
 {
 	struct acm_server *server = client->server;
 
-	client->deadline = now_ms() + server->d->config.deadline;
+	client->deadline = clock_ms() + server->d->config.deadline;
 	client->work = malloc(sizeof(*work));
 	if (client->work)
 		*client->work = *work;

@@ -58,5 +58,7 @@ struct json_object *control_json_entry(const struct sacache_key *key,
 struct json_object *control_json_status(struct sacached *d);
 /* The name of an enum acm_status; NULL: there is none of that number. */
 const char *control_acm_status(unsigned status);
+/* The name of an enum acm_operation. */
+const char *control_acm_operation(unsigned operation);
 
 #endif

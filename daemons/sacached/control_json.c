@@ -188,7 +188,6 @@ static struct json_object *json_warm(struct sacached *d)
 
 static struct json_object *json_clients(struct sacached *d)
 {
-	static const char *const operations[ACM_OPERATIONS] = {"resolve", "perf", "ep"};
 	const struct acm_stats *stats = acm_server_stats(d->acm);
 	struct json_object *out = json_object_new_object();
 	struct json_object *requests = json_object_new_object();
@@ -200,7 +199,7 @@ static struct json_object *json_clients(struct sacached *d)
 	add_number(out, "dropped", stats->dropped);
 	add_number(out, "full", stats->full);
 	for (unsigned i = 0; i < ACM_OPERATIONS; i++)
-		add_number(requests, operations[i], stats->requests[i]);
+		add_number(requests, control_acm_operation(i), stats->requests[i]);
 	for (unsigned i = 0; i < ACM_STATUSES; i++)
 		if (control_acm_status(i))
 			add_number(answers, control_acm_status(i), stats->answers[i]);
@@ -224,6 +223,17 @@ static struct json_object *json_kernel(const struct sacached *d)
 	add_number(out, "late", stats.late);
 	add_number(out, "overruns", stats.overruns);
 	return out;
+}
+
+const char *control_acm_operation(unsigned operation)
+{
+	static const char *const names[ACM_OPERATIONS] = {
+		[ACM_OP_RESOLVE] = "resolve",
+		[ACM_OP_PERF] = "perf",
+		[ACM_OP_EP] = "ep",
+	};
+
+	return names[operation];
 }
 
 const char *control_acm_status(unsigned status)

@@ -3,20 +3,12 @@
  * The loop; loop.h draws when it looks and when it sleeps. In its own thread.
  */
 #include <sched.h>
-#include <time.h>
 
 #include "daemons/sacached/acm_server.h"
+#include "daemons/sacached/clock.h"
 #include "daemons/sacached/loop.h"
 
 #define QUICK_REQUESTS 4
-
-static uint64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
-}
 
 /* One round. False: the end. */
 static bool turn(struct sacached *d, int how)
@@ -33,7 +25,7 @@ static bool look(struct sacached *d, const uint64_t *requests, uint64_t last)
 		sched_yield();
 		if (!turn(d, EVLOOP_NONBLOCK))
 			return false;
-		now = now_us();
+		now = clock_us();
 		if (*requests != seen)
 			last = now;
 		seen = *requests;
@@ -53,7 +45,7 @@ void loop_run(struct sacached *d)
 		if (*requests == seen)
 			continue;
 		seen = *requests;
-		now = now_us();
+		now = clock_us();
 		quick = now - last < 4 * d->config.spin ? quick + 1 : 0;
 		last = now;
 		if (quick < QUICK_REQUESTS)
@@ -62,6 +54,6 @@ void loop_run(struct sacached *d)
 			break;
 		quick = 0;
 		seen = *requests;
-		last = now_us();
+		last = clock_us();
 	}
 }

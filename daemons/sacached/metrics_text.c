@@ -65,7 +65,6 @@ static bool is_caching(struct sacached *d, const struct sacached_port *port)
 
 static void clients(FILE *out, struct sacached *d)
 {
-	static const char *const operations[ACM_OPERATIONS] = {"resolve", "perf", "ep"};
 	const struct acm_stats *stats = acm_server_stats(d->acm);
 
 	single(out, "sacached_clients", "gauge", "Programs that are connected.", stats->clients);
@@ -78,7 +77,7 @@ static void clients(FILE *out, struct sacached *d)
 	family(out, "sacached_requests_total", "counter", "Requests of programs.");
 	for (unsigned i = 0; i < ACM_OPERATIONS; i++)
 		fprintf(out, "sacached_requests_total{operation=\"%s\"} %" PRIu64 "\n",
-			operations[i], stats->requests[i]);
+			control_acm_operation(i), stats->requests[i]);
 	family(out, "sacached_answers_total", "counter", "Answers to programs, by their status.");
 	for (unsigned i = 0; i < ACM_STATUSES; i++)
 		if (control_acm_status(i))

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemons/sacached/clock.h"
 #include "daemons/sacached/local_service.h"
 #include "daemons/sacached/log.h"
 #include "daemons/sacached/resolve.h"
@@ -44,14 +44,6 @@ struct netlink {
 	uint64_t complained;
 	struct netlink_stats stats;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
-}
 
 /* The kernel waits for nobody then. Questions that wait are forgotten: it asks the SA for them. */
 static void leave(struct netlink *netlink)
@@ -125,7 +117,7 @@ static void resolved(void *arg, int status, const struct sacache_path *path)
 	struct netlink *netlink = question->netlink;
 
 	/* It has asked the SA itself by now, and forgotten the number of this question. */
-	if (now_ms() - question->asked >= netlink->timeout)
+	if (clock_ms() - question->asked >= netlink->timeout)
 		netlink->stats.late++;
 	else
 		answer_path(netlink, &question->message, status ? NULL : path);
@@ -155,7 +147,7 @@ static int ask(struct netlink *netlink, const struct ls_message *message)
 		return -ENOMEM;
 	question->netlink = netlink;
 	question->message = *message;
-	question->asked = now_ms();
+	question->asked = clock_ms();
 	if (netlink->d->config.deadline < deadline)
 		deadline = netlink->d->config.deadline;
 	question->resolve = resolve_path(netlink->d, &message->key, deadline, resolved, question);
@@ -236,7 +228,7 @@ static void take_message(struct netlink *netlink, enum ls_kind kind, struct ls_m
 /* Questions were lost; the kernel asks the SA for them when it has waited. */
 static void overrun(struct netlink *netlink)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms();
 
 	netlink->stats.overruns++;
 	if (netlink->complained && now - netlink->complained < COMPLAIN_MS)

@@ -6,13 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemons/sacached/clock.h"
 #include "daemons/sacached/log.h"
 
 #define STATUS_S 10  /* how often the status is looked at; it is sent if it has changed */
@@ -167,11 +168,7 @@ void notify_ready(struct notify *notify)
 
 void notify_reloading(struct notify *notify)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   ts.tv_sec * 1000000ull + ts.tv_nsec / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
 }
 
 void notify_reloaded(struct notify *notify)

@@ -3,52 +3,11 @@
 # What an operator holds in the hand: sacachectl, the state file and the metrics of sacached; before a scripted
 # SA that knows fe80::N at LID N, and in a subnet of ibsim's with OpenSM.
 
-here=$BATS_TEST_DIRNAME
-URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
-SACACHED=${URXE%/*}/daemons/sacached/sacached
+load sacached.bash
 SACACHECTL=${URXE%/*}/daemons/sacachectl/sacachectl
 
-setup() {
-	[ -x "$SACACHED" ] || skip "the daemons are not built"
-	dir=$BATS_TEST_TMPDIR
-	pids=()
-}
-
-teardown() {
-	local pid
-	for pid in "${pids[@]}"; do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-}
-
-# sacached SETTING…: starts one with the scripted SA and all its files in $dir, and waits until it serves.
-# BEFORE is a command to run it by.
-BEFORE=()
 sacached() {
-	local options=() setting tries
-	for setting in 'policy always' "ibacm_dir $dir" "run_dir $dir/run" "control_socket $dir/control" \
-		"state_file $dir/state/records" 'netlink no' "$@"; do
-		options+=(-o "$setting")
-	done
-	rm -f "$dir/log"
-	touch "$dir/log"
-	LD_PRELOAD=$URXE_BIN/sacached_sa.so "${BEFORE[@]}" "$SACACHED" -c /dev/null "${options[@]}" \
-		2>"$dir/log" 3>&- &
-	daemon=$!
-	pids+=("$daemon")
-	for ((tries = 200; tries > 0; tries--)); do
-		grep -q ready "$dir/log" && return
-		kill -0 "$daemon" 2>/dev/null || break
-		sleep 0.02
-	done
-	cat "$dir/log"
-	return 1
-}
-
-ends() {
-	kill "$daemon"
-	wait "$daemon"
+	serve "control_socket $dir/control" "state_file $dir/state/records" "$@"
 }
 
 ctl() {

@@ -3,52 +3,14 @@
 # sacached in ibacm's place: with Debian's clients in a subnet of ibsim's and OpenSM, and with clients of all
 # manners and in large numbers before a scripted SA.
 
-here=$BATS_TEST_DIRNAME
-URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
-SACACHED=${URXE%/*}/daemons/sacached/sacached
+load sacached.bash
 
-setup() {
-	[ -x "$SACACHED" ] || skip "the daemons are not built"
-	dir=$BATS_TEST_TMPDIR
-	pids=()
-}
-
-teardown() {
-	local pid
-	for pid in "${pids[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-}
-
-# sacached SETTING…: starts one with the scripted SA and its sockets in $dir, and waits until it serves.
 sacached() {
-	local options=() setting tries
-	for setting in 'policy always' "ibacm_dir $dir" "run_dir $dir/run" control_socket state_file \
-		'netlink no' "$@"; do
-		options+=(-o "$setting")
-	done
-	(
-		ulimit -n "${descriptors:-$(ulimit -Hn)}"
-		LD_PRELOAD=$URXE_BIN/sacached_sa.so exec "$SACACHED" -c /dev/null "${options[@]}"
-	) 2>"$dir/log" 3>&- &
-	daemon=$!
-	pids+=("$daemon")
-	for ((tries = 200; tries > 0; tries--)); do
-		grep -q ready "$dir/log" && return
-		kill -0 "$daemon" 2>/dev/null || break
-		sleep 0.02
-	done
-	cat "$dir/log"
-	return 1
+	serve control_socket state_file "$@"
 }
 
 clients() {
 	timeout 60 "$URXE_BIN/sacached_clients" "$dir/ibacm.sock" "$@"
-}
-
-ends() {
-	kill "$daemon"
-	wait "$daemon"
 }
 
 @test "ib_acme and rdma_getaddrinfo resolve through sacached, and OpenSM is asked once for each destination" {
