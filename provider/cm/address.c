@@ -201,6 +201,15 @@ static bool v6only_by_default(void)
 	return on;
 }
 
+static bool is_loopback(const union urxe_sockaddr *addr)
+{
+	switch (addr->family) {
+	case AF_INET: return be32toh(addr->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	case AF_INET6: return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr);
+	default: return false;
+	}
+}
+
 void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found)
 {
 	memset(found, 0, sizeof(*found));
@@ -214,7 +223,8 @@ void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *fou
 		return;
 	}
 	found->dev = urxe_address_device(addr, true);
-	if (!found->dev)
+	/* The kernel takes each loopback address for an any-address: libfabric asks that way. */
+	if (!found->dev && !is_loopback(addr))
 		found->error = why_not(addr);
 }
 

@@ -60,7 +60,8 @@ void urxe_sockaddr_of_gid(union urxe_sockaddr *addr, const union ibv_gid *gid, u
  */
 struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh);
 /*
- * Whether an id can be bound to addr: the device that has it, or none for an any-address;
+ * Whether an id can be bound to addr: the device that has it, or none for an any-address and for a
+ * loopback address that no device has;
  * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no device does. Makes system calls.
  */
 void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found);

@@ -111,6 +111,39 @@ static int resolve_loopback(int fd, uint32_t id)
 	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
 }
 
+/* To an IPv4 address in host order: 0 or -errno. */
+static int bind_to(int fd, uint32_t id, uint32_t address)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_bind_ip cmd;
+	} c = {
+		.hdr = {RDMA_USER_CM_CMD_BIND_IP, sizeof(c.cmd), 0},
+		.cmd = {.id = id},
+	};
+	struct sockaddr_in to = {.sin_family = AF_INET};
+
+	to.sin_addr.s_addr = htonl(address);
+	memcpy(&c.cmd.addr, &to, sizeof(to));
+	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
+}
+
+/* How many ports the device has that an id is bound to; 0 when it is bound to none. */
+static int num_ports(int fd, uint32_t id)
+{
+	struct rdma_ucm_query_route_resp resp = {0};
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_query cmd;
+	} c = {
+		.hdr = {RDMA_USER_CM_CMD_QUERY_ROUTE, sizeof(c.cmd), sizeof(resp)},
+		.cmd = {.response = (uintptr_t)&resp, .id = id},
+	};
+
+	CHECK(write(fd, &c, sizeof(c)) == sizeof(c));
+	return resp.port_num;
+}
+
 /* Does it carry out commands? */
 static bool works(int fd)
 {
@@ -198,6 +231,29 @@ static void commands(void)
 	CHECK(write(-1, &c, sizeof(c)) < 0 && errno == EBADF);
 	close(fd);
 	CHECK(write(fd, &c, sizeof(c)) < 0 && errno == EBADF);
+}
+
+static void bound(void)
+{
+	static const struct {
+		uint32_t address;
+		int ret, ports;
+	} binds[] = {
+		{INADDR_ANY, 0, 0},
+		{INADDR_LOOPBACK, 0, 1},	 /* lo's device has it */
+		{INADDR_LOOPBACK + 1, 0, 0},	 /* nobody's: as any, and as the kernel's does */
+		{0xc0000201, -EADDRNOTAVAIL, 0}, /* 192.0.2.1 */
+	};
+	int fd = open_device(0);
+
+	for (size_t i = 0; i < sizeof(binds) / sizeof(binds[0]); i++) {
+		int64_t id = create_id(fd);
+
+		CHECK(id >= 0 && bind_to(fd, id, binds[i].address) == binds[i].ret);
+		CHECK(num_ports(fd, id) == binds[i].ports);
+		CHECK(!destroy_id(fd, id));
+	}
+	close(fd);
 }
 
 static void an_event_makes_it_readable(void)
@@ -367,6 +423,7 @@ static const struct {
 } cases[] = {
 	{"is_a_device", is_a_device},
 	{"commands", commands},
+	{"bound", bound},
 	{"an_event_makes_it_readable", an_event_makes_it_readable},
 	{"copies", copies},
 	{"replaced", replaced},
