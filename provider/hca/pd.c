@@ -178,8 +178,7 @@ int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_w
 		errno = EINVAL;
 		return -1;
 	}
-	attr->port_num = port;
-	attr->sl = wc->sl;
+	attr->port_num = port; /* and no SL: wc->sl says something else */
 	attr->is_global = 1;
 	attr->grh.dgid = sgid;
 	attr->grh.sgid_index = index;

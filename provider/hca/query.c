@@ -36,7 +36,8 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_qp_rd_atom = URXE_MAX_RD_ATOM;
 	attr->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
 	attr->max_res_rd_atom = URXE_MAX_QP * URXE_MAX_RD_ATOM;
-	attr->atomic_cap = IBV_ATOMIC_GLOB;
+	/* They are atomic for the program's own instructions too (GLOB), but programs ask for HCA. */
+	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_mw = URXE_MAX_MR;
 	attr->max_mcast_grp = URXE_MAX_MCAST_GRP;
 	attr->max_mcast_qp_attach = URXE_MAX_QP;
@@ -59,10 +60,11 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 				IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 	struct ibv_device_attr_ex all;
 
-	if (in && in->comp_mask)
+	if ((in && in->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	memset(&all, 0, sizeof(all));
 	urxe_query_device(context, &all.orig_attr);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	all.odp_caps.per_transport_caps.rc_odp_caps = rc_odp;
 	all.odp_caps.per_transport_caps.uc_odp_caps =
@@ -71,6 +73,7 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: timestamps are nanoseconds */
 	all.phys_port_cnt_ex = 1;
+	memset(attr, 0, size); /* newer headers have more fields */
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;
 }

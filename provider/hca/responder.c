@@ -337,6 +337,14 @@ static void fill_grh(uint8_t grh[40], const struct urxe_rx_packet *rx)
 	h->dgid = rx->dgid;
 }
 
+/*
+ * RoCE has no SL. What stands in its place says of which kind the header before the payload is (A17.4.5.1 asks
+ * for that, and ibv_wc has no field for it): these are the values of mlx5 and hns, and UCX up to 1.17 drops
+ * what does not have them.
+ */
+#define WC_SL_IPV6 1
+#define WC_SL_IPV4 2
+
 static void ud_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		       const struct urxe_rx_packet *rx)
 {
@@ -344,6 +352,7 @@ static void ud_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		.status = IBV_WC_SUCCESS,
 		.opcode = IBV_WC_RECV,
 		.wc_flags = IBV_WC_GRH,
+		.sl = IN6_IS_ADDR_V4MAPPED(&rx->sgid) ? WC_SL_IPV4 : WC_SL_IPV6,
 		.solicited = urxe_bth_se(pkt->bth),
 	};
 	uint8_t grh[40];
