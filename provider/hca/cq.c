@@ -49,6 +49,7 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = cqe;
+	cq->told = UINT32_MAX; /* of nothing */
 	if (channel)
 		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&to_context(context)->lock);
@@ -120,6 +121,7 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	cq->ring = ring;
 	cq->size = size;
 	cq->ibv.cqe = cqe;
+	cq->told -= tail;
 	atomic_store(&cq->tail, 0);
 	atomic_store(&cq->head, count);
 	pthread_mutex_unlock(&cq->lock);
@@ -166,21 +168,55 @@ int urxe_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	return attr->attr_mask & ~IBV_CQ_ATTR_MODERATE ? EINVAL : 0;
 }
 
+/* Whether a CQ that is armed like this has an event for this completion. */
+static bool notifies(enum urxe_arm arm, const struct urxe_cqe *cqe)
+{
+	return arm == URXE_ARM_NEXT ||
+	       (arm == URXE_ARM_SOLICITED && (cqe->solicited || cqe->status != IBV_WC_SUCCESS));
+}
+
+/*
+ * Whether there is a completion that no event will ever be for. Programs that poll until nothing is left and
+ * then ask for an event, without a look in between, count on one for what came meanwhile, as mlx5 makes it:
+ * UCX does. Who has not yet looked at what the last event was for is going to.
+ */
+static bool missed(const struct urxe_cq *cq, enum urxe_arm arm)
+{
+	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail);
+
+	if (cq->told - tail < head - tail)
+		return false;
+	for (; tail != head; tail++)
+		if (notifies(arm, &cq->ring[tail & (cq->size - 1)]))
+			return true;
+	return false;
+}
+
 int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
 	struct urxe_cq *cq = to_cq(ibv);
 	enum urxe_arm arm = solicited_only ? URXE_ARM_SOLICITED : URXE_ARM_NEXT;
+	bool now;
 
 	if (!ibv->channel)
 		return 0; /* nobody can wait for the event */
 	pthread_mutex_lock(&cq->lock);
-	if (cq->arm == URXE_ARM_NONE)
-		atomic_fetch_add(&urxe_hca.armed, 1);
-	/* Asking for the next solicited one does not take back asking for the next one. */
-	if (cq->arm < arm)
-		cq->arm = arm;
+	now = missed(cq, arm);
+	if (now) {
+		cq->told = atomic_load(&cq->head) - 1;
+		urxe_cq_disarm(cq);
+	} else {
+		if (cq->arm == URXE_ARM_NONE)
+			atomic_fetch_add(&urxe_hca.armed, 1);
+		/* Asking for the next solicited one does not take back asking for the next one. */
+		if (cq->arm < arm)
+			cq->arm = arm;
+	}
 	pthread_mutex_unlock(&cq->lock);
-	urxe_engine_watch();
+	if (now)
+		urxe_channel_notify(cq);
+	else
+		urxe_engine_watch();
 	return 0;
 }
 
@@ -212,10 +248,11 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe 
 	if (cq->want_timestamp)
 		cq->ring[head & (cq->size - 1)].timestamp = urxe_now();
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-	notify = cq->arm == URXE_ARM_NEXT || (cq->arm == URXE_ARM_SOLICITED &&
-					      (cqe->solicited || cqe->status != IBV_WC_SUCCESS));
-	if (notify)
+	notify = notifies(cq->arm, cqe);
+	if (notify) {
+		cq->told = head;
 		urxe_cq_disarm(cq);
+	}
 	pthread_mutex_unlock(&cq->lock);
 	if (notify)
 		urxe_channel_notify(cq);

@@ -124,6 +124,7 @@ struct urxe_cq {
 	_Atomic uint32_t tail; /* next to poll */
 	_Atomic unsigned idle; /* turns of the engine since something was found */
 	enum urxe_arm arm;
+	uint32_t told; /* where in the ring the last event was for */
 	bool overflow; /* was reported */
 	bool ignore_overrun;
 	bool want_timestamp;

@@ -22,7 +22,7 @@ cases() {
 		"$URXE" "$URXE_BIN/verbs_status"
 }
 @test "events of CQs, SRQs and drained queues" {
-	cases verbs_status cq_overflow srq_events send_queue_drained
+	cases verbs_status cq_overflow srq_events send_queue_drained notified_late
 }
 @test "memory windows" { cases verbs_windows; }
 @test "limits of queues, lists, inline data and QPs" {

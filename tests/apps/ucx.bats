@@ -6,11 +6,11 @@ load helpers
 
 export UCX_NET_DEVICES=urxe0:1
 
-# ucx TRANSPORT TEST SIZE COUNT: ucx_perftest between two processes; it must print a row of figures.
+# ucx TRANSPORT TEST SIZE COUNT OPTIONS…: ucx_perftest between two processes; it must print a row of figures.
 ucx() {
 	local out
 	out=$(UCX_TLS=$1 isolated "$top/tests/guest/bin/pair" -q -t 60 "$URXE" run -- ucx_perftest -p 13337 \
-		:: "$URXE" run -- ucx_perftest 127.0.0.1 -p 13337 -f -t "$2" -s "$3" -n "$4" -w 10 2>&1) &&
+		:: "$URXE" run -- ucx_perftest 127.0.0.1 -p 13337 -f -t "$2" -s "$3" -n "$4" -w 10 "${@:5}" 2>&1) &&
 		grep -qE "^ +$4 +[0-9.]+ +[0-9.]+ " <<<"$out" && ! grep -qE 'ERROR|WARN' <<<"$out" || {
 		echo "$out"
 		return 1
@@ -37,6 +37,7 @@ mpi() {
 
 @test "tagged messages, RC" { ucx rc_v tag_lat 8 1000; }
 @test "tagged messages by rendezvous, RC" { ucx rc_v tag_bw 1000000 20; }
+@test "tagged messages between processes that sleep, RC" { ucx rc_v tag_lat 8 500 -E sleep; }
 @test "active messages, RC" { ucx rc_v ucp_am_bw 5000 500; }
 @test "a stream, RC" { ucx rc_v stream_bw 70000 50; }
 @test "put, RC" { ucx rc_v ucp_put_bw 70000 50; }

@@ -746,6 +746,68 @@ static void send_queue_drained(void)
 	free_end(&b);
 }
 
+/* Takes the event that a CQ has within a moment; false if there is none. */
+static bool cq_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
+{
+	struct pollfd pfd = {.fd = channel->fd, .events = POLLIN};
+	struct ibv_cq *of;
+	void *context;
+
+	if (poll(&pfd, 1, 20) != 1)
+		return false;
+	NEED(!ibv_get_cq_event(channel, &of, &context));
+	EXPECT_TRUE(of == cq);
+	ibv_ack_cq_events(of, 1);
+	return true;
+}
+
+/* Who asks for an event and has a completion that no event was for is told at once (UCX counts on it), but
+ * once: not again before it has looked. */
+static void notified_late(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .channel = ibv_create_comp_channel(ctx)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct end a, b;
+
+	NEED(s.channel);
+	make_pair(&a, &b, &s);
+	for (int i = 0; i < 5; i++)
+		EXPECT(post_buffer(&b, i, NULL, 0, 0), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS); /* so b has received */
+	EXPECT(ibv_req_notify_cq(b.rcq, 1), 0);
+	EXPECT(cq_event(s.channel, b.rcq), false);
+	EXPECT(ibv_req_notify_cq(b.rcq, 0), 0);
+	EXPECT(cq_event(s.channel, b.rcq), true);
+	EXPECT(ibv_req_notify_cq(b.rcq, 0), 0);
+	EXPECT(cq_event(s.channel, b.rcq), false);
+	EXPECT_WC(b.rcq, 0, IBV_WC_SUCCESS);
+	/* Now it is armed. One event, though two come. */
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(cq_event(s.channel, b.rcq), true);
+	EXPECT(cq_event(s.channel, b.rcq), false);
+	EXPECT_WC(b.rcq, 1, IBV_WC_SUCCESS);
+	/* The second is left: for it there was none. */
+	EXPECT(ibv_resize_cq(b.rcq, 100), 0);
+	EXPECT(ibv_req_notify_cq(b.rcq, 0), 0);
+	EXPECT(cq_event(s.channel, b.rcq), true);
+	EXPECT_WC(b.rcq, 2, IBV_WC_SUCCESS);
+	wr.send_flags = IBV_SEND_SOLICITED;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(ibv_req_notify_cq(b.rcq, 1), 0);
+	EXPECT(cq_event(s.channel, b.rcq), true);
+	EXPECT_WC(b.rcq, 3, IBV_WC_SUCCESS);
+	EXPECT(ibv_req_notify_cq(b.rcq, 0), 0);
+	EXPECT(cq_event(s.channel, b.rcq), false);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_destroy_comp_channel(s.channel), 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -762,6 +824,7 @@ int main(int argc, char **argv)
 		{"cq_overflow", cq_overflow},
 		{"srq_events", srq_events},
 		{"send_queue_drained", send_queue_drained},
+		{"notified_late", notified_late},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);

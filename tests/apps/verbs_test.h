@@ -128,7 +128,8 @@ struct setup {
 	int timeout, retry, rnr_retry, rnr_timer; /* 0: 14, 7, 7, 1; -1: 0 */
 	int rd_atomic;
 	enum ibv_mtu mtu;
-	bool quiet; /* completions only of those that ask */
+	bool quiet;			  /* completions only of those that ask */
+	struct ibv_comp_channel *channel; /* of the receive CQs */
 };
 
 static inline int or_default(int value, int standard)
@@ -155,7 +156,7 @@ static inline void make_end(struct end *e, const struct setup *s, struct ibv_pd 
 	e->pd = of;
 	e->srq = srq;
 	e->scq = ibv_create_cq(ctx, s->cqe ? s->cqe : 256, NULL, NULL, 0);
-	e->rcq = ibv_create_cq(ctx, s->cqe ? s->cqe : 256, NULL, NULL, 0);
+	e->rcq = ibv_create_cq(ctx, s->cqe ? s->cqe : 256, NULL, s->channel, 0);
 	NEED(e->scq && e->rcq);
 	init.send_cq = e->scq;
 	init.recv_cq = e->rcq;
