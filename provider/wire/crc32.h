@@ -17,7 +17,7 @@ extern urxe_crc32_fn *urxe_crc32;
 /* Measures which that is; to be called once, before any other thread uses urxe_crc32. */
 void urxe_crc32_choose(void);
 
-/* By carry-less multiplication where the processor has that, and by eight tables. */
-urxe_crc32_fn urxe_crc32_isal, urxe_crc32_tables;
+/* By carry-less multiplication where the processor has that, and by shifts. */
+urxe_crc32_fn urxe_crc32_isal, urxe_crc32_shifts;
 
 #endif
