@@ -24,6 +24,7 @@ struct walk {
 	size_t len[MAX_DEPTH]; /* of found->path with this node at its end */
 	int depth;
 	int links;
+	bool up;	     /* ".." led out of a directory that the kernel may not have */
 	bool refreshed;	     /* the devices were asked for again */
 	char rest[PATH_MAX]; /* what is still to be walked */
 };
@@ -51,8 +52,15 @@ static int walk_into(struct walk *w, const struct urxe_sysfs_node *node)
 	return 0;
 }
 
+static bool is_kernels(const struct urxe_sysfs_node *node)
+{
+	return node->type == URXE_SYSFS_DIR && node->dir->kernel && !node->dir->merged;
+}
+
 static void walk_up(struct walk *w)
 {
+	if (!is_kernels(&w->stack[w->depth]))
+		w->up = true;
 	if (w->depth)
 		w->depth--;
 	w->found->path[w->len[w->depth]] = '\0';
@@ -76,6 +84,12 @@ static int walk_link(struct walk *w, const struct urxe_sysfs_node *link, const c
 	return 0;
 }
 
+/* Where the kernel goes on: as the path stands, if it has all that was walked through. */
+static int way_out(const struct walk *w)
+{
+	return w->links || w->up ? URXE_SYSFS_KERNEL : URXE_SYSFS_NONE;
+}
+
 /* The kernel's: found->path is where the walk got to, and the rest of the way. */
 static int walk_leaves(struct walk *w, const char *name, const char *rest)
 {
@@ -85,7 +99,7 @@ static int walk_leaves(struct walk *w, const char *name, const char *rest)
 	if ((size_t)snprintf(f->path + at, sizeof(f->path) - at, "/%s%s", name, rest) >=
 	    sizeof(f->path) - at)
 		return -ENAMETOOLONG;
-	return w->links ? URXE_SYSFS_KERNEL : URXE_SYSFS_NONE;
+	return way_out(w);
 }
 
 /* A name that is not there may be that of a device that has just come. */
@@ -146,6 +160,7 @@ int urxe_sysfs_find(const char *path, bool nofollow, struct urxe_sysfs_found *fo
 	found->beside = false;
 	w.found = found;
 	w.links = 0;
+	w.up = false;
 	w.refreshed = false;
 	walk_to_root(&w);
 	while (*rest) {
@@ -169,11 +184,10 @@ int urxe_sysfs_find(const char *path, bool nofollow, struct urxe_sysfs_found *fo
 			return ret;
 	}
 	found->node = w.stack[w.depth];
-	if (found->node.type == URXE_SYSFS_DIR && found->node.dir->kernel &&
-	    !found->node.dir->merged) {
+	if (is_kernels(&found->node)) {
 		if (!w.depth)
 			strcpy(found->path, "/");
-		return w.links ? URXE_SYSFS_KERNEL : URXE_SYSFS_NONE;
+		return way_out(&w);
 	}
 	if (slash && found->node.type != URXE_SYSFS_DIR)
 		return -ENOTDIR;

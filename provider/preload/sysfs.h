@@ -104,7 +104,7 @@ bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node);
 /* sysfs.c: what a path names. */
 enum urxe_sysfs_verdict {
 	URXE_SYSFS_NONE, /* nothing of ours: ask the kernel, for the path as it stands or found->path */
-	URXE_SYSFS_KERNEL, /* a link of ours leads to found->path, which is the kernel's */
+	URXE_SYSFS_KERNEL, /* through what is ours to found->path, which is the kernel's */
 	URXE_SYSFS_NODE,   /* found->node, whose path without links is found->path */
 };
 

@@ -42,6 +42,16 @@ calls() {
 @test "chdir, getcwd and programs started there" { calls directory; }
 @test "threads and their forked children" { calls threads; }
 
+@test "\"..\" leads out of what is ours alone" {
+	under ls -la $IB
+	for way in $IB/../net $IB/../../class/net $DEV/../../../../../../class/net; do
+		[ "$(under stat -Lc %i $way)" = "$(stat -Lc %i /sys/class/net)" ]
+	done
+	[ "$(under ls $IB/..)" = "$(ls /sys/class)" ] || under ls $IB/.. | grep -qx infiniband
+	run under stat $IB/../nothing
+	[ "$status" = 1 ]
+}
+
 @test "without the library there is nothing" {
 	[ ! -e $DEV ]
 	[ ! -e /dev/infiniband/uverbs0 ]
