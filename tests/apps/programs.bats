@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Debian's QEMU, libfabric and qperf, on one end of a veth pair: libfabric leaves loopback interfaces out.
+load helpers
+
+A=10.98.0.1
+export URXE_DEVICES=urxe0=v0 LIMIT=20
+
+# on_veth COMMAND…: isolated, in the test's folder, with a pair of interfaces.
+on_veth() {
+	cd "$BATS_TEST_TMPDIR"
+	isolated sh -c 'ip link add v0 type veth peer name v1 && ip addr add '$A'/24 dev v0 &&
+		ip link set v0 up && ip link set v1 up && exec "$@"' sh "$@"
+}
+
+# both SERVER… :: CLIENT…: each under urxe.
+both() {
+	local words=()
+	while [ "$1" != :: ]; do words+=("$1") && shift; done
+	on_veth "$top/tests/guest/bin/pair" -q -t $LIMIT \
+		"$URXE" run -- "${words[@]}" :: "$URXE" run -- "${@:2}"
+}
+
+# Not everything is packaged everywhere, and the machine's own lo is no place for interfaces.
+needs() {
+	command -v "$1" >/dev/null || skip "there is no $1"
+	unshare -Urnm true 2>/dev/null || unshare -nm true 2>/dev/null || skip "no namespaces"
+}
+
+# The memory of 64 MiB is registered as a whole, or as it is sent, in pieces of 1 MiB.
+migrate() { # on|off
+	needs qemu-system-x86_64
+	on_veth timeout -k 5 $LIMIT "$BATS_TEST_DIRNAME/qemu-migrate" $A "$1" "$URXE" run --
+}
+@test "QEMU migrates a machine by RDMA" { migrate off; }
+@test "QEMU migrates a machine by RDMA, all memory registered" { migrate on; }
+
+@test "libfabric finds endpoints of verbs, and ofi_rxm and ofi_rxd over them" {
+	needs fi_info
+	run on_veth "$URXE" run -- fi_info -p verbs
+	echo "$output"
+	for type in FI_EP_MSG FI_EP_DGRAM FI_EP_RDM; do
+		[[ $output == *"type: $type"* ]]
+	done
+	[[ $output == *"verbs;ofi_rxm"* && $output == *"verbs;ofi_rxd"* ]]
+}
+
+fabric() { # ENDPOINT PROVIDER
+	needs fi_pingpong
+	both fi_pingpong -c -I 10 -e "$1" -p "$2" :: fi_pingpong -c -I 10 -e "$1" -p "$2" $A
+}
+@test "fi_pingpong over connected endpoints" { fabric msg verbs; }
+@test "fi_pingpong over reliable datagrams of ofi_rxm" { fabric rdm 'verbs;ofi_rxm'; }
+@test "fi_pingpong over datagrams" { fabric dgram verbs; }
+
+# The server tells its port before it listens there, so that a client may be refused; it ends when it is
+# told to.
+@test "qperf over rdma_cm" {
+	needs qperf
+	both qperf :: sh -c '
+		for test in rc_bi_bw ver_rc_compare_swap; do
+			tries=1
+			until qperf -t 1 -cm 1 '$A' $test; do
+				tries=$((tries + 1)) && [ $tries -le 5 ] || exit
+			done
+		done
+		qperf '$A' quit'
+}
