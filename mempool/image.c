@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define MAGIC	   0x314c4f4f504d454dull /* "MEMPOOL1" */
-#define VERSION	   1
+#define VERSION	   2
 #define BLOCKS_BIT 63
 #define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 

@@ -5,6 +5,7 @@
 #include "mempool/match.h"
 
 #include "mempool/image.h"
+#include "mempool/row.h"
 
 /* Of one row alone: the domain, the range, the rights. */
 static inline enum mempool_verdict judge_row(const struct mempool_request *q,
@@ -41,45 +42,49 @@ enum mempool_verdict mempool_judge(const struct mempool_request *q, const struct
 	return judge_row(q, q->rkey ? r : l);
 }
 
-static __attribute__((noinline)) enum mempool_verdict match_two(const struct mempool_image *image,
-								const struct mempool_request *q)
+static __attribute__((noinline)) enum mempool_verdict judge(const struct mempool_image *image,
+							    const struct mempool_request *q)
 {
 	struct mempool_row l, r;
-	bool has_r = q->rkey && !mempool_table_get(image->table, q->rkey, &r);
-	bool has_l = q->lkey && !mempool_table_get(image->table, q->lkey, &l);
+	bool has_r = q->rkey && !mempool_table_get(image->table, q->rkey, &r), has_l;
 
+	if (q->lkey == q->rkey)
+		return mempool_judge(q, has_r ? &r : NULL, has_r ? &r : NULL);
+	has_l = q->lkey && !mempool_table_get(image->table, q->lkey, &l);
 	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
-}
-
-/* The usual device gives one number for both keys, and then one row says all. */
-static inline enum mempool_verdict match(const struct mempool_image *image,
-					 const struct mempool_request *q)
-{
-	if (!q->length)
-		return MEMPOOL_OK;
-	if (q->lkey == q->rkey && q->rkey)
-		return mempool_table_permit(image->table, q);
-	return match_two(image, q);
 }
 
 enum mempool_verdict mempool_match(const struct mempool_image *image,
 				   const struct mempool_request *q)
 {
-	return match(image, q);
+	if (!q->length || (q->lkey == q->rkey && mempool_glance(image->table, q)))
+		return MEMPOOL_OK;
+	return judge(image, q);
 }
 
+static __attribute__((noinline)) enum mempool_verdict look_up(const struct mempool_image *image,
+							      const struct mempool_request *q,
+							      struct mempool_segment *segments,
+							      unsigned max, unsigned *count)
+{
+	enum mempool_verdict verdict = mempool_match(image, q);
+
+	*count = verdict == MEMPOOL_OK ? mempool_translate(image, q->addr, q->length, segments, max)
+				       : 0;
+	return verdict;
+}
+
+/* The usual device gives one number for both keys, and then a glance at each table mostly says all. */
 enum mempool_verdict mempool_lookup(const struct mempool_image *image,
 				    const struct mempool_request *q,
 				    struct mempool_segment *segments, unsigned max, unsigned *count)
 {
-	enum mempool_verdict verdict = match(image, q);
-
-	*count = 0;
-	if (verdict != MEMPOOL_OK || !q->length)
-		return verdict;
-	if (max && mempool_translate_one(image->vapa, q->addr, q->length, segments))
+	if (__builtin_expect(max && q->lkey == q->rkey && mempool_glance(image->table, q) &&
+				     mempool_translate_one(image->vapa, q->addr, q->length,
+							   segments),
+			     1)) {
 		*count = 1;
-	else
-		*count = mempool_translate_all(image, q->addr, q->length, segments, max);
-	return MEMPOOL_OK;
+		return MEMPOOL_OK;
+	}
+	return look_up(image, q, segments, max, count);
 }

@@ -59,7 +59,7 @@ int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **t
 
 /*
  * Adds a row; row->key says its key. -EEXIST its upper 24 bits are in use, -ENOSPC full, -EINVAL
- * (kind, a range beyond 2^64, rights of 2^30 or more).
+ * (kind, a range beyond 2^64, rights of 2^28 or more).
  */
 int mempool_table_add(struct mempool_table *table, const struct mempool_row *row);
 /*
@@ -90,12 +90,5 @@ enum mempool_verdict mempool_table_match_object(const struct mempool_table *tabl
 						uint32_t pd, uint32_t qpn, uint64_t addr,
 						uint64_t length, uint32_t rights, bool remote,
 						uint64_t *va, uint32_t *object);
-
-/*
- * Permission match of a request whose L_Key and R_Key are the same number, in a table of libmempool's
- * (match.h): without a copy of the row, whose making takes longer than all the rest.
- */
-enum mempool_verdict mempool_table_permit(const struct mempool_table *table,
-					  const struct mempool_request *request);
 
 #endif

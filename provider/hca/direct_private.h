@@ -45,7 +45,7 @@
 #include "mempool/table.h"
 
 #define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
-#define DIRECT_VERSION 2
+#define DIRECT_VERSION 3
 
 enum direct_service { DIRECT_NONE, DIRECT_RC, DIRECT_UC };
 

@@ -8,7 +8,9 @@
 #include <fcntl.h>
 
 #include "mempool/image.h"
+#include "mempool/match.h"
 #include "mempool/pool.h"
+#include "mempool/row.h"
 
 #define BASE   0x7f0000000000ull
 #define BLOCK  (2 * MIB)
@@ -215,6 +217,71 @@ static void test_segments(void **state)
 	mempool_image_destroy(&image);
 }
 
+/* One of a few values that have something in common. */
+static uint64_t one_of(uint64_t *seed, const uint64_t *values, unsigned count)
+{
+	return values[next_random(seed) % count];
+}
+#define ONE_OF(seed, ...)                       \
+	one_of(seed, (uint64_t[]){__VA_ARGS__}, \
+	       sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/*
+ * What a glance at a row permits is what judgement of all of it does, unless the row was written
+ * over: for rows and requests that fit nearly or quite.
+ */
+static void test_glance(void **state)
+{
+	struct mempool_image image;
+	enum mempool_verdict verdict;
+	unsigned permitted = 0;
+	uint64_t seed = 99;
+
+	assert_int_equal(mempool_image_create(BASE, 21, 1, 1, 4, &image), 0);
+	for (unsigned round = 0; round < 400000; round++) {
+		uint32_t key = ONE_OF(&seed, 0, 0x1200, 0x1200, 0x1200);
+		struct mempool_row row = {
+			.iova = ONE_OF(&seed, BASE, BASE, BASE, 0, UINT64_MAX - 99),
+			.length = ONE_OF(&seed, 100, 100, 64, 0, 1ull << 40),
+			.va = ONE_OF(&seed, BASE, 0),
+			.key = key,
+			.pd = ONE_OF(&seed, 1, 1, 1, 2),
+			.access = ONE_OF(&seed, 7, 7, 15, 3, 0, (1 << 28) - 1),
+			.qpn = ONE_OF(&seed, 3, 3, 3, 1, 2, 0),
+			.parent = ONE_OF(&seed, key, key, key, 0x1201),
+			.kind = ONE_OF(&seed, 1, 1, 1, 2, 3),
+		};
+		struct mempool_request q = {
+			.lkey = ONE_OF(&seed, key, key, key, key, 0, 0x1201),
+			.rkey = ONE_OF(&seed, key, key, key, key, 0, 0x1201),
+			.domain = ONE_OF(&seed, 1, 1, 1, 2),
+			.rights = ONE_OF(&seed, 2, 2, 6, 8, 0, 1 << 28, 1 << 29, 1 << 30, 1u << 31),
+			.addr = row.iova + ONE_OF(&seed, 0, 0, 99, 100, -1),
+			.length = ONE_OF(&seed, 1, 1, 64, 100, 101, UINT64_MAX),
+		};
+		const struct mempool_row *l = q.lkey == key ? &row : NULL;
+		const struct mempool_row *r = q.rkey == key ? &row : NULL;
+		bool again = next_random(&seed) % 4 == 0;
+
+		if (row.iova + row.length < row.iova)
+			row.length = 100;
+		assert_int_equal(mempool_table_add(image.table, &row), 0);
+		if (again)
+			assert_int_equal(mempool_table_replace(image.table, key, &row), 0);
+		verdict = mempool_judge(&q, l, r);
+		assert_int_equal(mempool_match(&image, &q), verdict);
+		if (q.lkey == q.rkey) {
+			assert_int_equal(mempool_glance(image.table, &q),
+					 verdict == MEMPOOL_OK && !again);
+			permitted += verdict == MEMPOOL_OK && !again;
+		}
+		assert_int_equal(mempool_table_remove(image.table, key), 0);
+		assert_false(mempool_glance(image.table, &q));
+	}
+	assert_true(permitted > 100);
+	mempool_image_destroy(&image);
+}
+
 /* 512 MiB in huge pages fit into 256 entries; page by page next to nothing does. */
 static void test_hit_rate(void **state)
 {
@@ -405,6 +472,7 @@ int main(void)
 		TEST(test_readers),  TEST(test_segments),
 		TEST(test_hit_rate), TEST(test_follows_changes),
 		TEST(test_flush),    TEST(test_physical_addresses),
+		TEST(test_glance),
 	};
 
 	return cmocka_run_group_tests_name("mempool_cache", tests, NULL, NULL);

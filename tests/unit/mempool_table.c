@@ -207,7 +207,7 @@ static void test_arguments(void **state)
 	row.va = UINT64_MAX;
 	assert_int_equal(mempool_table_add(t, &row), -EINVAL);
 	row = region(0x100, 0, 1);
-	row.access = 1u << 30;
+	row.access = 1u << 28;
 	assert_int_equal(mempool_table_add(t, &row), -EINVAL);
 	assert_int_equal(mempool_table_count(t), 0);
 
@@ -378,13 +378,16 @@ static void test_million(void **state)
 	free(keys);
 }
 
-/* A row whose fields follow from key and generation, so that a mixture of two shows. */
+/*
+ * A row whose fields follow from key and generation, so that a mixture of two shows. Every other
+ * one lies where requests say.
+ */
 static struct mempool_row tagged(uint32_t key, uint32_t generation)
 {
 	struct mempool_row row = {
 		.iova = (uint64_t)generation << 20,
 		.length = generation % 1000 + 1,
-		.va = (uint64_t)generation * 3,
+		.va = generation & 1 ? (uint64_t)generation * 3 : (uint64_t)generation << 20,
 		.key = key,
 		.pd = generation,
 		.access = generation & 0x1f,
@@ -421,6 +424,7 @@ static void *race_reader(void *arg)
 	struct race *race = arg;
 	uint32_t newest[STABLE] = {0};
 	uint64_t seed = (uintptr_t)&newest | 1, va;
+	enum mempool_verdict verdict;
 	struct mempool_row got, want;
 	unsigned long reads = 0;
 
@@ -436,6 +440,11 @@ static void *race_reader(void *arg)
 		if (memcmp(&want, &got, sizeof(got)) || got.pd < newest[i])
 			atomic_fetch_add(&race->torn, 1);
 		newest[i] = got.pd;
+		/* It is still that one, or another with another PD. */
+		verdict = mempool_table_match(race->table, key, got.pd, got.qpn, got.iova,
+					      got.length, got.access, true, &va);
+		if (verdict == MEMPOOL_OK ? va != got.va : verdict != MEMPOOL_WRONG_PD)
+			atomic_fetch_add(&race->torn, 1);
 		/* A key that may be there or not: if it matches, then by one whole row. */
 		key = (1000 + next_random(&seed) % CHURN) << 8;
 		if (mempool_table_match(race->table, key, key >> 8, 0, 0x100000, 8, 0, true, &va) ==
