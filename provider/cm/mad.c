@@ -47,7 +47,8 @@ struct field {
 		.bit = (byte)*8, .width = (bits), .member = offsetof(struct urxe_cm_msg, what), \
 		.size = sizeof(((struct urxe_cm_msg *)0)->what), .shift = (to)                  \
 	}
-#define IDS F32(0, local_id), F32(4, remote_id)
+#define IDS	   F32(0, local_id), F32(4, remote_id)
+#define SERVICE_ID 8 /* in those that ask for one */
 
 /* 12.6.5, table 106; a path begins at byte 52 or 96 */
 #define REQ_PATH(byte, path)                                                                      \
@@ -61,7 +62,7 @@ struct field {
 static const struct field req_fields[] = {
 	F32(0, local_id),
 	F24(5, req.vendor_id),
-	F64(8, req.service_id),
+	F64(SERVICE_ID, req.service_id),
 	F64(16, req.local_ca_guid),
 	F32(28, req.local_qkey),
 	F24(32, req.local_qpn),
@@ -138,7 +139,7 @@ static const struct field dreq_fields[] = {
 static const struct field sidr_req_fields[] = {
 	F32(0, local_id),
 	F16(4, sidr_req.pkey),
-	F64(8, sidr_req.service_id),
+	F64(SERVICE_ID, sidr_req.service_id),
 };
 
 /* 12.11.2, table 120 */
@@ -241,9 +242,36 @@ const char *urxe_cm_attr_name(enum urxe_cm_attr attr)
 	return layout ? layout->name : "?";
 }
 
+/* A field of whole bytes, as most are. */
+static bool is_whole(unsigned bit, unsigned width)
+{
+	return !((bit | width) % 8);
+}
+
+static void put_bytes(uint8_t *to, unsigned n, uint64_t value)
+{
+	while (n--) {
+		to[n] = value;
+		value >>= 8;
+	}
+}
+
+static uint64_t get_bytes(const uint8_t *from, unsigned n)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		value = value << 8 | from[i];
+	return value;
+}
+
 /* Bits of one field, which spans at most nine bytes. */
 static void put_bits(uint8_t *body, unsigned bit, unsigned width, uint64_t value)
 {
+	if (is_whole(bit, width)) {
+		put_bytes(body + bit / 8, width / 8, value);
+		return;
+	}
 	for (unsigned left = width; left;) {
 		unsigned in_byte = 8 - bit % 8;
 		unsigned n = left < in_byte ? left : in_byte;
@@ -260,6 +288,8 @@ static uint64_t get_bits(const uint8_t *body, unsigned bit, unsigned width)
 {
 	uint64_t value = 0;
 
+	if (is_whole(bit, width))
+		return get_bytes(body + bit / 8, width / 8);
 	for (unsigned left = width; left;) {
 		unsigned in_byte = 8 - bit % 8;
 		unsigned n = left < in_byte ? left : in_byte;
@@ -358,6 +388,22 @@ bool urxe_cm_is_cm(const uint8_t mad[URXE_MAD_SIZE])
 	       header.mgmt_class == URXE_MAD_CLASS_CM &&
 	       header.class_version == URXE_MAD_CM_CLASS_VERSION &&
 	       layout_of(be16toh(header.attr_id));
+}
+
+bool urxe_cm_asks(const uint8_t mad[URXE_MAD_SIZE], uint64_t *service_id, const uint8_t **data,
+		  unsigned *len)
+{
+	struct urxe_mad_header header;
+	unsigned attr;
+
+	memcpy(&header, mad, sizeof(header));
+	attr = be16toh(header.attr_id);
+	if (attr != URXE_CM_REQ && attr != URXE_CM_SIDR_REQ)
+		return false;
+	*service_id = get_bytes(mad + BODY + SERVICE_ID, sizeof(*service_id));
+	*len = urxe_cm_private_size(attr);
+	*data = mad + URXE_MAD_SIZE - *len;
+	return true;
 }
 
 int urxe_cm_decode(struct urxe_cm_msg *msg, const uint8_t mad[URXE_MAD_SIZE])

@@ -238,6 +238,11 @@ const char *urxe_cm_attr_name(enum urxe_cm_attr attr);
 /* The class and class version of a MAD, and an attribute that this file knows. */
 bool urxe_cm_is_cm(const uint8_t mad[URXE_MAD_SIZE]);
 
+/* What a REQ or SIDR_REQ asks for, without looking at the rest of it: its service ID and private data,
+ * which stays where it is. False: it is neither. */
+bool urxe_cm_asks(const uint8_t mad[URXE_MAD_SIZE], uint64_t *service_id, const uint8_t **data,
+		  unsigned *len);
+
 /* Fields too large for their place are cut. */
 void urxe_cm_encode(uint8_t mad[URXE_MAD_SIZE], const struct urxe_cm_msg *msg);
 /*

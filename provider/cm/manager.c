@@ -94,26 +94,19 @@ static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_
  * -errno for what is none. */
 static int slot_of_mad(const uint8_t *mad, const struct in6_addr *dgid, struct urxe_device *dev)
 {
-	struct urxe_cm_msg msg;
 	uint32_t local_id, handle;
+	uint64_t service_id;
+	const uint8_t *data;
+	unsigned len;
 	int ret = urxe_cm_owner(mad, &local_id);
 
 	if (ret)
 		return ret;
 	if (local_id)
 		return local_id & 0xff;
-	ret = urxe_cm_decode(&msg, mad);
-	if (ret)
-		return ret;
-	switch (msg.attr) {
-	case URXE_CM_REQ:
-		return find_listener(msg.req.service_id, msg.private_data, URXE_CM_REQ_PRIVATE,
-				     dgid, dev, &handle);
-	case URXE_CM_SIDR_REQ:
-		return find_listener(msg.sidr_req.service_id, msg.private_data,
-				     URXE_CM_SIDR_REQ_PRIVATE, dgid, dev, &handle);
-	default: return 0;
-	}
+	if (!urxe_cm_asks(mad, &service_id, &data, &len))
+		return 0;
+	return find_listener(service_id, data, len, dgid, dev, &handle);
 }
 
 static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,

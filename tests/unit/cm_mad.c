@@ -413,6 +413,26 @@ static void test_service_id(void **state)
 	assert_false(urxe_cma_service_port(0x0000000002061c06ull, &ps, &port));
 }
 
+/* What a request asks for is the same whether all of it is decoded or not. */
+static void test_asks(void **state)
+{
+	for (unsigned attr = URXE_CM_REQ; attr <= URXE_CM_APR; attr++) {
+		bool request = attr == URXE_CM_REQ || attr == URXE_CM_SIDR_REQ;
+		uint8_t mad[URXE_MAD_SIZE];
+		const uint8_t *data;
+		uint64_t service_id;
+		unsigned len;
+
+		counting(mad, attr);
+		assert_int_equal(urxe_cm_asks(mad, &service_id, &data, &len), request);
+		if (!request)
+			continue;
+		assert_true(service_id == 0x090a0b0c0d0e0f10ull);
+		assert_int_equal(len, urxe_cm_private_size(attr));
+		assert_memory_equal(data, decode(mad).private_data, len);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_fields_do_not_overlap),
 		cmocka_unit_test(test_fields_too_large_are_cut),
 		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_cma_header),
 		cmocka_unit_test(test_service_id),
 	};
