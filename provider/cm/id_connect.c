@@ -23,8 +23,7 @@
 /* Retries are seconds long, and a clock may be slow to read. */
 static uint64_t now(void)
 {
-	urxe_engine_clock();
-	return urxe_hca.now;
+	return urxe_now_coarse();
 }
 
 int urxe_id_default_qkey(struct urxe_id *id)

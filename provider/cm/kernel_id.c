@@ -409,10 +409,11 @@ int urxe_kernel_join(const struct urxe_command *c, uint32_t handle)
 
 	if (!twin_of(c->file, handle, &kernel, &foreign))
 		return -ENOENT;
+	if (urxe_command_take(c, &response, sizeof(response)))
+		return -EFAULT;
 	ret = forward(c, kernel, (uintptr_t)&resp);
 	if (ret)
 		return ret;
-	memcpy(&response, c->bytes, sizeof(response));
 	ret = add_mcast(c->file, handle, resp.id, &ours);
 	if (!ret)
 		ret = urxe_user_write(response, &ours, sizeof(ours));

@@ -325,8 +325,8 @@ static int (*const commands[])(const struct urxe_command *cmd) = {
 
 ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t len)
 {
-	struct urxe_command cmd = {.file = file, .fd = fd};
 	struct rdma_ucm_cmd_hdr hdr;
+	struct urxe_command cmd; /* of its bytes, only those that it has are read */
 	int ret;
 
 	if (urxe_ucma_is_stale(file))
@@ -339,6 +339,8 @@ ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t 
 		return -EINVAL;
 	if (!commands[hdr.cmd])
 		return -ENOSYS;
+	cmd.file = file;
+	cmd.fd = fd;
 	cmd.cmd = hdr.cmd;
 	cmd.in = hdr.in;
 	cmd.out = hdr.out;

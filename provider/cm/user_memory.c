@@ -34,7 +34,8 @@ static void stack_bounds(uintptr_t *low, uintptr_t *high)
 /* A coroutine's stack is none of these: then this frame is not within the thread's. */
 static bool on_own_stack(uint64_t addr, size_t len)
 {
-	static __thread uintptr_t low, high;
+	static __thread uintptr_t low __attribute__((tls_model("initial-exec")));
+	static __thread uintptr_t high __attribute__((tls_model("initial-exec")));
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
 	if (!high)

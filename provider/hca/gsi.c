@@ -53,8 +53,7 @@ static bool send_near(const struct urxe_path *path, unsigned slot, const struct 
 	struct urxe_path near = *path;
 
 	near.here = true;
-	urxe_engine_clock();
-	return !urxe_wire_send_near(urxe_hca.wire, &near, slot, pkt, urxe_hca.now);
+	return !urxe_wire_send_near(urxe_hca.wire, &near, slot, pkt, urxe_now_coarse());
 }
 
 int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, unsigned slot,

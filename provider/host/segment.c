@@ -92,12 +92,9 @@ void urxe_segment_lock(struct urxe_segment *seg)
 
 void urxe_segment_unlock(struct urxe_segment *seg)
 {
-	if (!--seg->depth && seg->fd >= 0) {
-		int fd = segment_file_fd(seg);
-
-		if (fd >= 0)
-			segment_file_unlock(fd, SEGMENT_LOCK_BYTE);
-	}
+	/* What has been closed meanwhile is unlocked, and another file has no lock there. */
+	if (!--seg->depth && seg->fd >= 0)
+		segment_file_unlock(seg->fd, SEGMENT_LOCK_BYTE);
 	pthread_mutex_unlock(&seg->lock);
 }
 

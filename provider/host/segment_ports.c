@@ -176,7 +176,7 @@ static void read_range(struct urxe_segment *seg)
 	uint64_t now;
 	char text[64];
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	now = ts.tv_sec * 1000000000ull + ts.tv_nsec;
 	if (seg->port_range_read && now - seg->port_range_read < RANGE_AGE)
 		return;
