@@ -20,6 +20,7 @@
 #include "cm/kernel.h"
 #include "cm/user_memory.h"
 #include "hca/engine.h"
+#include "host/heap.h"
 #include "host/libc.h"
 
 /* Kernels before 5.8 cannot read an eventfd without blocking: there a reader wakes up in vain. */
@@ -120,6 +121,9 @@ void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to)
 	urxe_ucma_tell(to);
 }
 
+/* What librdmacm makes of one that requests a connection: an id of its own. */
+#define BYTES_OF_EVENT 1024
+
 /* Takes the first event to the program's memory: 1, 0 when there is none, -EFAULT. */
 static int deliver(struct urxe_ucma *file, uint64_t response, uint16_t out)
 {
@@ -128,6 +132,7 @@ static int deliver(struct urxe_ucma *file, uint64_t response, uint16_t out)
 
 	if (cds_list_empty(&file->events))
 		return 0;
+	urxe_heap_expect(BYTES_OF_EVENT);
 	event = cds_list_first_entry(&file->events, struct urxe_id_event, node);
 	if (urxe_user_write(response, &event->resp, out < len ? out : len))
 		return -EFAULT;

@@ -15,6 +15,9 @@
 
 #include "cm/id.h"
 #include "cm/kernel.h"
+#include "host/heap.h"
+
+#define BYTES_OF_ID 1536 /* with its connection, path, message and event */
 
 #define NO_HANDLE   UINT32_MAX
 #define MAX_HANDLES (1u << 24) /* far from 2^31, which librdmacm takes for errors */
@@ -122,6 +125,7 @@ int urxe_id_create(struct urxe_ucma *file, uint16_t ps, uint8_t qp_type, uint64_
 
 	if (ret)
 		return ret;
+	urxe_heap_expect(BYTES_OF_ID);
 	id = calloc(1, sizeof(*id));
 	if (!id)
 		return -ENOMEM;

@@ -9,6 +9,7 @@
 
 #include "hca/direct.h"
 #include "hca/engine.h"
+#include "host/heap.h"
 
 #define SEND_OPS_RC                                                                             \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
@@ -124,8 +125,10 @@ static void use(struct urxe_qp *qp, int n)
 struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	int ret = to_context(context)->stale ? EIO : check_create(attr);
-	struct urxe_qp *qp = ret ? NULL : calloc(1, sizeof(*qp));
+	struct urxe_qp *qp;
 
+	urxe_heap_expect(2 * sizeof(*qp));
+	qp = ret ? NULL : calloc(1, sizeof(*qp));
 	if (!qp) {
 		errno = ret ? ret : ENOMEM;
 		return NULL;
