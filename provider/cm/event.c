@@ -168,7 +168,7 @@ static bool kernels_turn(struct urxe_ucma *file)
 
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out)
 {
-	bool theirs_first;
+	bool theirs_first, turned = false;
 	int64_t taken = 0;
 	int ret;
 
@@ -188,7 +188,14 @@ int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint1
 			continue;
 		if (urxe_libc.fcntl(fd, F_GETFL) & O_NONBLOCK)
 			return -EAGAIN;
+		/* Once: what there is then is for the service thread, which sleep_on() wakes. */
+		if (!turned && file->manager && urxe_engine_waits()) {
+			urxe_engine_progress();
+			turned = true;
+			continue;
+		}
 		taken = sleep_on(file);
+		turned = false;
 		if (taken < 0)
 			return taken;
 	}

@@ -419,6 +419,11 @@ bool urxe_engine_quiet(void)
 	return true;
 }
 
+bool urxe_engine_waits(void)
+{
+	return urxe_wire_look(urxe_hca.wire) == URXE_LOOK_WAITS;
+}
+
 /*
  * On a machine with more pollers than cores, the one that is waited for may be waiting for its core.
  * Where giving way brought a packet soon, it is done at once the next time.

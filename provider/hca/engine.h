@@ -123,6 +123,8 @@ void urxe_engine_progress(void);
  * there are no neighbours, whose packets can be seen.
  */
 bool urxe_engine_quiet(void);
+/* Does a packet of a neighbour wait? Any thread of a program that keeps the engine. */
+bool urxe_engine_waits(void);
 /* Under the lock: brings `now` up to date, to within some microseconds. */
 void urxe_engine_clock(void);
 /* After so many turns in a row that found nothing: lets others have the CPU, if it is time for that. */
