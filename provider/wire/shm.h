@@ -23,7 +23,7 @@
 #define URXE_SLOTS     256
 #define URXE_FLOWS     16
 #define WINDOW_MAGIC   0x776f646e6957u
-#define WINDOW_VERSION 1
+#define WINDOW_VERSION 2
 
 struct urxe_window {
 	uint64_t magic;
