@@ -313,7 +313,7 @@ static uint32_t thread_id(const struct direct_peer *peer)
 	static __thread struct {
 		uint64_t own;
 		uint32_t tid;
-	} known;
+	} known __attribute__((tls_model("initial-exec")));
 
 	if (known.own != peer->own) {
 		known.own = peer->own;

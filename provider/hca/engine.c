@@ -475,6 +475,12 @@ void urxe_engine_defer(struct urxe_qp *qp)
 
 void urxe_engine_kick(struct urxe_qp *qp)
 {
+	if (try_lock()) {
+		urxe_engine_ready(qp);
+		urxe_engine_unlock();
+		return;
+	}
+	/* Whoever has the lock sees to it, unless it was given back before the QP was there to be seen. */
 	urxe_engine_defer(qp);
 	if (try_lock())
 		urxe_engine_unlock();
