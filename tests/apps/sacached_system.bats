@@ -48,6 +48,27 @@ units() {
 	[ -z "$missing" ]
 }
 
+# Installs into a folder of the test's. The list by which `ninja uninstall` works stays that of the user's.
+install_here() {
+	local list=${URXE%/*}/meson-logs/install-log.txt
+	! [ -e "$list" ] || mv "$list" "$list.kept"
+	meson install -C "${URXE%/*}" --quiet --no-rebuild --destdir "$BATS_TEST_TMPDIR/new"
+	rm -f "$list"
+	! [ -e "$list.kept" ] || mv "$list.kept" "$list"
+}
+
+@test "an installation brings the configuration file, and leaves one that was edited" {
+	command -v meson >/dev/null || skip "no meson"
+	cd "$BATS_TEST_TMPDIR"
+	install_here
+	installed=$(find new -path '*/etc/sacached.conf')
+	cmp "$installed" "$SACACHED_SOURCE/system/sacached.conf"
+	echo "policy always" >"$installed"
+	install_here
+	[ "$(cat "$installed")" = "policy always" ]
+	cmp "$(find new -path '*/doc/sacached/sacached.conf')" "$SACACHED_SOURCE/system/sacached.conf"
+}
+
 @test "a client's connection survives a restart, and kill -9" {
 	"$BATS_TEST_DIRNAME/sacached-restart" "$SACACHED_BIN/sacached" "$BATS_TEST_TMPDIR"
 }
