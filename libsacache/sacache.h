@@ -341,10 +341,11 @@ int sacache_hosts_load(struct sacache *cache, const char *path, unsigned *line);
 struct sacache_state {
 	uint64_t records;   /* written, or put into the table */
 	uint64_t ask_again; /* of these, to be asked for again: our LID or the SM is another now */
-	uint64_t skipped;   /* of ports that are not open, or the table had something newer */
-	int64_t when;	    /* it was written: seconds since 1970 */
-	char problem[80];   /* -EBADMSG: what is wrong with it, "it is cut off" */
-	char aside[256];    /* -EBADMSG: the name it has now; "": it could not be renamed */
+	uint64_t
+		skipped; /* of other ports (saved: kept in the file), or the table had something newer */
+	int64_t when;	  /* it was written: seconds since 1970 */
+	char problem[80]; /* -EBADMSG: what is wrong with it, "it is cut off" */
+	char aside[256];  /* -EBADMSG: the name it has now; "": it could not be renamed */
 };
 
 /*
@@ -355,18 +356,27 @@ struct sacache_state {
  * open(), write() and rename(), the old file is as it was; -EBUSY: another process or thread is saving
  * to it; -ENODEV: no port is open, thus there is nothing to say about any; -ENOMEM. Where files may be
  * limited in size (RLIMIT_FSIZE) SIGXFSZ has to be ignored.
+ *
+ * What the file has of other ports, known by their GUIDs, stays in it: for 30 days after they were open, of as
+ * many ports as the file has room for beside those that are, and max_entries records.
  */
 int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report);
+/* The same of some open ports (bit N: port N), so that one that was not loaded yet keeps what is in the file. */
+int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
+		       struct sacache_state *report);
 
 /*
  * Puts the records of such a file into the table, those of ports that are open, which are known by
  * port GUID and subnet prefix. Where the port's own LID or that of its SM is another now, each record is
  * asked for again when it is used. Caching is on afterwards where it was. What the table has already
- * is kept. -EBADMSG: the file is damaged, none of ours, or of other ports: the table is as it was, the file
- * has been renamed (".bad") and report says why; errors of open() and read(), -EINVAL (not a regular
- * file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.
+ * is kept. -EBADMSG: the file is damaged, none of ours, or these ports were all in another subnet: the table
+ * is as it was, the file has been renamed (".bad") and report says why; errors of open() and read(), -EINVAL
+ * (not a regular file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.
  */
 int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report);
+/* The same for some open ports (bit N: port N): those that have come since, say. */
+int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
+		       struct sacache_state *report);
 
 /* What became of a dump of paths. */
 struct sacache_import {

@@ -23,6 +23,8 @@
 #define BATCH	     4096
 #define MAX_FAILURES 14
 #define MOST_ENTRIES (1u << 24)
+#define DAYS_KEPT    30 /* of a port that is not there */
+#define NOT_KEPT     UINT8_MAX
 
 static const char magic[8] = "sacache\n";
 
@@ -39,6 +41,11 @@ static uint32_t checksum(uint32_t crc, const uint8_t *data, size_t length)
 	return crc;
 }
 
+static uint16_t day_of(int64_t when)
+{
+	return (uint16_t)(when / 86400);
+}
+
 static void encode_port(const struct sa_state_port *port, uint8_t out[SA_STATE_PORT])
 {
 	memset(out, 0, SA_STATE_PORT);
@@ -46,6 +53,19 @@ static void encode_port(const struct sa_state_port *port, uint8_t out[SA_STATE_P
 	sa_put16(out + 16, port->identity.lid);
 	sa_put16(out + 18, port->identity.sm_lid);
 	out[20] = port->caching;
+	sa_put16(out + 22, port->day);
+}
+
+static void decode_port(const uint8_t in[SA_STATE_PORT], int64_t when, struct sa_state_port *port)
+{
+	memset(port, 0, sizeof(*port));
+	memcpy(port->identity.gid, in, 16);
+	port->identity.lid = sa_get16(in + 16);
+	port->identity.sm_lid = sa_get16(in + 18);
+	port->caching = in[20];
+	port->day = sa_get16(in + 22);
+	if (!port->day)
+		port->day = day_of(when);
 }
 
 static void encode_entry(const struct sacache_key *key, const uint8_t *record, unsigned failures,
@@ -63,11 +83,16 @@ static void encode_entry(const struct sacache_key *key, const uint8_t *record, u
 	out[83] = failures < MAX_FAILURES ? failures : MAX_FAILURES;
 }
 
+static const uint8_t *entry_at(const struct sa_state *state, uint64_t index)
+{
+	return state->data + SA_STATE_HEADER + (size_t)state->ports * SA_STATE_PORT +
+	       index * SA_STATE_ENTRY;
+}
+
 const char *sa_state_decode(const struct sa_state *state, uint64_t index,
 			    struct sa_state_entry *entry)
 {
-	const uint8_t *in = state->data + SA_STATE_HEADER + (size_t)state->ports * SA_STATE_PORT +
-			    index * SA_STATE_ENTRY;
+	const uint8_t *in = entry_at(state, index);
 	struct sacache_key key = {
 		.service_id = sa_get64(in + 64),
 		.mask = sa_get32(in + 72),
@@ -130,28 +155,29 @@ const char *sa_state_parse(struct sa_state *state, const uint8_t *data, size_t l
 	const char *problem = parse_header(state, data, length);
 	struct sa_state_entry entry;
 
-	for (uint32_t i = 0; !problem && i < state->ports; i++) {
-		const uint8_t *in = data + SA_STATE_HEADER + (size_t)i * SA_STATE_PORT;
-
-		memset(&state->port[i], 0, sizeof(state->port[i]));
-		memcpy(state->port[i].identity.gid, in, 16);
-		state->port[i].identity.lid = sa_get16(in + 16);
-		state->port[i].identity.sm_lid = sa_get16(in + 18);
-		state->port[i].caching = in[20];
-	}
+	for (uint32_t i = 0; !problem && i < state->ports; i++)
+		decode_port(data + SA_STATE_HEADER + (size_t)i * SA_STATE_PORT, state->when,
+			    &state->port[i]);
 	for (uint64_t i = 0; !problem && i < state->entries; i++)
 		problem = sa_state_decode(state, i, &entry);
 	return problem;
 }
 
-/*
- * A port is known by its GUID, and its subnet by the prefix, which is believed once an SM has given the
- * port a LID: before, it is the default one.
- */
-static bool same_port(const struct sa_port_identity *saved, const struct sa_port_identity *here)
+/* Which of those ports one of the file is, by its GUID; SACACHE_MAX_PORTS: none. */
+static unsigned find_port(const struct sa_state_port *port, const struct sa_port_identity *here,
+			  uint32_t ports)
 {
-	if (memcmp(saved->gid + 8, here->gid + 8, 8) != 0)
-		return false;
+	unsigned n = 0;
+
+	while (n < SACACHE_MAX_PORTS &&
+	       !(ports & 1u << n && !memcmp(port->identity.gid + 8, here[n].gid + 8, 8)))
+		n++;
+	return n;
+}
+
+/* By the prefix, which is believed once an SM has given the port a LID: before, it is the default one. */
+static bool same_subnet(const struct sa_port_identity *saved, const struct sa_port_identity *here)
+{
 	return !here->lid || !memcmp(saved->gid, here->gid, 8);
 }
 
@@ -187,23 +213,27 @@ static int restore(struct sacache *cache, const struct sa_state_entry *saved,
 }
 
 int sa_state_apply(struct sacache *cache, const struct sa_state *state,
-		   const struct sa_port_identity *here, uint32_t open_ports,
+		   const struct sa_port_identity *here, uint32_t ports,
 		   struct sacache_state *report)
 {
 	struct target target[SACACHE_MAX_PORTS] = {0};
 	bool any = false;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < state->ports; i++)
-		for (unsigned n = 0; n < SACACHE_MAX_PORTS; n++)
-			if (open_ports & 1u << n && same_port(&state->port[i].identity, &here[n])) {
-				target[i].open = any = true;
-				target[i].number = n;
-				target[i].ask_again =
-					changed_since(&state->port[i].identity, &here[n]);
-				if (state->port[i].caching)
-					atomic_store(&cache->subnets[n].caching, true);
-			}
+	for (uint32_t i = 0; i < state->ports; i++) {
+		const struct sa_state_port *saved = &state->port[i];
+		unsigned n = find_port(saved, here, ports);
+
+		if (n < SACACHE_MAX_PORTS && same_subnet(&saved->identity, &here[n])) {
+			target[i].open = true;
+			target[i].number = n;
+			target[i].ask_again = changed_since(&saved->identity, &here[n]);
+			if (saved->caching)
+				atomic_store(&cache->subnets[n].caching, true);
+		}
+		/* One that is not here may come yet. */
+		any = any || target[i].open || n == SACACHE_MAX_PORTS;
+	}
 	if (!any)
 		return -ENODEV;
 	for (uint64_t i = 0; !ret && i < state->entries;) {
@@ -257,9 +287,13 @@ struct save {
 	uint32_t crc;
 	uint32_t ports;
 	uint64_t entries;
+	uint64_t kept;			  /* of these, as they were in the file before */
 	uint8_t index[SACACHE_MAX_PORTS]; /* of a port in the file, by its number */
-	uint32_t open_ports;
-	uint32_t at; /* in the table */
+	uint32_t wanted;		  /* ports whose records are those of the table */
+	uint32_t at;			  /* in the table */
+	uint16_t day;
+	struct sa_state before;			 /* without entries: nothing of it is kept */
+	uint8_t before_index[SACACHE_MAX_PORTS]; /* in the new file, or NOT_KEPT */
 	uint8_t batch[BATCH * SA_STATE_ENTRY];
 };
 
@@ -272,21 +306,48 @@ static int append(struct save *save, const uint8_t *data, size_t length)
 	return ret;
 }
 
+static int append_port(struct save *save, const struct sa_state_port *port, uint8_t *index)
+{
+	uint8_t out[SA_STATE_PORT];
+
+	*index = save->ports++;
+	encode_port(port, out);
+	return append(save, out, sizeof(out));
+}
+
+/* Whether a port of the file before is none of those that are saved now, and was here not long ago. */
+static bool to_be_kept(const struct save *save, const struct sa_state_port *port,
+		       const struct sa_port_identity *here)
+{
+	return find_port(port, here, save->wanted) == SACACHE_MAX_PORTS &&
+	       save->day - port->day <= DAYS_KEPT;
+}
+
 static int save_ports(struct save *save, const struct sa_port_identity *here)
 {
 	int ret = 0;
 
 	for (unsigned n = 0; !ret && n < SACACHE_MAX_PORTS; n++) {
 		/* What the SM said, not the policy, which may be another then. */
-		struct sa_state_port port = {here[n],
-					     atomic_load(&save->cache->subnets[n].caching)};
-		uint8_t out[SA_STATE_PORT];
+		struct sa_state_port port = {
+			.identity = here[n],
+			.day = save->day,
+			.caching = atomic_load(&save->cache->subnets[n].caching),
+		};
 
-		if (!(save->open_ports & 1u << n))
+		if (save->wanted & 1u << n)
+			ret = append_port(save, &port, &save->index[n]);
+	}
+	memset(save->before_index, NOT_KEPT, sizeof(save->before_index));
+	for (uint32_t i = 0; !ret && i < save->before.ports; i++) {
+		struct sa_state_port port = save->before.port[i];
+
+		if (save->ports == SACACHE_MAX_PORTS || !to_be_kept(save, &port, here))
 			continue;
-		save->index[n] = save->ports++;
-		encode_port(&port, out);
-		ret = append(save, out, sizeof(out));
+		/* By a clock that was wrong then. */
+		if (port.day > save->day)
+			port.day = save->day;
+		ret = append_port(save, &port, &save->before_index[i]);
 	}
 	return ret;
 }
@@ -295,7 +356,7 @@ static bool worth_saving(const struct save *save, const struct sa_entry *entry)
 {
 	uint32_t state = atomic_load(&entry->state);
 
-	return entry->kind == SA_ENTRY_PATH && save->open_ports & 1u << entry->port &&
+	return entry->kind == SA_ENTRY_PATH && save->wanted & 1u << entry->port &&
 	       !(state & (SACACHE_ASK_AGAIN | SA_INTERNAL_CHANGED)) &&
 	       atomic_load(&entry->generation) ==
 		       atomic_load(&save->cache->subnets[entry->port].generation);
@@ -322,6 +383,34 @@ static unsigned copy_batch(struct save *save)
 	}
 	pthread_mutex_unlock(&cache->lock);
 	return count;
+}
+
+/* What the ports that are not here had, as it is; no more of it than the table could have. */
+static int append_kept(struct save *save)
+{
+	uint64_t most = MOST_ENTRIES - save->entries, i = 0;
+	unsigned count;
+	int ret = 0;
+
+	if (most > save->cache->attr.max_entries)
+		most = save->cache->attr.max_entries;
+	do {
+		for (count = 0; count < BATCH && save->kept < most && i < save->before.entries;
+		     i++) {
+			const uint8_t *in = entry_at(&save->before, i);
+			uint8_t *out = save->batch + count * SA_STATE_ENTRY;
+
+			if (save->before_index[in[82]] == NOT_KEPT)
+				continue;
+			memcpy(out, in, SA_STATE_ENTRY);
+			out[82] = save->before_index[in[82]];
+			save->kept++;
+			count++;
+		}
+		ret = append(save, save->batch, count * SA_STATE_ENTRY);
+	} while (!ret && count == BATCH);
+	save->entries += save->kept;
+	return ret;
 }
 
 static int save_header(struct save *save, int64_t when)
@@ -351,6 +440,8 @@ static int save_all(struct save *save, const struct sa_port_identity *here, int6
 			return -EFBIG;
 		ret = append(save, save->batch, count * SA_STATE_ENTRY);
 	}
+	if (!ret)
+		ret = append_kept(save);
 	if (!ret)
 		ret = save_header(save, when);
 	if (!ret && fsync(save->fd))
@@ -399,41 +490,6 @@ static int sync_folder(const char *path)
 	return ret;
 }
 
-int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report)
-{
-	struct sa_port_identity here[SACACHE_MAX_PORTS];
-	uint32_t open_ports = identify_ports(cache, here);
-	char beside[PATH_MAX];
-	struct save *save;
-	int64_t when = time(NULL);
-	int ret;
-
-	if ((size_t)snprintf(beside, sizeof(beside), "%s.new", path) >= sizeof(beside))
-		return -ENAMETOOLONG;
-	if (!open_ports)
-		return -ENODEV;
-	save = calloc(1, sizeof(*save));
-	if (!save)
-		return -ENOMEM;
-	save->cache = cache;
-	save->open_ports = open_ports;
-	save->fd = ret = open_beside(beside);
-	if (ret >= 0) {
-		ret = save_all(save, here, when);
-		if (!ret && rename(beside, path))
-			ret = -errno;
-		if (ret)
-			unlink(beside);
-		else
-			ret = sync_folder(path);
-		close(save->fd);
-	}
-	if (!ret && report)
-		*report = (struct sacache_state){.records = save->entries, .when = when};
-	free(save);
-	return ret;
-}
-
 static int read_all(int fd, uint8_t *data, size_t length)
 {
 	for (size_t at = 0; at < length;) {
@@ -479,6 +535,92 @@ static int read_file(const char *path, uint8_t **data, size_t *length, const cha
 	return ret;
 }
 
+/*
+ * The file that will be replaced, if it has something that is to be kept: its ports tell, or else it is not
+ * read. What is wrong with it is not kept.
+ */
+static int read_before(struct save *save, const char *path, const struct sa_port_identity *here)
+{
+	uint8_t begin[SA_STATE_HEADER + SACACHE_MAX_PORTS * SA_STATE_PORT], *data;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), ret;
+	ssize_t got = fd < 0 ? 0 : pread(fd, begin, sizeof(begin), 0), at = SA_STATE_HEADER;
+	uint32_t ports = got < at ? 0 : sa_get32(begin + 12);
+	const char *problem;
+	bool any = false;
+	size_t length = 0;
+
+	if (fd >= 0)
+		close(fd);
+	for (; ports && at + SA_STATE_PORT <= got && !any; ports--, at += SA_STATE_PORT) {
+		struct sa_state_port port;
+
+		decode_port(begin + at, (int64_t)sa_get64(begin + 24), &port);
+		any = to_be_kept(save, &port, here);
+	}
+	ret = any ? read_file(path, &data, &length, &problem) : -ENOENT;
+	if (ret)
+		return ret == -ENOMEM ? ret : 0;
+	if (problem || sa_state_parse(&save->before, data, length)) {
+		memset(&save->before, 0, sizeof(save->before));
+		free(data);
+	}
+	return 0;
+}
+
+static int save_beside(struct save *save, const char *path, const char *beside,
+		       const struct sa_port_identity *here, int64_t when)
+{
+	int ret = read_before(save, path, here);
+
+	if (!ret)
+		ret = save_all(save, here, when);
+	if (!ret && rename(beside, path))
+		ret = -errno;
+	if (ret)
+		unlink(beside);
+	else
+		ret = sync_folder(path);
+	free((uint8_t *)save->before.data);
+	return ret;
+}
+
+int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
+		       struct sacache_state *report)
+{
+	struct sa_port_identity here[SACACHE_MAX_PORTS];
+	uint32_t wanted = identify_ports(cache, here) & ports;
+	char beside[PATH_MAX];
+	struct save *save;
+	int64_t when = time(NULL);
+	int ret;
+
+	if ((size_t)snprintf(beside, sizeof(beside), "%s.new", path) >= sizeof(beside))
+		return -ENAMETOOLONG;
+	if (!wanted)
+		return -ENODEV;
+	save = calloc(1, sizeof(*save));
+	if (!save)
+		return -ENOMEM;
+	save->cache = cache;
+	save->wanted = wanted;
+	save->day = day_of(when);
+	save->fd = ret = open_beside(beside);
+	if (ret >= 0) {
+		ret = save_beside(save, path, beside, here, when);
+		close(save->fd);
+	}
+	if (!ret && report)
+		*report = (struct sacache_state){
+			.records = save->entries - save->kept, .skipped = save->kept, .when = when};
+	free(save);
+	return ret;
+}
+
+int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report)
+{
+	return sacache_save_ports(cache, UINT32_MAX, path, report);
+}
+
 /* One that was put aside before makes room: they cannot fill the disk. */
 static void put_aside(const char *path, const char *problem, struct sacache_state *report)
 {
@@ -491,10 +633,11 @@ static void put_aside(const char *path, const char *problem, struct sacache_stat
 		sync_folder(path);
 }
 
-int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report)
+int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
+		       struct sacache_state *report)
 {
 	struct sa_port_identity here[SACACHE_MAX_PORTS];
-	uint32_t open_ports = identify_ports(cache, here);
+	uint32_t wanted = identify_ports(cache, here) & ports;
 	struct sacache_state unwanted;
 	struct sa_state state;
 	const char *problem;
@@ -505,7 +648,7 @@ int sacache_load(struct sacache *cache, const char *path, struct sacache_state *
 	if (!report)
 		report = &unwanted;
 	memset(report, 0, sizeof(*report));
-	if (!open_ports)
+	if (!wanted)
 		return -ENODEV;
 	ret = read_file(path, &data, &length, &problem);
 	if (ret)
@@ -514,9 +657,9 @@ int sacache_load(struct sacache *cache, const char *path, struct sacache_state *
 		problem = sa_state_parse(&state, data, length);
 	if (!problem) {
 		report->when = state.when;
-		ret = sa_state_apply(cache, &state, here, open_ports, report);
+		ret = sa_state_apply(cache, &state, here, wanted, report);
 		if (ret == -ENODEV)
-			problem = "it is of another port or subnet";
+			problem = "it is of another subnet";
 	}
 	if (problem) {
 		put_aside(path, problem, report);
@@ -524,4 +667,9 @@ int sacache_load(struct sacache *cache, const char *path, struct sacache_state *
 	}
 	free(data);
 	return ret;
+}
+
+int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report)
+{
+	return sacache_load_ports(cache, UINT32_MAX, path, report);
 }

@@ -5,13 +5,14 @@
  *	 0 "sacache\n"	 8 version, 4 bytes	12 ports, 4	16 entries, 8	24 when, seconds since 1970, 8
  *	32 CRC-32C of what is behind the header	36 CRC-32C of the 36 bytes before
  *	40 the ports, 32 bytes each:
- *	    0 GID: subnet prefix and port GUID	16 LID	18 the SM's LID	20 caching is on	21 zeroes
+ *	    0 GID: subnet prefix and port GUID	16 LID	18 the SM's LID	20 caching is on	21 zero
+ *	   22 the day it was open last, since 1970, 2 bytes (0: when the file was written)	24 zeroes
  *	   the entries, 88 bytes each:
  *	    0 PathRecord	64 service ID	72 mask, 4 bytes	76 P_Key	78 QoS class
  *	   80 SL	81 TClass	82 index of its port above	83 failures counted	84 zeroes
  *
  * The file ends there. Only records that would answer are in it: no failures, and nothing that is to be
- * asked for again.
+ * asked for again. Ports that were not open when it was written are as they were in the file before.
  *
  * An image is read by one thread, which needs no lock; what changes the table takes cache->lock.
  */
@@ -26,6 +27,7 @@
 
 struct sa_state_port {
 	struct sa_port_identity identity;
+	uint16_t day;
 	bool caching;
 };
 
@@ -49,9 +51,9 @@ const char *sa_state_parse(struct sa_state *state, const uint8_t *data, size_t l
 /* NULL as well. */
 const char *sa_state_decode(const struct sa_state *state, uint64_t index,
 			    struct sa_state_entry *entry);
-/* Puts those entries into the table whose ports are open here. -ENODEV: none is. */
+/* Puts the entries of those ports into the table. -ENODEV: they were all in another subnet. */
 int sa_state_apply(struct sacache *cache, const struct sa_state *state,
-		   const struct sa_port_identity *here, uint32_t open_ports,
+		   const struct sa_port_identity *here, uint32_t ports,
 		   struct sacache_state *report);
 
 #endif

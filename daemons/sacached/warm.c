@@ -15,8 +15,7 @@
 #include "daemons/sacached/task.h"
 #include "daemons/sacached/warm.h"
 
-#define LOOK_AGAIN_S 2 /* for a port to load for */
-#define TICK_S	     1
+#define TICK_S 1
 
 /* By what programs ask: librdmacm and ibacm's clients by both GIDs, the method by one, MPI by LIDs. */
 static const uint32_t masks[] = {
@@ -35,6 +34,7 @@ struct waiter {
 struct save {
 	struct task *task;
 	char path[CONFIG_PATH_LEN];
+	uint32_t ports;
 	struct sacache_state state;
 	int status;
 	struct waiter *waiters;
@@ -58,8 +58,7 @@ struct prefetch {
 
 struct warm {
 	struct sacached *d;
-	struct event *look;  /* for ports, until all was done for each */
-	struct event *timer; /* to save */
+	struct event *timer; /* to look for ports, and to save */
 	unsigned ticks;	     /* since it was saved */
 	struct warm_status status;
 	struct sacache_stats saved; /* as it was at the last save */
@@ -73,29 +72,73 @@ const struct warm_status *warm_status(const struct warm *warm)
 	return &warm->status;
 }
 
-static void load_state(struct warm *warm)
+/* What counts as a change: not that something was found. */
+static void stats_of(struct warm *warm, struct sacache_stats *stats)
+{
+	sacache_stats(warm->d->cache, stats);
+	stats->hits = 0;
+	stats->negative_hits = 0;
+}
+
+static void load_state(struct warm *warm, uint32_t ports)
 {
 	const char *path = warm->d->config.state_file;
 	struct sacache_state state;
+	char problem[sizeof(warm->status.problem)] = "";
 	int ret;
 
 	if (!path[0])
 		return;
-	ret = sacache_load(warm->d->cache, path, &state);
-	warm->status.records = state.records;
-	warm->status.ask_again = state.ask_again;
+	ret = sacache_load_ports(warm->d->cache, ports, path, &state);
+	warm->status.records += state.records;
+	warm->status.ask_again += state.ask_again;
 	if (!ret)
-		log_info("%s: %llu records%s", path, (unsigned long long)state.records,
-			 state.ask_again ? ", to be asked for again: LID or SM changed" : "");
+		log_info("%s: %llu records%s; %llu are of other ports, or older than what is there",
+			 path, (unsigned long long)state.records,
+			 state.ask_again ? ", to be asked for again: LID or SM changed" : "",
+			 (unsigned long long)state.skipped);
 	else if (ret == -EBADMSG && state.aside[0])
-		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s; kept as %s",
-			 state.problem, state.aside);
+		snprintf(problem, sizeof(problem), "%s; kept as %s", state.problem, state.aside);
 	else if (ret == -EBADMSG)
-		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s", state.problem);
+		snprintf(problem, sizeof(problem), "%s", state.problem);
 	else if (ret != -ENOENT)
-		snprintf(warm->status.problem, sizeof(warm->status.problem), "%s", strerror(-ret));
-	if (warm->status.problem[0])
-		log_warning("%s: %s. Going on with an empty cache", path, warm->status.problem);
+		snprintf(problem, sizeof(problem), "%s", strerror(-ret));
+	if (problem[0]) {
+		log_warning("%s: %s. Going on with an empty cache", path, problem);
+		memcpy(warm->status.problem, problem, sizeof(problem));
+	}
+}
+
+/* Ports that are active for the first time. Before, neither the subnet nor the SM is known, by which records are believed. */
+static void load_for_new(struct warm *warm)
+{
+	struct sacached *d = warm->d;
+	uint32_t ports = 0;
+
+	for (unsigned i = 0; i < d->nports; i++) {
+		struct sacached_port *port = &d->ports[i];
+
+		if (port->active && !port->loaded) {
+			port->loaded = true;
+			ports |= 1u << port->number;
+		}
+	}
+	if (!ports)
+		return;
+	load_state(warm, ports);
+	if (!warm->status.loaded)
+		stats_of(warm, &warm->saved);
+	warm->status.loaded = true;
+}
+
+static uint32_t loaded_ports(const struct sacached *d)
+{
+	uint32_t ports = 0;
+
+	for (unsigned i = 0; i < d->nports; i++)
+		if (d->ports[i].loaded)
+			ports |= 1u << d->ports[i].number;
+	return ports;
 }
 
 /* Saving. */
@@ -104,7 +147,9 @@ static void save_work(void *arg)
 {
 	struct warm *warm = arg;
 
-	warm->save.status = sacache_save(warm->d->cache, warm->save.path, &warm->save.state);
+	struct save *save = &warm->save;
+
+	save->status = sacache_save_ports(warm->d->cache, save->ports, save->path, &save->state);
 }
 
 static void note_save(struct warm *warm)
@@ -127,22 +172,20 @@ static void note_save(struct warm *warm)
 	warm->status.save_error = save->status;
 }
 
-/* What counts as a change: not that something was found. */
-static void stats_of(struct warm *warm, struct sacache_stats *stats)
-{
-	sacache_stats(warm->d->cache, stats);
-	stats->hits = 0;
-	stats->negative_hits = 0;
-}
-
 static void save_done(void *arg);
+
+static void prepare_save(struct warm *warm)
+{
+	memcpy(warm->save.path, warm->d->config.state_file, sizeof(warm->save.path));
+	warm->save.ports = loaded_ports(warm->d);
+}
 
 static int start_save(struct warm *warm)
 {
 	int ret;
 
 	stats_of(warm, &warm->saved);
-	memcpy(warm->save.path, warm->d->config.state_file, sizeof(warm->save.path));
+	prepare_save(warm);
 	ret = task_start(warm->d, &warm->save.task, save_work, save_done, warm);
 	if (ret)
 		log_error("not saved: %s", strerror(-ret));
@@ -244,7 +287,7 @@ static void save_at_end(struct warm *warm)
 {
 	if (!warm->d->config.state_file[0] || !changed(warm))
 		return;
-	memcpy(warm->save.path, warm->d->config.state_file, sizeof(warm->save.path));
+	prepare_save(warm);
 	save_work(warm);
 	note_save(warm);
 }
@@ -413,29 +456,15 @@ void warm_forget(struct warm *warm, void *arg)
 
 /* Beginning and end. */
 
-static void look(evutil_socket_t fd, short what, void *arg)
-{
-	const struct timeval again = {.tv_sec = LOOK_AGAIN_S};
-	struct warm *warm = arg;
-
-	/* Before, neither the subnet nor the SM is known, by which records are believed. */
-	if (!warm->status.loaded && sacached_port_by_prefix(warm->d, NULL)) {
-		warm->status.loaded = true;
-		load_state(warm);
-		stats_of(warm, &warm->saved);
-	}
-	begin_next(warm);
-	if (!warm->status.loaded || begins_with_more(warm))
-		event_add(warm->look, &again);
-}
-
-/* At the interval; sooner, if what is in the file is not true any more: it might be read again. */
+/* Saves at the interval; sooner, if what is in the file is not true any more: it might be read again. */
 static void timer(evutil_socket_t fd, short what, void *arg)
 {
 	const struct timeval next = {.tv_sec = TICK_S};
 	struct warm *warm = arg;
 	unsigned interval = warm->d->config.state_interval;
 
+	load_for_new(warm);
+	begin_next(warm);
 	warm->ticks++;
 	if (warm->status.loaded && interval &&
 	    (warm->ticks * TICK_S >= interval || outdated(warm))) {
@@ -452,10 +481,9 @@ int warm_start(struct sacached *d, struct warm **out)
 	if (warm) {
 		warm->d = d;
 		warm->status.started = time(NULL);
-		warm->look = event_new(d->base, -1, 0, look, warm);
 		warm->timer = event_new(d->base, -1, 0, timer, warm);
 	}
-	if (!warm || !warm->look || !warm->timer) {
+	if (!warm || !warm->timer) {
 		log_error("no memory");
 		warm_stop(warm);
 		return -ENOMEM;
@@ -465,7 +493,6 @@ int warm_start(struct sacached *d, struct warm **out)
 		log_warning("%s: its folder cannot be made; the cache will not be saved",
 			    d->config.state_file);
 	*out = warm;
-	look(-1, 0, warm);
 	timer(-1, 0, warm);
 	return 0;
 }
@@ -496,8 +523,6 @@ void warm_stop(struct warm *warm)
 		save_at_end(warm);
 	free_waiters(warm->save.waiters);
 	free_waiters(warm->save.next_waiters);
-	if (warm->look)
-		event_free(warm->look);
 	if (warm->timer)
 		event_free(warm->timer);
 	free(warm);

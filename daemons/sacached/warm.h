@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The warm start: what is in the cache before anybody asks. At the start the state file and OpenSM's
- * dump of paths are loaded, as soon as a port is active; then the SA is asked ahead, if that is wanted. The
- * state is saved at intervals, when something has changed, on command and at the end.
+ * dump of paths are loaded, for each port as soon as it is active; then the SA is asked ahead, if that is
+ * wanted. The state is saved at intervals, when something has changed, on command and at the end; what the
+ * file has of a port that has not been active yet stays in it.
  *
  * A file is written and the SA asked in threads of their own (task.h), all else runs in the loop's.
  */
@@ -13,7 +14,7 @@
 
 struct warm_status {
 	int64_t started;      /* seconds since 1970 */
-	bool loaded;	      /* it has been tried: a port was there */
+	bool loaded;	      /* it has been tried for a port */
 	uint64_t records;     /* from the state file */
 	uint64_t ask_again;   /* of these */
 	char problem[512];    /* with the state file, and what became of it; "": none */

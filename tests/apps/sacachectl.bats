@@ -166,6 +166,30 @@ time.sleep(30)' "$dir/control" 3>&- &
 	[ "$(ls "$dir/state")" = records ]
 }
 
+@test "a port that becomes active later than another finds its records, and they are not lost meanwhile" {
+	export SACACHED_SECOND=$dir/second
+	touch "$dir/second"
+	sacached
+	ctl prefetch fe80::5 --port 0
+	ctl prefetch fe80::6 --port 1
+	says '6 records in' ctl save
+	ends
+	rm "$dir/second"
+	# While it is not, the other's change and are saved.
+	sacached
+	ctl prefetch fe80::7 --port 0
+	says '6 records in' ctl save
+	touch "$dir/second"
+	for ((tries = 90; tries > 0; tries--)); do
+		[ "$(counter loaded)" -eq 6 ] && break
+		sleep 0.1
+	done
+	says 'answered by the table' ctl lookup fe80::6 --port 1
+	says 'answered by the table' ctl lookup fe80::5 --port 0
+	says '9 records in' ctl save
+	ends
+}
+
 @test "a full disk leaves the file that was there, and is told" {
 	unshare -Urm true 2>/dev/null || skip "no namespace to mount a small disk in"
 	sacached

@@ -3,6 +3,7 @@
  * Preloaded into sacached instead of ibsim's umad front, for loads that ibsim does not carry: a device
  * "scripted" with one port, GID fe80::1 and LID 1, and an SA that answers at once. Of the GIDs fe80::N and the
  * LIDs it knows all, N being the LID, but 65535. Does not answer where the environment has SACACHED_SA=silent.
+ * SACACHED_SECOND=FILE: there is a second port, fe80::2 and LID 2, active when the file is there.
  */
 #include <endian.h>
 #include <errno.h>
@@ -18,8 +19,10 @@ enum { GET = 1, GET_RESP = 0x81, PATH_RECORD = 0x35, NO_RECORDS = 0x0300, UNKNOW
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
-static uint8_t queue[QUEUE][MAD];
-static unsigned first, last;
+static struct queue {
+	uint8_t mad[QUEUE][MAD];
+	unsigned first, last;
+} queues[2]; /* by port, from 0 on, as libibumad's ID of it */
 
 #pragma GCC visibility push(default)
 
@@ -34,31 +37,36 @@ int umad_get_cas_names(char names[][UMAD_CA_NAME_LEN], int max)
 	return 1;
 }
 
-static void fill(umad_port_t *port)
+static void fill(umad_port_t *port, int portnum)
 {
+	const char *second = getenv("SACACHED_SECOND");
 	static uint16_t pkey = 0xffff;
 
 	memset(port, 0, sizeof(*port));
 	strcpy(port->ca_name, "scripted");
 	strcpy(port->link_layer, "InfiniBand");
-	port->portnum = port->base_lid = port->sm_lid = 1;
-	port->state = 4;
+	port->portnum = portnum;
+	port->state = portnum == 1 || !access(second, F_OK) ? 4 : 1;
+	port->base_lid = port->state == 4 ? portnum : 0;
+	port->sm_lid = port->state == 4;
 	port->gid_prefix = htobe64(0xfe80000000000000);
-	port->port_guid = htobe64(1);
+	port->port_guid = htobe64(portnum);
 	port->pkeys = &pkey;
 	port->pkeys_size = 1;
 }
 
 int umad_get_ca(const char *name, umad_ca_t *ca)
 {
-	static umad_port_t port;
+	static umad_port_t ports[3];
 
-	fill(&port);
 	memset(ca, 0, sizeof(*ca));
 	strcpy(ca->ca_name, "scripted");
-	ca->numports = 1;
+	ca->numports = getenv("SACACHED_SECOND") ? 2 : 1;
 	ca->node_guid = htobe64(2);
-	ca->ports[1] = &port;
+	for (int i = 1; i <= ca->numports; i++) {
+		fill(&ports[i], i);
+		ca->ports[i] = &ports[i];
+	}
 	return 0;
 }
 
@@ -69,7 +77,7 @@ int umad_release_ca(umad_ca_t *ca)
 
 int umad_get_port(const char *name, int portnum, umad_port_t *port)
 {
-	fill(port);
+	fill(port, portnum);
 	return 0;
 }
 
@@ -80,7 +88,7 @@ int umad_release_port(umad_port_t *port)
 
 int umad_open_port(const char *name, int portnum)
 {
-	return 0;
+	return portnum - 1;
 }
 
 int umad_close_port(int port)
@@ -98,7 +106,7 @@ int umad_unregister(int port, int agent)
 	return 0;
 }
 
-static void answer(uint8_t *mad)
+static void answer(uint8_t *mad, int port)
 {
 	uint8_t *record = mad + AT_RECORD;
 	uint16_t dlid;
@@ -115,9 +123,9 @@ static void answer(uint8_t *mad)
 	record[8] = record[24] = 0xfe;
 	record[9] = record[25] = 0x80;
 	memcpy(record + 8 + 14, &dlid, 2);
-	record[24 + 15] = 1;
+	record[24 + 15] = port + 1;
 	memcpy(record + 40, &dlid, 2);
-	record[43] = 1;
+	record[43] = port + 1;
 	record[50] = record[51] = 0xff;
 	record[54] = 0x84;
 	record[55] = 0x83;
@@ -128,15 +136,16 @@ int umad_send(int port, int agent, void *umad, int length, int timeout, int retr
 {
 	const uint8_t *mad = umad_get_mad(umad);
 	const char *script = getenv("SACACHED_SA");
+	struct queue *queue = &queues[port];
 
 	if (mad[AT_METHOD] != GET || mad[AT_ATTRIBUTE + 1] != PATH_RECORD ||
 	    (script && !strcmp(script, "silent")))
 		return 0;
 	pthread_mutex_lock(&lock);
-	if (last - first < QUEUE) {
-		memcpy(queue[last % QUEUE], mad, MAD);
-		answer(queue[last++ % QUEUE]);
-		pthread_cond_signal(&came);
+	if (queue->last - queue->first < QUEUE) {
+		memcpy(queue->mad[queue->last % QUEUE], mad, MAD);
+		answer(queue->mad[queue->last++ % QUEUE], port);
+		pthread_cond_broadcast(&came);
 	}
 	pthread_mutex_unlock(&lock);
 	return 0;
@@ -144,6 +153,7 @@ int umad_send(int port, int agent, void *umad, int length, int timeout, int retr
 
 int umad_recv(int port, void *umad, int *length, int timeout)
 {
+	struct queue *queue = &queues[port];
 	struct timespec until;
 	int ret = 0;
 
@@ -153,11 +163,11 @@ int umad_recv(int port, void *umad, int *length, int timeout)
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&lock);
-	while (first == last && !ret)
+	while (queue->first == queue->last && !ret)
 		ret = pthread_cond_timedwait(&came, &lock, &until);
-	if (first != last) {
+	if (queue->first != queue->last) {
 		memset(umad, 0, umad_size());
-		memcpy(umad_get_mad(umad), queue[first++ % QUEUE], MAD);
+		memcpy(umad_get_mad(umad), queue->mad[queue->first++ % QUEUE], MAD);
 		umad_get_mad_addr(umad)->lid = htobe16(1);
 		*length = MAD;
 		ret = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The table in a file: what comes back, what does not, and that there is a whole file at any time. The
- * ports are made up here, in place of sa_port_identify().
+ * ports are made up here, in place of sa_port_identify(), and so are the days.
  */
 #include "sacache_test.h"
 
 #include <fcntl.h>
+#include <isa-l/crc.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -19,7 +20,10 @@
 
 int __wrap_sa_port_identify(struct sacache *cache, unsigned number,
 			    struct sa_port_identity *identity);
+time_t __wrap_time(time_t *out);
+time_t __real_time(time_t *out);
 
+static time_t later; /* seconds */
 static struct sa_port_identity ports[SACACHE_MAX_PORTS];
 static char folder[64], file[PATH_MAX], beside[PATH_MAX + 4], aside[PATH_MAX + 4];
 static struct sacache *cache;
@@ -30,6 +34,11 @@ int __wrap_sa_port_identify(struct sacache *whose, unsigned number,
 {
 	*identity = ports[number];
 	return ports[number].gid[15] ? 0 : -ENODEV;
+}
+
+time_t __wrap_time(time_t *out)
+{
+	return __real_time(out) + later;
 }
 
 static void set_port(unsigned number, uint8_t prefix, uint8_t guid)
@@ -46,6 +55,7 @@ static int setup(void **state)
 {
 	memset(ports, 0, sizeof(ports));
 	set_port(0, 0, 7);
+	later = 0;
 	snprintf(folder, sizeof(folder), "/tmp/sacache-state-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(file, sizeof(file), "%s/state", folder);
@@ -267,17 +277,155 @@ static void expect_bad(const char *problem)
 		assert_int_equal(look(0, n), -ENOENT);
 }
 
-static void a_file_of_another_fabric_is_put_aside(void **state)
+static void a_file_of_another_subnet_is_put_aside(void **state)
 {
 	save_some(3);
 	restart();
 	set_port(0, 1, 7);
-	expect_bad("it is of another port or subnet");
-	set_port(0, 0, 7);
+	expect_bad("it is of another subnet");
+}
+
+/* Two ports with records 1 and 2, of which the second goes. */
+static void save_two_and_lose_one(void)
+{
+	set_port(1, 0, 8);
+	put(0, 1);
+	put(1, 2);
+	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(report.records, 2);
+	restart();
+	memset(&ports[1], 0, sizeof(ports[1]));
+}
+
+static void load_and_expect(unsigned records, unsigned skipped)
+{
+	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(report.records, records);
+	assert_int_equal(report.skipped, skipped);
+}
+
+static void save_and_expect(unsigned records, unsigned kept)
+{
+	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(report.records, records);
+	assert_int_equal(report.skipped, kept);
+}
+
+static void a_port_that_is_not_there_keeps_its_records(void **state)
+{
+	save_two_and_lose_one();
+	load_and_expect(1, 1);
+	put(0, 3);
+	save_and_expect(2, 1);
+	/* Once more, for it is from the file that it was kept in. */
+	save_and_expect(2, 1);
+	restart();
+	set_port(0, 0, 8);
+	set_port(1, 0, 7);
+	load_and_expect(3, 0);
+	assert_int_equal(look(0, 2), 0);
+	assert_int_equal(look(1, 1), 0);
+	assert_int_equal(look(1, 3), 0);
+	/* What is loaded is kept once. */
+	save_and_expect(3, 0);
+}
+
+static void where_only_others_were_here_the_file_is_kept(void **state)
+{
 	save_some(3);
 	restart();
 	set_port(0, 0, 9);
-	expect_bad("it is of another port or subnet");
+	load_and_expect(0, 3);
+	put(0, 4);
+	save_and_expect(1, 3);
+	restart();
+	set_port(0, 0, 7);
+	load_and_expect(3, 1);
+}
+
+static void a_port_can_be_loaded_when_it_comes(void **state)
+{
+	save_two_and_lose_one();
+	set_port(1, 0, 8);
+	assert_int_equal(sacache_load_ports(cache, 1 << 0, file, &report), 0);
+	assert_int_equal(report.records, 1);
+	assert_int_equal(look(1, 2), -ENOENT);
+	assert_int_equal(sacache_save_ports(cache, 1 << 0, file, &report), 0);
+	assert_int_equal(report.skipped, 1);
+	assert_int_equal(sacache_load_ports(cache, 1 << 1, file, &report), 0);
+	assert_int_equal(report.records, 1);
+	assert_int_equal(look(1, 2), 0);
+	assert_int_equal(sacache_save_ports(cache, 1 << 5, file, &report), -ENODEV);
+	assert_int_equal(sacache_load_ports(cache, 1 << 5, file, &report), -ENODEV);
+}
+
+static void a_port_that_has_gone_for_a_month_is_forgotten(void **state)
+{
+	save_two_and_lose_one();
+	later = 20 * 86400;
+	save_and_expect(0, 1);
+	later = 32 * 86400;
+	save_and_expect(0, 0);
+	restart();
+	set_port(1, 0, 8);
+	load_and_expect(0, 0);
+	/* A clock that was wrong makes nothing eternal. */
+	later = 9000 * 86400ll;
+	put(1, 2);
+	save_and_expect(1, 0);
+	memset(&ports[1], 0, sizeof(ports[1]));
+	later = 0;
+	save_and_expect(0, 1);
+	later = 32 * 86400;
+	save_and_expect(0, 0);
+}
+
+/* Those that are here come first, and no more is kept than the table could have. */
+static void what_is_kept_is_bounded(void **state)
+{
+	for (unsigned n = 0; n < SACACHE_MAX_PORTS; n++) {
+		set_port(n, 0, 20 + n);
+		put(n, 1);
+		put(n, 2);
+	}
+	save_and_expect(2 * SACACHE_MAX_PORTS, 0);
+	memset(ports, 0, sizeof(ports));
+	set_port(0, 0, 7);
+	save_and_expect(2, 2 * (SACACHE_MAX_PORTS - 1));
+	sacache_destroy(cache);
+	cache = test_cache(SACACHE_AUTO, false, 5);
+	save_and_expect(0, 5);
+}
+
+static void of_a_damaged_file_nothing_is_kept(void **state)
+{
+	static uint8_t data[4096];
+	size_t length;
+
+	save_two_and_lose_one();
+	length = slurp(data, sizeof(data));
+	data[length - 1] ^= 1;
+	spill(data, length);
+	save_and_expect(0, 0);
+	load_and_expect(0, 0);
+}
+
+static void a_file_without_days_is_of_the_day_it_was_written(void **state)
+{
+	static uint8_t data[4096];
+	struct sa_state parsed;
+	size_t length;
+
+	save_some(1);
+	length = slurp(data, sizeof(data));
+	assert_null(sa_state_parse(&parsed, data, length));
+	assert_int_equal(parsed.port[0].day, parsed.when / 86400);
+	memset(data + SA_STATE_HEADER + 21, 0, 11);
+	sa_put32(data + 32,
+		 ~crc32_iscsi(data + SA_STATE_HEADER, (int)(length - SA_STATE_HEADER), ~0u));
+	sa_put32(data + 36, ~crc32_iscsi(data, 36, ~0u));
+	assert_null(sa_state_parse(&parsed, data, length));
+	assert_int_equal(parsed.port[0].day, parsed.when / 86400);
 }
 
 /* Before an SM has been there the prefix is the default one. */
@@ -460,7 +608,14 @@ int main(void)
 		TEST(a_suspect_comes_back_as_one),
 		TEST(what_the_table_has_is_newer),
 		TEST(ports_are_known_by_their_guid_not_by_their_number),
-		TEST(a_file_of_another_fabric_is_put_aside),
+		TEST(a_file_of_another_subnet_is_put_aside),
+		TEST(a_port_that_is_not_there_keeps_its_records),
+		TEST(where_only_others_were_here_the_file_is_kept),
+		TEST(a_port_can_be_loaded_when_it_comes),
+		TEST(a_port_that_has_gone_for_a_month_is_forgotten),
+		TEST(what_is_kept_is_bounded),
+		TEST(of_a_damaged_file_nothing_is_kept),
+		TEST(a_file_without_days_is_of_the_day_it_was_written),
 		TEST(a_port_without_a_lid_is_known_by_its_guid),
 		TEST(after_another_lid_or_sm_all_is_asked_for_again),
 		TEST(a_cut_file_is_put_aside_wherever_it_was_cut),
