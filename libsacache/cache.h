@@ -119,6 +119,8 @@ int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
  */
 void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
 		     int status, const uint8_t record[SA_RECORD_SIZE]);
+/* A port's number is taken: by another port than before, perhaps, to which nothing of that one's belongs. */
+void sa_cache_begin_port(struct sacache *cache, unsigned port);
 /* sacache_event() for a GID that is known to have that LID now: what has it already is left alone. */
 void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid);
 

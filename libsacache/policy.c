@@ -453,6 +453,19 @@ void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], u
 	pthread_mutex_unlock(&cache->lock);
 }
 
+void sa_cache_begin_port(struct sacache *cache, unsigned port)
+{
+	struct sa_entry *entry;
+	uint32_t at = 0;
+
+	pthread_mutex_lock(&cache->lock);
+	while ((entry = sa_table_next(&cache->table, &at)))
+		if (entry->port == port)
+			sa_table_remove(&cache->table, entry);
+	atomic_store(&cache->subnets[port].caching, false);
+	pthread_mutex_unlock(&cache->lock);
+}
+
 int sacache_flush(struct sacache *cache, const uint8_t *gid, uint16_t lid)
 {
 	struct sa_entry *entry;

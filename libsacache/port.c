@@ -300,6 +300,7 @@ static int port_start(struct sa_port *port)
 
 	if (ret)
 		return ret;
+	sa_cache_begin_port(cache, port->number);
 	attr.seed += port->number;
 	port->looked = now;
 	sa_client_init(&port->client, &attr, gid, &client_ops, port, now);

@@ -315,7 +315,10 @@ bool sacache_caching(struct sacache *cache, unsigned port);
  * (needs to open /dev/infiniband/umadN).
  */
 int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, unsigned *port);
-/* Queries under way end with -ECANCELED; records stay. Not from a callback. */
+/*
+ * Queries under way end with -ECANCELED; records stay until the number is another port's, or the same one's
+ * again, whose SM may have changed meanwhile. Not from a callback.
+ */
 int sacache_port_close(struct sacache *cache, unsigned port);
 
 /*

@@ -242,6 +242,24 @@ static void closing_a_port_ends_what_waits(void **state)
 	assert_int_equal(sacache_port_open(cache, "none", 1, &port), -ENODEV);
 }
 
+/* Of a device that took the number of one that was unplugged. */
+static void a_number_that_is_used_again_has_no_records(void **state)
+{
+	struct sacache_key key = test_key(1);
+	struct sacache_path path;
+	unsigned again;
+
+	atomic_store(&cache->subnets[port].caching, true);
+	assert_int_equal(sacache_resolve(cache, &key, &path, -1), 0);
+	assert_int_equal(sacache_port_close(cache, port), 0);
+	assert_int_equal(sacache_lookup(cache, &key, &path), 0);
+	assert_int_equal(sacache_port_open(cache, "other", 1, &again), 0);
+	assert_int_equal(again, port);
+	assert_false(atomic_load(&cache->subnets[port].caching));
+	assert_int_equal(sacache_lookup(cache, &key, &path), -ENOENT);
+	assert_int_equal(sacache_resolve(cache, &key, &path, -1), 0);
+}
+
 static void a_table_is_copied_as_far_as_there_is_room(void **state)
 {
 	struct sacache_key key = test_key(5);
@@ -284,6 +302,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_caller_that_leaves_gets_the_answer_into_the_table,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_a_port_ends_what_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_number_that_is_used_again_has_no_records, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_table_is_copied_as_far_as_there_is_room, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_table_without_a_destination_is_of_all_paths,
