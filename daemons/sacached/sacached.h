@@ -42,7 +42,8 @@ struct sacached_port {
 	uint64_t port_guid;
 	unsigned number; /* for keys, as sacache_port_open() gave it */
 	bool active;	 /* the state is Active */
-	bool loaded;	 /* the state file was looked at for it (warm.c) */
+	bool loaded;	 /* the state file was looked at for it (warm.c), */
+	bool begun;	 /* and the dump, and the SA */
 	uint16_t lid;
 	uint8_t lmc;
 	uint16_t sm_lid;

@@ -64,7 +64,6 @@ struct warm {
 	struct sacache_stats saved; /* as it was at the last save */
 	struct save save;
 	struct prefetch prefetch;
-	unsigned next_port; /* to start with */
 };
 
 const struct warm_status *warm_status(const struct warm *warm)
@@ -426,18 +425,18 @@ static bool begins_with_more(const struct warm *warm)
 	return warm->d->config.prefetch || warm->d->config.import[0];
 }
 
-/* At the start, for one port after the other, when it is active. */
+/* At the start, for one port after the other, as they become active. */
 static void begin_next(struct warm *warm)
 {
 	struct sacached *d = warm->d;
 
-	while (begins_with_more(warm) && !warm->prefetch.task && warm->next_port < d->nports) {
-		const struct sacached_port *port = &d->ports[warm->next_port];
+	for (unsigned i = 0; i < d->nports && !warm->prefetch.task && begins_with_more(warm); i++) {
+		struct sacached_port *port = &d->ports[i];
 
-		if (port->open && !port->active)
-			return;
-		warm->next_port++;
-		if (port->open && start_prefetch(warm, port->number, true))
+		if (!port->active || port->begun)
+			continue;
+		port->begun = true;
+		if (start_prefetch(warm, port->number, true))
 			log_warning("no thread to start warm with");
 	}
 }

@@ -167,19 +167,19 @@ time.sleep(30)' "$dir/control" 3>&- &
 }
 
 @test "a port that becomes active later than another finds its records, and they are not lost meanwhile" {
-	export SACACHED_SECOND=$dir/second
-	touch "$dir/second"
+	export SACACHED_PORTS=$dir
+	touch "$dir/1" "$dir/2"
 	sacached
 	ctl prefetch fe80::5 --port 0
 	ctl prefetch fe80::6 --port 1
 	says '6 records in' ctl save
 	ends
-	rm "$dir/second"
+	rm "$dir/2"
 	# While it is not, the other's change and are saved.
 	sacached
 	ctl prefetch fe80::7 --port 0
 	says '6 records in' ctl save
-	touch "$dir/second"
+	touch "$dir/2"
 	for ((tries = 90; tries > 0; tries--)); do
 		[ "$(counter loaded)" -eq 6 ] && break
 		sleep 0.1
@@ -240,6 +240,25 @@ time.sleep(30)' "$dir/control" 3>&- &
 	done
 	says '40 paths asked for ahead' ctl status
 	[ "$(counter sent)" -le 60 ]
+	ends
+}
+
+@test "with prefetch a port that is not active keeps no other one waiting" {
+	export SACACHED_PORTS=$dir
+	touch "$dir/2"
+	gids 1 40 | awk '{ print "10.0.0." NR, $1 }' >"$dir/hosts"
+	sacached 'prefetch yes' "hosts $dir/hosts" 'response_timeout 100' 'retries 0'
+	for ((tries = 150; tries > 0; tries--)); do
+		[ "$(counter prefetched)" -eq 40 ] && break
+		sleep 0.1
+	done
+	says 'answered by the table' ctl lookup fe80::28 --cached --port 1
+	touch "$dir/1"
+	for ((; tries > 0; tries--)); do
+		[ "$(counter prefetched)" -eq 80 ] && break
+		sleep 0.1
+	done
+	says 'answered by the table' ctl lookup fe80::28 --cached --port 0
 	ends
 }
 

@@ -3,12 +3,14 @@
  * Preloaded into sacached instead of ibsim's umad front, for loads that ibsim does not carry: a device
  * "scripted" with one port, GID fe80::1 and LID 1, and an SA that answers at once. Of the GIDs fe80::N and the
  * LIDs it knows all, N being the LID, but 65535. Does not answer where the environment has SACACHED_SA=silent.
- * SACACHED_SECOND=FILE: there is a second port, fe80::2 and LID 2, active when the file is there.
+ * SACACHED_PORTS=FOLDER: there is a second port, fe80::2 and LID 2, and port N is active when FOLDER/N is there.
  */
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/umad.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -37,16 +39,24 @@ int umad_get_cas_names(char names[][UMAD_CA_NAME_LEN], int max)
 	return 1;
 }
 
+static bool active(int portnum)
+{
+	const char *folder = getenv("SACACHED_PORTS");
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%d", folder ? folder : "", portnum);
+	return !folder || !access(path, F_OK);
+}
+
 static void fill(umad_port_t *port, int portnum)
 {
-	const char *second = getenv("SACACHED_SECOND");
 	static uint16_t pkey = 0xffff;
 
 	memset(port, 0, sizeof(*port));
 	strcpy(port->ca_name, "scripted");
 	strcpy(port->link_layer, "InfiniBand");
 	port->portnum = portnum;
-	port->state = portnum == 1 || !access(second, F_OK) ? 4 : 1;
+	port->state = active(portnum) ? 4 : 1;
 	port->base_lid = port->state == 4 ? portnum : 0;
 	port->sm_lid = port->state == 4;
 	port->gid_prefix = htobe64(0xfe80000000000000);
@@ -61,7 +71,7 @@ int umad_get_ca(const char *name, umad_ca_t *ca)
 
 	memset(ca, 0, sizeof(*ca));
 	strcpy(ca->ca_name, "scripted");
-	ca->numports = getenv("SACACHED_SECOND") ? 2 : 1;
+	ca->numports = getenv("SACACHED_PORTS") ? 2 : 1;
 	ca->node_guid = htobe64(2);
 	for (int i = 1; i <= ca->numports; i++) {
 		fill(&ports[i], i);
