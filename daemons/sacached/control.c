@@ -9,6 +9,7 @@
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,11 +147,19 @@ void control_later(struct control_client *client)
 	event_active(client->later, EV_TIMEOUT, 0);
 }
 
+/* Whether nobody reads either: the other end is closed, and has not just said all it has to say. */
+static bool is_gone(struct bufferevent *stream)
+{
+	struct pollfd fd = {.fd = bufferevent_getfd(stream)};
+
+	return poll(&fd, 1, 0) == 1 && fd.revents & POLLHUP;
+}
+
 static void on_event(struct bufferevent *stream, short what, void *arg)
 {
 	struct control_client *client = arg;
 
-	if (what & BEV_EVENT_EOF) {
+	if (what & BEV_EVENT_EOF && !is_gone(stream)) {
 		client->eof = true;
 		serve(client);
 	} else if (what & BEV_EVENT_TIMEOUT && what & BEV_EVENT_READING && client->busy) {

@@ -395,6 +395,7 @@ static int start_prefetch(struct warm *warm, unsigned port, bool first)
 
 	prefetch->port = port;
 	prefetch->first = first;
+	atomic_store(&prefetch->stop, false);
 	ret = task_start(warm->d, &prefetch->task, prefetch_work, prefetch_done, warm);
 	warm->status.prefetching = !ret;
 	return ret;
@@ -443,8 +444,10 @@ static void begin_next(struct warm *warm)
 
 void warm_forget(struct warm *warm, void *arg)
 {
-	if (warm->prefetch.arg == arg)
+	if (warm->prefetch.done && warm->prefetch.arg == arg) {
 		warm->prefetch.done = NULL;
+		atomic_store(&warm->prefetch.stop, true);
+	}
 	for (struct waiter *w = warm->save.waiters; w; w = w->next)
 		if (w->arg == arg)
 			w->done = NULL;

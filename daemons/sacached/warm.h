@@ -47,7 +47,7 @@ typedef void (*warm_prefetched)(void *arg, int status, const struct sacache_pref
  */
 int warm_prefetch(struct warm *warm, unsigned port, uint8_t (*gids)[16], size_t count,
 		  warm_prefetched done, void *arg);
-/* Nobody is there any more to be told. */
+/* Nobody is there any more to be told; a prefetch of his ends. */
 void warm_forget(struct warm *warm, void *arg);
 
 #endif

@@ -262,6 +262,38 @@ time.sleep(30)' "$dir/control" 3>&- &
 	ends
 }
 
+@test "a prefetch ends with the sacachectl that asked for it, not with one that only has no more to say" {
+	sacached 'rate 100'
+	gids 1 5000 >"$dir/gids"
+	"$SACACHECTL" --socket "$dir/control" prefetch --file "$dir/gids" 3>&- &
+	asks=$!
+	until [ "$(counter sent)" -gt 5 ]; do sleep 0.05; done
+	refuses 'a prefetch is under way already' ctl prefetch fe80::1
+	kill -KILL "$asks"
+	wait "$asks" || true
+	for ((tries = 50; tries > 0; tries--)); do
+		says '"prefetching":false' ctl --json status >/dev/null && break
+		sleep 0.1
+	done
+	sent=$(counter sent)
+	[ "$tries" -gt 0 ]
+	[ "$sent" -lt 2000 ]
+	# Those that were under way are answered; no more is asked.
+	sleep 1
+	[ $(($(counter sent) - sent)) -le 64 ]
+	run python3 -c '
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+gids = ["fe80::1:%x" % n for n in range(100)]
+s.sendall(json.dumps({"command": "prefetch", "gids": gids}).encode() + b"\n")
+s.shutdown(socket.SHUT_WR)
+print(s.makefile().readline())' "$dir/control"
+	echo "$output"
+	[[ $output == *'"wanted":100'*'"ok":true'* ]]
+	ends
+}
+
 @test "metrics are there where they are wanted, in Prometheus' format, and tell why the SA was asked" {
 	port=$((20000 + ($$ + 7) % 10000))
 	sacached
