@@ -93,6 +93,20 @@ static bool same_kind(const ElfW(Ehdr) * eh)
 	return same;
 }
 
+/* Whose libc, as the name of the dynamic linker tells. */
+static int kind_by_interpreter(const struct file *f)
+{
+	const ElfW(Phdr) *ph = header_of_type(f, PT_INTERP);
+	const char *name = ph ? file_at(f, ph->p_offset, ph->p_filesz) : NULL, *slash;
+
+	if (!ph)
+		return URXE_ELF_STATIC;
+	if (!name || !ph->p_filesz || name[ph->p_filesz - 1])
+		return URXE_ELF_DYNAMIC;
+	slash = strrchr(name, '/');
+	return strncmp(slash ? slash + 1 : name, "ld-musl", 7) ? URXE_ELF_DYNAMIC : URXE_ELF_MUSL;
+}
+
 int urxe_elf_kind(const char *path)
 {
 	const ElfW(Ehdr) * eh;
@@ -109,7 +123,7 @@ int urxe_elf_kind(const char *path)
 	else if (!same_kind(eh))
 		kind = URXE_ELF_FOREIGN;
 	else
-		kind = header_of_type(&f, PT_INTERP) ? URXE_ELF_DYNAMIC : URXE_ELF_STATIC;
+		kind = kind_by_interpreter(&f);
 	file_unmap(&f);
 	return kind;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -33,12 +34,16 @@ static bool find_library(const struct library *library, char path[PATH_MAX])
 	/* Seen from the directory of this program: the build tree; an installation, wherever it
 	 * was moved. */
 	const char *const places[] = {library->folder, URXE_BINDIR_TO_LIBDIR, "."};
-	char dir[PATH_MAX], *slash, candidate[2 * PATH_MAX];
+	char dir[PATH_MAX] = "", *slash, candidate[2 * PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	unsigned i;
 
-	if (len > 0) {
+	/* Where there is no /proc, the kernel has told by which name it found this program. */
+	if (len > 0)
 		dir[len] = 0;
+	else if (getauxval(AT_EXECFN) && realpath((const char *)getauxval(AT_EXECFN), dir))
+		len = strlen(dir);
+	if (len > 0) {
 		slash = strrchr(dir, '/');
 		if (slash)
 			*slash = 0;
@@ -205,6 +210,11 @@ static bool preloadable(const char *path)
 		urxe_complain("%s is linked statically, so no library can be loaded into it; use a "
 			      "dynamically linked build of it",
 			      path);
+		return false;
+	case URXE_ELF_MUSL:
+		urxe_complain(
+			"%s is linked to musl, and urxe to glibc; use a build of it for glibc",
+			path);
 		return false;
 	case URXE_ELF_FOREIGN:
 		urxe_complain(

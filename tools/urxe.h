@@ -26,6 +26,7 @@ void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 enum urxe_elf_kind {
 	URXE_ELF_DYNAMIC, /* LD_PRELOAD reaches it */
 	URXE_ELF_STATIC,  /* no interpreter: nothing can be preloaded */
+	URXE_ELF_MUSL,	  /* its libc is musl, where a library for glibc cannot be loaded */
 	URXE_ELF_FOREIGN, /* of another architecture or word size */
 	URXE_ELF_OTHER,	  /* a script, or nothing we know */
 };

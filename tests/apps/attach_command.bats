@@ -82,6 +82,8 @@ says() {
 	tail -c +21 static >>foreign
 	chmod +x foreign
 	says 126 "another architecture" "$URXE" run -- ./foreign
+	gcc -Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1 -o musl t.c
+	says 126 "linked to musl" "$URXE" run -- ./musl
 	head -c 40 static >torn
 	chmod +x torn
 	run -127 "$URXE" run -- ./torn	# execvp() gives it to the shell
