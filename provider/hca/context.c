@@ -10,6 +10,7 @@
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/query.h"
+#include "host/log.h"
 
 static void fill_ops(struct urxe_context *ctx)
 {
@@ -67,6 +68,11 @@ struct ibv_context *urxe_open_device(struct ibv_device *device)
 	urxe_engine_unlock();
 	return &ctx->vctx.context;
 err:
+	if (ret == -ENOMEM)
+		urxe_log(URXE_LOG_ERROR,
+			 "no memory to open %s, or no address space where that is limited (ulimit "
+			 "-v): it takes some 256 MiB, most of which are never touched",
+			 device->name);
 	free(ctx);
 	errno = -ret;
 	return NULL;

@@ -6,12 +6,14 @@
 #include <ctype.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host/config.h"
+#include "host/libc.h"
 #include "host/log.h"
 #include "host/sysinfo.h"
 
@@ -268,6 +270,17 @@ static int load_file(struct urxe_config *cfg, const char *path, char error[URXE_
 	return ret;
 }
 
+/* Does a folder on the way keep even from us whether there is such a file? */
+static bool hidden(const char *path)
+{
+	int fd = urxe_libc.open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EACCES;
+	urxe_libc.close(fd);
+	return false;
+}
+
 static int load_files(struct urxe_config *cfg, char error[URXE_CONFIG_ERROR_LEN])
 {
 	const struct place variable = {.file = "URXE_CONFIG", .error = error};
@@ -287,7 +300,8 @@ static int load_files(struct urxe_config *cfg, char error[URXE_CONFIG_ERROR_LEN]
 		snprintf(path, sizeof(path), "%s/urxe.conf", xdg);
 	else if (home && *home)
 		snprintf(path, sizeof(path), "%s/.config/urxe.conf", home);
-	ret = *path ? load_file(cfg, path, error) : -ENOENT;
+	/* A HOME that is another user's, as su and sudo can leave it, has none of ours. */
+	ret = *path && !hidden(path) ? load_file(cfg, path, error) : -ENOENT;
 	if (ret == -ENOENT)
 		ret = load_file(cfg, "/etc/urxe.conf", error);
 	return ret == -ENOENT ? 0 : ret;

@@ -120,7 +120,14 @@ static int open_path(const struct urxe_segment *seg, int flags, struct urxe_stat
 	}
 	if (refused)
 		return refused;
-	urxe_log(URXE_LOG_ERROR, "cannot open %s: %s", seg->path, strerror(-ret));
+	if (ret == -EROFS || ret == -EACCES || ret == -EPERM)
+		urxe_log(
+			URXE_LOG_ERROR,
+			"cannot open %s: %s: let this process write there, or name another folder, "
+			"the same for all that are to share the device, in URXE_RUNTIME_DIR",
+			seg->path, strerror(-ret));
+	else
+		urxe_log(URXE_LOG_ERROR, "cannot open %s: %s", seg->path, strerror(-ret));
 	return ret;
 }
 

@@ -141,6 +141,7 @@ static int attach(const struct urxe_wire *wire, int fd, const uint8_t *slots, un
 	struct program prog;
 	struct sock_fprog fprog;
 
+	memset(&fprog, 0, sizeof(fprog)); /* memcheck looks at what lies between its members, too */
 	for (unsigned k = 0; k < n; k++) {
 		members[k] = (struct member){slots[k], k};
 		if (serves(wire, slots[k]) && num_servers < MAX_SERVERS)
@@ -161,7 +162,8 @@ static int attach(const struct urxe_wire *wire, int fd, const uint8_t *slots, un
 							     .k = prog.len - k - 1};
 	prog.insns[any].k = prog.len - any - 1;
 	emit_any(&prog, servers, num_servers);
-	fprog = (struct sock_fprog){.len = prog.len, .filter = prog.insns};
+	fprog.len = prog.len;
+	fprog.filter = prog.insns;
 	return urxe_libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &fprog, sizeof(fprog))
 		       ? -errno
 		       : 0;

@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Programs where something is missing or forbidden: limits, sandboxes, other people's homes. They run, or are
+# told in a line what stands in the way.
+load helpers
+
+X="ibv_rc_pingpong -d urxe0 -g 0 -n 50 -c"
+
+# under COMMAND…: a ping-pong whose client is started by that command.
+under() {
+	# shellcheck disable=SC2086
+	isolated "$top/tests/guest/bin/pair" -q -t 30 "$URXE" run -- $X :: "$@" "$URXE" run -- $X 127.0.0.1
+}
+
+# says PATTERN COMMAND…: it fails, and the pattern is in what it says.
+says() {
+	run "${@:2}"
+	echo "status $status, output: $output"
+	[ "$status" -ne 0 ]
+	[[ $output == *$1* ]]
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Namespaces in which mounts can be made.
+needs_namespaces() {
+	unshare -Urnm true 2>/dev/null || unshare -nm true 2>/dev/null || skip "no namespaces"
+}
+
+@test "few descriptors" { under prlimit --nofile=24:24; }
+@test "nothing may be locked in memory" { under prlimit --memlock=0:0; }
+@test "no standard input, output or error" { under sh -c 'exec "$@" <&- >&- 2>&-' sh; }
+@test "a umask that denies everything" { under sh -c 'umask 777; exec "$@"' sh; }
+@test "no rights to gain" { under setpriv --no-new-privs --bounding-set=-all; }
+
+@test "too little address space is named" {
+	says "ulimit -v" isolated prlimit --as=100000000 "$URXE" run -- ibv_devinfo -d urxe0
+}
+
+@test "no /sys" {
+	needs_namespaces
+	under unshare -m sh -c 'mount -t tmpfs none /sys && exec "$@"' sh
+}
+
+@test "no /proc" {
+	needs_namespaces
+	isolated unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh \
+		"$URXE" run -- ibv_devinfo -d urxe0
+}
+
+@test "a /dev/shm that cannot be written to" {
+	needs_namespaces
+	says "let this process write there" isolated sh -c '
+		"$@" ibv_devinfo -d urxe0 && mount -o remount,ro /dev/shm &&
+		exec "$@" ibv_devinfo -d urxe0' sh "$URXE" run --
+}
+
+@test "a home that is another user's" {
+	mkdir home
+	chmod 0 home
+	local as=()
+	if [ "$(id -u)" = 0 ]; then
+		as=(setpriv --reuid=65534 --clear-groups)
+		"${as[@]}" test -x "$URXE" || skip "another user cannot reach $URXE"
+	fi
+	HOME=$PWD/home "${as[@]}" "$URXE" devices
+}
+
+@test "memcheck finds nothing to say" {
+	command -v valgrind >/dev/null || skip "there is no valgrind"
+	isolated "$top/tests/guest/bin/pair" -q -t 60 "$URXE" run -- ibv_rc_pingpong -d urxe0 -g 0 -n 5 :: \
+		"$URXE" run -- valgrind -q --error-exitcode=9 ibv_rc_pingpong -d urxe0 -g 0 -n 5 127.0.0.1
+}
