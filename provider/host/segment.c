@@ -75,6 +75,11 @@ static void segment_free(struct urxe_segment *seg)
 	free(seg);
 }
 
+const char *urxe_segment_path(const struct urxe_segment *seg)
+{
+	return seg->path;
+}
+
 void urxe_segment_lock(struct urxe_segment *seg)
 {
 	int fd, ret;

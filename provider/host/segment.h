@@ -119,6 +119,7 @@ void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
  * whenever the order may have changed, so that a stale steering program is noticed by a
  * comparison.
  */
+const char *urxe_segment_path(const struct urxe_segment *seg);
 void urxe_segment_lock(struct urxe_segment *seg);
 void urxe_segment_unlock(struct urxe_segment *seg);
 void urxe_segment_group_add(struct urxe_segment *seg, unsigned group);

@@ -122,9 +122,7 @@ int urxe_mail_open(struct urxe_wire *wire)
 		return -errno;
 	ret = bind_patiently(mail, wire->slot);
 	if (ret == -EADDRINUSE)
-		urxe_log(URXE_LOG_ERROR,
-			 "another process holds the unix socket of this one's place on the host; "
-			 "end the processes that `ss -xp | grep urxe/` shows");
+		urxe_wire_explain_strangers(wire);
 	return ret ? ret : urxe_wire_watch(wire, mail->fd, NULL);
 }
 

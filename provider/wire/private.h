@@ -167,9 +167,13 @@ uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *d
 /* The device that has the address; for a multicast one and unknown ones, that of the ifindex. */
 struct urxe_device *urxe_wire_find_dev(struct urxe_wire *wire, const struct in6_addr *addr,
 				       unsigned ifindex);
+/* Says that others of this user have what this process's place in the segment should have given it. */
+void urxe_wire_explain_strangers(const struct urxe_wire *wire);
 
 /* udp.c: descriptors or -errno. */
 int urxe_udp_open_recv(enum urxe_family family);
+/* 0, or -EADDRINUSE when anybody at all has the port, were it a process of this user that shares it. */
+int urxe_udp_probe(enum urxe_family family);
 /* Bound to a group address instead of all: for mcast.c. */
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex);
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port);

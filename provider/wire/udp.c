@@ -109,16 +109,42 @@ static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr
 	return ret;
 }
 
-int urxe_udp_open_recv(enum urxe_family family)
+/* The port at all addresses of a family. */
+static socklen_t everywhere(union urxe_sockaddr *addr, enum urxe_family family)
 {
-	union urxe_sockaddr addr;
 	socklen_t len;
 	struct in6_addr any = IN6ADDR_ANY_INIT;
 
 	if (family == URXE_IPV4)
 		any = urxe_v4mapped((struct in_addr){INADDR_ANY});
-	urxe_path_sockaddr(&addr, &len, &any, URXE_UDP_PORT, 0);
+	urxe_path_sockaddr(addr, &len, &any, URXE_UDP_PORT, 0);
+	return len;
+}
+
+int urxe_udp_open_recv(enum urxe_family family)
+{
+	union urxe_sockaddr addr;
+	socklen_t len = everywhere(&addr, family);
+
 	return open_receive(family, &addr, len);
+}
+
+int urxe_udp_probe(enum urxe_family family)
+{
+	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
+	int fd = urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	union urxe_sockaddr addr;
+	socklen_t len = everywhere(&addr, family);
+	int ret = 0;
+
+	if (fd < 0)
+		return 0; /* whoever opens it for good will say why not */
+	if (family == URXE_IPV6)
+		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (urxe_libc.bind(fd, &addr.sa, len) && errno == EADDRINUSE)
+		ret = -EADDRINUSE;
+	urxe_libc.close(fd);
+	return ret;
 }
 
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex)

@@ -118,6 +118,9 @@ struct urxe_device *urxe_wire_device_at(struct urxe_wire *wire, const struct in6
 
 /* ---- making and ending ---- */
 
+#define STRANGERS_TRIES	  50
+#define STRANGERS_WAIT_NS 2000000
+
 static void explain_in_use(void)
 {
 	urxe_log(URXE_LOG_ERROR,
@@ -125,6 +128,33 @@ static void explain_in_use(void)
 		 "a network namespace of your own (unshare -Urn), or end that process or unload "
 		 "rdma_rxe (ss -ulpn sport = :%d names it)",
 		 URXE_UDP_PORT, URXE_UDP_PORT);
+}
+
+/* Does a process of this user have the port that is not of this segment? The kernel would give each of
+ * the two packets of the other. Who is the first of the segment finds the port free, or soon: a process
+ * that is being killed leaves the segment before its sockets close. Under the segment's lock. */
+static bool has_strangers(struct urxe_wire *wire, unsigned family)
+{
+	const struct timespec moment = {.tv_nsec = STRANGERS_WAIT_NS};
+	uint8_t first;
+
+	if (urxe_segment_group(wire->seg, family, &first, 1))
+		return false;
+	for (unsigned k = 0; k < STRANGERS_TRIES; k++) {
+		if (!urxe_udp_probe(family))
+			return false;
+		nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
+void urxe_wire_explain_strangers(const struct urxe_wire *wire)
+{
+	urxe_log(URXE_LOG_ERROR,
+		 "processes of this user that do not share %s with this one have UDP port %d (in a "
+		 "container or sandbox with a /dev/shm of its own?): share it, name one folder for "
+		 "all of them in URXE_RUNTIME_DIR, or give each a network namespace",
+		 urxe_segment_path(wire->seg), URXE_UDP_PORT);
 }
 
 /* Both sockets and the group's member list change together, under the segment's lock. A host
@@ -135,8 +165,15 @@ static int open_sockets(struct urxe_wire *wire)
 
 	urxe_segment_lock(wire->seg);
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		bool strangers = has_strangers(wire, f);
 		int fd = urxe_udp_open_recv(f);
 
+		if (fd >= 0 && strangers) {
+			urxe_fd_close(fd);
+			urxe_wire_explain_strangers(wire);
+			ret = -EBUSY;
+			break;
+		}
 		if (fd < 0) {
 			ret = fd;
 			if (fd == -EADDRINUSE || fd == -EMFILE || fd == -ENFILE)
@@ -150,7 +187,7 @@ static int open_sockets(struct urxe_wire *wire)
 		if (ret)
 			break;
 	}
-	if (opened && ret != -EADDRINUSE)
+	if (opened && ret != -EADDRINUSE && ret != -EBUSY)
 		urxe_steer(wire, false);
 	urxe_segment_unlock(wire->seg);
 	if (ret == -EADDRINUSE)

@@ -50,6 +50,26 @@ needs_namespaces() {
 		"$URXE" run -- ibv_devinfo -d urxe0
 }
 
+@test "a /dev/shm of its own beside others, which are not served the half of each other's packets" {
+	needs_namespaces
+	isolated sh -c '
+		"$@" ibv_asyncwatch -d urxe0 >holder & holder=$!
+		until grep -q FD holder; do sleep 0.02; done
+		unshare -m sh -c "mount -t tmpfs none /dev/shm && exec \"\$@\"" sh \
+			"$@" ibv_devinfo -d urxe0 >one 2>&1
+		echo $? >status
+		URXE_RUNTIME_DIR=$PWD "$@" ibv_devinfo -d urxe0 >two 2>&1
+		echo $? >>status
+		kill $holder
+		wait
+		# And when nobody has the port any more
+		URXE_RUNTIME_DIR=$PWD exec "$@" ibv_devinfo -d urxe0' sh "$URXE" run --
+	cat status one two
+	[ "$(xargs <status)" != "0 0" ]
+	grep -q "do not share /dev/shm/urxe" one
+	grep -q "do not share $PWD/urxe" two
+}
+
 @test "a /dev/shm that cannot be written to" {
 	needs_namespaces
 	says "let this process write there" isolated sh -c '
