@@ -27,6 +27,9 @@ static void fill_ops(struct urxe_context *ctx)
 	v->create_qp_ex = urxe_create_qp_ex;
 	v->create_srq_ex = urxe_create_srq_ex;
 	v->advise_mr = urxe_advise_mr;
+	v->alloc_td = urxe_alloc_td;
+	v->dealloc_td = urxe_dealloc_td;
+	v->alloc_parent_domain = urxe_alloc_parent_domain;
 	ops->alloc_mw = urxe_alloc_mw;
 	ops->bind_mw = urxe_bind_mw;
 	ops->dealloc_mw = urxe_dealloc_mw;

@@ -62,7 +62,16 @@ struct urxe_context {
 
 struct urxe_pd {
 	struct ibv_pd ibv;
-	uint32_t number; /* as the registration table knows it */
+	uint32_t number; /* as the registration table knows it; a parent domain has its PD's */
+	atomic_int users;
+	struct urxe_pd *of; /* NULL, or the PD that this is a parent domain of */
+	struct urxe_td *td;
+};
+
+/* A thread domain: the program's word that one thread at a time uses what is in it. Locks that nobody
+ * waits for cost little: they are taken all the same. */
+struct urxe_td {
+	struct ibv_td ibv;
 	atomic_int users;
 };
 

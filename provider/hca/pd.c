@@ -31,7 +31,73 @@ int urxe_dealloc_pd(struct ibv_pd *ibv)
 
 	if (atomic_load(&pd->users))
 		return EBUSY;
+	if (pd->of)
+		atomic_fetch_sub(&pd->of->users, 1);
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->users, 1);
 	free(pd);
+	return 0;
+}
+
+/* ibv_alloc_parent_domain(3): the same protection domain under a handle of its own. */
+struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr)
+{
+	struct urxe_pd *of, *pd;
+
+	if (!attr->pd || attr->pd->context != context ||
+	    (attr->td && attr->td->context != context)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	/* Queues are not made in memory of the program's. */
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	of = to_pd(attr->pd);
+	/* A parent domain of a parent domain would not tell more. */
+	if (of->of) {
+		errno = EINVAL;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->ibv.context = context;
+	pd->number = of->number;
+	pd->ibv.handle = of->ibv.handle;
+	pd->of = of;
+	atomic_fetch_add(&of->users, 1);
+	if (attr->td) {
+		pd->td = caa_container_of(attr->td, struct urxe_td, ibv);
+		atomic_fetch_add(&pd->td->users, 1);
+	}
+	return &pd->ibv;
+}
+
+struct ibv_td *urxe_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct urxe_td *td;
+
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->ibv.context = context;
+	return &td->ibv;
+}
+
+int urxe_dealloc_td(struct ibv_td *ibv)
+{
+	struct urxe_td *td = caa_container_of(ibv, struct urxe_td, ibv);
+
+	if (atomic_load(&td->users))
+		return EBUSY;
+	free(td);
 	return 0;
 }
 

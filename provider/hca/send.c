@@ -95,7 +95,7 @@ int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void
 int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn,
 		   uint32_t qkey)
 {
-	if (!ah || ah->pd != qp->ibv.pd)
+	if (!ah || to_pd(ah->pd)->number != qp->pd->number)
 		return EINVAL;
 	wqe->ud.path = to_ah(ah)->path;
 	wqe->ud.qpn = qpn & URXE_QPN_MASK;

@@ -44,6 +44,10 @@ int urxe_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
 
 struct ibv_pd *urxe_alloc_pd(struct ibv_context *context);
 int urxe_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr);
+struct ibv_td *urxe_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int urxe_dealloc_td(struct ibv_td *td);
 struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 unsigned access);
 int urxe_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,

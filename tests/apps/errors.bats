@@ -26,7 +26,7 @@ cases() {
 }
 @test "memory windows" { cases verbs_windows; }
 @test "limits of queues, lists, inline data and QPs" {
-	cases verbs_limits longest many_qps many_answers
+	cases verbs_limits longest many_qps many_answers parent_domains provider_buffers
 }
 @test "numbers of devices are not those of kernel devices" {
 	URXE_DEVICES=urxe0=lo cases verbs_limits device_numbers

@@ -2,6 +2,8 @@
 /* What query_device promises holds: the largest queues, lists, regions and numbers of QPs work. */
 #include <sys/mman.h>
 
+#include <dlfcn.h>
+
 #include "verbs_test.h"
 
 /* A queue of the longest, filled before its end can take anything, in lists of many. */
@@ -311,6 +313,135 @@ static void device_numbers(void)
 	ibv_free_device_list(list);
 }
 
+/* One protection domain under several handles: what was made with one goes with what was made with another
+ * (ibv_alloc_parent_domain(3)). perftest's --no_lock lives on it. */
+static void parent_domains(void)
+{
+	static uint8_t from[64], to[64];
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_td_init_attr td_attr = {0};
+	struct ibv_td *td = ibv_alloc_td(ctx, &td_attr);
+	struct ibv_parent_domain_init_attr attr = {.pd = pd, .td = td};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(ctx, &attr), *apart = ibv_alloc_pd(ctx);
+	struct ibv_mr *from_mr, *to_mr, *apart_mr;
+	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = sizeof(from)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+	struct ibv_ah_attr to_itself = av();
+	struct ibv_cq_init_attr_ex cq_attr = {
+		.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent};
+	struct ibv_cq_ex *cq;
+	struct ibv_ah *ah;
+	struct end a, b;
+
+	NEED(td && parent && apart);
+	cq = ibv_create_cq_ex(ctx, &cq_attr);
+	EXPECT_TRUE(cq);
+	if (cq)
+		EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	EXPECT_TRUE(parent != pd);
+	EXPECT(ibv_dealloc_td(td), EBUSY);
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
+	attr.pd = NULL;
+	EXPECT_NULL(ibv_alloc_parent_domain(ctx, &attr), EINVAL);
+	attr.pd = pd;
+	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	EXPECT_NULL(ibv_alloc_parent_domain(ctx, &attr), EOPNOTSUPP);
+
+	from_mr = ibv_reg_mr(pd, from, sizeof(from), 0);
+	to_mr = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	apart_mr = ibv_reg_mr(apart, from, sizeof(from), 0);
+	NEED(from_mr && to_mr && apart_mr);
+	s.pd_b = parent;
+	make_pair(&b, &a, &s);
+	EXPECT_TRUE(a.qp->pd == parent);
+	EXPECT(ibv_dealloc_pd(parent), EBUSY);
+	memset(from, 7, sizeof(from));
+	sge.lkey = from_mr->lkey;
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = to_mr->rkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(to[63], 7);
+	sge.lkey = apart_mr->lkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_LOC_PROT_ERR);
+	free_end(&a);
+	free_end(&b);
+
+	/* An address handle of the one in a QP of the other. */
+	s.type = IBV_QPT_UD;
+	make_pair(&b, &a, &s);
+	ah = ibv_create_ah(pd, &to_itself);
+	NEED(ah);
+	wr.opcode = IBV_WR_SEND;
+	wr.num_sge = 0;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = b.qp->qp_num;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(ibv_destroy_ah(ah), 0);
+	free_end(&a);
+	free_end(&b);
+
+	EXPECT(ibv_dereg_mr(from_mr), 0);
+	EXPECT(ibv_dereg_mr(to_mr), 0);
+	EXPECT(ibv_dereg_mr(apart_mr), 0);
+	EXPECT(ibv_dealloc_pd(apart), 0);
+	EXPECT(ibv_dealloc_pd(parent), 0);
+	EXPECT(ibv_dealloc_td(td), 0);
+}
+
+/* Buffers from the driver, of rdma-core 64, whose examples use them: without a driver's own way they are
+ * plain memory. Programs built with an older verbs.h look the functions up. */
+struct ibv_buf;
+
+static void provider_buffers(void)
+{
+	void *(*alloc_buf)(struct ibv_pd *, size_t, struct ibv_buf **) =
+		dlsym(RTLD_DEFAULT, "ibv_alloc_buf");
+	void (*free_buf)(struct ibv_buf *) = dlsym(RTLD_DEFAULT, "ibv_free_buf");
+	int (*export_fd)(struct ibv_buf *) = dlsym(RTLD_DEFAULT, "ibv_export_buf_dmabuf_fd");
+	struct ibv_mr *(*reg_buf_mr)(struct ibv_pd *, struct ibv_buf *, void *, size_t, int) =
+		dlsym(RTLD_DEFAULT, "ibv_reg_buf_mr");
+	struct ibv_pd *other = ibv_alloc_pd(ctx);
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_buf *buf = NULL;
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+	struct end a, b;
+	uint8_t *mem;
+
+	NEED(other && alloc_buf && free_buf && export_fd && reg_buf_mr);
+	mem = alloc_buf(pd, 8192, &buf);
+	NEED(mem && buf);
+	EXPECT((uintptr_t)mem % 4096, 0);
+	errno = 0;
+	EXPECT(export_fd(buf), -1);
+	EXPECT(errno, ENODATA);
+	EXPECT_NULL(reg_buf_mr(other, buf, mem, 8192, 0), EINVAL);
+	EXPECT_NULL(reg_buf_mr(pd, buf, mem, 8193, 0), EINVAL);
+	EXPECT_NULL(reg_buf_mr(pd, buf, mem + 8193, 0, 0), EINVAL);
+	EXPECT_NULL(reg_buf_mr(pd, buf, mem - 1, 1, 0), EINVAL);
+	mr = reg_buf_mr(pd, buf, mem, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	NEED(mr);
+	EXPECT_TRUE(mr->addr == mem && mr->length == 8192 && mr->pd == pd);
+	make_pair(&a, &b, &s);
+	memset(mem, 1, 4096);
+	memset(mem + 4096, 2, 4096);
+	sge = (struct ibv_sge){.addr = (uintptr_t)mem, .length = 4096, .lkey = mr->lkey};
+	wr.wr.rdma.remote_addr = (uintptr_t)mem + 4096;
+	wr.wr.rdma.rkey = mr->rkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(memcmp(mem, mem + 4096, 4096), 0);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	free_buf(buf);
+	EXPECT(ibv_dealloc_pd(other), 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -318,6 +449,7 @@ int main(int argc, char **argv)
 		{"longest_inline", longest_inline}, {"many_qps", many_qps},
 		{"large_region", large_region},	    {"implicit_region", implicit_region},
 		{"many_answers", many_answers},	    {"device_numbers", device_numbers},
+		{"parent_domains", parent_domains}, {"provider_buffers", provider_buffers},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
