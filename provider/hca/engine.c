@@ -364,6 +364,7 @@ static bool turn(void)
 	if (!e->wire)
 		return false;
 	urxe_engine_clock();
+	urxe_wire_attend(e->wire, e->lazy);
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
 	if (urxe_wire_missed(e->wire))
 		urxe_service_wake();

@@ -92,6 +92,7 @@ static void close_group(struct urxe_wire *wire, struct urxe_group **link)
 	struct urxe_group *group = *link;
 
 	*link = group->next;
+	urxe_wire_forget(wire, &group->sock);
 	urxe_fd_close(group->sock.fd);
 	free(group);
 }

@@ -129,6 +129,10 @@ struct urxe_wire {
 	uint64_t asked_at; /* when the sockets were last asked, and when they had something; ns */
 	uint64_t had_at;
 	_Atomic bool had_lately;
+	struct urxe_recv_socket *sole; /* which alone had something when all were asked last, */
+	unsigned sole_for;	       /* and so often in a row before */
+	bool unwatched;		       /* it is not in the epoll set */
+	uint64_t all_at;	       /* when all were asked, ns */
 	struct urxe_group *groups;
 	uint32_t steered;	 /* generation of the group order that our program was made from */
 	uint64_t steered_gsi[4]; /* and the slots that it takes to serve QP 1 */
@@ -177,6 +181,8 @@ int urxe_udp_probe(enum urxe_family family);
 /* Bound to a group address instead of all: for mcast.c. */
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex);
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port);
+/* A socket is about to be closed. */
+void urxe_wire_forget(struct urxe_wire *wire, const struct urxe_recv_socket *sock);
 /* Adds a socket to those that urxe_wire_poll() asks for; sock NULL: the mail's. */
 int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *sock);
 

@@ -15,6 +15,8 @@
 #define HEARD_LATELY 200000ull
 #define HAD_LATELY   200000ull
 #define ASK_EVERY    20000ull
+#define ASK_ALL	     20000ull /* the sockets that are silent while another one is busy */
+#define SOLE	     8	      /* times in a row that only one socket had anything */
 
 uint64_t urxe_wire_now(void)
 {
@@ -312,9 +314,53 @@ static bool ask_sockets(struct urxe_wire *wire, uint64_t now)
 	return true;
 }
 
-/* One epoll call asks all sockets at once and costs less than a receive on one empty socket. */
-static int poll_sockets(struct urxe_wire *wire, unsigned budget, uint64_t now)
+static void watch_sole(struct urxe_wire *wire)
 {
+	if (wire->unwatched && !urxe_wire_watch(wire, wire->sole->fd, wire->sole))
+		wire->unwatched = false;
+}
+
+/* Has one socket been the only one with anything for some time? */
+static void find_sole(struct urxe_wire *wire, struct urxe_recv_socket *sock)
+{
+	if (sock == wire->sole) {
+		if (wire->sole_for < SOLE)
+			wire->sole_for++;
+		return;
+	}
+	watch_sole(wire);
+	if (!wire->unwatched) {
+		wire->sole = sock;
+		wire->sole_for = 0;
+	}
+}
+
+void urxe_wire_forget(struct urxe_wire *wire, const struct urxe_recv_socket *sock)
+{
+	if (wire->sole != sock)
+		return;
+	wire->sole = NULL;
+	wire->unwatched = false;
+}
+
+/*
+ * When a socket has something, epoll is one call too many before the one that receives; and each packet takes
+ * longer to send where the socket that it reaches is in an epoll set. So the only socket that packets come by
+ * is taken out of the set and asked itself, as long as nobody sleeps on the set.
+ */
+void urxe_wire_attend(struct urxe_wire *wire, bool attended)
+{
+	if (!attended)
+		watch_sole(wire);
+	else if (!wire->unwatched && wire->sole && wire->sole_for == SOLE)
+		wire->unwatched =
+			!urxe_libc.epoll_ctl(wire->epfd, EPOLL_CTL_DEL, wire->sole->fd, NULL);
+}
+
+/* One epoll call asks all sockets at once and costs less than a receive on one empty socket. */
+static int ask_all(struct urxe_wire *wire, unsigned budget)
+{
+	struct urxe_recv_socket *unwatched = wire->unwatched ? wire->sole : NULL;
 	struct epoll_event events[16];
 	uint64_t sent = urxe_flow_sent(wire);
 	int n, packets = 0;
@@ -325,12 +371,29 @@ static int poll_sockets(struct urxe_wire *wire, unsigned budget, uint64_t now)
 
 		packets += sock ? urxe_receive(wire, sock, budget) : urxe_mail_receive(wire);
 	}
-	if (n) {
-		wire->had_at = now;
-	} else {
-		wire->lull++;
+	if (n > 0)
+		find_sole(wire, n == 1 ? events[0].data.ptr : NULL);
+	if (unwatched)
+		packets += urxe_receive(wire, unwatched, budget);
+	if (n <= 0 && !packets)
 		urxe_flow_empty(wire, sent);
+	return packets;
+}
+
+static int poll_sockets(struct urxe_wire *wire, unsigned budget, uint64_t now)
+{
+	int packets;
+
+	if (wire->unwatched && now - wire->all_at < ASK_ALL) {
+		packets = urxe_receive(wire, wire->sole, budget);
+	} else {
+		wire->all_at = now;
+		packets = ask_all(wire, budget);
 	}
+	if (packets)
+		wire->had_at = now;
+	else
+		wire->lull++;
 	atomic_store_explicit(&wire->had_lately, now - wire->had_at < HAD_LATELY,
 			      memory_order_relaxed);
 	return packets;

@@ -160,6 +160,11 @@ int urxe_wire_forward_all(struct urxe_wire *wire, const struct urxe_rx_packet *p
  * already. Any thread.
  */
 int urxe_wire_fd(const struct urxe_wire *wire);
+/*
+ * Nobody sleeps on that descriptor, nor will before this has been called with false, and somebody polls:
+ * it need not become readable. At first it is false.
+ */
+void urxe_wire_attend(struct urxe_wire *wire, bool attended);
 bool urxe_wire_sleep(struct urxe_wire *wire);
 void urxe_wire_awake(struct urxe_wire *wire);
 /* After a poll, under the engine's lock: has it taken away what would wake the one who sleeps, or left

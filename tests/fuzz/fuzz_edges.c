@@ -189,6 +189,10 @@ bool urxe_wire_has_room(struct urxe_wire *w, unsigned slot)
 	return false;
 }
 
+void urxe_wire_attend(struct urxe_wire *w, bool attended)
+{
+}
+
 bool urxe_wire_missed(struct urxe_wire *w)
 {
 	return false;

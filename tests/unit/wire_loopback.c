@@ -443,6 +443,50 @@ static void no_family_waits(void **state)
 	}
 }
 
+static void send_one(const struct urxe_path *path)
+{
+	struct iovec iov = {data, 8};
+	struct urxe_tx_packet pkt;
+
+	fill_packet(&pkt, qpn, 0, &iov, 1);
+	assert_int_equal(urxe_wire_send(wire, path, &pkt, 1), 1);
+}
+
+/* The busy family's socket is not watched while a program polls. The other one is heard soon all the same, and
+ * whoever then sleeps on the descriptor is woken for both, by what had come before as well. */
+static void no_family_is_lost_to_pollers(void **state)
+{
+	struct pollfd p = {urxe_wire_fd(wire), POLLIN, 0};
+
+	for (unsigned f = 0; f < 2; f++) {
+		struct urxe_path busy = path_to(loops[f][0], loops[f][1], 0, 0);
+		struct urxe_path quiet = path_to(loops[!f][0], loops[!f][1], 0, 0);
+		struct inbox in = {.path = &busy}, other = {.path = &quiet};
+
+		for (unsigned k = 1; k <= 20; k++) {
+			urxe_wire_attend(wire, true);
+			send_one(&busy);
+			poll_for(wire, take, &in, &in.have, k, 1000);
+			assert_int_equal(in.have, k);
+		}
+		send_one(&busy);
+		assert_int_equal(poll(&p, 1, 0), 0);
+		urxe_wire_attend(wire, false);
+		assert_int_equal(poll(&p, 1, 0), 1);
+		poll_for(wire, take, &in, &in.have, 21, 1000);
+		assert_int_equal(poll(&p, 1, 0), 0);
+
+		urxe_wire_attend(wire, true);
+		send_one(&quiet);
+		poll_for(wire, take, &other, &other.have, 1, 1000);
+		assert_int_equal(other.have, 1);
+		send_one(&busy);
+		assert_int_equal(poll(&p, 1, 0), 1);
+		poll_for(wire, take, &in, &in.have, 22, 1000);
+		urxe_wire_attend(wire, false);
+	}
+}
+
 static void end_wire(void)
 {
 	urxe_wire_destroy(wire);
@@ -564,6 +608,7 @@ int main(void)
 		cmocka_unit_test(unacknowledged_ones_do_not_wait_for_ever),
 		cmocka_unit_test(descriptor),
 		cmocka_unit_test(no_family_waits),
+		cmocka_unit_test(no_family_is_lost_to_pollers),
 		cmocka_unit_test(port_taken),
 		cmocka_unit_test(one_family),
 		cmocka_unit_test(no_descriptor_left),
