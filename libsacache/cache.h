@@ -92,10 +92,13 @@ struct sa_port_identity {
 	uint8_t gid[16];
 	uint16_t lid;
 	uint16_t sm_lid;
-	uint16_t pkey; /* of the default partition if the port is in it, else the first it has */
+	uint64_t sm_guid; /* with notices, when the SM has told */
+	uint16_t pkey;	  /* of the default partition if the port is in it, else the first it has */
 };
 /* -ENODEV: no such port is open. */
 int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_identity *identity);
+/* What was put in for that port was so when its SM had that GUID: all is asked for again if it is another. */
+void sa_port_expect_sm(struct sacache *cache, unsigned number, uint64_t guid);
 
 #define SA_INTERNAL_CHANGED \
 	(1u << 7) /* beside enum sacache_entry_flags: asked again as it changed */

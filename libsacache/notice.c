@@ -66,11 +66,33 @@ void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
 		notices->traps[i].held = false;
 		plan(&notices->traps[i], when);
 	}
-	/* What an earlier SM said about itself, and how it numbered its reports, counts no more. */
-	notices->sm_known = false;
+	/* Who was away for a moment may find another SM, which numbers its reports in its own way. */
 	memset(notices->kept, 0, sizeof(notices->kept));
 	plan(&notices->sm, when);
 	plan_renewal(notices, now);
+}
+
+void sa_notices_new_sm(struct sa_notices *notices, uint16_t sm_lid, uint64_t now)
+{
+	notices->sm_lid = sm_lid;
+	notices->sm_known = notices->sm_counted = false;
+	sa_notices_subscribe(notices, now);
+}
+
+static void tell_new_sm(struct sa_notices *notices)
+{
+	notices->ops->count(notices->ctx, SA_SM_RESTARTS);
+	notices->ops->event(notices->ctx, SACACHE_NEW_SM, NULL, 0);
+}
+
+void sa_notices_expect_sm(struct sa_notices *notices, uint64_t guid)
+{
+	if (notices->sm_known && notices->sm_guid != guid) {
+		tell_new_sm(notices);
+	} else {
+		notices->sm_known = true;
+		notices->sm_guid = guid;
+	}
 }
 
 void sa_notices_doubt(struct sa_notices *notices, uint64_t now)
@@ -192,18 +214,16 @@ static void receive_sm(struct sa_notices *notices, const struct sa_mad *mad, uin
 {
 	uint64_t guid = sa_get64(mad->data + 4);
 	uint32_t act_count = sa_get32(mad->data + 20);
-	bool known = notices->sm_known;
 
 	notices->sm.state = SA_ASK_IDLE;
 	if (mad->status || sa_get16(mad->data) != notices->sm_lid)
 		return;
-	if (known &&
-	    (guid != notices->sm_guid || (int32_t)(act_count - notices->sm_act_count) < 0)) {
-		notices->ops->count(notices->ctx, SA_SM_RESTARTS);
+	if ((notices->sm_known && guid != notices->sm_guid) ||
+	    (notices->sm_counted && (int32_t)(act_count - notices->sm_act_count) < 0)) {
 		sa_notices_subscribe(notices, now);
-		notices->ops->event(notices->ctx, SACACHE_NEW_SM, NULL, 0);
+		tell_new_sm(notices);
 	}
-	notices->sm_known = true;
+	notices->sm_known = notices->sm_counted = true;
 	notices->sm_guid = guid;
 	notices->sm_act_count = act_count;
 }

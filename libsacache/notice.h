@@ -68,13 +68,14 @@ struct sa_notices {
 	const struct sa_notice_ops *ops;
 	void *ctx;
 	struct sacache_attr attr;
-	uint16_t sm_lid; /* the owner changes it when the SM moves */
+	uint16_t sm_lid;
 	uint64_t random;
 	uint32_t counter;
 	bool stopping;
 	struct sa_ask traps[SA_TRAPS];
 	struct sa_ask sm;
-	bool sm_known;
+	bool sm_known;	 /* by its GUID, */
+	bool sm_counted; /* and its ActCount */
 	uint64_t sm_guid;
 	uint32_t sm_act_count;
 	uint64_t renewal;
@@ -90,6 +91,10 @@ void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr
  * SM is new, all its nodes are here at once.
  */
 void sa_notices_subscribe(struct sa_notices *notices, uint64_t now);
+/* The same where the SM is another one, or begins anew, and its owner knows that. */
+void sa_notices_new_sm(struct sa_notices *notices, uint16_t sm_lid, uint64_t now);
+/* What is believed now is from a time when the SM had that GUID: another one is a new SM. */
+void sa_notices_expect_sm(struct sa_notices *notices, uint64_t guid);
 /* The SA did not answer something: asks, but not often, whether it is still the same. */
 void sa_notices_doubt(struct sa_notices *notices, uint64_t now);
 /* Ends what is subscribed; false: there is nothing to wait for. */

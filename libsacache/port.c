@@ -75,6 +75,7 @@ static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 {
 	bool active = attr->state == PORT_ACTIVE, subscribe = active && !port->active;
 	bool other_subnet = memcmp(port->client.port_gid, &attr->gid_prefix, 8) != 0;
+	bool new_sm = attr->sm_lid && (attr->sm_lid != port->sm_lid || other_subnet);
 
 	if (attr->base_lid && attr->base_lid != port->lid) {
 		/* At first it had none, which nothing can have been stored with. */
@@ -88,16 +89,17 @@ static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 	if (other_subnet)
 		memcpy(port->client.port_gid, &attr->gid_prefix, 8);
 	port->sm_sl = attr->sm_sl;
-	if (attr->sm_lid && (attr->sm_lid != port->sm_lid || other_subnet)) {
-		port->sm_lid = port->notices.sm_lid = attr->sm_lid;
+	if (new_sm) {
+		port->sm_lid = attr->sm_lid;
 		port_count(port, SA_SM_CHANGES);
 		port_event(port, SACACHE_NEW_SM, NULL, 0);
-		subscribe = true;
 	}
 	if (port->active && !active)
 		port_count(port, SA_PORT_DOWNS);
 	port->active = active;
-	if (subscribe)
+	if (new_sm)
+		sa_notices_new_sm(&port->notices, port->sm_lid, now);
+	else if (subscribe)
 		sa_notices_subscribe(&port->notices, now);
 }
 
@@ -142,7 +144,7 @@ static void watch(struct sa_port *port, uint64_t now)
 		pthread_mutex_lock(&port->lock);
 		port_count(port, SA_REREGISTERS);
 		port_event(port, SACACHE_REREGISTER, NULL, 0);
-		sa_notices_subscribe(&port->notices, now);
+		sa_notices_new_sm(&port->notices, port->sm_lid, now);
 		pthread_mutex_unlock(&port->lock);
 	}
 }
@@ -406,6 +408,10 @@ int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_iden
 	if (!port)
 		return -ENODEV;
 	ret = umad_get_port(port->ca_name, port->portnum, &attr) ? -ENODEV : 0;
+	pthread_mutex_lock(&port->lock);
+	if (!ret && port->notices.sm_known && port->sm_lid == attr.sm_lid)
+		identity->sm_guid = port->notices.sm_guid;
+	pthread_mutex_unlock(&port->lock);
 	sa_port_put(port);
 	if (ret)
 		return ret;
@@ -419,4 +425,16 @@ int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_iden
 			identity->pkey = attr.pkeys[i];
 	umad_release_port(&attr);
 	return 0;
+}
+
+void sa_port_expect_sm(struct sacache *cache, unsigned number, uint64_t guid)
+{
+	struct sa_port *port = sa_port_get(cache, number);
+
+	if (!port)
+		return;
+	pthread_mutex_lock(&port->lock);
+	sa_notices_expect_sm(&port->notices, guid);
+	pthread_mutex_unlock(&port->lock);
+	sa_port_put(port);
 }

@@ -203,9 +203,10 @@ int sacache_connected(struct sacache *cache, const struct sacache_key *key);
  *	the port has another LID	SACACHE_LID_CHANGE of its own GID
  *	the SM has another LID		SACACHE_NEW_SM
  *	the SM was restarted		SACACHE_NEW_SM (with notices: by its ActCount)
+ *	another SM at that LID		SACACHE_NEW_SM (with notices: by its GUID)
  *	client re-register		SACACHE_REREGISTER
  *	the port goes down		nothing: it comes back with the same neighbours
- *	the port comes up		nothing, but the subscription is made again
+ *	the port comes up		nothing, but the subscription is made again, and the SM looked at
  *
  * Not subscribed to: multicast groups (66, 67), which no path depends on; bad keys (256 …), which the
  * SA tells nobody who is not trusted; a new system image GUID (145), which no path record contains.
@@ -370,8 +371,8 @@ int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
 
 /*
  * Puts the records of such a file into the table, those of ports that are open, which are known by
- * port GUID and subnet prefix. Where the port's own LID or that of its SM is another now, each record is
- * asked for again when it is used. Caching is on afterwards where it was. What the table has already
+ * port GUID and subnet prefix. Where the port's own LID or that of its SM is another now, or the SM's GUID as
+ * far as notices tell it, each record is asked for again when it is used. Caching is on afterwards where it was. What the table has already
  * is kept. -EBADMSG: the file is damaged, none of ours, or these ports were all in another subnet: the table
  * is as it was, the file has been renamed (".bad") and report says why; errors of open() and read(), -EINVAL
  * (not a regular file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.

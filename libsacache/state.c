@@ -54,6 +54,7 @@ static void encode_port(const struct sa_state_port *port, uint8_t out[SA_STATE_P
 	sa_put16(out + 18, port->identity.sm_lid);
 	out[20] = port->caching;
 	sa_put16(out + 22, port->day);
+	sa_put64(out + 24, port->identity.sm_guid);
 }
 
 static void decode_port(const uint8_t in[SA_STATE_PORT], int64_t when, struct sa_state_port *port)
@@ -64,6 +65,7 @@ static void decode_port(const uint8_t in[SA_STATE_PORT], int64_t when, struct sa
 	port->identity.sm_lid = sa_get16(in + 18);
 	port->caching = in[20];
 	port->day = sa_get16(in + 22);
+	port->identity.sm_guid = sa_get64(in + 24);
 	if (!port->day)
 		port->day = day_of(when);
 }
@@ -185,25 +187,39 @@ static bool same_subnet(const struct sa_port_identity *saved, const struct sa_po
 static bool changed_since(const struct sa_port_identity *saved, const struct sa_port_identity *here)
 {
 	return (here->lid && here->lid != saved->lid) ||
-	       (here->sm_lid && here->sm_lid != saved->sm_lid);
+	       (here->sm_lid && here->sm_lid != saved->sm_lid) ||
+	       (here->sm_guid && saved->sm_guid && here->sm_guid != saved->sm_guid);
 }
 
 struct target {
 	bool open, ask_again;
 	uint8_t number;
+	uint32_t generation;
 };
+
+/* What an open port's records are put in as. An SM that turns out to be another later makes them old, too. */
+static void aim(struct sacache *cache, const struct sa_state_port *saved,
+		const struct sa_port_identity *here, unsigned number, struct target *target)
+{
+	target->open = true;
+	target->number = number;
+	target->ask_again = changed_since(&saved->identity, here);
+	target->generation = atomic_load(&cache->subnets[number].generation) - target->ask_again;
+	if (saved->caching)
+		atomic_store(&cache->subnets[number].caching, true);
+	if (!target->ask_again && saved->identity.sm_guid)
+		sa_port_expect_sm(cache, number, saved->identity.sm_guid);
+}
 
 /* Under cache->lock. */
 static int restore(struct sacache *cache, const struct sa_state_entry *saved,
 		   const struct target *target, struct sacache_state *report)
 {
 	struct sacache_key key = saved->key;
-	uint32_t generation = atomic_load(&cache->subnets[target->number].generation);
 	int ret;
 
 	key.port = target->number;
-	ret = sa_cache_restore(cache, &key, saved->record, generation - target->ask_again,
-			       saved->failures);
+	ret = sa_cache_restore(cache, &key, saved->record, target->generation, saved->failures);
 	if (ret < 0)
 		return ret;
 	report->records += ret;
@@ -224,13 +240,8 @@ int sa_state_apply(struct sacache *cache, const struct sa_state *state,
 		const struct sa_state_port *saved = &state->port[i];
 		unsigned n = find_port(saved, here, ports);
 
-		if (n < SACACHE_MAX_PORTS && same_subnet(&saved->identity, &here[n])) {
-			target[i].open = true;
-			target[i].number = n;
-			target[i].ask_again = changed_since(&saved->identity, &here[n]);
-			if (saved->caching)
-				atomic_store(&cache->subnets[n].caching, true);
-		}
+		if (n < SACACHE_MAX_PORTS && same_subnet(&saved->identity, &here[n]))
+			aim(cache, saved, &here[n], n, &target[i]);
 		/* One that is not here may come yet. */
 		any = any || target[i].open || n == SACACHE_MAX_PORTS;
 	}

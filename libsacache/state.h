@@ -6,7 +6,8 @@
  *	32 CRC-32C of what is behind the header	36 CRC-32C of the 36 bytes before
  *	40 the ports, 32 bytes each:
  *	    0 GID: subnet prefix and port GUID	16 LID	18 the SM's LID	20 caching is on	21 zero
- *	   22 the day it was open last, since 1970, 2 bytes (0: when the file was written)	24 zeroes
+ *	   22 the day it was open last, since 1970, 2 bytes (0: when the file was written)
+ *	   24 the SM's GUID, 8 bytes (0: not known)
  *	   the entries, 88 bytes each:
  *	    0 PathRecord	64 service ID	72 mask, 4 bytes	76 P_Key	78 QoS class
  *	   80 SL	81 TClass	82 index of its port above	83 failures counted	84 zeroes

@@ -509,6 +509,57 @@ static void another_sm_at_the_same_lid_is_noticed(void **state)
 	assert_int_equal(net.events[0].event, SACACHE_NEW_SM);
 }
 
+/* A port that was down for a moment, and nobody has said that the SM is another. */
+static void who_was_away_notices_another_sm(void **state)
+{
+	setup();
+	begin();
+	pass(1002);
+	sa_notices_subscribe(&net.notices, net.now);
+	pass(1002);
+	assert_int_equal(net.happened, 0);
+	net.guid = 8;
+	sa_notices_subscribe(&net.notices, net.now);
+	pass(1002);
+	assert_int_equal(net.happened, 1);
+	assert_int_equal(net.events[0].event, SACACHE_NEW_SM);
+}
+
+static void a_new_sm_that_is_known_of_is_not_told_of_again(void **state)
+{
+	setup();
+	begin();
+	pass(1002);
+	restart_sa();
+	net.guid = 8;
+	sa_notices_new_sm(&net.notices, 1, net.now);
+	pass(2 * RENEWAL);
+	assert_int_equal(net.happened, 0);
+	assert_int_equal(subscriptions(), 4);
+}
+
+static void an_sm_that_is_not_the_expected_one_is_noticed(void **state)
+{
+	setup();
+	begin();
+	sa_notices_expect_sm(&net.notices, 7);
+	pass(2 * RENEWAL);
+	assert_int_equal(net.happened, 0);
+	setup();
+	begin();
+	sa_notices_expect_sm(&net.notices, 6);
+	pass(2 * RENEWAL);
+	assert_int_equal(net.happened, 1);
+	assert_int_equal(net.events[0].event, SACACHE_NEW_SM);
+	/* It has told already. */
+	sa_notices_expect_sm(&net.notices, 7);
+	assert_int_equal(net.happened, 1);
+	sa_notices_expect_sm(&net.notices, 6);
+	assert_int_equal(net.happened, 2);
+	pass(2 * RENEWAL);
+	assert_int_equal(net.happened, 2);
+}
+
 /* 32 bits are soon over. */
 static void an_act_count_may_begin_at_0_again(void **state)
 {
@@ -628,6 +679,9 @@ int main(void)
 		cmocka_unit_test(subscriptions_are_renewed),
 		cmocka_unit_test(an_sm_that_was_restarted_is_noticed_and_subscribed_to_again),
 		cmocka_unit_test(another_sm_at_the_same_lid_is_noticed),
+		cmocka_unit_test(who_was_away_notices_another_sm),
+		cmocka_unit_test(a_new_sm_that_is_known_of_is_not_told_of_again),
+		cmocka_unit_test(an_sm_that_is_not_the_expected_one_is_noticed),
 		cmocka_unit_test(an_act_count_may_begin_at_0_again),
 		cmocka_unit_test(an_sm_that_does_not_tell_is_subscribed_to_all_the_same),
 		cmocka_unit_test(doubt_asks_the_sm_at_once_but_seldom),

@@ -20,10 +20,12 @@
 
 int __wrap_sa_port_identify(struct sacache *cache, unsigned number,
 			    struct sa_port_identity *identity);
+void __wrap_sa_port_expect_sm(struct sacache *whose, unsigned number, uint64_t guid);
 time_t __wrap_time(time_t *out);
 time_t __real_time(time_t *out);
 
 static time_t later; /* seconds */
+static uint64_t expected_sm[SACACHE_MAX_PORTS];
 static struct sa_port_identity ports[SACACHE_MAX_PORTS];
 static char folder[64], file[PATH_MAX], beside[PATH_MAX + 4], aside[PATH_MAX + 4];
 static struct sacache *cache;
@@ -34,6 +36,11 @@ int __wrap_sa_port_identify(struct sacache *whose, unsigned number,
 {
 	*identity = ports[number];
 	return ports[number].gid[15] ? 0 : -ENODEV;
+}
+
+void __wrap_sa_port_expect_sm(struct sacache *whose, unsigned number, uint64_t guid)
+{
+	expected_sm[number] = guid;
 }
 
 time_t __wrap_time(time_t *out)
@@ -55,6 +62,7 @@ static int setup(void **state)
 {
 	memset(ports, 0, sizeof(ports));
 	set_port(0, 0, 7);
+	memset(expected_sm, 0, sizeof(expected_sm));
 	later = 0;
 	snprintf(folder, sizeof(folder), "/tmp/sacache-state-XXXXXX");
 	assert_non_null(mkdtemp(folder));
@@ -460,6 +468,34 @@ static void after_another_lid_or_sm_all_is_asked_for_again(void **state)
 	assert_int_equal(look(0, 1), 0);
 }
 
+/* Two SMs may have the same LID, one after the other. */
+static void an_sm_is_known_by_its_guid_too(void **state)
+{
+	save_some(1);
+	restart();
+	load_and_expect(1, 0);
+	assert_int_equal(expected_sm[0], 0);
+	ports[0].sm_guid = 77;
+	save_some(1);
+	restart();
+	load_and_expect(1, 0);
+	assert_int_equal(look(0, 1), 0);
+	assert_int_equal(expected_sm[0], 77);
+	/* It has not told yet: whether it is the same one will be seen. */
+	expected_sm[0] = ports[0].sm_guid = 0;
+	restart();
+	load_and_expect(1, 0);
+	assert_int_equal(look(0, 1), 0);
+	assert_int_equal(expected_sm[0], 77);
+	expected_sm[0] = 0;
+	ports[0].sm_guid = 78;
+	restart();
+	load_and_expect(1, 0);
+	assert_int_equal(report.ask_again, 1);
+	assert_int_equal(look(0, 1), -ESTALE);
+	assert_int_equal(expected_sm[0], 0);
+}
+
 static void a_cut_file_is_put_aside_wherever_it_was_cut(void **state)
 {
 	static uint8_t data[4096];
@@ -618,6 +654,7 @@ int main(void)
 		TEST(a_file_without_days_is_of_the_day_it_was_written),
 		TEST(a_port_without_a_lid_is_known_by_its_guid),
 		TEST(after_another_lid_or_sm_all_is_asked_for_again),
+		TEST(an_sm_is_known_by_its_guid_too),
 		TEST(a_cut_file_is_put_aside_wherever_it_was_cut),
 		TEST(any_changed_bit_is_found),
 		TEST(another_file_is_put_aside),
