@@ -146,17 +146,40 @@ static int deliver(struct urxe_ucma *file, uint64_t response, uint16_t out)
 	return 1;
 }
 
+struct sleeper {
+	struct urxe_ucma *file;
+	uint64_t count; /* what it took out of the eventfd */
+};
+
+/*
+ * libc may act on a cancellation when the read is done already. Who goes with what it took says so first, or
+ * nobody would be woken any more.
+ */
+static void cancelled(void *arg)
+{
+	struct sleeper *sleeper = arg;
+
+	urxe_engine_woke(NULL);
+	if (!sleeper->count)
+		return;
+	urxe_engine_lock();
+	sleeper->file->told -= sleeper->count;
+	urxe_ucma_tell(sleeper->file);
+	urxe_engine_unlock();
+}
+
 /* Waits for an event; a cancellation point. What was taken out of the eventfd, or -errno. */
 static int64_t sleep_on(struct urxe_ucma *file)
 {
-	uint64_t count;
+	struct sleeper sleeper = {.file = file};
 	ssize_t ret;
 
+	pthread_cleanup_push(cancelled, &sleeper);
 	urxe_engine_sleeps();
-	pthread_cleanup_push(urxe_engine_woke, NULL);
-	ret = urxe_libc.read(file->event_fd, &count, sizeof(count));
-	pthread_cleanup_pop(true);
-	return ret < 0 ? -errno : (int64_t)count;
+	ret = urxe_libc.read(file->event_fd, &sleeper.count, sizeof(sleeper.count));
+	pthread_cleanup_pop(false);
+	urxe_engine_woke(NULL);
+	return ret < 0 ? -errno : (int64_t)sleeper.count;
 }
 
 /* Neither queue is to wait until the other one is empty. */

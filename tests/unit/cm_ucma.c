@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +20,10 @@
 #include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
 
+#include "cm/id.h"
 #include "cm/ucma.h"
 #include "cm/user_memory.h"
+#include "hca/engine.h"
 #include "host/libc.h"
 
 #define NO_SUCH_ID 4242
@@ -314,6 +317,92 @@ static void no_event_waits(void **state)
 	assert_int_equal(poll(&poll_fd, 1, 0), 0);
 }
 
+static _Thread_local bool to_be_cancelled;
+
+/* Cancelled as libc may do it: the read is done, and its result not yet returned. */
+static ssize_t read_and_be_cancelled(int from, void *buf, size_t len)
+{
+	ssize_t ret = read(from, buf, len);
+
+	if (to_be_cancelled) {
+		pthread_cancel(pthread_self());
+		pthread_testcancel();
+	}
+	return ret;
+}
+
+static int open_file_to_be_cancelled(void **state)
+{
+	urxe_libc_init();
+	urxe_libc.read = read_and_be_cancelled;
+	assert_int_equal(urxe_ucma_open(&file), 0);
+	fd = urxe_ucma_fd(file);
+	return 0;
+}
+
+#ifdef __SANITIZE_ADDRESS__
+void __asan_handle_no_return(void);
+#endif
+
+/* The sanitizer does not see that what was on the stack is gone. */
+static void unwound(void *unused)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__asan_handle_no_return();
+#endif
+}
+
+static ssize_t get_event(uint32_t type)
+{
+	struct rdma_ucm_event_resp event = {0};
+	struct rdma_ucm_get_event cmd = {.response = (uintptr_t)&event};
+	ssize_t ret = write_to(file, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(event));
+
+	assert_int_equal(event.event, type);
+	return ret;
+}
+
+static void *wait_for_event(void *unused)
+{
+	to_be_cancelled = true;
+	pthread_cleanup_push(unwound, NULL);
+	get_event(0);
+	pthread_cleanup_pop(false);
+	return NULL;
+}
+
+static void report(enum urxe_id_event_type type)
+{
+	urxe_engine_lock();
+	urxe_id_report(cds_list_first_entry(&file->ids, struct urxe_id, node), type, 0);
+	urxe_engine_unlock();
+}
+
+static void a_waiter_that_is_cancelled_takes_no_news_along(void **state)
+{
+	struct pollfd poll_fd = {fd, POLLIN, 0};
+	uint32_t id, reported;
+	pthread_t waiter;
+	void *result;
+
+	assert_true(create(file, RDMA_PS_TCP, &id) > 0);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_event, NULL), 0);
+	while (!atomic_load(&urxe_hca.armed))
+		sched_yield();
+	report(URXE_EVENT_ADDR_ERROR);
+	pthread_join(waiter, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(atomic_load(&urxe_hca.armed), 0);
+	assert_int_equal(poll(&poll_fd, 1, 0), 1);
+	assert_true(get_event(URXE_EVENT_ADDR_ERROR) > 0);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	report(URXE_EVENT_ROUTE_ERROR);
+	assert_int_equal(poll(&poll_fd, 1, 0), 1);
+	assert_true(get_event(URXE_EVENT_ROUTE_ERROR) > 0);
+	assert_true(destroy(file, id, &reported) > 0);
+	assert_int_equal(reported, 2);
+}
+
 static void migrating_from_what_is_no_file(void **state)
 {
 	struct rdma_ucm_migrate_id cmd = {.response = BAD, .fd = 0};
@@ -382,6 +471,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(options, open_file, close_file),
 		cmocka_unit_test_setup_teardown(addresses_that_are_none, open_file, close_file),
 		cmocka_unit_test_setup_teardown(no_event_waits, open_file, close_file),
+		cmocka_unit_test_setup_teardown(a_waiter_that_is_cancelled_takes_no_news_along,
+						open_file_to_be_cancelled, close_file),
 		cmocka_unit_test_setup_teardown(migrating_from_what_is_no_file, open_file,
 						close_file),
 		cmocka_unit_test_setup_teardown(a_forked_child_cannot_use_the_file, open_file,
