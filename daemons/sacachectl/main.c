@@ -180,15 +180,17 @@ static int save(struct arguments *args)
 	return args->nwords ? misused() : ask(args, print_save);
 }
 
-/* Some GIDs of a longer list. */
+/* Some GIDs of a longer list, asked for by the same port as the rest. */
 static int prefetch_some(struct arguments *args, struct json_object *gids)
 {
-	if (!args->request) {
-		args->request = json_object_new_object();
-		add_text(args, "command", "prefetch");
-	}
+	struct json_object *rest = NULL;
+	int result;
+
+	json_object_deep_copy(args->request, &rest, NULL);
 	json_object_object_add(args->request, "gids", gids);
-	return ask(args, print_prefetch);
+	result = ask(args, print_prefetch);
+	args->request = rest;
+	return result;
 }
 
 static int prefetch_file(struct arguments *args)
@@ -196,14 +198,15 @@ static int prefetch_file(struct arguments *args)
 	FILE *in = strcmp(args->file, "-") ? fopen(args->file, "r") : stdin;
 	struct json_object *gids = json_object_new_array();
 	int line = 0, result = DONE;
-	char text[128];
+	size_t room = 0;
+	char *text = NULL;
 
 	if (!in) {
 		print_error("%s: %s", args->file, strerror(errno));
 		json_object_put(gids);
 		return USAGE;
 	}
-	while (result == DONE && fgets(text, sizeof(text), in)) {
+	while (result == DONE && getline(&text, &room, in) >= 0) {
 		line++;
 		text[strcspn(text, " \t\r\n#")] = 0;
 		if (!text[0])
@@ -219,6 +222,7 @@ static int prefetch_file(struct arguments *args)
 			gids = json_object_new_array();
 		}
 	}
+	free(text);
 	if (in != stdin)
 		fclose(in);
 	if (result == DONE && json_object_array_length(gids))

@@ -262,6 +262,25 @@ time.sleep(30)' "$dir/control" 3>&- &
 	ends
 }
 
+@test "a prefetch of a file with long lines, comments, and more GIDs than are sent at once" {
+	export SACACHED_PORTS=$dir
+	touch "$dir/1" "$dir/2"
+	sacached
+	{
+		printf '#%0300d\n\n' 0
+		printf 'fe80::1 # %0300d\n' 0
+		gids 2 10005
+	} >"$dir/gids"
+	says '5 of 5 paths' ctl prefetch --port 1 --file "$dir/gids"
+	says 'answered by the table' ctl lookup fe80::1 --port 1 --cached
+	says 'answered by the table' ctl lookup fe80::2715 --port 1 --cached
+	refuses 'not in the table' ctl lookup fe80::2715 --port 0 --cached
+	printf '%0300d\n' 0 >"$dir/gids"
+	run ctl prefetch --file "$dir/gids"
+	[ "$status" -eq 2 ] && [[ $output == *"gids:1: \"000"*"is no GID"* ]]
+	ends
+}
+
 @test "a prefetch ends with the sacachectl that asked for it, not with one that only has no more to say" {
 	sacached 'rate 100'
 	gids 1 5000 >"$dir/gids"
