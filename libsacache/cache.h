@@ -117,6 +117,12 @@ int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct
 int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
 		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures);
 /*
+ * The same for a path, by what it is found by with each of those masks: how many were put in, -EINVAL (a mask),
+ * -ENOMEM. Takes cache->lock.
+ */
+int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path, unsigned port,
+			  const uint32_t *masks, unsigned nmasks, uint32_t generation);
+/*
  * The end of a query for a key that was asked in that generation: status, and if that is 0 the
  * record. Takes cache->lock.
  */

@@ -184,31 +184,6 @@ static void make_path(const struct sa_port_identity *here, const struct sa_dump 
 	sa_put64(path->dgid + 8, dump->guid_of[from->dlid]);
 }
 
-/* One path by each of the masks. */
-static int store(struct sacache *cache, const struct sacache_path *path, unsigned port,
-		 const uint32_t *masks, unsigned nmasks, struct sacache_import *report)
-{
-	uint8_t record[SA_RECORD_SIZE];
-
-	sa_record_encode(path, record);
-	for (unsigned i = 0; i < nmasks; i++) {
-		struct sacache_key key;
-		int ret = sa_key_of_path(path, masks[i], port, &key);
-
-		if (ret)
-			return ret;
-		pthread_mutex_lock(&cache->lock);
-		ret = sa_cache_restore(cache, &key, record,
-				       atomic_load(&cache->subnets[key.port].generation), 0);
-		pthread_mutex_unlock(&cache->lock);
-		if (ret < 0)
-			return ret;
-		report->records += ret;
-		report->skipped += !ret;
-	}
-	return 0;
-}
-
 static int store_all(struct sacache *cache, const struct sa_port_identity *here,
 		     const struct sa_dump *dump, unsigned port, const uint32_t *masks,
 		     unsigned nmasks, struct sacache_import *report)
@@ -227,9 +202,12 @@ static int store_all(struct sacache *cache, const struct sa_port_identity *here,
 			continue;
 		}
 		make_path(here, dump, &dump->path[i], &path);
-		ret = store(cache, &path, port, masks, nmasks, report);
-		if (ret)
+		ret = sa_cache_restore_path(cache, &path, port, masks, nmasks,
+					    atomic_load(&cache->subnets[port].generation));
+		if (ret < 0)
 			return ret;
+		report->records += ret;
+		report->skipped += nmasks - ret;
 	}
 	return 0;
 }

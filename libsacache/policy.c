@@ -205,6 +205,27 @@ int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
 	return ret ? ret : 1;
 }
 
+int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path, unsigned port,
+			  const uint32_t *masks, unsigned nmasks, uint32_t generation)
+{
+	uint8_t record[SA_RECORD_SIZE];
+	int ret = 0, count = 0;
+
+	sa_record_encode(path, record);
+	pthread_mutex_lock(&cache->lock);
+	for (unsigned i = 0; ret >= 0 && i < nmasks; i++) {
+		struct sacache_key key;
+
+		ret = sa_key_of_path(path, masks[i], port, &key);
+		if (!ret)
+			ret = sa_cache_restore(cache, &key, record, generation, 0);
+		if (ret > 0)
+			count++;
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return ret < 0 ? ret : count;
+}
+
 /* Whether an end of the path is that GID with that LID (0: any), or with another than that. */
 static bool ends_at(const uint8_t *record, const uint8_t *gid, uint16_t lid, bool other)
 {

@@ -101,22 +101,6 @@ static void answer(struct job *job, const struct sacache_path *path, uint32_t as
 			sa_cache_answer(job->cache, &key, job->generation, 0, record);
 }
 
-/* What the table had by one mask, by the others. */
-static void complete(struct job *job, const struct sacache_path *path)
-{
-	struct sacache *cache = job->cache;
-	uint8_t record[SA_RECORD_SIZE];
-	struct sacache_key key;
-
-	sa_record_encode(path, record);
-	pthread_mutex_lock(&cache->lock);
-	for (unsigned i = 0; i < job->nmasks; i++)
-		if (job->masks[i] != job->ask &&
-		    !sa_key_of_path(path, job->masks[i], job->port, &key))
-			sa_cache_restore(cache, &key, record, job->generation, 0);
-	pthread_mutex_unlock(&cache->lock);
-}
-
 static void done(void *arg, int status, const struct sacache_path *path)
 {
 	struct job *job = arg;
@@ -212,8 +196,10 @@ static int ask(struct job *job, const uint8_t gid[16])
 	else
 		job->report.present++;
 	pthread_mutex_unlock(&job->lock);
+	/* What the table had by this mask, by the others. */
 	if (!ret)
-		complete(job, &path);
+		sa_cache_restore_path(job->cache, &path, job->port, job->masks, job->nmasks,
+				      job->generation);
 	/* Of one GID nothing can be had; that the port is closed ends it for all. */
 	return ret == -ECANCELED || ret == -ENODEV || ret == -ENOMEM ? ret : 0;
 }
