@@ -226,25 +226,33 @@ int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path
 	return ret < 0 ? ret : count;
 }
 
-/* Whether an end of the path is that GID with that LID (0: any), or with another than that. */
-static bool ends_at(const uint8_t *record, const uint8_t *gid, uint16_t lid, bool other)
+/* One of its ends, whose LID that is, has that LID (0: any), or another than that: it is of the past. */
+static void mark_if(struct sa_entry *entry, unsigned port, const uint8_t *has, uint16_t lid,
+		    bool other)
 {
-	return (!memcmp(record + 8, gid, 16) &&
-		(!lid || (sa_get16(record + 40) != lid) == other)) ||
-	       (!memcmp(record + 24, gid, 16) && (!lid || (sa_get16(record + 42) != lid) == other));
+	if (entry->kind == SA_ENTRY_PATH && entry->port == port &&
+	    (!lid || (sa_get16(has) != lid) == other))
+		atomic_fetch_or(&entry->state, SACACHE_ASK_AGAIN | SA_INTERNAL_CHANGED);
 }
 
-/* Such records are of the past. Under cache->lock. */
+/*
+ * Records with that GID at an end. When an SM numbers all anew each answer comes here, so that the table as a
+ * whole is looked at only for those few where paths begin. Under cache->lock.
+ */
 static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid, uint16_t lid,
 		       bool other)
 {
-	struct sa_entry *entry;
+	struct sa_table *table = &cache->table;
+	struct sa_entry *entry = sa_table_first_to(table, gid);
 	uint32_t at = 0;
 
-	while ((entry = sa_table_next(&cache->table, &at)))
-		if (entry->kind == SA_ENTRY_PATH && entry->port == port &&
-		    ends_at(entry->record, gid, lid, other))
-			atomic_fetch_or(&entry->state, SACACHE_ASK_AGAIN | SA_INTERNAL_CHANGED);
+	for (; entry; entry = sa_table_next_to(table, entry))
+		mark_if(entry, port, entry->record + 40, lid, other);
+	if (!sa_table_begins_at(table, gid))
+		return;
+	while ((entry = sa_table_next(table, &at)))
+		if (!memcmp(entry->record + 24, gid, 16))
+			mark_if(entry, port, entry->record + 42, lid, other);
 }
 
 static void remember_failure(struct sacache *cache, const struct sacache_key *key, int status)
@@ -425,13 +433,13 @@ int sacache_connected(struct sacache *cache, const struct sacache_key *key)
 static void gid_event(struct sacache *cache, unsigned port, enum sacache_event event,
 		      const uint8_t *gid)
 {
-	struct sa_entry *entry;
-	uint32_t at = 0;
+	struct sa_entry *entry = sa_table_first_to(&cache->table, gid), *next;
 
-	while ((entry = sa_table_next(&cache->table, &at))) {
+	for (; entry; entry = next) {
 		bool failure = entry->kind == SA_ENTRY_FAILURE;
 
-		if (entry->port != port || memcmp(entry->record + 8, gid, 16) != 0)
+		next = sa_table_next_to(&cache->table, entry);
+		if (entry->port != port)
 			continue;
 		if (event == SACACHE_GID_IN && failure)
 			sa_table_remove(&cache->table, entry);

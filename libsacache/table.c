@@ -57,6 +57,12 @@ static struct sa_slots *slots_create(uint32_t count)
 	return slots;
 }
 
+static uint32_t *chains_create(uint32_t slots, uint32_t *mask)
+{
+	*mask = slots / 4 - 1;
+	return calloc(slots / 4, sizeof(uint32_t));
+}
+
 /* What waits for its grace period is beside what is in use. */
 static size_t room(const struct sa_table *table)
 {
@@ -85,6 +91,12 @@ int sa_table_init(struct sa_table *table, uint32_t max_entries, uint64_t seed)
 		munmap(table->entry, map_size(table));
 		return -ENOMEM;
 	}
+	table->chains = chains_create(FIRST_SLOTS, &table->chains_mask);
+	if (!table->chains) {
+		free(slots);
+		munmap(table->entry, map_size(table));
+		return -ENOMEM;
+	}
 	atomic_init(&table->slots, slots);
 	return 0;
 }
@@ -93,6 +105,7 @@ void sa_table_destroy(struct sa_table *table)
 {
 	sa_rcu_synchronize();
 	free(atomic_load(&table->slots));
+	free(table->chains);
 	munmap(table->entry, map_size(table));
 }
 
@@ -267,8 +280,73 @@ static void reclaim(struct sa_table *table)
 	table->retired = 0;
 }
 
+static uint64_t gid_hash(const struct sa_table *table, const uint8_t *gid)
+{
+	return mix(word(gid) ^ table->seed, word(gid + 8) ^ 0x9e3779b97f4a7c15ull);
+}
+
+/* What leads to a GID that is known. */
+static bool has_destination(const struct sa_entry *entry)
+{
+	return entry->kind == SA_ENTRY_PATH || entry->mask & SACACHE_DGID;
+}
+
+static void link_entry(struct sa_table *table, uint32_t index)
+{
+	const struct sa_entry *entry = &table->entry[index];
+	uint32_t *chain;
+
+	if (!has_destination(entry))
+		return;
+	chain = &table->chains[gid_hash(table, entry->record + 8) & table->chains_mask];
+	table->more[index].next = *chain;
+	*chain = index + 1;
+}
+
+static void unlink_entry(struct sa_table *table, uint32_t index)
+{
+	const struct sa_entry *entry = &table->entry[index];
+	uint32_t *link;
+
+	if (!has_destination(entry))
+		return;
+	link = &table->chains[gid_hash(table, entry->record + 8) & table->chains_mask];
+	while (*link != index + 1)
+		link = &table->more[*link - 1].next;
+	*link = table->more[index].next;
+}
+
+static uint32_t *count_of_source(struct sa_table *table, uint32_t index)
+{
+	return &table->sources[gid_hash(table, table->entry[index].record + 24) % SA_SOURCES];
+}
+
+static struct sa_entry *find_to(struct sa_table *table, uint32_t at, const uint8_t *gid)
+{
+	while (at && !same_16(table->entry[at - 1].record + 8, gid))
+		at = table->more[at - 1].next;
+	return at ? &table->entry[at - 1] : NULL;
+}
+
+struct sa_entry *sa_table_first_to(struct sa_table *table, const uint8_t gid[16])
+{
+	return find_to(table, table->chains[gid_hash(table, gid) & table->chains_mask], gid);
+}
+
+struct sa_entry *sa_table_next_to(struct sa_table *table, const struct sa_entry *entry)
+{
+	return find_to(table, sa_entry_more(table, entry)->next, entry->record + 8);
+}
+
+bool sa_table_begins_at(const struct sa_table *table, const uint8_t gid[16])
+{
+	return table->sources[gid_hash(table, gid) % SA_SOURCES];
+}
+
 static void retire(struct sa_table *table, uint32_t index)
 {
+	unlink_entry(table, index);
+	--*count_of_source(table, index);
 	table->more[index].live = false;
 	table->retiring[table->retired++] = index;
 	if (table->retired == SA_RETIRED)
@@ -294,13 +372,24 @@ static int rebuild(struct sa_table *table)
 {
 	struct sa_slots *old = atomic_load_explicit(&table->slots, memory_order_relaxed);
 	uint32_t count = FIRST_SLOTS;
+	uint32_t *chains, chains_mask, next = 0;
+	struct sa_entry *entry;
 	struct sa_slots *new;
 
 	while (count / 8 * 5 < table->entries + 1)
 		count *= 2;
 	new = slots_create(count);
-	if (!new)
+	chains = chains_create(count, &chains_mask);
+	if (!new || !chains) {
+		free(new);
+		free(chains);
 		return -ENOMEM;
+	}
+	free(table->chains);
+	table->chains = chains;
+	table->chains_mask = chains_mask;
+	while ((entry = sa_table_next(table, &next)))
+		link_entry(table, entry - table->entry);
 	for (uint32_t i = 0; i <= old->mask; i++) {
 		uint32_t value = atomic_load_explicit(&old->slot[i], memory_order_relaxed);
 		struct sacache_key key;
@@ -383,6 +472,8 @@ int sa_table_put(struct sa_table *table, const struct sacache_key *key,
 	}
 	index = take(table);
 	fill(table, index, key, record, mark);
+	link_entry(table, index);
+	++*count_of_source(table, index);
 	if (slot) {
 		uint32_t old = INDEX(atomic_load_explicit(slot, memory_order_relaxed)) - 1;
 
@@ -413,5 +504,6 @@ uint64_t sa_table_bytes(const struct sa_table *table)
 	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
 
 	return (uint64_t)table->touched * (sizeof(*table->entry) + sizeof(*table->more)) +
-	       ((uint64_t)slots->mask + 1) * sizeof(slots->slot[0]);
+	       ((uint64_t)slots->mask + 1) * sizeof(slots->slot[0]) +
+	       ((uint64_t)table->chains_mask + 1) * sizeof(table->chains[0]);
 }

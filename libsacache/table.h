@@ -14,8 +14,11 @@
  * one of slots and that of its entry, and both are as small as may be: with 50,000 entries they take
  * 3.4 MB. An entry is the record as the SA sent it, of which most is at the same time the key; in
  * the place of its service ID, which is 0 in nearly all, stands what is to be known of the entry.
- * What does not fit is elsewhere. Slots are 5/16 to 13/16 full (open addressing, linear probing): an
- * entry takes 101 to 109 bytes.
+ * What does not fit is elsewhere. Slots are 5/16 to 13/16 full (open addressing, linear probing).
+ *
+ * Writers find all that leads to a GID by chains, which go through more, from an array with an element for four
+ * slots; and whether anything begins at one by how many entries have a source with that hash. With all of it an
+ * entry takes 102 to 112 bytes.
  *
  * Readers hold sa_rcu_read_lock() and nothing else. A published entry does not change, but for its
  * atomics: a change is a new entry in the old one's slot. Writers are serialized by the caller. What
@@ -29,6 +32,7 @@
 #include "libsacache/record.h"
 
 #define SA_RETIRED 1024
+#define SA_SOURCES 256
 
 enum sa_entry_kind { SA_ENTRY_PATH, SA_ENTRY_FAILURE };
 
@@ -57,6 +61,7 @@ struct sa_more {
 	int8_t error;		/* of a failure: negative errno */
 	bool live;		/* writers only: in use, and not waiting for readers */
 	_Atomic uint32_t since; /* ms: the last counted failure; of a failure: when it is over */
+	uint32_t next; /* writers only: one whose destination has the same hash, index + 1 */
 };
 _Static_assert(sizeof(struct sa_more) == 32, "half a line");
 
@@ -84,7 +89,10 @@ struct sa_table {
 	uint32_t entries;
 	uint32_t used; /* slots that are not empty, deleted ones included */
 	uint32_t free; /* list of free entries, index + 1 */
-	uint32_t hand; /* where the next to make room is looked for */
+	uint32_t *chains;
+	uint32_t chains_mask;
+	uint32_t sources[SA_SOURCES]; /* entries by the hash of their source */
+	uint32_t hand;		      /* where the next to make room is looked for */
 	uint32_t retired;
 	uint32_t retiring[SA_RETIRED];
 };
@@ -104,6 +112,14 @@ int sa_table_put(struct sa_table *table, const struct sacache_key *key,
 void sa_table_remove(struct sa_table *table, struct sa_entry *entry);
 /* The next entry in use from index *at on, which it advances; NULL: no more. */
 struct sa_entry *sa_table_next(struct sa_table *table, uint32_t *at);
+/*
+ * The first entry that leads to a GID, and the one after another, which was taken before that was removed;
+ * NULL: no more. Failures are there by the GID that was asked for.
+ */
+struct sa_entry *sa_table_first_to(struct sa_table *table, const uint8_t gid[16]);
+struct sa_entry *sa_table_next_to(struct sa_table *table, const struct sa_entry *entry);
+/* Whether an entry may begin at a GID: seldom in vain. */
+bool sa_table_begins_at(const struct sa_table *table, const uint8_t gid[16]);
 /* The memory that entries and slots take. */
 uint64_t sa_table_bytes(const struct sa_table *table);
 

@@ -612,6 +612,94 @@ static void records_survive_encoding(void **state)
 	}
 }
 
+/* The chains of a table, against all of it. */
+static void expect_chains(struct sa_table *table, unsigned gids)
+{
+	for (unsigned n = 0; n < gids; n++) {
+		unsigned all = 0, found = 0, begin = 0;
+		struct sa_entry *entry;
+		uint32_t at = 0;
+		uint8_t gid[16];
+
+		test_gid(n, gid);
+		while ((entry = sa_table_next(table, &at))) {
+			all += !memcmp(entry->record + 8, gid, 16) &&
+			       (entry->kind == SA_ENTRY_PATH || entry->mask & SACACHE_DGID);
+			begin += !memcmp(entry->record + 24, gid, 16);
+		}
+		for (entry = sa_table_first_to(table, gid); entry;
+		     entry = sa_table_next_to(table, entry), found++)
+			assert_memory_equal(entry->record + 8, gid, 16);
+		assert_int_equal(found, all);
+		assert_true(sa_table_begins_at(table, gid) || !begin);
+	}
+}
+
+static void all_that_leads_to_a_gid_is_found(void **state)
+{
+	enum { GIDS = 40, CHANGES = 20000 };
+	static const uint32_t masks[] = {SACACHE_DGID, SACACHE_DGID | SACACHE_SGID,
+					 SACACHE_DLID | SACACHE_SLID, SACACHE_DGID | SACACHE_SL};
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 700);
+	uint64_t random = 9;
+
+	for (unsigned i = 0; i < CHANGES; i++) {
+		uint64_t r = test_random(&random);
+		struct sacache_path path = test_path(r % GIDS, r >> 8 & 0x3ff, true);
+		struct sacache_key key;
+
+		test_gid(r >> 32 & 7, path.sgid);
+		path.sl = r >> 40 & 0xf;
+		assert_int_equal(sa_key_of_path(&path, masks[r >> 48 & 3], 0, &key), 0);
+		if (!(r >> 52 & 7))
+			sa_cache_answer(cache, &key, 0, -EHOSTUNREACH, NULL);
+		else
+			test_answer(cache, &key, &path);
+		if (!(r >> 55 & 0x7f))
+			sacache_flush(cache, path.dgid, 0);
+		if (!(i % 500))
+			expect_chains(&cache->table, GIDS);
+	}
+	assert_true(cache->table.entries > 600);
+	sacache_flush(cache, NULL, 0);
+	expect_chains(&cache->table, GIDS);
+	for (unsigned n = 0; n < GIDS; n++) {
+		uint8_t gid[16];
+
+		test_gid(n, gid);
+		assert_false(sa_table_begins_at(&cache->table, gid));
+	}
+	sacache_destroy(cache);
+}
+
+/* An answer with another LID looks for what has the old one: not in all of the table. */
+static void an_sm_that_numbers_all_anew_does_not_take_seconds(void **state)
+{
+	enum { HOSTS = 20000, MOST_MS = 3000 };
+	struct sacache *cache = test_cache(SACACHE_ALWAYS, false, 1 << 20);
+	static const uint32_t masks[] = {SACACHE_DGID, SACACHE_DGID | SACACHE_SGID};
+	struct timespec before, after;
+
+	for (unsigned round = 0; round < 2; round++) {
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+		for (unsigned n = 1; n <= HOSTS; n++) {
+			struct sacache_path path = test_path(n, n + round * HOSTS, true);
+
+			for (unsigned i = 0; i < 2; i++) {
+				struct sacache_key key;
+
+				assert_int_equal(sa_key_of_path(&path, masks[i], 0, &key), 0);
+				test_answer(cache, &key, &path);
+			}
+		}
+	}
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+	assert_true((after.tv_sec - before.tv_sec) * 1000 +
+			    (after.tv_nsec - before.tv_nsec) / 1000000 <
+		    MOST_MS);
+	sacache_destroy(cache);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -635,6 +723,8 @@ int main(void)
 		cmocka_unit_test(a_full_table_makes_room_and_keeps_its_size),
 		cmocka_unit_test(a_million_random_changes_agree_with_a_model),
 		cmocka_unit_test(an_entry_takes_at_most_two_path_records),
+		cmocka_unit_test(all_that_leads_to_a_gid_is_found),
+		cmocka_unit_test(an_sm_that_numbers_all_anew_does_not_take_seconds),
 		cmocka_unit_test(attributes_out_of_range_are_refused),
 		cmocka_unit_test(records_survive_encoding),
 	};
