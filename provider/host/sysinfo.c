@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Small facts about the host and the process. The stat family is interposed by this very library
- * and has changed its names over glibc's versions, so it is called as the system call statx.
+ * and has changed its names over glibc's versions, so it is called as the system call statx, or an
+ * older one where a sandbox knows no statx.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,12 +44,30 @@ ssize_t urxe_read_file(const char *path, char *buf, size_t max)
 	return n;
 }
 
+/* As the older calls have it. */
+static void from_stat(struct urxe_stat *st, const struct stat *s)
+{
+	st->dev = (uint64_t)major(s->st_dev) << 32 | minor(s->st_dev);
+	st->ino = s->st_ino;
+	st->size = s->st_size;
+	st->mode = s->st_mode;
+	st->uid = s->st_uid;
+	st->nlink = s->st_nlink;
+}
+
 static int stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st)
 {
 	struct statx stx;
+	struct stat s;
 
-	if (syscall(SYS_statx, dirfd, path, flags, STATX_BASIC_STATS, &stx) < 0)
-		return -errno;
+	if (syscall(SYS_statx, dirfd, path, flags, STATX_BASIC_STATS, &stx) < 0) {
+		/* A sandbox whose filter does not know statx refuses it. */
+		if ((errno != ENOSYS && errno != EPERM) ||
+		    syscall(SYS_newfstatat, dirfd, path, &s, flags) < 0)
+			return -errno;
+		from_stat(st, &s);
+		return 0;
+	}
 	st->dev = (uint64_t)stx.stx_dev_major << 32 | stx.stx_dev_minor;
 	st->ino = stx.stx_ino;
 	st->size = stx.stx_size;
@@ -65,12 +84,7 @@ int urxe_fstat(int fd, struct urxe_stat *st)
 
 	if (syscall(SYS_fstat, fd, &s) < 0)
 		return -errno;
-	st->dev = (uint64_t)major(s.st_dev) << 32 | minor(s.st_dev);
-	st->ino = s.st_ino;
-	st->size = s.st_size;
-	st->mode = s.st_mode;
-	st->uid = s.st_uid;
-	st->nlink = s.st_nlink;
+	from_stat(st, &s);
 	return 0;
 }
 

@@ -35,6 +35,17 @@ needs_namespaces() {
 @test "a umask that denies everything" { under sh -c 'umask 777; exec "$@"' sh; }
 @test "no rights to gain" { under setpriv --no-new-privs --bounding-set=-all; }
 
+# What sandboxes refuse that came to the kernel after them, by their numbers: statx first.
+denied() { # ERRNO
+	[ "$(uname -m)" = x86_64 ] || skip "system calls have other numbers here"
+	local statx=332 reading=310 writing=311 pidfd=434 pidfd_getfd=438 memfd=319 preadv2=327 \
+		membarrier=324 rseq=334 close_range=436
+	under "${URXE_BIN:-${URXE%/*}/tests/apps}/deny" "$1" $statx $reading $writing $pidfd $pidfd_getfd \
+		$memfd $preadv2 $membarrier $rseq $close_range --
+}
+@test "a sandbox that refuses the younger system calls (EPERM)" { denied 1; }
+@test "a sandbox that does not know the younger system calls (ENOSYS)" { denied 38; }
+
 @test "too little address space is named" {
 	says "ulimit -v" isolated prlimit --as=100000000 "$URXE" run -- ibv_devinfo -d urxe0
 }
