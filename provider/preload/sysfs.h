@@ -2,7 +2,7 @@
 /*
  * The sysfs view: what /sys/class/infiniband and its kin would hold if the kernel knew our devices.
  *
- *   sysfs_tree.c    which directories, links and files there are, and what they contain
+ *   sysfs_tree.c    which directories, links and files there are; sysfs_show.c: what they contain
  *   sysfs.c         from a path to what it names, by the rules of path resolution
  *   sysfs_mirror.c  the directories once more, as real ones, so that they can be opened and listed
  *   files*.c        the libc calls through which programs look
@@ -98,6 +98,8 @@ ssize_t urxe_sysfs_show(const struct urxe_sysfs_node *node, char *buf, size_t le
 const struct urxe_sysfs_devices *urxe_sysfs_refresh(void);
 /* The devices as they were last found; asks for them when that was never done. */
 const struct urxe_sysfs_devices *urxe_sysfs_devices(void);
+
+/* sysfs_show.c: the numbers of a character device, and whether it is the one that belongs to no adapter. */
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node);
 bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node);
 

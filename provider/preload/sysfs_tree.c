@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What there is in the sysfs view, as tables, and what each file contains, in the forms of the
- * kernel's drivers/infiniband/core/sysfs.c: GUIDs as four groups, GIDs as eight, states with their
- * number in front, a newline at the end. Contents are made from the device at the moment of the
- * call; nothing is kept.
+ * What there is in the sysfs view, as tables, and the devices it is about, which are found anew when it is
+ * looked at and kept as a snapshot. What each file contains is in sysfs_show.c.
  *
- * Any thread. Port and GIDs of a device are read under urxe_device_lock.
+ * Any thread.
  */
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
-#include "hca/query.h"
-#include "host/libc.h"
 #include "host/segment.h"
 #include "preload/files.h"
-#include "preload/rdma_cm.h"
-#include "preload/sysfs.h"
-
-/* The kernel's major number for uverbs and its first minor there. */
-#define UVERBS_MAJOR 231
-#define UVERBS_MINOR 192
+#include "preload/sysfs_show.h"
 
 static _Atomic(const struct urxe_sysfs_devices *) snapshot;
 
@@ -89,245 +76,6 @@ static unsigned uverbs_of(const struct urxe_device *dev)
 	return urxe_sysfs_devices()->first_uverbs + dev->index;
 }
 
-/* The one character device that belongs to no adapter. */
-bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node)
-{
-	return node->type == URXE_SYSFS_CHR && !node->dev;
-}
-
-dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node)
-{
-	if (urxe_sysfs_is_rdma_cm(node))
-		return urxe_rdma_cm_rdev();
-	return makedev(UVERBS_MAJOR, UVERBS_MINOR + node->index);
-}
-
-#define SHOW(name) \
-	static ssize_t show_##name(const struct urxe_sysfs_node *node, char *buf, size_t len)
-
-static ssize_t print_guid(uint64_t guid, char *buf, size_t len)
-{
-	uint16_t g[4];
-
-	memcpy(g, &guid, sizeof(g));
-	return snprintf(buf, len, "%04x:%04x:%04x:%04x\n", ntohs(g[0]), ntohs(g[1]), ntohs(g[2]),
-			ntohs(g[3]));
-}
-
-SHOW(guid)
-{
-	return print_guid(node->dev->guid, buf, len);
-}
-
-SHOW(name)
-{
-	return snprintf(buf, len, "%s\n", node->dev->name);
-}
-
-SHOW(netdev)
-{
-	char name[IF_NAMESIZE];
-
-	urxe_device_lock();
-	memcpy(name, node->dev->netdev, sizeof(name));
-	urxe_device_unlock();
-	return snprintf(buf, len, "%s\n", name);
-}
-
-SHOW(uevent)
-{
-	return snprintf(buf, len, "NAME=%s\n", node->dev->name);
-}
-
-static void port_get(const struct urxe_device *dev, struct urxe_port *port)
-{
-	urxe_device_lock();
-	*port = dev->port;
-	urxe_device_unlock();
-}
-
-SHOW(state)
-{
-	struct urxe_port port;
-
-	port_get(node->dev, &port);
-	return snprintf(buf, len, "%s\n", port.state == IBV_PORT_ACTIVE ? "4: ACTIVE" : "1: DOWN");
-}
-
-SHOW(phys_state)
-{
-	struct urxe_port port;
-
-	port_get(node->dev, &port);
-	return snprintf(buf, len, "%s\n",
-			port.state == IBV_PORT_ACTIVE ? "5: LinkUp" : "3: Disabled");
-}
-
-SHOW(rate)
-{
-	struct urxe_port port;
-
-	port_get(node->dev, &port);
-	return snprintf(buf, len, "%s\n", urxe_rate_of(port.speed_mbps)->text);
-}
-
-static void gid_get(const struct urxe_sysfs_node *node, union ibv_gid *gid)
-{
-	urxe_device_lock();
-	*gid = node->dev->gids[node->index];
-	urxe_device_unlock();
-}
-
-SHOW(gid)
-{
-	uint16_t g[8];
-	union ibv_gid gid;
-
-	gid_get(node, &gid);
-	memcpy(g, &gid, sizeof(g));
-	return snprintf(buf, len, "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n", ntohs(g[0]),
-			ntohs(g[1]), ntohs(g[2]), ntohs(g[3]), ntohs(g[4]), ntohs(g[5]),
-			ntohs(g[6]), ntohs(g[7]));
-}
-
-/* The attributes of an empty slot cannot be read; programs count on EINVAL to tell. */
-static bool gid_is_empty(const struct urxe_sysfs_node *node)
-{
-	static const union ibv_gid empty;
-	union ibv_gid gid;
-
-	gid_get(node, &gid);
-	return !memcmp(&gid, &empty, sizeof(gid));
-}
-
-SHOW(gid_type)
-{
-	return gid_is_empty(node) ? -EINVAL : snprintf(buf, len, "RoCE v2\n");
-}
-
-SHOW(gid_ndev)
-{
-	return gid_is_empty(node) ? -EINVAL : show_netdev(node, buf, len);
-}
-
-static void counters_get(const struct urxe_device *dev, uint64_t sum[URXE_NUM_COUNTERS])
-{
-	struct urxe_segment *seg;
-
-	memset(sum, 0, sizeof(*sum) * URXE_NUM_COUNTERS);
-	if (urxe_segment_view(&seg))
-		return; /* nobody has opened a device yet */
-	urxe_segment_counters_sum(seg, dev->index, sum);
-	urxe_segment_leave(seg);
-}
-
-SHOW(hw_counter)
-{
-	uint64_t sum[URXE_NUM_COUNTERS];
-
-	counters_get(node->dev, sum);
-	return snprintf(buf, len, "%llu\n", (unsigned long long)sum[node->index]);
-}
-
-/* PortCounters and PortCountersExtended (IBTA vol. 1, 16.1.3.5 and 16.1.4.11). */
-enum port_counter {
-	XMIT_DATA, /* in units of four bytes, as the standard counts */
-	RCV_DATA,
-	XMIT_PACKETS,
-	RCV_PACKETS,
-	RCV_ERRORS,
-	XMIT_DISCARDS,
-	DOWNED,
-};
-
-SHOW(port_counter)
-{
-	uint64_t sum[URXE_NUM_COUNTERS];
-	uint64_t v = 0;
-
-	counters_get(node->dev, sum);
-	switch ((enum port_counter)node->index) {
-	case XMIT_DATA: v = sum[URXE_CNT_SENT_BYTES] / 4; break;
-	case RCV_DATA: v = sum[URXE_CNT_RCVD_BYTES] / 4; break;
-	case XMIT_PACKETS: v = sum[URXE_CNT_SENT_PKTS]; break;
-	case RCV_PACKETS: v = sum[URXE_CNT_RCVD_PKTS]; break;
-	case RCV_ERRORS: v = sum[URXE_CNT_ICRC_ERR] + sum[URXE_CNT_RCVD_BAD]; break;
-	case XMIT_DISCARDS: v = sum[URXE_CNT_SEND_ERR]; break;
-	case DOWNED: v = sum[URXE_CNT_LINK_DOWNED]; break;
-	}
-	return snprintf(buf, len, "%llu\n", (unsigned long long)v);
-}
-
-SHOW(uverbs_dev)
-{
-	return snprintf(buf, len, "%d:%d\n", UVERBS_MAJOR, UVERBS_MINOR + (int)node->index);
-}
-
-SHOW(uverbs_uevent)
-{
-	return snprintf(buf, len, "MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/uverbs%u\n", UVERBS_MAJOR,
-			UVERBS_MINOR + (int)node->index, node->index);
-}
-
-SHOW(rdma_cm_dev)
-{
-	dev_t rdev = urxe_rdma_cm_rdev();
-
-	return snprintf(buf, len, "%u:%u\n", major(rdev), minor(rdev));
-}
-
-SHOW(rdma_cm_uevent)
-{
-	dev_t rdev = urxe_rdma_cm_rdev();
-
-	return snprintf(buf, len, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/rdma_cm\nDEVMODE=0666\n",
-			major(rdev), minor(rdev));
-}
-
-/* Of the netdev's device or, as for virtio, of the bus device above it; -1 where nobody says. */
-SHOW(numa_node)
-{
-	static const char *const places[] = {"device", "device/.."};
-	char path[64 + IF_NAMESIZE], name[IF_NAMESIZE];
-	ssize_t n = -1;
-
-	show_netdev(node, name, sizeof(name));
-	name[strcspn(name, "\n")] = '\0';
-	for (unsigned i = 0; i < 2 && n <= 0; i++) {
-		int fd;
-
-		snprintf(path, sizeof(path), "/sys/class/net/%s/%s/numa_node", name, places[i]);
-		fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		n = urxe_libc.read(fd, buf, len);
-		urxe_libc.close(fd);
-	}
-	return n > 0 ? n : snprintf(buf, len, "-1\n");
-}
-
-SHOW(device)
-{
-	return snprintf(buf, len, "../../../%s", node->dev->name);
-}
-
-SHOW(class_device)
-{
-	return snprintf(buf, len, "../../devices/virtual/urxe/%s/infiniband/%s", node->dev->name,
-			node->dev->name);
-}
-
-SHOW(class_uverbs)
-{
-	return snprintf(buf, len, "../../devices/virtual/urxe/%s/infiniband_verbs/uverbs%u",
-			node->dev->name, node->index);
-}
-
-SHOW(class_net)
-{
-	return snprintf(buf, len, "../../../../../class/net/%s", node->name);
-}
-
 #define FILE_SHOW(n, fn)                                       \
 	{                                                      \
 		.name = n, .type = URXE_SYSFS_FILE, .show = fn \
@@ -373,19 +121,19 @@ static bool numbered(struct urxe_sysfs_node *node, unsigned i, unsigned n, urxe_
 static bool more_gids(const struct urxe_sysfs_node *parent, unsigned i,
 		      struct urxe_sysfs_node *node)
 {
-	return numbered(node, i, URXE_MAX_GIDS, show_gid);
+	return numbered(node, i, URXE_MAX_GIDS, urxe_show_gid);
 }
 
 static bool more_types(const struct urxe_sysfs_node *parent, unsigned i,
 		       struct urxe_sysfs_node *node)
 {
-	return numbered(node, i, URXE_MAX_GIDS, show_gid_type);
+	return numbered(node, i, URXE_MAX_GIDS, urxe_show_gid_type);
 }
 
 static bool more_ndevs(const struct urxe_sysfs_node *parent, unsigned i,
 		       struct urxe_sysfs_node *node)
 {
-	return numbered(node, i, URXE_MAX_GIDS, show_gid_ndev);
+	return numbered(node, i, URXE_MAX_GIDS, urxe_show_gid_ndev);
 }
 
 static const struct urxe_sysfs_dir dir_gids = {.more = more_gids};
@@ -405,30 +153,30 @@ static const struct urxe_sysfs_dir dir_pkeys = {.fixed = pkeys};
 static const struct urxe_sysfs_attr counters[] = {
 	FILE_TEXT("VL15_dropped", "0\n"),
 	FILE_TEXT("excessive_buffer_overrun_errors", "0\n"),
-	FILE_INDEX("link_downed", show_port_counter, DOWNED),
+	FILE_INDEX("link_downed", urxe_show_port_counter, URXE_PORT_DOWNED),
 	FILE_TEXT("link_error_recovery", "0\n"),
 	FILE_TEXT("local_link_integrity_errors", "0\n"),
 	FILE_TEXT("multicast_rcv_packets", "0\n"),
 	FILE_TEXT("multicast_xmit_packets", "0\n"),
 	FILE_TEXT("port_rcv_constraint_errors", "0\n"),
-	FILE_INDEX("port_rcv_data", show_port_counter, RCV_DATA),
-	FILE_INDEX("port_rcv_errors", show_port_counter, RCV_ERRORS),
-	FILE_INDEX("port_rcv_packets", show_port_counter, RCV_PACKETS),
+	FILE_INDEX("port_rcv_data", urxe_show_port_counter, URXE_PORT_RCV_DATA),
+	FILE_INDEX("port_rcv_errors", urxe_show_port_counter, URXE_PORT_RCV_ERRORS),
+	FILE_INDEX("port_rcv_packets", urxe_show_port_counter, URXE_PORT_RCV_PACKETS),
 	FILE_TEXT("port_rcv_remote_physical_errors", "0\n"),
 	FILE_TEXT("port_rcv_switch_relay_errors", "0\n"),
 	FILE_TEXT("port_xmit_constraint_errors", "0\n"),
-	FILE_INDEX("port_xmit_data", show_port_counter, XMIT_DATA),
-	FILE_INDEX("port_xmit_discards", show_port_counter, XMIT_DISCARDS),
-	FILE_INDEX("port_xmit_packets", show_port_counter, XMIT_PACKETS),
+	FILE_INDEX("port_xmit_data", urxe_show_port_counter, URXE_PORT_XMIT_DATA),
+	FILE_INDEX("port_xmit_discards", urxe_show_port_counter, URXE_PORT_XMIT_DISCARDS),
+	FILE_INDEX("port_xmit_packets", urxe_show_port_counter, URXE_PORT_XMIT_PACKETS),
 	FILE_TEXT("port_xmit_wait", "0\n"),
 	FILE_TEXT("symbol_error", "0\n"),
-	FILE_INDEX("unicast_rcv_packets", show_port_counter, RCV_PACKETS),
-	FILE_INDEX("unicast_xmit_packets", show_port_counter, XMIT_PACKETS),
+	FILE_INDEX("unicast_rcv_packets", urxe_show_port_counter, URXE_PORT_RCV_PACKETS),
+	FILE_INDEX("unicast_xmit_packets", urxe_show_port_counter, URXE_PORT_XMIT_PACKETS),
 	END,
 };
 static const struct urxe_sysfs_dir dir_counters = {.fixed = counters};
 
-#define HW_COUNTER(id, name) FILE_INDEX(#name, show_hw_counter, URXE_CNT_##id),
+#define HW_COUNTER(id, name) FILE_INDEX(#name, urxe_show_hw_counter, URXE_CNT_##id),
 static const struct urxe_sysfs_attr hw_counters[] = {
 	URXE_COUNTERS(HW_COUNTER) FILE_TEXT("lifespan", "10\n"),
 	END,
@@ -445,12 +193,12 @@ static const struct urxe_sysfs_attr port[] = {
 	FILE_TEXT("lid", "0x0\n"),
 	FILE_TEXT("lid_mask_count", "0\n"),
 	FILE_TEXT("link_layer", "Ethernet\n"),
-	FILE_SHOW("phys_state", show_phys_state),
+	FILE_SHOW("phys_state", urxe_show_phys_state),
 	DIRECTORY("pkeys", &dir_pkeys),
-	FILE_SHOW("rate", show_rate),
+	FILE_SHOW("rate", urxe_show_rate),
 	FILE_TEXT("sm_lid", "0x0\n"),
 	FILE_TEXT("sm_sl", "0\n"),
-	FILE_SHOW("state", show_state),
+	FILE_SHOW("state", urxe_show_state),
 	END,
 };
 static const struct urxe_sysfs_dir dir_port = {.fixed = port};
@@ -460,29 +208,29 @@ static const struct urxe_sysfs_dir dir_ports = {.fixed = ports};
 
 static const struct urxe_sysfs_attr device[] = {
 	FILE_TEXT("board_id", "urxe\n"),
-	{.name = "device", .type = URXE_SYSFS_LINK, .show = show_device},
+	{.name = "device", .type = URXE_SYSFS_LINK, .show = urxe_show_device},
 	FILE_TEXT("fw_ver", URXE_VERSION "\n"),
 	FILE_TEXT("hca_type", "urxe\n"),
 	FILE_TEXT("hw_rev", "0\n"),
-	FILE_SHOW("node_desc", show_name),
-	FILE_SHOW("node_guid", show_guid),
+	FILE_SHOW("node_desc", urxe_show_name),
+	FILE_SHOW("node_guid", urxe_show_guid),
 	FILE_TEXT("node_type", "1: CA\n"),
-	FILE_SHOW("parent", show_netdev),
+	FILE_SHOW("parent", urxe_show_netdev),
 	DIRECTORY("ports", &dir_ports),
 	LINK_TEXT("subsystem", "../../../../../../class/infiniband"),
-	FILE_SHOW("sys_image_guid", show_guid),
-	FILE_SHOW("uevent", show_uevent),
+	FILE_SHOW("sys_image_guid", urxe_show_guid),
+	FILE_SHOW("uevent", urxe_show_uevent),
 	END,
 };
 static const struct urxe_sysfs_dir dir_device = {.fixed = device};
 
 static const struct urxe_sysfs_attr uverbs[] = {
 	FILE_TEXT("abi_version", "1\n"),
-	FILE_SHOW("dev", show_uverbs_dev),
-	{.name = "device", .type = URXE_SYSFS_LINK, .show = show_device},
-	FILE_SHOW("ibdev", show_name),
+	FILE_SHOW("dev", urxe_show_uverbs_dev),
+	{.name = "device", .type = URXE_SYSFS_LINK, .show = urxe_show_device},
+	FILE_SHOW("ibdev", urxe_show_name),
 	LINK_TEXT("subsystem", "../../../../../../class/infiniband_verbs"),
-	FILE_SHOW("uevent", show_uverbs_uevent),
+	FILE_SHOW("uevent", urxe_show_uverbs_uevent),
 	END,
 };
 static const struct urxe_sysfs_dir dir_uverbs = {.fixed = uverbs};
@@ -516,9 +264,9 @@ static bool parent_net(const struct urxe_sysfs_node *parent, unsigned i,
 	if (i)
 		return false;
 	set_entry(node, URXE_SYSFS_LINK, "");
-	show_netdev(node, node->name, sizeof(node->name));
+	urxe_show_netdev(node, node->name, sizeof(node->name));
 	node->name[strcspn(node->name, "\n")] = '\0';
-	node->show = show_class_net;
+	node->show = urxe_show_class_net;
 	return true;
 }
 
@@ -530,7 +278,7 @@ static const struct urxe_sysfs_attr parent_device[] = {
 	DIRECTORY("infiniband", &dir_parent_infiniband),
 	DIRECTORY("infiniband_verbs", &dir_parent_verbs),
 	DIRECTORY("net", &dir_parent_net),
-	FILE_SHOW("numa_node", show_numa_node),
+	FILE_SHOW("numa_node", urxe_show_numa_node),
 	END,
 };
 static const struct urxe_sysfs_dir dir_parent_device = {.fixed = parent_device};
@@ -562,7 +310,7 @@ static bool more_class(const struct urxe_sysfs_node *parent, unsigned i,
 	if (!each_device(i, node))
 		return false;
 	set_entry(node, URXE_SYSFS_LINK, node->dev->name);
-	node->show = show_class_device;
+	node->show = urxe_show_class_device;
 	return true;
 }
 
@@ -572,7 +320,7 @@ static bool more_class_verbs(const struct urxe_sysfs_node *parent, unsigned i,
 	if (!each_device(i, node))
 		return false;
 	node->type = URXE_SYSFS_LINK;
-	node->show = show_class_uverbs;
+	node->show = urxe_show_class_uverbs;
 	node->index = uverbs_of(node->dev);
 	snprintf(node->name, sizeof(node->name), "uverbs%u", node->index);
 	return true;
@@ -625,9 +373,9 @@ static const struct urxe_sysfs_dir dir_class_mad = {
 
 static const struct urxe_sysfs_attr rdma_cm[] = {
 	FILE_TEXT("abi_version", "4\n"),
-	FILE_SHOW("dev", show_rdma_cm_dev),
+	FILE_SHOW("dev", urxe_show_rdma_cm_dev),
 	LINK_TEXT("subsystem", "../../../../class/misc"),
-	FILE_SHOW("uevent", show_rdma_cm_uevent),
+	FILE_SHOW("uevent", urxe_show_rdma_cm_uevent),
 	END,
 };
 static const struct urxe_sysfs_dir dir_rdma_cm = {.fixed = rdma_cm};
