@@ -128,7 +128,7 @@ static int set_path(struct rdma_cm_id *id, const struct sacache_path *path)
 						 IB_PATH_BIDIRECTIONAL};
 
 	_Static_assert(sizeof(data.path_rec) == 64, "a PathRecord");
-	sacache_path_record(path, (uint8_t *)data.path_rec);
+	sacache_path_encode(path, (uint8_t *)data.path_rec);
 	return rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &data, sizeof(data));
 }
 

@@ -142,11 +142,6 @@ void sacache_path_encode(const struct sacache_path *path, uint8_t record[SA_RECO
 	sa_record_encode(path, record);
 }
 
-void sacache_path_record(const struct sacache_path *path, uint8_t record[64])
-{
-	sa_record_encode(path, record);
-}
-
 uint64_t sa_record_ask(const struct sacache_key *key, const uint8_t port_gid[16],
 		       uint8_t record[SA_RECORD_SIZE])
 {

@@ -92,9 +92,6 @@ struct sacache_path {
 	uint8_t reserved[6]; /* raised by an SM that takes part in the method */
 };
 
-/* The record as it is on the wire (15.2.5.16), as the kernel takes it for RDMA_OPTION_IB_PATH. */
-void sacache_path_record(const struct sacache_path *path, uint8_t record[64]);
-
 enum sacache_policy {
 	SACACHE_AUTO,	/* the method: the SM says by the reserved field whether to cache */
 	SACACHE_ALWAYS, /* cache whatever the SA answers: for an SM that does not raise the field */
@@ -323,8 +320,8 @@ int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, u
 int sacache_port_close(struct sacache *cache, unsigned port);
 
 /*
- * A path as the 64 bytes of a PathRecord on the wire (15.2.5.16), and back. MTU, rate and lifetime are
- * written with the selector "exactly".
+ * A path as the 64 bytes of a PathRecord on the wire (15.2.5.16), which the kernel takes for
+ * RDMA_OPTION_IB_PATH, and back. MTU, rate and lifetime are written with the selector "exactly".
  */
 void sacache_path_encode(const struct sacache_path *path, uint8_t record[64]);
 void sacache_path_decode(const uint8_t record[64], struct sacache_path *path);
