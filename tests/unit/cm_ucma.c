@@ -403,6 +403,66 @@ static void a_waiter_that_is_cancelled_takes_no_news_along(void **state)
 	assert_int_equal(reported, 2);
 }
 
+bool __wrap_urxe_engine_waits(void);
+bool __real_urxe_engine_waits(void);
+void __wrap_urxe_engine_progress(void);
+void __real_urxe_engine_progress(void);
+
+static _Thread_local bool in_turn; /* the next one, and the waiter is cancelled in it */
+static bool turn_finds_an_event;
+
+bool __wrap_urxe_engine_waits(void)
+{
+	return in_turn || __real_urxe_engine_waits();
+}
+
+void __wrap_urxe_engine_progress(void)
+{
+	if (in_turn) {
+		in_turn = false;
+		pthread_cancel(pthread_self());
+		if (turn_finds_an_event)
+			report(URXE_EVENT_ADDR_ERROR);
+	}
+	__real_urxe_engine_progress();
+}
+
+static void *wait_in_turn(void *unused)
+{
+	in_turn = true;
+	pthread_cleanup_push(unwound, NULL);
+	get_event(turn_finds_an_event ? URXE_EVENT_ADDR_ERROR : 0);
+	pthread_cleanup_pop(false);
+	return file;
+}
+
+/* Before it sleeps, a waiter takes a turn of the engine. */
+static void a_waiter_that_is_cancelled_in_a_turn_leaves_all_in_order(void **state)
+{
+	struct pollfd poll_fd = {fd, POLLIN, 0};
+	uint32_t id, reported;
+	pthread_t waiter;
+	void *result;
+
+	if (!file->manager)
+		skip();
+	assert_true(create(file, RDMA_PS_TCP, &id) > 0);
+	for (unsigned round = 0; round < 2; round++) {
+		turn_finds_an_event = round;
+		assert_int_equal(pthread_create(&waiter, NULL, wait_in_turn, NULL), 0);
+		pthread_join(waiter, &result);
+		/* What the turn finds it still takes; else it goes when it would sleep. */
+		assert_ptr_equal(result, round ? file : PTHREAD_CANCELED);
+		assert_int_equal(atomic_load(&urxe_hca.armed), 0);
+		assert_int_equal(poll(&poll_fd, 1, 0), 0);
+		report(URXE_EVENT_ROUTE_ERROR);
+		assert_int_equal(poll(&poll_fd, 1, 0), 1);
+		assert_true(get_event(URXE_EVENT_ROUTE_ERROR) > 0);
+	}
+	assert_true(destroy(file, id, &reported) > 0);
+	assert_int_equal(reported, 3);
+}
+
 static void migrating_from_what_is_no_file(void **state)
 {
 	struct rdma_ucm_migrate_id cmd = {.response = BAD, .fd = 0};
@@ -473,6 +533,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_event_waits, open_file, close_file),
 		cmocka_unit_test_setup_teardown(a_waiter_that_is_cancelled_takes_no_news_along,
 						open_file_to_be_cancelled, close_file),
+		cmocka_unit_test_setup_teardown(
+			a_waiter_that_is_cancelled_in_a_turn_leaves_all_in_order, open_file,
+			close_file),
 		cmocka_unit_test_setup_teardown(migrating_from_what_is_no_file, open_file,
 						close_file),
 		cmocka_unit_test_setup_teardown(a_forked_child_cannot_use_the_file, open_file,
