@@ -41,7 +41,6 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 		errno = ENOMEM;
 		return NULL;
 	}
-	pthread_mutex_init(&cq->lock, NULL);
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	CDS_INIT_LIST_HEAD(&cq->event_node);
@@ -107,12 +106,12 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	ring = calloc(size, sizeof(*ring));
 	if (!ring)
 		return ENOMEM;
-	pthread_mutex_lock(&cq->lock);
+	urxe_lock(&cq->lock);
 	head = atomic_load(&cq->head);
 	tail = atomic_load(&cq->tail);
 	count = head - tail;
 	if (count > (uint32_t)cqe) {
-		pthread_mutex_unlock(&cq->lock);
+		urxe_unlock(&cq->lock);
 		free(ring);
 		return EINVAL;
 	}
@@ -125,7 +124,7 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	cq->told -= tail;
 	atomic_store(&cq->tail, 0);
 	atomic_store(&cq->head, count);
-	pthread_mutex_unlock(&cq->lock);
+	urxe_unlock(&cq->lock);
 	return 0;
 }
 
@@ -201,7 +200,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 
 	if (!ibv->channel)
 		return 0; /* nobody can wait for the event */
-	pthread_mutex_lock(&cq->lock);
+	urxe_lock(&cq->lock);
 	now = missed(cq, arm);
 	if (now) {
 		cq->told = atomic_load(&cq->head) - 1;
@@ -213,7 +212,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 		if (cq->arm < arm)
 			cq->arm = arm;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	urxe_unlock(&cq->lock);
 	if (now)
 		urxe_channel_notify(cq);
 	else
@@ -238,10 +237,10 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe 
 	uint32_t head;
 	bool notify;
 
-	pthread_mutex_lock(&cq->lock);
+	urxe_lock(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	if (head - atomic_load(&cq->tail) >= (uint32_t)cq->ibv.cqe) {
-		pthread_mutex_unlock(&cq->lock);
+		urxe_unlock(&cq->lock);
 		overrun(cq, qp);
 		return;
 	}
@@ -254,7 +253,7 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe 
 		cq->told = head;
 		urxe_cq_disarm(cq);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	urxe_unlock(&cq->lock);
 	if (notify)
 		urxe_channel_notify(cq);
 }
@@ -267,7 +266,7 @@ void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
 {
 	uint32_t head, to;
 
-	pthread_mutex_lock(&cq->lock);
+	urxe_lock(&cq->lock);
 	head = to = atomic_load(&cq->head);
 	for (uint32_t i = head; i != atomic_load(&cq->tail); i--) {
 		struct urxe_cqe *cqe = &cq->ring[(i - 1) & (cq->size - 1)];
@@ -276,7 +275,7 @@ void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
 			cq->ring[--to & (cq->size - 1)] = *cqe;
 	}
 	atomic_store(&cq->tail, to);
-	pthread_mutex_unlock(&cq->lock);
+	urxe_unlock(&cq->lock);
 }
 
 static bool empty(struct urxe_cq *cq)
@@ -325,13 +324,13 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 			return 0;
 	}
 	atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
-	pthread_mutex_lock(&cq->lock);
+	urxe_lock(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	while (got < n && tail != head)
 		to_wc(&cq->ring[tail++ & (cq->size - 1)], &wc[got++]);
 	atomic_store_explicit(&cq->tail, tail, memory_order_release);
-	pthread_mutex_unlock(&cq->lock);
+	urxe_unlock(&cq->lock);
 	return got;
 }
 
@@ -343,7 +342,7 @@ bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
 
 	if (empty(cq))
 		turn_engine(cq);
-	pthread_mutex_lock(&cq->lock);
+	urxe_lock(&cq->lock);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	got = !empty(cq);
 	if (got) {
@@ -351,6 +350,6 @@ bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
 		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	urxe_unlock(&cq->lock);
 	return got;
 }

@@ -21,6 +21,7 @@
 #include <infiniband/verbs.h>
 
 #include "hca/direct.h"
+#include "hca/lock.h"
 #include "hca/timer.h"
 #include "hca/verbs.h"
 #include "host/device.h"
@@ -126,7 +127,7 @@ struct urxe_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct cds_list_head node; /* in the context's list */
-	pthread_mutex_t lock;
+	struct urxe_lock lock;
 	struct urxe_cqe *ring;
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */
@@ -155,7 +156,7 @@ struct urxe_recv_wqe {
 
 /* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
 struct urxe_rq {
-	pthread_mutex_t lock;
+	struct urxe_lock lock;
 	uint8_t *wqes;
 	uint32_t stride;
 	uint32_t max_wr;
@@ -214,7 +215,7 @@ struct urxe_send_wqe {
 };
 
 struct urxe_sq {
-	pthread_mutex_t lock;
+	struct urxe_lock lock;
 	uint8_t *wqes;
 	uint32_t stride;
 	uint32_t max_wr;

@@ -60,7 +60,6 @@ static int init_sq(struct urxe_sq *sq, const struct ibv_qp_cap *cap)
 		room = (cap->max_inline_data + 7) & ~7u;
 	while (size < cap->max_send_wr)
 		size <<= 1;
-	pthread_mutex_init(&sq->lock, NULL);
 	sq->max_wr = cap->max_send_wr;
 	sq->max_sge = cap->max_send_sge;
 	sq->max_inline = room; /* programs count on what the kernel's rxe has: that of the SGEs */

@@ -23,11 +23,11 @@ bool urxe_recv_take(struct urxe_qp *qp)
 	if (srq && srq->limit) {
 		bool below;
 
-		pthread_mutex_lock(&srq->rq.lock);
+		urxe_lock(&srq->rq.lock);
 		below = srq->limit && urxe_rq_count(&srq->rq) < srq->limit;
 		if (below)
 			srq->limit = 0;
-		pthread_mutex_unlock(&srq->rq.lock);
+		urxe_unlock(&srq->rq.lock);
 		if (below)
 			urxe_event_srq(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 	}

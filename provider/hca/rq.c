@@ -15,7 +15,6 @@ int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge)
 
 	while (size < max_wr)
 		size <<= 1;
-	pthread_mutex_init(&rq->lock, NULL);
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->mask = size - 1;
@@ -27,7 +26,6 @@ int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge)
 void urxe_rq_fini(struct urxe_rq *rq)
 {
 	free(rq->wqes);
-	pthread_mutex_destroy(&rq->lock);
 }
 
 uint32_t urxe_rq_count(const struct urxe_rq *rq)
@@ -80,7 +78,7 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 		*bad = wr;
 		return to_context(ibv->context)->stale ? EIO : EINVAL;
 	}
-	pthread_mutex_lock(&qp->rq.lock);
+	urxe_lock(&qp->rq.lock);
 	for (; wr; wr = wr->next) {
 		ret = urxe_rq_post(&qp->rq, wr);
 		if (ret) {
@@ -88,7 +86,7 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 			break;
 		}
 	}
-	pthread_mutex_unlock(&qp->rq.lock);
+	urxe_unlock(&qp->rq.lock);
 	/* To a QP in error they come back at once. */
 	if (atomic_load(&qp->state) == IBV_QPS_ERR) {
 		urxe_engine_lock();
@@ -103,7 +101,7 @@ int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 	struct urxe_srq *srq = to_srq(ibv);
 	int ret = 0;
 
-	pthread_mutex_lock(&srq->rq.lock);
+	urxe_lock(&srq->rq.lock);
 	for (; wr; wr = wr->next) {
 		ret = urxe_rq_post(&srq->rq, wr);
 		if (ret) {
@@ -111,6 +109,6 @@ int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 			break;
 		}
 	}
-	pthread_mutex_unlock(&srq->rq.lock);
+	urxe_unlock(&srq->rq.lock);
 	return ret;
 }

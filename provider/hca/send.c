@@ -59,7 +59,7 @@ struct urxe_send_wqe *urxe_sq_claim(struct urxe_qp *qp)
 
 	if (sq->build - atomic_load_explicit(&sq->tail, memory_order_acquire) >= sq->max_wr)
 		return NULL;
-	memset(wqe, 0, sizeof(*wqe));
+	memset(wqe, 0, offsetof(struct urxe_send_wqe, rdma));
 	sq->build++;
 	return wqe;
 }
@@ -185,11 +185,12 @@ void urxe_sq_publish(struct urxe_qp *qp, uint32_t bytes)
 {
 	uint32_t waiting, gathered;
 
-	atomic_store(&qp->sq.head, qp->sq.build);
+	/* A locked operation follows in each case before we rely on others to have seen it. */
+	atomic_store_explicit(&qp->sq.head, qp->sq.build, memory_order_release);
 	waiting = qp->sq.build - atomic_load_explicit(&qp->sq.send, memory_order_relaxed);
 	gathered = waiting == 1 ? bytes : qp->sq.gathered + bytes;
 	qp->sq.gathered = gathered < GATHER_BYTES ? gathered : 0;
-	pthread_mutex_unlock(&qp->sq.lock);
+	urxe_unlock(&qp->sq.lock);
 	get_going(qp, waiting, gathered);
 }
 
@@ -204,7 +205,7 @@ int urxe_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 		*bad = wr;
 		return ret;
 	}
-	pthread_mutex_lock(&qp->sq.lock);
+	urxe_lock(&qp->sq.lock);
 	for (; wr; wr = wr->next) {
 		ret = urxe_sq_check(qp, wr->opcode, wr->send_flags);
 		wqe = ret ? NULL : urxe_sq_claim(qp);

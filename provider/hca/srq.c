@@ -83,12 +83,12 @@ int urxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr))
 		return EINVAL;
 	urxe_engine_lock();
-	pthread_mutex_lock(&srq->rq.lock);
+	urxe_lock(&srq->rq.lock);
 	if (mask & IBV_SRQ_MAX_WR)
 		ret = resize(&srq->rq, max_wr);
 	if (!ret && (mask & IBV_SRQ_LIMIT))
 		srq->limit = attr->srq_limit;
-	pthread_mutex_unlock(&srq->rq.lock);
+	urxe_unlock(&srq->rq.lock);
 	urxe_engine_unlock();
 	return ret;
 }
@@ -97,11 +97,11 @@ int urxe_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct urxe_srq *srq = to_srq(ibv);
 
-	pthread_mutex_lock(&srq->rq.lock);
+	urxe_lock(&srq->rq.lock);
 	attr->max_wr = srq->rq.max_wr;
 	attr->max_sge = srq->rq.max_sge;
 	attr->srq_limit = srq->limit;
-	pthread_mutex_unlock(&srq->rq.lock);
+	urxe_unlock(&srq->rq.lock);
 	return 0;
 }
 

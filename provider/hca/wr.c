@@ -170,7 +170,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct urxe_qp *qp = of(ex);
 
-	pthread_mutex_lock(&qp->sq.lock);
+	urxe_lock(&qp->sq.lock);
 	qp->wr_error = 0;
 	qp->wr_wqe = NULL;
 }
@@ -180,7 +180,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	struct urxe_qp *qp = of(ex);
 
 	qp->sq.build = atomic_load(&qp->sq.head);
-	pthread_mutex_unlock(&qp->sq.lock);
+	urxe_unlock(&qp->sq.lock);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A lock for the few instructions that a work queue or a completion queue needs it for. To take it is
+ * one locked operation, to give it back none: a posted and polled message takes five of them. Whoever
+ * finds it taken waits a moment and then gives way, since its holder may be waiting for the core.
+ *
+ * Zero is a lock that nobody has. Not for sections that sleep, and not recursive.
+ */
+#ifndef URXE_HCA_LOCK_H
+#define URXE_HCA_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct urxe_lock {
+	_Atomic bool taken;
+};
+
+void urxe_lock_wait(struct urxe_lock *lock);
+
+static inline void urxe_lock(struct urxe_lock *lock)
+{
+	while (__builtin_expect(atomic_exchange_explicit(&lock->taken, true, memory_order_acquire),
+				false))
+		urxe_lock_wait(lock);
+}
+
+static inline void urxe_unlock(struct urxe_lock *lock)
+{
+	atomic_store_explicit(&lock->taken, false, memory_order_release);
+}
+
+#endif
