@@ -301,6 +301,25 @@ static void on_acknowledge(struct urxe_qp *qp, const struct urxe_packet *pkt, ui
 	}
 }
 
+bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn)
+{
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+	struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, tail);
+
+	if (!qp->near || atomic_load_explicit(&qp->sq.send, memory_order_relaxed) - tail != 1 ||
+	    wqe->last_psn != psn || wqe->error || wqe->done || wr_is_read(wqe->opcode) ||
+	    wr_is_atomic(wqe->opcode) || qp->psn != urxe_psn_add(psn, 1) || qp->psn != qp->max_psn)
+		return false;
+	measure_rtt(qp, psn);
+	qp->una = qp->psn;
+	progressed(qp);
+	urxe_complete_send(qp, wqe, IBV_WC_SUCCESS);
+	urxe_set_flying(qp, false);
+	if (urxe_requester_has_work(qp))
+		urxe_engine_ready(qp);
+	return true;
+}
+
 /* Puts data at an offset of a read's buffer; false when the memory is no longer ours. */
 static bool scatter(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t offset,
 		    const void *data, uint32_t len)

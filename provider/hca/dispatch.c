@@ -53,6 +53,38 @@ static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		urxe_completer_packet(qp, pkt);
 }
 
+static bool acknowledge_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx,
+			      const struct urxe_bth *bth)
+{
+	const struct urxe_aeth *aeth = (const struct urxe_aeth *)(bth + 1);
+
+	return rx->len == URXE_ACK_LEN && !urxe_bth_pad(bth) &&
+	       urxe_aeth_kind(urxe_aeth_syndrome(aeth)) == URXE_AETH_ACK &&
+	       urxe_completer_short(qp, urxe_bth_psn(bth));
+}
+
+/*
+ * Most packets of small messages: a whole one to a connected QP that expects it, and its
+ * acknowledgement. False: look closer.
+ */
+static bool deliver_short(const struct urxe_rx_packet *rx)
+{
+	const struct urxe_bth *bth = (const struct urxe_bth *)rx->bth;
+	struct urxe_qp *qp;
+
+	if ((bth->opcode != URXE_RC_SEND_ONLY && bth->opcode != URXE_RC_SEND_ONLY_IMM &&
+	     bth->opcode != URXE_RC_ACKNOWLEDGE) ||
+	    urxe_bth_tver(bth) != URXE_TVER || !pkey_fits(urxe_bth_pkey(bth)))
+		return false;
+	qp = urxe_engine_qp(urxe_bth_qpn(bth));
+	if (!qp || qp->ibv.qp_type != IBV_QPT_RC || !peer_fits(qp, rx) ||
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) != IBV_QPS_RTS)
+		return false;
+	if (bth->opcode == URXE_RC_ACKNOWLEDGE)
+		return acknowledge_short(qp, rx, bth);
+	return urxe_responder_short(qp, rx);
+}
+
 void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 {
 	struct urxe_packet pkt;
@@ -60,6 +92,8 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 	struct urxe_qp *qp;
 	uint32_t qpn;
 
+	if (deliver_short(rx))
+		return;
 	if (urxe_packet_parse(rx->bth, rx->len, &pkt) || !pkey_fits(urxe_bth_pkey(pkt.bth)))
 		return;
 	if (rx->span)

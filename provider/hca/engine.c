@@ -355,21 +355,12 @@ static void on_timer(struct urxe_timer *timer, uint64_t now)
 	urxe_completer_timer(caa_container_of(timer, struct urxe_qp, timer), now);
 }
 
-/* Under the lock. Returns whether packets came in. */
-static bool turn(void)
+/* What is due by the clock. */
+static void run_timers(void)
 {
 	struct urxe_engine *e = &urxe_hca;
-	int n;
 
-	if (!e->wire)
-		return false;
-	urxe_engine_clock();
-	urxe_wire_attend(e->wire, e->lazy);
-	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
-	if (urxe_wire_missed(e->wire))
-		urxe_service_wake();
-	if (!cds_list_empty(&e->full))
-		look_for_room();
+	e->ran_at = e->now;
 	urxe_wheel_run(&e->wheel, e->now, on_timer);
 	urxe_gsi_run(e->now);
 	if (e->now >= e->housekeep_at) {
@@ -378,6 +369,25 @@ static bool turn(void)
 		urxe_gsi_housekeep();
 		urxe_direct_housekeep();
 	}
+}
+
+/* Under the lock. Returns whether packets came in. */
+static bool turn(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	int n;
+
+	if (!e->wire)
+		return false;
+	atomic_store_explicit(&e->turned_at, urxe_engine_clock(), memory_order_relaxed);
+	urxe_wire_attend(e->wire, e->lazy);
+	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
+	if (urxe_wire_missed(e->wire))
+		urxe_service_wake();
+	if (!cds_list_empty(&e->full))
+		look_for_room();
+	if (e->now != e->ran_at)
+		run_timers();
 	return n > 0;
 }
 
@@ -390,15 +400,16 @@ bool urxe_engine_turn(void)
 	return busy;
 }
 
-void urxe_engine_clock(void)
+uint64_t urxe_engine_clock(void)
 {
 	struct urxe_engine *e = &urxe_hca;
 	uint64_t ticks = urxe_ticks();
 
-	if (ticks - e->clock_ticks < e->clock_step)
-		return;
-	e->clock_ticks = ticks;
-	e->now = urxe_now();
+	if (ticks - e->clock_ticks >= e->clock_step) {
+		e->clock_ticks = ticks;
+		e->now = urxe_now();
+	}
+	return ticks;
 }
 
 bool urxe_engine_quiet(void)
@@ -458,7 +469,6 @@ void urxe_engine_progress(void)
 	turn();
 	urxe_hca.lazy = false;
 	urxe_engine_polled(urxe_hca.now);
-	atomic_store_explicit(&urxe_hca.turned_at, urxe_ticks(), memory_order_relaxed);
 	urxe_engine_unlock();
 }
 
@@ -477,7 +487,8 @@ void urxe_engine_defer(struct urxe_qp *qp)
 void urxe_engine_kick(struct urxe_qp *qp)
 {
 	if (try_lock()) {
-		urxe_engine_ready(qp);
+		if (!urxe_requester_short(qp))
+			urxe_engine_ready(qp);
 		urxe_engine_unlock();
 		return;
 	}

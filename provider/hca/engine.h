@@ -67,6 +67,7 @@ struct urxe_engine {
 	_Atomic uint64_t turned_at;   /* ticks */
 	_Atomic uint64_t renewed_at;  /* ticks: polled_at, without a turn */
 	_Atomic bool owes;	      /* owing is not empty */
+	uint64_t ran_at;	      /* `now` when timers were last looked at */
 	uint64_t clock_ticks;	      /* when `now` was read, */
 	uint64_t clock_step;	      /* and after how many ticks it is read again */
 	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */
@@ -125,8 +126,8 @@ void urxe_engine_progress(void);
 bool urxe_engine_quiet(void);
 /* Does a packet of a neighbour wait? Any thread of a program that keeps the engine. */
 bool urxe_engine_waits(void);
-/* Under the lock: brings `now` up to date, to within some microseconds. */
-void urxe_engine_clock(void);
+/* Under the lock: brings `now` up to date, to within some microseconds; returns urxe_ticks(). */
+uint64_t urxe_engine_clock(void);
 /* After so many turns in a row that found nothing: lets others have the CPU, if it is time for that. */
 void urxe_engine_give_way(unsigned idle);
 /* A program polls: renews the lease. */
@@ -158,11 +159,10 @@ static inline void urxe_count(const struct urxe_device *dev, enum urxe_counter c
 	urxe_segment_counters(urxe_hca.seg, dev->index)[counter]++;
 }
 
-/* An exchange costs more than a look. */
+/* Before the lock is given back and the stack of kicked QPs is looked at, which order the rest. */
 static inline void urxe_set_flying(struct urxe_qp *qp, bool flying)
 {
-	if (atomic_load_explicit(&qp->flying, memory_order_relaxed) != flying)
-		atomic_store(&qp->flying, flying);
+	atomic_store_explicit(&qp->flying, flying, memory_order_release);
 }
 
 /* Finds out whether a connected QP's peer is a neighbour now. */
@@ -183,10 +183,20 @@ void urxe_peer_wait(struct urxe_qp *qp);
 
 /* requester.c */
 void urxe_requester_run(struct urxe_qp *qp);
+/* The WR at the cursor, which had no PSN yet, was carried out without a packet. */
+void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe);
+/* Before the first packet of a flight: the clocks start. */
+void urxe_requester_start_clocks(struct urxe_qp *qp);
+/* requester_short.c: the same as urxe_requester_run() for one short WR; false: it is not that simple, and
+ * nothing was done. */
+bool urxe_requester_short(struct urxe_qp *qp);
 void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn);
 bool urxe_requester_has_work(const struct urxe_qp *qp);
 /* completer.c */
 void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
+/* The short way of an acknowledgement, for the only WR that is under way. False: it is not that simple,
+ * and nothing was done. */
+bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn);
 void urxe_completer_retire(struct urxe_qp *qp);
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
 void urxe_completer_arm(struct urxe_qp *qp);
@@ -201,6 +211,13 @@ bool urxe_responder_run(struct urxe_qp *qp);
  * sent; urxe_responder_ack_again() when it was not. */
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
 void urxe_responder_ack_again(struct urxe_qp *qp);
+/* Is the acknowledgement all that is owed, and may it go now? Its packet, which counts as sent. */
+#define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
+bool urxe_responder_owes_ack(const struct urxe_qp *qp);
+void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to);
+/* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer. False: it is not
+ * that simple, and nothing was done. */
+bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);
 /* dispatch.c: from the wire to the QPs */
 void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg);
 

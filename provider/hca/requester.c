@@ -303,8 +303,7 @@ static bool no_room(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 					  asks ? 0 : wqe->length - qp->offset);
 }
 
-/* Carried out without a packet: it has no PSN. */
-static void finish_direct(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
+void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 {
 	wqe->started = true;
 	wqe->done = true;
@@ -324,7 +323,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 		if (!may_start(qp, wqe))
 			return OUT_IDLE;
 		switch (urxe_direct_run(qp, wqe)) {
-		case URXE_DIRECT_DONE: finish_direct(qp, wqe); return OUT_MORE;
+		case URXE_DIRECT_DONE: urxe_requester_skip(qp, wqe); return OUT_MORE;
 		case URXE_DIRECT_MORE: return OUT_FULL;
 		case URXE_DIRECT_NO: break;
 		}
@@ -377,8 +376,7 @@ static void request_ack(struct urxe_tx_packet *pkt)
 	bth->psn |= htobe32(URXE_BTH_ACKREQ);
 }
 
-/* Before the first packet of a flight: the clocks start. */
-static void start_clocks(struct urxe_qp *qp)
+void urxe_requester_start_clocks(struct urxe_qp *qp)
 {
 	urxe_engine_clock();
 	qp->progress_at = urxe_hca.now;
@@ -440,7 +438,7 @@ void urxe_requester_run(struct urxe_qp *qp)
 	urxe_engine_look_near(qp);
 	/* Not when a retry has moved back: its own packets would put the timeout off for ever. */
 	if (rc && qp->una == qp->psn && qp->psn == qp->max_psn)
-		start_clocks(qp);
+		urxe_requester_start_clocks(qp);
 	urxe_batch_begin(&batch, &qp->path);
 	while (urxe_requester_has_work(qp)) {
 		out = build_one(qp, &batch);

@@ -148,20 +148,14 @@ void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32
 	urxe_qp_fail(qp, how[verdict].event);
 }
 
-/*
- * An executed request: acknowledged if that was asked for. When a gap behind it was noticed in the
- * same turn, the report of that gap moves on to what is missing now, since what came after it was
- * dropped.
- */
-static void answer_executed(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
+void urxe_responder_executed(struct urxe_qp *qp, bool asks, uint32_t psn)
 {
 	if (qp->ack_due && qp->ack_syndrome == (URXE_AETH_NAK | URXE_NAK_PSN_SEQUENCE)) {
 		qp->ack_psn = qp->epsn;
 		return;
 	}
 	qp->nak_sent = false;
-	if (!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC) &&
-	    (urxe_bth_ackreq(pkt->bth) || qp->ack_due))
+	if (asks)
 		owe_ack(qp, psn);
 }
 
@@ -252,7 +246,11 @@ static void rc_request(struct urxe_qp *qp, const struct urxe_packet *whole)
 	} else if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC)) {
 		qp->executed_psn = last;
 	}
-	answer_executed(qp, pkt, last);
+	/* Those that carry an answer have that. */
+	urxe_responder_executed(qp,
+				!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC) &&
+					(urxe_bth_ackreq(pkt->bth) || qp->ack_due),
+				last);
 }
 
 /* ---- UC ---- */

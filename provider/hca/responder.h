@@ -43,6 +43,13 @@ void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe);
 /* A local error of the receive side: told to the program here, and to the peer by a NAK. */
 enum urxe_verdict urxe_recv_failed(struct urxe_qp *qp, enum ibv_wc_status status);
 
+/*
+ * An executed request: acknowledged if that was asked for. When a gap behind it was noticed in the
+ * same turn, the report of that gap moves on to what is missing now, since what came after it was
+ * dropped.
+ */
+void urxe_responder_executed(struct urxe_qp *qp, bool asks, uint32_t psn);
+
 /* Answers a request by a NAK, after which the QP is in error (9.9.3). */
 void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32_t psn);
 

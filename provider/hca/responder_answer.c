@@ -98,15 +98,23 @@ static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 	return true;
 }
 
+void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to)
+{
+	urxe_bth_fill((struct urxe_bth *)to, URXE_RC_ACKNOWLEDGE, false, 0, URXE_PKEY_DEFAULT,
+		      qp->attr.dest_qp_num, false, qp->ack_psn);
+	urxe_aeth_fill((struct urxe_aeth *)(to + sizeof(struct urxe_bth)), qp->ack_syndrome,
+		       qp->msn);
+	qp->ack_due = false;
+}
+
 static void build_ack(struct urxe_qp *qp, struct urxe_batch *batch)
 {
 	struct urxe_tx_packet *pkt = urxe_batch_add(batch);
 
 	if (!pkt)
 		return;
-	put_answer(qp, pkt, URXE_RC_ACKNOWLEDGE, 0, qp->ack_psn);
-	put_aeth(pkt, qp->ack_syndrome, qp->msn);
-	qp->ack_due = false;
+	urxe_responder_put_ack(qp, pkt->header);
+	pkt->header_len = URXE_ACK_LEN;
 }
 
 /* Is the acknowledgement for something that came before the answers that wait? */
@@ -144,9 +152,14 @@ static void owe_again(struct urxe_qp *qp, const struct owed *before, bool ack_fi
 	urxe_completer_arm_answers(qp);
 }
 
+bool urxe_responder_owes_ack(const struct urxe_qp *qp)
+{
+	return qp->ack_due && qp->response_send == qp->response_head && !qp->answer_at;
+}
+
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch)
 {
-	if (!qp->ack_due || qp->response_send != qp->response_head || qp->answer_at)
+	if (!urxe_responder_owes_ack(qp))
 		return false;
 	build_ack(qp, batch);
 	return !qp->ack_due;

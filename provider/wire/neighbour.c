@@ -125,12 +125,15 @@ static void close_link(struct urxe_wire *wire, struct urxe_link *link)
 	link->window = NULL;
 }
 
-static struct urxe_link *try_link(struct urxe_wire *wire, unsigned slot)
+struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot)
 {
-	struct urxe_link *link = wire->shm->links[slot];
+	struct urxe_link *link;
 	uint64_t now = urxe_wire_now();
 	int ret;
 
+	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST)
+		return NULL;
+	link = wire->shm->links[slot];
 	if (!link) {
 		link = calloc(1, sizeof(*link));
 		if (!link)
@@ -152,16 +155,6 @@ static struct urxe_link *try_link(struct urxe_wire *wire, unsigned slot)
 	return link;
 }
 
-struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned slot)
-{
-	struct urxe_link *link;
-
-	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST)
-		return NULL;
-	link = wire->shm->links[slot];
-	return link && link->up ? link : try_link(wire, slot);
-}
-
 struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct urxe_path *path,
 					   uint32_t qpn)
 {
@@ -177,14 +170,6 @@ void urxe_wire_neighbour_gone(struct urxe_wire *wire, urxe_neighbour_gone_fn *fn
 {
 	if (wire->shm)
 		wire->shm->gone = fn;
-}
-
-void urxe_shm_wake(struct urxe_wire *wire, struct urxe_link *link)
-{
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&link->window->sleeps, memory_order_relaxed) &&
-	    atomic_exchange(&link->window->sleeps, 0))
-		urxe_mail_ring(wire, link->near.slot);
 }
 
 /* ---- inlets: from others ---- */

@@ -38,6 +38,22 @@ struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct 
 typedef void urxe_neighbour_gone_fn(struct urxe_neighbour *near);
 void urxe_wire_neighbour_gone(struct urxe_wire *wire, urxe_neighbour_gone_fn *fn);
 
+/*
+ * The short way into a neighbour's ring, for one packet with or without an acknowledgement behind it: where
+ * to write len bytes, or NULL, and then they go by urxe_wire_send(). Both together are URXE_PAIR_MAX
+ * bytes at most.
+ */
+#define URXE_PAIR_MAX 48
+struct urxe_short {
+	struct urxe_link *link;
+	int flow;
+};
+uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
+			 uint32_t len, struct urxe_short *way);
+/* What was written leaves; first: the bytes of the first of two packets, or len. */
+void urxe_wire_short_send(struct urxe_wire *wire, const struct urxe_path *path,
+			  const struct urxe_short *way, uint32_t first, uint32_t len);
+
 /* Do faults make packets of this path suffer now? Then other ways than packets should be declined at
  * times, so that both are exercised. */
 bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path);

@@ -140,8 +140,8 @@ struct urxe_wire {
 	/* Devices, and which of them owns an address. */
 	struct urxe_device *devs[URXE_MAX_DEVICES];
 	int num_devs;
-	uint64_t devs_read; /* when, ns */
-	struct urxe_dev_state dev[URXE_MAX_DEVICES];
+	uint64_t devs_read;				 /* when, ns */
+	struct urxe_dev_state dev[URXE_MAX_DEVICES + 1]; /* the last: of none */
 	uint64_t nowhere[URXE_NUM_COUNTERS]; /* counters of packets that belong to no device */
 	struct {
 		struct in6_addr addr;
@@ -165,9 +165,29 @@ struct urxe_wire {
 
 uint64_t urxe_wire_now(void);
 
+/* Packets that belong to no device share the state of one that is never configured. */
+static inline struct urxe_dev_state *urxe_wire_dev(struct urxe_wire *wire,
+						   const struct urxe_device *dev)
+{
+	unsigned index = dev ? (unsigned)dev->index : URXE_MAX_DEVICES;
+
+	return &wire->dev[index < URXE_MAX_DEVICES ? index : URXE_MAX_DEVICES];
+}
+
+static inline uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *dev)
+{
+	struct urxe_dev_state *state = urxe_wire_dev(wire, dev);
+
+	if (__builtin_expect(!state->counters, 0)) {
+		if (state != &wire->dev[URXE_MAX_DEVICES])
+			state->counters = urxe_segment_counters(wire->seg, dev->index);
+		if (!state->counters)
+			state->counters = wire->nowhere;
+	}
+	return state->counters;
+}
+
 /* wire.c */
-struct urxe_dev_state *urxe_wire_dev(struct urxe_wire *wire, const struct urxe_device *dev);
-uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *dev);
 /* The device that has the address; for a multicast one and unknown ones, that of the ifindex. */
 struct urxe_device *urxe_wire_find_dev(struct urxe_wire *wire, const struct in6_addr *addr,
 				       unsigned ifindex);

@@ -113,13 +113,25 @@ int urxe_shm_create(struct urxe_wire *wire);
 void urxe_shm_destroy(struct urxe_wire *wire, bool forked);
 void urxe_shm_housekeep(struct urxe_wire *wire);
 /* The link to a slot's process; NULL when there is none and none can be made now. */
-struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned slot);
+struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot);
+static inline struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned slot)
+{
+	struct urxe_link *link = wire->shm->links[slot % URXE_SLOTS];
+
+	return link && link->up ? link : urxe_shm_try_link(wire, slot);
+}
 /* Is the neighbour of a link, or of an inlet, dead, whoever has its slot now? Some system calls. */
 bool urxe_shm_has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life);
 /* Looks for rings that were opened. */
 void urxe_shm_look(struct urxe_wire *wire);
 /* Wakes the neighbour, if it sleeps: after packets were laid into its ring. */
-void urxe_shm_wake(struct urxe_wire *wire, struct urxe_link *link);
+static inline void urxe_shm_wake(struct urxe_wire *wire, struct urxe_link *link)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&link->window->sleeps, memory_order_relaxed) &&
+	    atomic_exchange(&link->window->sleeps, 0))
+		urxe_mail_ring(wire, link->near.slot);
+}
 
 /* shm_send.c: like urxe_wire_send(); the packets are for one slot. */
 int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,

@@ -238,6 +238,39 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	return sent;
 }
 
+static struct urxe_link *link_to(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
+{
+	if (!wire->shm || !path->here)
+		return NULL;
+	return urxe_shm_link(wire, URXE_SLOT_OF_QPN(qpn));
+}
+
+uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
+			 uint32_t len, struct urxe_short *way)
+{
+	struct urxe_link *link = link_to(wire, path, qpn);
+
+	static_assert(URXE_PAIR_MAX == URXE_RING_INLINE, "a pair is in a cell");
+	if (!link || urxe_fault_active(&urxe_wire_dev(wire, path->dev)->fault, URXE_FAULT_OUT))
+		return NULL;
+	way->link = link;
+	way->flow = flow_of(link, path);
+	return way->flow < 0 ? NULL : urxe_ring_claim(&link->out, len);
+}
+
+void urxe_wire_short_send(struct urxe_wire *wire, const struct urxe_path *path,
+			  const struct urxe_short *way, uint32_t first, uint32_t len)
+{
+	uint64_t *counters = urxe_wire_counters(wire, path->dev);
+	bool pair = first < len;
+
+	urxe_ring_publish(&way->link->out, pair ? URXE_RECORD_PAIR : URXE_RECORD_PACKET, way->flow,
+			  pair ? first : 1, len);
+	urxe_shm_wake(wire, way->link);
+	counters[URXE_CNT_SENT_PKTS] += 1 + pair;
+	counters[URXE_CNT_SENT_BYTES] += len + (1 + pair) * URXE_ICRC_LEN;
+}
+
 static bool lives(struct urxe_wire *wire, struct urxe_link *link, uint64_t now)
 {
 	if (now - link->seen_at < SEEN_FOR)
@@ -283,13 +316,6 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 }
 
 /* ---- what the requester asks ---- */
-
-static struct urxe_link *link_to(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
-{
-	if (!wire->shm || !path->here)
-		return NULL;
-	return urxe_shm_link(wire, URXE_SLOT_OF_QPN(qpn));
-}
 
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		       bool stable)

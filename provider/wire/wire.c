@@ -28,28 +28,6 @@ uint64_t urxe_wire_now(void)
 
 /* ---- devices ---- */
 
-/* Packets that belong to no device share the state of one that is never configured. */
-struct urxe_dev_state *urxe_wire_dev(struct urxe_wire *wire, const struct urxe_device *dev)
-{
-	static struct urxe_dev_state none;
-
-	if (!dev || dev->index < 0 || dev->index >= URXE_MAX_DEVICES)
-		return &none;
-	return &wire->dev[dev->index];
-}
-
-uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *dev)
-{
-	struct urxe_dev_state *state;
-
-	if (!dev || dev->index < 0 || dev->index >= URXE_MAX_DEVICES)
-		return wire->nowhere;
-	state = &wire->dev[dev->index];
-	if (!state->counters)
-		state->counters = urxe_segment_counters(wire->seg, dev->index);
-	return state->counters ? state->counters : wire->nowhere;
-}
-
 static bool has_addr(const struct urxe_device *dev, const struct in6_addr *addr)
 {
 	for (unsigned k = 0; k < dev->gid_len; k++)
