@@ -285,37 +285,58 @@ static void run_ready(void)
 
 /*
  * A thread that holds the lock makes system calls that are cancellation points, and must not be
- * cancelled in the middle of them: cancellation waits until the lock is given back.
+ * cancelled in the middle of them: cancellation waits until the lock is given back. To ask for that takes as
+ * long as the lock itself, and few programs ever cancel a thread.
  */
+static atomic_bool may_cancel = true;
+
+void urxe_may_cancel(bool may)
+{
+	struct timespec until;
+
+	if (atomic_load(&may_cancel) == may)
+		return;
+	atomic_store(&may_cancel, may);
+	/* Whoever has not seen it gives the lock back first. Not for ever: he may be whom this interrupts. */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	if (!pthread_mutex_timedlock(&urxe_hca.lock, &until))
+		pthread_mutex_unlock(&urxe_hca.lock);
+}
+
+/* By the holder of the mutex. cancel: what the state is to be afterwards; DISABLE also where it was not
+ * asked for. */
+static void disable_cancel(int *cancel)
+{
+	if (*cancel == PTHREAD_CANCEL_DISABLE &&
+	    atomic_load_explicit(&may_cancel, memory_order_relaxed))
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+}
+
+static void locked(void)
+{
+	urxe_hca.cancel = PTHREAD_CANCEL_DISABLE;
+	disable_cancel(&urxe_hca.cancel);
+	call_in();
+}
+
 void urxe_engine_lock(void)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&urxe_hca.lock);
-	urxe_hca.cancel = cancel;
-	call_in();
-	take_kicked();
+	urxe_engine_locked();
 }
 
 void urxe_engine_locked(void)
 {
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &urxe_hca.cancel);
-	call_in();
+	locked();
 	take_kicked();
 }
 
 static bool try_lock(void)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	if (pthread_mutex_trylock(&urxe_hca.lock)) {
-		pthread_setcancelstate(cancel, NULL);
+	if (pthread_mutex_trylock(&urxe_hca.lock))
 		return false;
-	}
-	urxe_hca.cancel = cancel;
-	call_in();
+	locked();
 	return true;
 }
 
@@ -336,6 +357,7 @@ void urxe_engine_unlock(void)
 	bool alive;
 
 	do {
+		disable_cancel(&cancel);
 		alive = urxe_hca.wire;
 		if (alive) {
 			run_ready();
@@ -347,7 +369,8 @@ void urxe_engine_unlock(void)
 		pthread_mutex_unlock(&urxe_hca.lock);
 		/* Whoever pushed after the stack was taken and found the lock held relies on us. */
 	} while (alive && atomic_load(&urxe_hca.kicked) && !pthread_mutex_trylock(&urxe_hca.lock));
-	pthread_setcancelstate(cancel, NULL);
+	if (cancel == PTHREAD_CANCEL_ENABLE)
+		pthread_setcancelstate(cancel, NULL);
 }
 
 static void on_timer(struct urxe_timer *timer, uint64_t now)

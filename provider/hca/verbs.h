@@ -93,6 +93,12 @@ int urxe_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 bool urxe_owns_fd(int fd);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
 void urxe_forked(void);
+/*
+ * Whether threads may be cancelled: as long as they may not, who works here saves asking not to be. They
+ * may, unless somebody who sees each pthread_cancel() has said otherwise: false in the beginning, true
+ * before the first of them, which waits for those who are at work.
+ */
+void urxe_may_cancel(bool may);
 /* To be called when the process ends without having destroyed its QPs: what they owe leaves. */
 void urxe_ending(void);
 

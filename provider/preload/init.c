@@ -5,6 +5,7 @@
  * threads, sockets and the segment come with the first verb. The library is linked with -z nodelete,
  * so that dlclose() cannot take the code of running threads away.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -32,6 +33,7 @@ __attribute__((constructor)) static void loaded(void)
 {
 	urxe_libc_init();
 	urxe_owner_pid = getpid();
+	urxe_may_cancel(false);
 	urxe_fds_init();
 	pthread_atfork(NULL, NULL, forked);
 }
@@ -46,6 +48,14 @@ static void ending(void)
 __attribute__((destructor)) static void unloaded(void)
 {
 	ending();
+}
+
+URXE_EXPORT int pthread_cancel(pthread_t thread)
+{
+	int (*next)(pthread_t) = (int (*)(pthread_t))urxe_libc_next("pthread_cancel");
+
+	urxe_may_cancel(true);
+	return next ? next(thread) : ENOSYS;
 }
 
 /* These run no destructors. The next definition may not be known yet, and does no more than this. */

@@ -28,6 +28,11 @@ group() {
 @test "who received a message acknowledges it, however it ends right after" {
 	group last_acknowledgement
 }
+@test "threads that post and poll are cancelled at any moment, and leave nothing locked" {
+	for wire in auto udp; do
+		isolated env URXE_WIRE=$wire timeout -k 5 60 "$URXE" run -- "$URXE_BIN/verbs_cancel"
+	done
+}
 @test "400 processes die with QPs, one after another" { group many_deaths; }
 
 @test "eight senders into one receiver with 208 KiB have half of one sender's goodput" {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Threads that post and poll are cancelled, again and again, at a random moment. A cancelled one has left
+ * nothing locked: the others go on.
+ */
+#include <pthread.h>
+
+#include "verbs_test.h"
+
+#define ROUNDS 300
+
+static struct end a, b;
+static uint64_t words[2];
+static struct ibv_mr *mr;
+
+static void post_one(void)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)&words[0], .length = 8, .lkey = mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
+	struct ibv_send_wr *bad;
+	int ret;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)&words[1];
+	wr.wr.rdma.rkey = mr->rkey;
+	ret = ibv_post_send(a.qp, &wr, &bad);
+	EXPECT_TRUE(!ret || ret == ENOMEM);
+}
+
+static void *post_and_poll(void *arg)
+{
+	struct ibv_wc wc;
+
+	for (;;) {
+		post_one();
+		for (int i = 0; i < 4; i++)
+			if (ibv_poll_cq(a.scq, 1, &wc) > 0)
+				EXPECT(wc.status, IBV_WC_SUCCESS);
+		pthread_testcancel();
+	}
+	return arg;
+}
+
+static void cancel_one(unsigned usec)
+{
+	struct timespec ts = {.tv_nsec = usec * 1000};
+	pthread_t thread;
+	void *result;
+
+	NEED(!pthread_create(&thread, NULL, post_and_poll, NULL));
+	nanosleep(&ts, NULL);
+	NEED(!pthread_cancel(thread));
+	NEED(!pthread_join(thread, &result));
+	EXPECT_TRUE(result == PTHREAD_CANCELED);
+}
+
+static void cancelled_at_any_moment(void)
+{
+	const struct setup rc = {.type = IBV_QPT_RC};
+
+	make_pair(&a, &b, &rc);
+	mr = ibv_reg_mr(pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	NEED(mr);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		cancel_one(i * 37 % 400);
+	/* These take the lock that nobody must have been left with. */
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(mr), 0);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{"cancelled_at_any_moment", cancelled_at_any_moment},
+	};
+
+	return run_cases(cases, 1, argc, argv);
+}
