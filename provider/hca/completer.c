@@ -45,21 +45,27 @@ static enum ibv_wc_opcode wc_opcode(uint8_t op)
 /* Reports the WR at the tail of the send queue, if it wants that or failed, and frees its place. */
 void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
 {
-	struct urxe_cqe cqe = {
-		.wr_id = wqe->wr_id,
-		.status = status,
-		.opcode = wc_opcode(wqe->opcode),
-		.byte_len = wqe->length,
-		.qp_num = qp->qpn,
-	};
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
 	bool report =
 		status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED);
+	enum ibv_wc_opcode opcode = wc_opcode(wqe->opcode);
+	struct urxe_cqe *cqe;
 
-	if (status == IBV_WC_SUCCESS && cqe.opcode == IBV_WC_SEND)
+	if (status == IBV_WC_SUCCESS && opcode == IBV_WC_SEND)
 		urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
-	atomic_store_explicit(&qp->sq.tail, atomic_load(&qp->sq.tail) + 1, memory_order_release);
-	if (report)
-		urxe_cq_push(qp->scq, qp, &cqe);
+	cqe = report ? urxe_cq_claim(qp->scq, qp) : NULL;
+	if (cqe)
+		*cqe = (struct urxe_cqe){
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = opcode,
+			.byte_len = wqe->length,
+			.qp_num = qp->qpn,
+		};
+	/* Before the program sees the completion, and can count on the place. */
+	atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
+	if (cqe)
+		urxe_cq_push(qp->scq, cqe);
 }
 
 static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)

@@ -232,23 +232,27 @@ static void overrun(struct urxe_cq *cq, struct urxe_qp *qp)
 	urxe_engine_ready(qp);
 }
 
-void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe)
+struct urxe_cqe *urxe_cq_claim(struct urxe_cq *cq, struct urxe_qp *qp)
 {
 	uint32_t head;
-	bool notify;
 
 	urxe_lock(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	if (head - atomic_load(&cq->tail) >= (uint32_t)cq->ibv.cqe) {
-		urxe_unlock(&cq->lock);
-		overrun(cq, qp);
-		return;
-	}
-	cq->ring[head & (cq->size - 1)] = *cqe;
+	if (head - atomic_load(&cq->tail) < (uint32_t)cq->ibv.cqe)
+		return &cq->ring[head & (cq->size - 1)];
+	urxe_unlock(&cq->lock);
+	overrun(cq, qp);
+	return NULL;
+}
+
+void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	bool notify = notifies(cq->arm, cqe);
+
 	if (cq->want_timestamp)
-		cq->ring[head & (cq->size - 1)].timestamp = urxe_now();
+		cqe->timestamp = urxe_now();
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-	notify = notifies(cq->arm, cqe);
 	if (notify) {
 		cq->told = head;
 		urxe_cq_disarm(cq);
@@ -256,6 +260,16 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe 
 	urxe_unlock(&cq->lock);
 	if (notify)
 		urxe_channel_notify(cq);
+}
+
+void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe)
+{
+	struct urxe_cqe *to = urxe_cq_claim(cq, qp);
+
+	if (!to)
+		return;
+	*to = *cqe;
+	urxe_cq_push(cq, to);
 }
 
 /*

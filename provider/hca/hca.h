@@ -440,6 +440,14 @@ static inline bool wr_is_local(uint8_t opcode)
 	return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
 }
 
+/* Field by field: where a program has just written them so, a wider load would wait for the stores. */
+static inline void urxe_sge_copy(struct ibv_sge *to, const volatile struct ibv_sge *from)
+{
+	to->addr = from->addr;
+	to->length = from->length;
+	to->lkey = from->lkey;
+}
+
 /* pd.c */
 int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
 		      struct urxe_path *path);
@@ -449,7 +457,11 @@ int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, 
  * (11.6.3.2), and the QP, of which nobody could tell any more what it has done, goes to ERR when the
  * engine next runs it, with IBV_EVENT_QP_FATAL. Engine lock.
  */
-void urxe_cq_push(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe);
+void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe);
+/* The same in two steps, to write it where it will lie: NULL when it is lost; else the CQ is locked until
+ * urxe_cq_push(), and all fields are the caller's to write. */
+struct urxe_cqe *urxe_cq_claim(struct urxe_cq *cq, struct urxe_qp *qp);
+void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe);
 void urxe_cq_disarm(struct urxe_cq *cq);
 void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn);
 int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -254,7 +254,7 @@ static void flush_receives(struct urxe_qp *qp)
 	while (qp->recv_busy || (!qp->srq && urxe_rq_take(&qp->rq, qp->recv_wqe))) {
 		qp->recv_busy = false;
 		cqe.wr_id = qp->recv_wqe->wr_id;
-		urxe_cq_push(qp->rcq, qp, &cqe);
+		urxe_cq_add(qp->rcq, qp, &cqe);
 	}
 	if (qp->srq && !qp->last_wqe_event) {
 		qp->last_wqe_event = true;

@@ -104,7 +104,7 @@ void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe)
 	cqe->qp_num = qp->qpn;
 	qp->recv_busy = false;
 	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
-	urxe_cq_push(qp->rcq, qp, cqe);
+	urxe_cq_add(qp->rcq, qp, cqe);
 }
 
 /* A local error of the receive side: told to the program here, and to the peer by a NAK. */

@@ -41,13 +41,7 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 	uint32_t pad = urxe_bth_pad(bth), len = rx->len - head - pad;
 	struct urxe_rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
 	const struct urxe_recv_wqe *wqe;
-	struct urxe_cqe cqe = {
-		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_RECV,
-		.byte_len = len,
-		.qp_num = qp->qpn,
-		.solicited = urxe_bth_se(bth),
-	};
+	struct urxe_cqe *cqe;
 	void *to;
 
 	if (rx->len < head + pad || len > qp->mtu || rx->span != 1 || rx->refs ||
@@ -57,18 +51,29 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 	if (!wqe)
 		return false;
 	urxe_copy_visible(to, rx->bth + head, len);
-	cqe.wr_id = wqe->wr_id;
-	if (imm) {
-		cqe.wc_flags = IBV_WC_WITH_IMM;
-		memcpy(&cqe.imm, bth + 1, sizeof(cqe.imm));
+	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
+	cqe = urxe_cq_claim(qp->rcq, qp);
+	if (cqe) {
+		*cqe = (struct urxe_cqe){
+			.wr_id = wqe->wr_id,
+			.status = IBV_WC_SUCCESS,
+			.opcode = IBV_WC_RECV,
+			.byte_len = len,
+			.qp_num = qp->qpn,
+			.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
+			.solicited = urxe_bth_se(bth),
+		};
+		if (imm)
+			memcpy(&cqe->imm, bth + 1, sizeof(cqe->imm));
 	}
+	/* Before the program sees the completion, and can count on the place. */
 	atomic_store_explicit(&rq->tail, atomic_load_explicit(&rq->tail, memory_order_relaxed) + 1,
 			      memory_order_release);
+	if (cqe)
+		urxe_cq_push(qp->rcq, cqe);
 	qp->executed_psn = qp->epsn;
 	qp->epsn = urxe_psn_add(qp->epsn, 1);
 	qp->msn = (qp->msn + 1) & URXE_PSN_MASK;
-	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
-	urxe_cq_push(qp->rcq, qp, &cqe);
 	urxe_responder_executed(qp, urxe_bth_ackreq(bth) || qp->ack_due, qp->executed_psn);
 	return true;
 }

@@ -47,7 +47,7 @@ int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = wr->num_sge;
 	for (int i = 0; i < wr->num_sge; i++) {
-		wqe->sge[i] = wr->sg_list[i];
+		urxe_sge_copy(&wqe->sge[i], &wr->sg_list[i]);
 		length += wr->sg_list[i].length;
 	}
 	wqe->length = length > UINT32_MAX ? UINT32_MAX : length;

@@ -72,7 +72,7 @@ int urxe_sq_set_sges(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct
 	if (n > qp->sq.max_sge)
 		return EINVAL;
 	for (size_t i = 0; i < n; i++) {
-		wqe->sge[i] = sges[i];
+		urxe_sge_copy(&wqe->sge[i], &sges[i]);
 		length += sges[i].length;
 	}
 	if (length > URXE_MAX_MSG)

@@ -99,17 +99,17 @@ static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
 static void receive_pair(struct urxe_wire *wire, struct urxe_inlet *inlet,
 			 const struct urxe_record *pair)
 {
-	struct urxe_record rec = *pair;
+	uint32_t first = pair->span;
+	struct urxe_record one = {.kind = URXE_RECORD_PACKET, .flow = pair->flow, .span = 1};
 
-	if (pair->len > URXE_RING_INLINE || pair->span >= pair->len || !pair->span)
+	if (pair->len > URXE_RING_INLINE || first >= pair->len || !first)
 		return;
-	rec.kind = URXE_RECORD_PACKET;
-	rec.span = 1;
-	rec.len = pair->span;
-	receive_one(wire, inlet, &rec);
-	rec.bytes = (uint8_t *)pair->bytes + pair->span;
-	rec.len = pair->len - pair->span;
-	receive_one(wire, inlet, &rec);
+	one.bytes = pair->bytes;
+	one.len = first;
+	receive_one(wire, inlet, &one);
+	one.bytes = (uint8_t *)pair->bytes + first;
+	one.len = pair->len - first;
+	receive_one(wire, inlet, &one);
 }
 
 static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
