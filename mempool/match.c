@@ -54,10 +54,20 @@ static __attribute__((noinline)) enum mempool_verdict judge(const struct mempool
 	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
 }
 
+/* Is the request plainly permitted? Its length is not 0, and its keys are one number. */
+static inline __attribute__((always_inline)) bool glance(const struct mempool_image *image,
+							 const struct mempool_request *q)
+{
+	uint32_t n, seq;
+
+	return mempool_glance(image->table, MEMPOOL_ONE, q->rkey, q->domain, q->addr, q->length,
+			      q->rights, &n, &seq);
+}
+
 enum mempool_verdict mempool_match(const struct mempool_image *image,
 				   const struct mempool_request *q)
 {
-	if (!q->length || (q->lkey == q->rkey && mempool_glance(image->table, q)))
+	if (!q->length || (q->lkey == q->rkey && glance(image, q)))
 		return MEMPOOL_OK;
 	return judge(image, q);
 }
@@ -79,7 +89,7 @@ enum mempool_verdict mempool_lookup(const struct mempool_image *image,
 				    const struct mempool_request *q,
 				    struct mempool_segment *segments, unsigned max, unsigned *count)
 {
-	if (__builtin_expect(max && q->lkey == q->rkey && mempool_glance(image->table, q) &&
+	if (__builtin_expect(max && q->lkey == q->rkey && glance(image, q) &&
 				     mempool_translate_one(image->vapa, q->addr, q->length,
 							   segments),
 			     1)) {

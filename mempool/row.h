@@ -119,31 +119,34 @@ static inline uint32_t mempool_candidate(const struct mempool_table *t, uint32_t
 }
 
 /*
- * mempool_match() of a request to libmempool's tables whose L_Key and R_Key are one number, as
- * far as a glance tells: true is MEMPOOL_OK of a length other than 0, false says nothing. The row
- * is where the hash says, its version in the row counts, nobody is changing it, and it permits
- * what is asked: the processor guesses so and goes on, with the next request too.
+ * Does a region permit a request for length bytes, not 0? As far as a glance tells: true is yes, false
+ * says nothing. The row is where the hash says, its version in the row counts, it has that flag (PLAIN or
+ * ONE, which only regions have), nobody is changing it, and it permits what is asked: the processor
+ * guesses so and goes on, with the next request too. *n and *seq: the row and its version.
  */
-static inline __attribute__((always_inline)) bool mempool_glance(const struct mempool_table *t,
-								 const struct mempool_request *q)
+static inline __attribute__((always_inline)) bool
+mempool_glance(const struct mempool_table *t, uint32_t flag, uint32_t key, uint32_t pd,
+	       uint64_t addr, uint64_t size, uint32_t rights, uint32_t *n, uint32_t *seq)
 {
-	uint32_t n = mempool_candidate(t, mempool_hash_of(q->rkey)), seq, flags;
-	const struct mempool_table_row *r = mempool_row_at(t, n);
+	const struct mempool_table_row *r;
 	uint64_t offset, length;
+	uint32_t flags;
 
-	if (__builtin_expect(n >= MEMPOOL_ROWS, 0))
+	*n = mempool_candidate(t, mempool_hash_of(key));
+	r = mempool_row_at(t, *n);
+	if (__builtin_expect(*n >= MEMPOOL_ROWS, 0))
 		return false;
-	seq = atomic_load_explicit(&r->seq, memory_order_acquire);
-	if (!(seq & 1) || atomic_load_explicit(&r->key, memory_order_acquire) != q->rkey ||
-	    atomic_load_explicit(&r->pd, memory_order_acquire) != q->domain)
+	*seq = atomic_load_explicit(&r->seq, memory_order_acquire);
+	if (!(*seq & 1) || atomic_load_explicit(&r->key, memory_order_acquire) != key ||
+	    atomic_load_explicit(&r->pd, memory_order_acquire) != pd)
 		return false;
 	flags = atomic_load_explicit(&r->flags, memory_order_acquire);
-	if (!(flags & MEMPOOL_ONE) || (q->rights & ~(flags & MEMPOOL_ACCESS)))
+	if (!(flags & flag) || (rights & ~(flags & MEMPOOL_ACCESS)))
 		return false;
-	offset = q->addr - atomic_load_explicit(&r->iova, memory_order_acquire);
+	offset = addr - atomic_load_explicit(&r->iova, memory_order_acquire);
 	length = atomic_load_explicit(&r->length, memory_order_acquire);
-	return offset < length && q->length - 1 < length - offset &&
-	       atomic_load_explicit(&r->seq, memory_order_acquire) == seq;
+	return offset < length && size - 1 < length - offset &&
+	       atomic_load_explicit(&r->seq, memory_order_acquire) == *seq;
 }
 
 #endif

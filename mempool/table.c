@@ -492,7 +492,7 @@ unsigned mempool_table_count(const struct mempool_table *table)
 	return load_relaxed(&table->count);
 }
 
-static inline __attribute__((always_inline)) enum mempool_verdict
+static __attribute__((noinline)) enum mempool_verdict
 match(const struct mempool_table *table, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr,
       uint64_t length, uint32_t rights, bool remote, uint64_t *va, uint32_t *object)
 {
@@ -524,6 +524,13 @@ enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint
 					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
 					 uint32_t rights, bool remote, uint64_t *va)
 {
+	uint32_t n, seq;
+
+	if (length &&
+	    mempool_glance(table, MEMPOOL_PLAIN, key, pd, addr, length, rights, &n, &seq)) {
+		*va = addr;
+		return MEMPOOL_OK;
+	}
 	return match(table, key, pd, qpn, addr, length, rights, remote, va, NULL);
 }
 
@@ -532,5 +539,14 @@ enum mempool_verdict mempool_table_match_object(const struct mempool_table *tabl
 						uint64_t length, uint32_t rights, bool remote,
 						uint64_t *va, uint32_t *object)
 {
+	uint32_t n, seq;
+
+	if (length &&
+	    mempool_glance(table, MEMPOOL_PLAIN, key, pd, addr, length, rights, &n, &seq)) {
+		*va = addr;
+		*object = load_acquire(&rest_at(table, n, seq)->object);
+		if (load_acquire(&mempool_row_at(table, n)->seq) == seq)
+			return MEMPOOL_OK;
+	}
 	return match(table, key, pd, qpn, addr, length, rights, remote, va, object);
 }

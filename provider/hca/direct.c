@@ -47,6 +47,7 @@ void urxe_direct_forget(struct urxe_qp *qp)
 	qp->direct.near = URXE_NEAR_UNKNOWN;
 	qp->direct.behind_packets = false;
 	qp->direct.offset = 0;
+	qp->direct.region.at = NULL;
 }
 
 static enum kind kind_of(uint8_t opcode)
@@ -257,6 +258,39 @@ static enum result copy_mapped(const struct access *a, uint8_t *at, const struct
 	return result_of(ret);
 }
 
+/* Most requests are for the region of the last one. What was taken from the tables since raised the epoch. */
+static uint8_t *remembered(const struct access *a, const struct direct_peer *peer, uint64_t epoch)
+{
+	const __typeof__(a->qp->direct.region) *is = &a->qp->direct.region;
+	uint64_t offset = a->wqe->rdma.remote_addr - is->iova;
+
+	if (!is->at || is->epoch != epoch || is->life != peer->slot_life ||
+	    is->rkey != a->wqe->rdma.rkey || !(is->rights & right_of(a->kind)) ||
+	    offset >= is->length || a->wqe->length > is->length - offset)
+		return NULL;
+	return is->at + offset;
+}
+
+static void remember(const struct access *a, struct direct_peer *peer, uint64_t epoch)
+{
+	const struct direct_qp *qp = &peer->tables->qps[a->qpn >> 8];
+	struct mempool_row row;
+
+	a->qp->direct.region.at = NULL;
+	if (mempool_table_get(peer->regions, a->wqe->rdma.rkey, &row) ||
+	    row.kind != MEMPOOL_REGION || row.pd != qp->pd)
+		return;
+	a->qp->direct.region = (__typeof__(a->qp->direct.region)){
+		.at = direct_object_at(peer, row.object, row.va, row.length),
+		.iova = row.iova,
+		.length = row.length,
+		.epoch = epoch,
+		.life = peer->slot_life,
+		.rkey = row.key,
+		.rights = row.access & qp->access,
+	};
+}
+
 /* Looks at the tables and makes one attempt to copy. The hazard is there. */
 static enum result attempt(const struct access *a, struct direct_peer *peer, uint32_t offset,
 			   uint32_t len, const struct local *local)
@@ -269,10 +303,12 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 		.life = direct_life(t),
 		.life_is = peer->alive,
 	};
+	uint8_t *at = remembered(a, peer, guard.epoch_is);
 	uint32_t object;
-	uint8_t *at;
 	uint64_t va;
 
+	if (at && len && a->kind != ATOMIC)
+		return copy_mapped(a, at + offset, local, &guard);
 	/* All of the range is asked for, before its first byte and again with each chunk. */
 	if (!qp_permits(a, row) ||
 	    mempool_table_match_object(peer->regions, a->wqe->rdma.rkey, row->pd, a->qpn,
@@ -284,8 +320,10 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 	at = direct_object_at(peer, object, va, a->wqe->length);
 	if (a->kind == ATOMIC && (!at || (va & 7) || (a->wqe->rdma.remote_addr & 7)))
 		return REFUSED;
-	if (at)
+	if (at) {
+		remember(a, peer, guard.epoch_is);
 		return copy_mapped(a, at + offset, local, &guard);
+	}
 	return copy_visibly(a, peer, local, va + offset, &guard);
 }
 

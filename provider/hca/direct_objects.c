@@ -196,7 +196,8 @@ static void unmap(struct direct_mapping *m)
 }
 
 /* Once for each id, whether it succeeds or not; not for one that is gone already. */
-static void map(struct direct_peer *peer, struct direct_mapping *m, uint32_t id)
+static __attribute__((noinline)) void map(struct direct_peer *peer, struct direct_mapping *m,
+					  uint32_t id)
 {
 	const struct direct_object *o = &peer->tables->objects[id % DIRECT_OBJECTS];
 	uint64_t dev, ino, size, base;

@@ -366,6 +366,16 @@ struct urxe_qp {
 		unsigned devices;    /* how often devices had changed when that was found out */
 		uint32_t offset;     /* bytes of the WR at the cursor already copied */
 		uint32_t turn;	     /* bytes copied since others had their turn */
+		/* The region that was last written or read, mapped here at `at` (NULL: none). It stands
+		 * for as long as the process at the other end is that one and its epoch that. */
+		struct {
+			uint8_t *at;
+			uint64_t iova, length;
+			uint64_t epoch;
+			uint32_t life;
+			uint32_t rkey;
+			uint32_t rights;
+		} region;
 	} direct;
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */

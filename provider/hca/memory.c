@@ -34,18 +34,12 @@ bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t 
 	return verdict == MEMPOOL_OK && fault_in(*va, length, rights & WRITES);
 }
 
-int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
-		uint32_t rights, struct iovec *iov)
+static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
+						 const struct urxe_send_wqe *wqe, uint32_t offset,
+						 uint32_t len, uint32_t rights, struct iovec *iov)
 {
 	int n = 0;
 
-	if (!len)
-		return 0;
-	if (wqe->inlined) {
-		iov->iov_base = (uint8_t *)wqe->sge + offset;
-		iov->iov_len = len;
-		return 1;
-	}
 	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 		uint32_t piece;
@@ -64,4 +58,25 @@ int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t of
 		offset = 0;
 	}
 	return n;
+}
+
+int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
+		uint32_t rights, struct iovec *iov)
+{
+	const struct ibv_sge *sge = wqe->sge;
+	uint64_t va;
+
+	if (!len)
+		return 0;
+	if (wqe->inlined) {
+		va = (uintptr_t)sge + offset;
+	} else {
+		if (offset >= sge->length || len > sge->length - offset)
+			return gather_many(qp, wqe, offset, len, rights, iov);
+		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, len, rights, false, &va))
+			return -1;
+	}
+	iov->iov_base = (void *)(uintptr_t)va;
+	iov->iov_len = len;
+	return 1;
 }

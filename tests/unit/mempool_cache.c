@@ -226,6 +226,23 @@ static uint64_t one_of(uint64_t *seed, const uint64_t *values, unsigned count)
 	one_of(seed, (uint64_t[]){__VA_ARGS__}, \
 	       sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
+static bool glance(const struct mempool_image *image, uint32_t flag,
+		   const struct mempool_request *q)
+{
+	uint32_t n, seq;
+
+	return mempool_glance(image->table, flag, q->rkey, q->domain, q->addr, q->length, q->rights,
+			      &n, &seq);
+}
+
+/* A region that lies where requests say, of that key and domain, with all of the range and the rights. */
+static bool plainly_permits(const struct mempool_row *row, const struct mempool_request *q)
+{
+	return row->kind == MEMPOOL_REGION && row->va == row->iova && row->key == q->rkey &&
+	       row->pd == q->domain && q->addr >= row->iova && q->addr - row->iova < row->length &&
+	       q->length <= row->length - (q->addr - row->iova) && !(q->rights & ~row->access);
+}
+
 /*
  * What a glance at a row permits is what judgement of all of it does, unless the row was written
  * over: for rows and requests that fit nearly or quite.
@@ -271,12 +288,15 @@ static void test_glance(void **state)
 		verdict = mempool_judge(&q, l, r);
 		assert_int_equal(mempool_match(&image, &q), verdict);
 		if (q.lkey == q.rkey) {
-			assert_int_equal(mempool_glance(image.table, &q),
+			assert_int_equal(glance(&image, MEMPOOL_ONE, &q),
 					 verdict == MEMPOOL_OK && !again);
 			permitted += verdict == MEMPOOL_OK && !again;
 		}
+		assert_int_equal(glance(&image, MEMPOOL_PLAIN, &q),
+				 !again && plainly_permits(&row, &q));
 		assert_int_equal(mempool_table_remove(image.table, key), 0);
-		assert_false(mempool_glance(image.table, &q));
+		assert_false(glance(&image, MEMPOOL_ONE, &q));
+		assert_false(glance(&image, MEMPOOL_PLAIN, &q));
 	}
 	assert_true(permitted > 100);
 	mempool_image_destroy(&image);
