@@ -5,8 +5,8 @@
  *
  * Locks, outermost first; a holder takes only those further down:
  *   engine lock        protocol state of every QP, the QP table, timers, the wire (engine.h)
- *   sq.lock, rq.lock   producers of a work queue; its consumer is the engine
- *   cq.lock            entries and arming of a completion queue
+ *   sq.lock, rq.lock   producers of a work queue; its consumer is the engine (lock.h)
+ *   cq.lock            entries and arming of a completion queue (lock.h)
  *   channel/event lock delivery of completion and asynchronous events
  * Counters of users (PD, CQ, SRQ, MR) are atomics, so that destroying a used object is EBUSY.
  */

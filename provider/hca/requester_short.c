@@ -16,7 +16,7 @@
 /* Is there one WR, which has not begun, on a QP that sends without a hitch? */
 static bool is_simple(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t send)
 {
-	return qp->near && atomic_load_explicit(&qp->sq.head, memory_order_relaxed) - send == 1 &&
+	return qp->near && atomic_load_explicit(&qp->sq.head, memory_order_acquire) - send == 1 &&
 	       !wqe->started && qp->psn == qp->max_psn && !qp->rnr_until && !qp->overrun &&
 	       atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RTS &&
 	       qp->ibv.qp_type == IBV_QPT_RC && !(wqe->flags & IBV_SEND_FENCE && qp->rd_count) &&
