@@ -183,6 +183,7 @@ struct urxe_send_wqe {
 	bool inlined;
 	bool started;	 /* has PSNs. Engine. */
 	bool done;	 /* read, atomic: data is here; local: executed. Engine. */
+	bool by_packets; /* direct access was tried, in vain. Engine. */
 	uint8_t error;	 /* enum ibv_wc_status to complete with. Engine. */
 	uint32_t length; /* bytes of payload (read: bytes to come) */
 	uint32_t imm;	 /* immediate data, or R_Key to invalidate */

@@ -322,7 +322,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 	if (!wqe->started) {
 		if (!may_start(qp, wqe))
 			return OUT_IDLE;
-		switch (urxe_direct_run(qp, wqe)) {
+		switch (wqe->by_packets ? URXE_DIRECT_NO : urxe_direct_run(qp, wqe)) {
 		case URXE_DIRECT_DONE: urxe_requester_skip(qp, wqe); return OUT_MORE;
 		case URXE_DIRECT_MORE: return OUT_FULL;
 		case URXE_DIRECT_NO: break;

@@ -103,8 +103,11 @@ bool urxe_requester_short(struct urxe_qp *qp)
 	case IBV_WR_SEND_WITH_IMM: return wqe->length <= qp->mtu && send_short(qp, wqe);
 	default: break;
 	}
-	if (urxe_direct_run(qp, wqe) != URXE_DIRECT_DONE)
-		return false;
+	switch (urxe_direct_run(qp, wqe)) {
+	case URXE_DIRECT_DONE: break;
+	case URXE_DIRECT_MORE: return false;
+	case URXE_DIRECT_NO: wqe->by_packets = true; return false;
+	}
 	urxe_requester_skip(qp, wqe);
 	urxe_completer_retire(qp);
 	return true;

@@ -102,6 +102,44 @@ int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urx
 	return n;
 }
 
+/* A packet written for a neighbour. */
+static void keep_short(const uint8_t *bytes, uint32_t len)
+{
+	struct kept *k = calloc(1, sizeof(*k) + len);
+
+	CHECK(k);
+	CHECK(len >= sizeof(struct urxe_bth) && len % 4 == 0);
+	k->len = len;
+	k->span = 1;
+	memcpy(k->bytes, bytes, len);
+	wire[wire_head++ % KEPT] = k;
+}
+
+static uint8_t *short_bytes;
+
+uint8_t *urxe_wire_short(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn,
+			 uint32_t len, struct urxe_short *way)
+{
+	if (!edges.near || wire_head - wire_tail > KEPT - 2)
+		return NULL;
+	/* Of just that size, so that a write beyond it is found. */
+	free(short_bytes);
+	short_bytes = malloc(len);
+	CHECK(short_bytes);
+	return short_bytes;
+}
+
+void urxe_wire_short_send(struct urxe_wire *w, const struct urxe_path *path,
+			  const struct urxe_short *way, uint32_t first, uint32_t len)
+{
+	CHECK(first == len || len <= URXE_PAIR_MAX);
+	keep_short(short_bytes, first);
+	if (first < len)
+		keep_short(short_bytes + first, len - first);
+	free(short_bytes);
+	short_bytes = NULL;
+}
+
 struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *w, const struct urxe_path *path,
 					   uint32_t qpn)
 {
