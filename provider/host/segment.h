@@ -91,6 +91,9 @@ void urxe_segment_forked(struct urxe_segment *seg);
  */
 int urxe_segment_view(struct urxe_segment **seg);
 
+/* The file that it lies in, for messages. */
+const char *urxe_segment_path(const struct urxe_segment *seg);
+
 unsigned urxe_segment_slot(const struct urxe_segment *seg);
 bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot);
 /* Which of the processes that had the slot one after the other this is, its number in its own pid
@@ -119,7 +122,6 @@ void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
  * whenever the order may have changed, so that a stale steering program is noticed by a
  * comparison.
  */
-const char *urxe_segment_path(const struct urxe_segment *seg);
 void urxe_segment_lock(struct urxe_segment *seg);
 void urxe_segment_unlock(struct urxe_segment *seg);
 void urxe_segment_group_add(struct urxe_segment *seg, unsigned group);
