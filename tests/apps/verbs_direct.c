@@ -27,7 +27,7 @@ enum link { LINK_NONE, LINK_WANTED, LINK_MADE };
 
 struct link_state {
 	_Atomic int state; /* enum link */
-	_Atomic uint32_t qpn, target_qpn;
+	_Atomic uint32_t qpn, target_qpn, psn;
 	_Atomic uint64_t writes, reads, errors;
 };
 
@@ -108,6 +108,9 @@ static void serve_links(struct end *ends)
 		if (atomic_load(&link->state) != LINK_WANTED)
 			continue;
 		reset(ends[i].qp);
+		/* Not that of the connection before: packets that a fault holds back may still come. */
+		s.psn = 1 + random() % 0xffffff;
+		atomic_store(&link->psn, s.psn);
 		connect_end(&ends[i], atomic_load(&link->qpn), &s);
 		atomic_store(&link->target_qpn, ends[i].qp->qp_num);
 		atomic_store(&link->state, LINK_MADE);
@@ -131,6 +134,7 @@ static bool connect_link(struct end *e, unsigned i)
 			return false;
 		usleep(20);
 	}
+	s.psn = atomic_load(&link->psn);
 	connect_end(e, atomic_load(&link->target_qpn), &s);
 	return true;
 }

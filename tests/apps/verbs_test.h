@@ -127,6 +127,7 @@ struct setup {
 	bool has_access;
 	int timeout, retry, rnr_retry, rnr_timer; /* 0: 14, 7, 7, 1; -1: 0 */
 	int rd_atomic;
+	uint32_t psn; /* the first of both directions; 0: 100 */
 	enum ibv_mtu mtu;
 	bool quiet;			  /* completions only of those that ask */
 	struct ibv_comp_channel *channel; /* of the receive CQs */
@@ -192,7 +193,7 @@ static inline int to_rtr(struct ibv_qp *qp, uint32_t peer, const struct setup *s
 	int mask = IBV_QP_STATE;
 
 	attr.path_mtu = s->mtu ? s->mtu : IBV_MTU_1024;
-	attr.rq_psn = 100;
+	attr.rq_psn = s->psn ? s->psn : 100;
 	attr.max_dest_rd_atomic = or_default(s->rd_atomic, 4);
 	attr.min_rnr_timer = or_default(s->rnr_timer, 1);
 	attr.ah_attr = av();
@@ -205,7 +206,7 @@ static inline int to_rtr(struct ibv_qp *qp, uint32_t peer, const struct setup *s
 
 static inline int to_rts(struct ibv_qp *qp, const struct setup *s)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = 100};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = s->psn ? s->psn : 100};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 	attr.timeout = or_default(s->timeout, 14);
