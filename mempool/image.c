@@ -99,13 +99,17 @@ static int check(const struct mempool_image_header *h, size_t bytes)
 	if (h->bytes > bytes || h->vapa_offset % 64 || h->table_offset % 64 ||
 	    h->vapa_offset < sizeof(*h) || h->vapa_offset > h->table_offset ||
 	    h->table_offset > h->bytes || h->table_rows > UINT32_MAX ||
-	    !mempool_table_bytes(h->table_rows) ||
-	    mempool_table_bytes(h->table_rows) > h->bytes - h->table_offset ||
 	    !mempool_vapa_valid((void *)((uintptr_t)h + h->vapa_offset),
-				h->table_offset - h->vapa_offset))
+				h->table_offset - h->vapa_offset) ||
+	    !mempool_table_valid((void *)((uintptr_t)h + h->table_offset), h->table_rows,
+				 h->bytes - h->table_offset))
 		return -EINVAL;
 	return 0;
 }
+/*
+ * Whoever has written it is trusted from here on, to change it as the library does. What it holds now need
+ * not be an image.
+ */
 
 int mempool_image_open(int fd, struct mempool_image **out)
 {

@@ -384,6 +384,30 @@ int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **t
 	return 0;
 }
 
+bool mempool_table_valid(const struct mempool_table *t, unsigned max_rows, size_t bytes)
+{
+	uint64_t index;
+	struct mempool_table want = {0};
+	unsigned order;
+	uint32_t e;
+
+	if (!mempool_table_bytes(max_rows) || mempool_table_bytes(max_rows) > bytes)
+		return false;
+	layout(max_rows, &want);
+	if (memcmp(t, &want, offsetof(struct mempool_table, bytes) + sizeof(want.bytes)))
+		return false;
+	index = load_acquire(&t->index);
+	order = order_of(index);
+	if (order < MIN_ORDER || order > t->max_order || index != index_of(t, index >> 32, order))
+		return false;
+	for (uint32_t n = 0; n < 1u << order; n++) {
+		e = load_acquire(&mempool_area(t, index)[n]);
+		if (e & MEMPOOL_USED && (e & (MEMPOOL_ROWS - 1)) >= max_rows)
+			return false;
+	}
+	return true;
+}
+
 int mempool_table_create(unsigned max_rows, struct mempool_table **table)
 {
 	size_t bytes = mempool_table_bytes(max_rows);

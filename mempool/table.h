@@ -56,6 +56,11 @@ void mempool_table_destroy(struct mempool_table *table);
  */
 size_t mempool_table_bytes(unsigned max_rows);
 int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **table);
+/*
+ * Whether a table that another process wrote into that many bytes is one for max_rows, and what leads to
+ * rows leads to none that it does not have: questions then stay within it.
+ */
+bool mempool_table_valid(const struct mempool_table *table, unsigned max_rows, size_t bytes);
 
 /*
  * Adds a row; row->key says its key. -EEXIST its upper 24 bits are in use, -ENOSPC full, -EINVAL

@@ -45,6 +45,49 @@ void mempool_vapa_init(struct mempool_vapa *t, uint64_t base, unsigned block_shi
 	store_release(&t->state, 0);
 }
 
+static inline uint64_t run_end(const struct mempool_vapa_run *r)
+{
+	return load_acquire(&r->va) + load_acquire(&r->length);
+}
+
+/* Are the runs in order, and does first[] lead to them, in the state that counts? */
+static bool state_valid(const struct mempool_vapa *t, uint64_t state)
+{
+	const struct mempool_vapa_run *runs = mempool_vapa_runs(t, state);
+	uint32_t count = (uint32_t)state, n = 0;
+	uint64_t end = 0, va, length;
+
+	if (count > t->max_runs)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		va = load_acquire(&runs[i].va);
+		length = load_acquire(&runs[i].length);
+		if (va < end || !length || length > UINT64_MAX - va)
+			return false;
+		end = va + length;
+	}
+	for (uint32_t b = 0; b < t->max_blocks; b++) {
+		while (n < count && run_end(&runs[n]) <= t->base + ((uint64_t)b << t->block_shift))
+			n++;
+		if (load_acquire(&mempool_vapa_first(t, state)[b]) != n)
+			return false;
+	}
+	return true;
+}
+
+static bool runs_valid(const struct mempool_vapa *t)
+{
+	uint64_t state = load_acquire(&t->state), before;
+	bool valid;
+
+	do {
+		before = state;
+		valid = state_valid(t, state);
+		state = load_acquire(&t->state);
+	} while (state != before);
+	return valid;
+}
+
 bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes)
 {
 	struct mempool_vapa want;
@@ -56,7 +99,8 @@ bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes)
 	       want.first_offset[1] == t->first_offset[1] &&
 	       want.runs_offset[0] == t->runs_offset[0] &&
 	       want.runs_offset[1] == t->runs_offset[1] &&
-	       mempool_vapa_bytes(t->max_blocks, t->max_runs) <= bytes;
+	       mempool_vapa_bytes(t->max_blocks, t->max_runs) <= bytes &&
+	       ((uint64_t)t->max_blocks << t->block_shift) <= UINT64_MAX - t->base && runs_valid(t);
 }
 
 void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count)
@@ -84,11 +128,6 @@ void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs,
 uint32_t mempool_vapa_count(const struct mempool_vapa *t)
 {
 	return (uint32_t)load_acquire(&t->state);
-}
-
-static inline uint64_t run_end(const struct mempool_vapa_run *r)
-{
-	return load_acquire(&r->va) + load_acquire(&r->length);
 }
 
 /* The first of runs [low, high) that ends beyond va, or high. */

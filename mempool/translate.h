@@ -51,7 +51,7 @@ size_t mempool_vapa_bytes(uint32_t max_blocks, uint32_t max_runs);
 /* Makes an empty table of zeroed memory. */
 void mempool_vapa_init(struct mempool_vapa *t, uint64_t base, unsigned block_shift,
 		       uint32_t max_blocks, uint32_t max_runs);
-/* Whether a table that another process wrote stays within that many bytes. */
+/* Whether what another process wrote into that many bytes is a table: questions then stay within it. */
 bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes);
 /* Replaces all of it; the runs are in the order of va and do not overlap. */
 void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count);

@@ -429,6 +429,96 @@ static void test_reuse_what(void **state)
 	assert_int_equal(fake.live, 0);
 	/* Remote rights: dead at once, every time. */
 	calls = fake.calls;
+/* A sealed memfd with these bytes. */
+static int file_with(const void *bytes, size_t length)
+{
+	int fd = memfd_create("image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(write(fd, bytes, length), length);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	return fd;
+}
+
+/* Asks whatever can be asked about keys and addresses that there may be. */
+static void ask_all(struct mempool_image *image, const struct mempool_mr *mr, unsigned count)
+{
+	struct mempool_segment segments[4];
+	struct mempool_cache *cache;
+	struct mempool_request q;
+	unsigned n;
+
+	assert_int_equal(mempool_cache_create(image, 16, &cache), 0);
+	for (unsigned i = 0; i < count; i++) {
+		q = request(&mr[i]);
+		mempool_lookup(image, &q, segments, ARRAY_LEN(segments), &n);
+		mempool_cache_lookup(cache, &q, segments, ARRAY_LEN(segments), &n);
+		mempool_translate(image, q.addr - 5 * MIB, 10 * MIB, segments, ARRAY_LEN(segments));
+	}
+	mempool_cache_destroy(cache);
+}
+
+/*
+ * An image that is damaged is none, or questions about it have some answer: nobody reads beyond it, or
+ * goes round for ever. What is not zero is what there is to damage.
+ */
+static void test_image_damaged(void **state)
+{
+	struct mempool *pool = make_pool(4 * MIB, 8 * MIB, 0);
+	struct mempool_mr mr[40], *one;
+	struct mempool_image *image, *view;
+	size_t length, used = 0, *words;
+	struct mempool_buffer b;
+	uint64_t seed = 77, *bytes, was;
+	unsigned opened = 0;
+	int fd;
+
+	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(mr); i++) {
+		assert_int_equal(mempool_alloc(pool, 50000, 0, &b), 0);
+		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 50000, ALL, &one), 0);
+		mr[i] = *one;
+	}
+	length = lseek(mempool_image_fd(image), 0, SEEK_END);
+	bytes = malloc(length);
+	words = malloc(length);
+	assert_int_equal(pread(mempool_image_fd(image), bytes, length, 0), length);
+	for (size_t i = 0; i < length / sizeof(*bytes); i++)
+		if (bytes[i])
+			words[used++] = i;
+	fd = file_with(bytes, length);
+	for (unsigned round = 0; round < 3000; round++) {
+		/* The constant parts are few words among many. */
+		size_t at = words[next_random(&seed) % (round % 2 ? used : 32)];
+
+		was = bytes[at];
+		switch (next_random(&seed) % 4) {
+		case 0: was ^= 1ull << next_random(&seed) % 64; break;
+		case 1: was = next_random(&seed); break;
+		case 2: was = 0; break;
+		case 3: was += next_random(&seed) % 65 - 32; break;
+		}
+		assert_int_equal(pwrite(fd, &was, sizeof(was), at * sizeof(was)), sizeof(was));
+		if (!mempool_image_open(fd, &view)) {
+			ask_all(view, mr, ARRAY_LEN(mr));
+			mempool_image_close(view);
+			opened++;
+		}
+		assert_int_equal(pwrite(fd, &bytes[at], sizeof(was), at * sizeof(was)),
+				 sizeof(was));
+	}
+	assert_true(opened);
+	assert_int_equal(mempool_image_open(fd, &view), 0);
+	ask_all(view, mr, ARRAY_LEN(mr));
+	mempool_image_close(view);
+	close(fd);
+	free(words);
+	free(bytes);
+	for (unsigned i = 0; i < ARRAY_LEN(mr); i++)
+		assert_int_equal(mempool_free(pool, mr[i].addr), 0);
+	mempool_image_close(image);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
 	for (unsigned i = 0; i < 3; i++) {
 		register_once(pool, p, 4096, LW | RW);
 		register_once(pool, p, 4096, RR);
@@ -649,3 +739,4 @@ int main(void)
 
 	return cmocka_run_group_tests_name("mempool_register", tests, NULL, NULL);
 }
+		TEST(test_image_damaged),
