@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,21 +35,36 @@ static void point(struct mempool_image *image, void *memory)
 	image->table = (void *)((uintptr_t)memory + image->header->table_offset);
 }
 
+int mempool_memfd(const char *name, unsigned flags, uint64_t bytes)
+{
+	struct rlimit limit;
+	int fd, err;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && bytes > limit.rlim_cur)
+		return -EFBIG;
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, bytes) && !fcntl(fd, F_ADD_SEALS, SEALS))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 /* A sealed memfd of that size, mapped. */
 static int map_new(size_t bytes, int *fd, void **memory)
 {
 	int err;
 
-	*fd = memfd_create("mempool-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*fd = mempool_memfd("mempool-image", 0, bytes);
 	if (*fd < 0)
-		return -errno;
-	if (!ftruncate(*fd, bytes) && !fcntl(*fd, F_ADD_SEALS, SEALS)) {
-		*memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-		if (*memory != MAP_FAILED) {
-			/* Searches touch it everywhere; where the system lets memfds have huge pages. */
-			madvise(*memory, bytes, MADV_HUGEPAGE);
-			return 0;
-		}
+		return *fd;
+	*memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (*memory != MAP_FAILED) {
+		/* Searches touch it everywhere; where the system lets memfds have huge pages. */
+		madvise(*memory, bytes, MADV_HUGEPAGE);
+		return 0;
 	}
 	err = -errno;
 	close(*fd);
@@ -90,6 +106,10 @@ void mempool_image_destroy(struct mempool_image *image)
 	close(image->fd);
 }
 
+/*
+ * Whoever has written it is trusted from here on, to change it as the library does. What it holds now need
+ * not be an image.
+ */
 static int check(const struct mempool_image_header *h, size_t bytes)
 {
 	if (h->magic != MAGIC)
@@ -106,10 +126,6 @@ static int check(const struct mempool_image_header *h, size_t bytes)
 		return -EINVAL;
 	return 0;
 }
-/*
- * Whoever has written it is trusted from here on, to change it as the library does. What it holds now need
- * not be an image.
- */
 
 int mempool_image_open(int fd, struct mempool_image **out)
 {

@@ -49,6 +49,12 @@ struct mempool_image {
 	struct mempool_table *table;
 };
 
+/*
+ * A memfd of that many bytes, sealed against shrinking and growing, or -errno. -EFBIG: RLIMIT_FSIZE
+ * forbids it, for which the kernel would send a signal as well.
+ */
+int mempool_memfd(const char *name, unsigned flags, uint64_t bytes);
+
 /* Makes an image; the caller closes it by mempool_image_destroy(). */
 int mempool_image_create(uint64_t base, unsigned block_shift, uint32_t max_blocks,
 			 uint32_t max_runs, unsigned max_rows, struct mempool_image *image);

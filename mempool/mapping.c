@@ -33,7 +33,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define MAX_NODES  1024
 #define NODE_WORDS (MAX_NODES / (8 * sizeof(unsigned long)))
 
@@ -63,6 +62,12 @@ static uint64_t inode_of(int fd)
 	struct stat st;
 
 	return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+/* Whether there is a file for pages of a kind that the program has not closed. */
+static bool file_is_there(const struct mempool *pool, enum mempool_pages kind)
+{
+	return pool->fds[kind] >= 0 && inode_of(pool->fds[kind]) == pool->inodes[kind];
 }
 
 /* The blocks are in new files, and this process's. */
@@ -130,7 +135,7 @@ void mempool_mapping_destroy(struct mempool *pool)
 {
 	munmap(pool->reserved, pool->reserved_bytes);
 	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++) {
-		if (pool->fds[i] < 0 || inode_of(pool->fds[i]) != pool->inodes[i])
+		if (!file_is_there(pool, i))
 			continue;
 		/* Other processes may have mapped it, and shall not keep its pages. */
 		if (may_punch(pool, i))
@@ -160,18 +165,13 @@ static int move_up(int fd)
 /* The memfd for pages of a kind; -EBADF: the program has closed it. */
 static int file_of(struct mempool *pool, enum mempool_pages kind)
 {
-	int fd = pool->fds[kind], err;
+	int fd = pool->fds[kind];
 
 	if (fd >= 0)
-		return inode_of(fd) == pool->inodes[kind] ? fd : -EBADF;
-	fd = memfd_create(kinds[kind].name, MFD_CLOEXEC | MFD_ALLOW_SEALING | kinds[kind].flags);
+		return file_is_there(pool, kind) ? fd : -EBADF;
+	fd = mempool_memfd(kinds[kind].name, kinds[kind].flags, pool_bytes(pool));
 	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, pool_bytes(pool)) || fcntl(fd, F_ADD_SEALS, SEALS)) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
+		return fd;
 	pool->fds[kind] = move_up(fd);
 	pool->inodes[kind] = inode_of(pool->fds[kind]);
 	return pool->fds[kind];
@@ -340,13 +340,48 @@ static int copy_block(struct mempool *pool, int from, uint32_t block)
 
 /* Ordinary memory will do for a child. */
 int mempool_mapping_fork(struct mempool *pool)
+/* Copies what buffers have of a block from where it is mapped, and maybe protected. */
+static int copy_mapped(struct mempool *pool, char *to, uint32_t block)
+{
+	size_t bytes = 1ul << pool->block_shift;
+	uint32_t first = block << (pool->block_shift - MEMPOOL_PAGE_SHIFT);
+	char *from = pool->base + block * bytes;
+
+	if (mprotect(from, bytes, PROT_READ))
+		return -errno;
+	for (size_t at = 0; at < bytes; at += MEMPOOL_PAGE)
+		if (mempool_pages_used(&pool->pages, first + at / MEMPOOL_PAGE))
+			memcpy(to + at, from + at, MEMPOOL_PAGE);
+	return 0;
+}
+
+/* The same as map_block() and copy_block(), where the program has closed the file. */
+static int replace_block(struct mempool *pool, uint32_t block)
+{
+	size_t bytes = 1ul << pool->block_shift;
+	char *at = pool->base + block * bytes, *copy;
+	int fd = file_of(pool, MEMPOOL_PAGES_PLAIN), err;
+
+	if (fd < 0)
+		return fd;
+	copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, block * bytes);
+	if (copy == MAP_FAILED)
+		return -errno;
+	err = copy_mapped(pool, copy, block);
+	if (!err && mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+		err = -errno;
+	if (err)
+		munmap(copy, bytes);
+	else
+		madvise(at, bytes, MADV_DONTFORK);
+	return err;
+}
+
 {
 	int old[MEMPOOL_PAGE_KINDS], err = 0;
 
-	memcpy(old, pool->fds, sizeof(old));
 	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS; kind++)
-		if (old[kind] >= 0 && inode_of(old[kind]) != pool->inodes[kind])
-			err = -EBADF;
+		old[kind] = file_is_there(pool, kind) ? pool->fds[kind] : -1;
 	take_possession(pool);
 	pool->attr.flags |= MEMPOOL_LAZY;
 	for (uint32_t block = 0; block < pool->max_blocks && !err; block++) {
@@ -354,9 +389,13 @@ int mempool_mapping_fork(struct mempool *pool)
 
 		if (!b->present)
 			continue;
-		err = map_block(pool, MEMPOOL_PAGES_PLAIN, block);
-		if (!err)
-			err = copy_block(pool, old[b->pages], block);
+		if (old[b->pages] < 0) {
+			err = replace_block(pool, block);
+		} else {
+			err = map_block(pool, MEMPOOL_PAGES_PLAIN, block);
+			if (!err)
+				err = copy_block(pool, old[b->pages], block);
+		}
 		pool->block_count[b->pages]--;
 		pool->block_count[MEMPOOL_PAGES_PLAIN]++;
 		b->pages = MEMPOOL_PAGES_PLAIN;

@@ -237,3 +237,11 @@ void mempool_pages_give(struct mempool_page_heap *p, uint32_t first)
 	p->run[first].state = MEMPOOL_RUN_NONE;
 	release(p, first, p->run[first].pages);
 }
+
+bool mempool_pages_used(const struct mempool_page_heap *p, uint32_t page)
+{
+	const struct mempool_run *run = &p->run[p->head[page]];
+
+	return run->state >= MEMPOOL_RUN_SPAN && p->head[page] <= page &&
+	       page - p->head[page] < run->pages;
+}

@@ -74,5 +74,7 @@ uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count, uint3
 uint32_t mempool_pages_take(struct mempool_page_heap *p, uint32_t count, uint32_t align,
 			    uint32_t within, enum mempool_run_state state);
 void mempool_pages_give(struct mempool_page_heap *p, uint32_t first);
+/* Whether a page is in a run that is not free. */
+bool mempool_pages_used(const struct mempool_page_heap *p, uint32_t page);
 
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "hca/direct_private.h"
@@ -38,25 +37,16 @@ static size_t tables_bytes(void)
 	return sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
 }
 
-/* Growing a file beyond the limit of the process would be a signal. */
-static bool file_size_ok(size_t bytes)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_FSIZE, &limit) &&
-	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
-
 static int open_memfd(size_t bytes)
 {
 	int fd;
 
-	if (!direct_enabled() || !file_size_ok(bytes))
+	if (!direct_enabled())
 		return -1;
 	fd = memfd_create("urxe-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -1;
-	if (!ftruncate(fd, bytes) &&
+	if (!urxe_fd_size(fd, bytes) &&
 	    !urxe_libc.fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return urxe_fd_keep(fd);
 	urxe_libc.close(fd);

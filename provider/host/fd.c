@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "host/fd.h"
 #include "host/libc.h"
@@ -44,4 +46,15 @@ bool urxe_fd_is_ours(int fd)
 {
 	return fd >= 0 && fd < FD_MAX &&
 	       (atomic_load_explicit(&ours[fd / 64], memory_order_relaxed) & (1ull << (fd % 64)));
+}
+
+int urxe_fd_size(int fd, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && bytes > limit.rlim_cur) {
+		errno = EFBIG;
+		return -1;
+	}
+	return ftruncate(fd, bytes);
 }

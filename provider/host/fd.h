@@ -8,6 +8,7 @@
 #define URXE_HOST_FD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Makes a descriptor just opened one of ours: moves it to a high number where the limit on open
@@ -18,5 +19,11 @@ int urxe_fd_keep(int fd);
 /* Closes one of ours; -1 is accepted and ignored. */
 void urxe_fd_close(int fd);
 bool urxe_fd_is_ours(int fd);
+
+/*
+ * Gives a file its size: 0, or -1 with errno. EFBIG: RLIMIT_FSIZE forbids it, for which the kernel
+ * would send a signal that ends the program.
+ */
+int urxe_fd_size(int fd, size_t bytes);
 
 #endif

@@ -192,8 +192,14 @@ static int make_content(struct urxe_segment *seg, int fd)
 	struct segment_map *map;
 	int ret;
 
-	if (ftruncate(fd, sizeof(struct segment_map)) < 0)
-		return -errno;
+	if (urxe_fd_size(fd, sizeof(struct segment_map)) < 0) {
+		ret = -errno;
+		if (ret == -EFBIG)
+			urxe_log(URXE_LOG_ERROR,
+				 "%s takes files of %zu KiB: raise the limit (ulimit -f)",
+				 seg->path, sizeof(struct segment_map) / 1024);
+		return ret;
+	}
 	ret = segment_file_allocate(seg, fd, 0, SEGMENT_FIXED_SIZE);
 	if (ret)
 		return ret;

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "host/fd.h"
 #include "host/libc.h"
 #include "host/segment_layout.h"
 #include "host/segment_records.h"
@@ -64,7 +65,7 @@ static int make_file(struct urxe_segment *seg, struct segment_records *rec)
 	fd = urxe_libc.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, sizeof(struct record) * MAX_RECORDS) < 0) {
+	if (urxe_fd_size(fd, sizeof(struct record) * MAX_RECORDS) < 0) {
 		ret = -errno;
 	} else {
 		p = mmap(NULL, sizeof(struct record) * MAX_RECORDS, PROT_READ | PROT_WRITE,

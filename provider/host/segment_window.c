@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/fd.h"
 #include "host/libc.h"
 #include "host/segment_layout.h"
 #include "host/segment_window.h"
@@ -34,7 +35,7 @@ int urxe_window_create(struct urxe_segment *seg, enum urxe_window_kind kind, siz
 	fd = urxe_libc.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (!ftruncate(fd, size))
+	if (!urxe_fd_size(fd, size))
 		return fd;
 	ret = -errno;
 	urxe_libc.close(fd);

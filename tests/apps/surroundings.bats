@@ -31,6 +31,10 @@ needs_namespaces() {
 
 @test "few descriptors" { under prlimit --nofile=24:24; }
 @test "nothing may be locked in memory" { under prlimit --memlock=0:0; }
+@test "files of 1 MB at most" { under prlimit --fsize=1000000:1000000; }
+@test "files of 10 KB at most: that is named" {
+	says "ulimit -f" isolated prlimit --fsize=10000:10000 "$URXE" run -- ibv_devinfo -d urxe0
+}
 @test "no standard input, output or error" { under sh -c 'exec "$@" <&- >&- 2>&-' sh; }
 @test "a umask that denies everything" { under sh -c 'umask 777; exec "$@"' sh; }
 @test "no rights to gain" { under setpriv --no-new-privs --bounding-set=-all; }

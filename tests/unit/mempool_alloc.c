@@ -7,6 +7,7 @@
 #include "mempool_test.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -525,6 +526,62 @@ static void test_fork_copies(void **state)
 
 #define RING 256
 
+/* So does one whose parent has closed all descriptors, as daemons do. */
+static void test_fork_copies_closed(void **state)
+{
+	struct mempool *pool = make_pool(4 * MIB, 8 * MIB, MEMPOOL_FORK);
+	struct mempool_location where;
+	struct mempool_buffer b, guard;
+	char *bytes;
+	int status;
+	pid_t pid;
+
+	assert_int_equal(mempool_alloc(pool, 3 * MIB, 0, &b), 0);
+	assert_int_equal(mempool_alloc(pool, 4096, 4096, &guard), 0);
+	bytes = b.addr;
+	memset(bytes, 1, 3 * MIB);
+	memset(guard.addr, 4, 4096);
+	assert_int_equal(mprotect(guard.addr, 4096, PROT_NONE), 0);
+	assert_int_equal(mempool_locate(pool, bytes, &where), 0);
+	close(where.fd);
+	pid = fork();
+	if (!pid) {
+		bool ok = *(char *)guard.addr == 4;
+
+		for (size_t i = 0; i < 3 * MIB; i++)
+			ok &= bytes[i] == 1;
+		memset(bytes, 3, 3 * MIB);
+		ok &= !mempool_grow(pool, 2 * MIB) && !mempool_locate(NULL, bytes, &where);
+		ok &= !mempool_free(pool, bytes) && !mempool_free(pool, guard.addr);
+		ok &= !mempool_destroy(pool);
+		_exit(!ok);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (size_t i = 0; i < 3 * MIB; i++)
+		assert_int_equal(bytes[i], 1);
+	assert_int_equal(mempool_grow(pool, 2 * MIB), -EBADF);
+	assert_int_equal(mempool_free(pool, bytes), 0);
+	assert_int_equal(mempool_free(pool, guard.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
+/* A process whose files may not be so long gets an error, and not the signal that the kernel has for it. */
+static void test_file_limit(void **state)
+{
+	struct rlimit limit = {MIB, MIB};
+	struct mempool *pool;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(mempool_create(NULL, &pool) != -EFBIG);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 struct crowd {
 	struct mempool *pool;
 	void *_Atomic ring[RING]; /* buffers that change hands */
@@ -740,3 +797,5 @@ int main(void)
 
 	return cmocka_run_group_tests_name("mempool_alloc", tests, NULL, NULL);
 }
+		cmocka_unit_test(test_fork_copies_closed),
+		cmocka_unit_test(test_file_limit),
