@@ -25,7 +25,9 @@ static uint64_t *trailer(const struct mempool_extent *extent)
 
 size_t mempool_debug_length(struct mempool *pool, const struct mempool_extent *extent)
 {
-	return *trailer(extent) ^ pool->cookie ^ extent->addr;
+	size_t length = *trailer(extent) ^ pool->cookie ^ extent->addr;
+
+	return length <= extent->length - MEMPOOL_DEBUG_ROOM ? length : 0;
 }
 
 void mempool_debug_dress(struct mempool *pool, const struct mempool_extent *extent, size_t length)
@@ -48,7 +50,7 @@ static bool intact(struct mempool *pool, const struct mempool_extent *extent)
 	size_t length = mempool_debug_length(pool, extent);
 	const unsigned char *bytes = (const unsigned char *)extent->addr;
 
-	if (length > extent->length - MEMPOOL_DEBUG_ROOM)
+	if (!length)
 		return false;
 	for (size_t i = length; i < extent->length - sizeof(uint64_t); i++)
 		if (bytes[i] != EDGE)

@@ -18,7 +18,7 @@
 void mempool_debug_dress(struct mempool *pool, const struct mempool_extent *extent, size_t length);
 /* 0; -EOVERFLOW, and then it is left as it is. */
 int mempool_debug_undress(struct mempool *pool, const struct mempool_extent *extent);
-/* The length that the program asked for. */
+/* The length that the program asked for; 0: it has been written over. */
 size_t mempool_debug_length(struct mempool *pool, const struct mempool_extent *extent);
 void mempool_debug_complain(struct mempool *pool, uintptr_t addr, const char *what);
 

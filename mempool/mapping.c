@@ -94,6 +94,17 @@ static int make_here(struct mempool *pool)
 	return -ENOSYS; /* before Linux 4.14 */
 }
 
+static int bind_node(void *addr, size_t bytes, int node)
+{
+	unsigned long mask[NODE_WORDS] = {0};
+
+	if (node < 0)
+		return 0;
+	mask[node / (8 * sizeof(*mask))] |= 1ul << node % (8 * sizeof(*mask));
+	return syscall(SYS_mbind, addr, bytes, MPOL_BIND, mask, MAX_NODES, MPOL_MF_STRICT) ? -errno
+											   : 0;
+}
+
 int mempool_mapping_init(struct mempool *pool)
 {
 	size_t block = 1ul << pool->block_shift;
@@ -113,10 +124,12 @@ int mempool_mapping_init(struct mempool *pool)
 	pool->base = (char *)(((uintptr_t)pool->reserved + block - 1) & ~(block - 1));
 	pool->blocks = calloc(pool->max_blocks, sizeof(*pool->blocks));
 	pool->runs = calloc(pool->max_runs, sizeof(*pool->runs));
-	if (pool->blocks && pool->runs)
-		return 0;
-	mempool_mapping_destroy(pool);
-	return -ENOMEM;
+	/* Whether there is such a node is not to be found out when the pool grows. */
+	err = pool->blocks && pool->runs ? bind_node(pool->base, block, pool->attr.numa_node)
+					 : -ENOMEM;
+	if (err)
+		mempool_mapping_destroy(pool);
+	return err;
 }
 
 /* May the pages of a kind be taken away from processes that have mapped them? */
@@ -175,17 +188,6 @@ static int file_of(struct mempool *pool, enum mempool_pages kind)
 	pool->fds[kind] = move_up(fd);
 	pool->inodes[kind] = inode_of(pool->fds[kind]);
 	return pool->fds[kind];
-}
-
-static int bind_node(void *addr, size_t bytes, int node)
-{
-	unsigned long mask[NODE_WORDS] = {0};
-
-	if (node < 0)
-		return 0;
-	mask[node / (8 * sizeof(*mask))] |= 1ul << node % (8 * sizeof(*mask));
-	return syscall(SYS_mbind, addr, bytes, MPOL_BIND, mask, MAX_NODES, MPOL_MF_STRICT) ? -errno
-											   : 0;
 }
 
 /* Brings the pages in, so that a lack of memory is an error here and not a signal later. */
@@ -338,8 +340,6 @@ static int copy_block(struct mempool *pool, int from, uint32_t block)
 	return 0;
 }
 
-/* Ordinary memory will do for a child. */
-int mempool_mapping_fork(struct mempool *pool)
 /* Copies what buffers have of a block from where it is mapped, and maybe protected. */
 static int copy_mapped(struct mempool *pool, char *to, uint32_t block)
 {
@@ -377,6 +377,8 @@ static int replace_block(struct mempool *pool, uint32_t block)
 	return err;
 }
 
+/* Ordinary memory will do for a child. */
+int mempool_mapping_fork(struct mempool *pool)
 {
 	int old[MEMPOOL_PAGE_KINDS], err = 0;
 

@@ -81,7 +81,7 @@ struct mempool_attr {
 	 */
 	struct ibv_pd *shared_pd;
 	int shared_access;
-	unsigned max_registrations; /* at one time and for each device; 1 … 2^21 */
+	unsigned max_registrations; /* at one time; 1 … 2^21 */
 };
 
 /* Defaults: 16 MiB at once, at most 64 GiB, blocks of 2 MiB, any node, no flags, own keys. */

@@ -243,6 +243,20 @@ int mempool_shrink(struct mempool *pool, size_t bytes, size_t *given)
 	return sum ? 0 : err;
 }
 
+/* Ends all shared keys, or none: those that have been ended are made anew. */
+static int end_shared_keys(struct mempool *pool)
+{
+	uint32_t block;
+	int err = 0;
+
+	for (block = 0; block < pool->max_blocks && !err; block++)
+		err = mempool_unshare_block(pool, block);
+	while (err && block--)
+		if (pool->blocks[block].present && !pool->blocks[block].registration)
+			mempool_share_block(pool, block);
+	return err;
+}
+
 int mempool_destroy(struct mempool *pool)
 {
 	struct mempool_statistics s;
@@ -253,11 +267,9 @@ int mempool_destroy(struct mempool *pool)
 	mempool_query(pool, &s);
 	if (s.in_use || mempool_registration_busy(pool))
 		return -EBUSY;
-	for (uint32_t block = 0; block < pool->max_blocks; block++) {
-		err = mempool_unshare_block(pool, block);
-		if (err)
-			return err;
-	}
+	err = end_shared_keys(pool);
+	if (err)
+		return err;
 	mempool_list_remove(pool);
 	destroy(pool);
 	return 0;

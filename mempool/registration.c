@@ -268,7 +268,6 @@ static int begin(struct mempool *pool, struct mempool_registration *r)
 	pthread_mutex_lock(&pool->mr_lock);
 	err = rows_add(r);
 	if (!err) {
-		pool->registrations++;
 		pool->registered++;
 		list(pool, r);
 	}
@@ -278,6 +277,7 @@ static int begin(struct mempool *pool, struct mempool_registration *r)
 	return err;
 }
 
+/* Makes one, and counts it: as many as there may be are also not being made at one time. */
 static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
 		  struct mempool_registration **out)
 {
@@ -291,6 +291,7 @@ static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t le
 	pthread_mutex_lock(&pool->mr_lock);
 	if (pool->registrations < pool->attr.max_registrations) {
 		r->domain = domain_get(pool, pd);
+		pool->registrations += r->domain != NULL;
 		err = -ENOMEM;
 	}
 	pthread_mutex_unlock(&pool->mr_lock);
@@ -303,8 +304,12 @@ static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t le
 	return 0;
 }
 
-static void discard(struct mempool_registration *r)
+/* Of one that create() made, and that did not begin. */
+static void discard(struct mempool *pool, struct mempool_registration *r)
 {
+	pthread_mutex_lock(&pool->mr_lock);
+	pool->registrations--;
+	pthread_mutex_unlock(&pool->mr_lock);
 	domain_put(r->domain);
 	free(r);
 }
@@ -344,7 +349,7 @@ static int register_buffer(struct mempool *pool, struct ibv_pd *pd, void *addr, 
 	r->run = extent.run;
 	err = begin(pool, r);
 	if (err) {
-		discard(r);
+		discard(pool, r);
 		return err;
 	}
 	*mr = &r->mr;
@@ -373,7 +378,7 @@ static int register_other(struct mempool *pool, struct ibv_pd *pd, void *addr, s
 	if (err) {
 		if (r->watched)
 			mempool_reuse_remove(pool->reuse, r);
-		discard(r);
+		discard(pool, r);
 		return err;
 	}
 	if (r->watched)
@@ -477,7 +482,7 @@ int mempool_share_block(struct mempool *pool, uint32_t block)
 	/* Nobody else knows the block yet: what holds it afterwards is the device. */
 	err = begin(pool, r);
 	if (err) {
-		discard(r);
+		discard(pool, r);
 		return err;
 	}
 	b->own_holds = atomic_load(&b->holds);

@@ -38,6 +38,8 @@ static void test_arguments(void **state)
 	mempool_attr_init(&attr);
 	attr.numa_node = 1023; /* no machine of this kind has so many */
 	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
+	attr.bytes = 0;
+	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
 	mempool_attr_init(&attr);
 	attr.max_registrations = 0;
 	assert_int_equal(mempool_create(&attr, &pool), -EINVAL);
@@ -524,8 +526,6 @@ static void test_fork_copies(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
-#define RING 256
-
 /* So does one whose parent has closed all descriptors, as daemons do. */
 static void test_fork_copies_closed(void **state)
 {
@@ -581,6 +581,8 @@ static void test_file_limit(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 }
+
+#define RING 256
 
 struct crowd {
 	struct mempool *pool;
@@ -752,6 +754,24 @@ static void test_debug_overflow(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
+/* What has run over the place where its length is kept has none, rather than any. */
+static void test_debug_overflow_far(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, MEMPOOL_DEBUG);
+	struct mempool_buffer b;
+	unsigned char saved[100];
+
+	assert_int_equal(mempool_alloc(pool, 100, 0, &b), 0);
+	memcpy(saved, (char *)b.addr + 100, sizeof(saved));
+	memset(b.addr, 0x41, 200);
+	assert_int_equal(mempool_length(pool, b.addr), 0);
+	assert_int_equal(mempool_free(pool, b.addr), -EOVERFLOW);
+	memcpy((char *)b.addr + 100, saved, sizeof(saved));
+	assert_int_equal(mempool_length(pool, b.addr), 100);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_destroy(pool), 0);
+}
+
 static void test_debug_write_after_free(void **state)
 {
 	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, MEMPOOL_DEBUG);
@@ -785,6 +805,8 @@ int main(void)
 		cmocka_unit_test(test_huge_pages_or_not),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_fork_copies),
+		cmocka_unit_test(test_fork_copies_closed),
+		cmocka_unit_test(test_file_limit),
 #ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(test_fork_among_threads),
 #endif
@@ -792,10 +814,9 @@ int main(void)
 		cmocka_unit_test(test_cache_of_another_thread),
 		cmocka_unit_test(test_debug_double_free),
 		cmocka_unit_test(test_debug_overflow),
+		cmocka_unit_test(test_debug_overflow_far),
 		cmocka_unit_test(test_debug_write_after_free),
 	};
 
 	return cmocka_run_group_tests_name("mempool_alloc", tests, NULL, NULL);
 }
-		cmocka_unit_test(test_fork_copies_closed),
-		cmocka_unit_test(test_file_limit),

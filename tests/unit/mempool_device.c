@@ -29,8 +29,11 @@ struct fake_mr {
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct fake_mr *fake_mr;
+	void (*within)(void) = atomic_exchange(&fake.within, NULL);
 	struct ibv_mr *mr;
 
+	if (within)
+		within();
 	if (fake.fail) {
 		errno = fake.fail;
 		return NULL;
@@ -55,7 +58,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct fake_mr *fake_mr = (struct fake_mr *)mr;
 
-	if (fake.fail_dereg)
+	if (fake.fail_dereg && !(fake.passes && fake.passes--))
 		return fake.fail_dereg;
 	if (fake_mr->held)
 		mempool_release(&fake_mr->hold);

@@ -238,6 +238,42 @@ static void test_limit(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
+static struct mempool *full;
+static int in_between;
+
+static void one_too_many(void)
+{
+	struct mempool_mr *mr;
+	int local;
+
+	in_between = mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr);
+}
+
+/* Who asks while the last one is still being made is told as well that there is no room. */
+static void test_limit_at_one_time(void **state)
+{
+	struct mempool_mr *mr;
+	struct mempool_attr attr;
+	int local;
+
+	mempool_attr_init(&attr);
+	attr.bytes = 0;
+	attr.max_registrations = 1;
+	assert_int_equal(mempool_create(&attr, &full), 0);
+	fake.within = one_too_many;
+	assert_int_equal(mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr), 0);
+	assert_int_equal(in_between, -ENOSPC);
+	assert_int_equal(mempool_deregister(full, mr), 0);
+	/* A place that was taken for nothing is free again. */
+	fake.fail = EPERM;
+	assert_int_equal(mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr),
+			 -EPERM);
+	fake.fail = 0;
+	assert_int_equal(mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr), 0);
+	assert_int_equal(mempool_deregister(full, mr), 0);
+	assert_int_equal(mempool_destroy(full), 0);
+}
+
 /* Shared keys: a registration for each block, whatever is allocated; and they open the block. */
 static void test_shared_keys(void **state)
 {
@@ -288,6 +324,33 @@ static void test_shared_keys(void **state)
 	assert_int_equal(query(pool).blocks, 2);
 	fake.fail = 0;
 	mempool_image_close(image);
+	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(fake.live, 0);
+}
+
+/* A pool that cannot be ended, as a window is bound to one of its blocks, is as it was. */
+static void test_shared_keys_destroy(void **state)
+{
+	struct mempool_attr attr;
+	struct mempool_buffer b[4];
+	struct mempool *pool;
+
+	mempool_attr_init(&attr);
+	attr.bytes = attr.limit = 8 * MIB;
+	attr.shared_pd = &fake_pds[0];
+	attr.shared_access = ALL;
+	assert_int_equal(mempool_create(&attr, &pool), 0);
+	fake.fail_dereg = EBUSY;
+	fake.passes = 2;
+	assert_int_equal(mempool_destroy(pool), -EBUSY);
+	fake.fail_dereg = 0;
+	assert_int_equal(fake.live, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(mempool_alloc(pool, 2 * MIB, 0, &b[i]), 0);
+		assert_true(b[i].lkey && b[i].rkey);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(mempool_free(pool, b[i].addr), 0);
 	assert_int_equal(mempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
@@ -366,69 +429,6 @@ static void test_image_open(void **state)
 	close(fd);
 }
 
-static void *map(size_t length)
-{
-	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(p != MAP_FAILED);
-	return p;
-}
-
-static void register_once(struct mempool *pool, void *addr, size_t length, int access)
-{
-	struct mempool_mr *mr;
-
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr, length, access, &mr), 0);
-	assert_ptr_equal(mr->addr, addr);
-	assert_int_equal(mempool_deregister(pool, mr), 0);
-}
-
-/* Whether this kernel tells of unmapping. */
-static bool can_watch(struct mempool *pool)
-{
-	char *p = map(4096);
-	uint64_t hits = query(pool).reuse_hits;
-
-	register_once(pool, p, 4096, IBV_ACCESS_LOCAL_WRITE);
-	register_once(pool, p, 4096, IBV_ACCESS_LOCAL_WRITE);
-	munmap(p, 4096);
-	return query(pool).reuse_hits > hits;
-}
-
-/* Only the same range, PD and access are the same registration; and none with remote rights. */
-static void test_reuse_what(void **state)
-{
-	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
-	struct mempool_mr *a, *b;
-	unsigned calls;
-	char *p;
-
-	if (!can_watch(pool)) {
-		assert_int_equal(mempool_destroy(pool), 0);
-		skip();
-	}
-	p = map(64 * KIB);
-	calls = fake.calls;
-	register_once(pool, p + 100, 10000, LW);
-	assert_int_equal(fake.calls, calls + 1);
-	for (unsigned i = 0; i < 100; i++)
-		register_once(pool, p + 100, 10000, LW);
-	assert_int_equal(fake.calls, calls + 1);
-	register_once(pool, p + 100, 10001, LW);
-	register_once(pool, p + 101, 10000, LW);
-	register_once(pool, p + 100, 10000, 0);
-	assert_int_equal(fake.calls, calls + 4);
-	/* Two holders of one. */
-	assert_int_equal(mempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &a), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &b), 0);
-	assert_ptr_equal(a, b);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), -EBUSY);
-	assert_int_equal(mempool_deregister(pool, a), 0);
-	assert_int_equal(mempool_deregister(pool, b), 0);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), 0);
-	assert_int_equal(fake.live, 0);
-	/* Remote rights: dead at once, every time. */
-	calls = fake.calls;
 /* A sealed memfd with these bytes. */
 static int file_with(const void *bytes, size_t length)
 {
@@ -519,6 +519,69 @@ static void test_image_damaged(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
+static void *map(size_t length)
+{
+	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	return p;
+}
+
+static void register_once(struct mempool *pool, void *addr, size_t length, int access)
+{
+	struct mempool_mr *mr;
+
+	assert_int_equal(mempool_register(pool, &fake_pds[0], addr, length, access, &mr), 0);
+	assert_ptr_equal(mr->addr, addr);
+	assert_int_equal(mempool_deregister(pool, mr), 0);
+}
+
+/* Whether this kernel tells of unmapping. */
+static bool can_watch(struct mempool *pool)
+{
+	char *p = map(4096);
+	uint64_t hits = query(pool).reuse_hits;
+
+	register_once(pool, p, 4096, IBV_ACCESS_LOCAL_WRITE);
+	register_once(pool, p, 4096, IBV_ACCESS_LOCAL_WRITE);
+	munmap(p, 4096);
+	return query(pool).reuse_hits > hits;
+}
+
+/* Only the same range, PD and access are the same registration; and none with remote rights. */
+static void test_reuse_what(void **state)
+{
+	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
+	struct mempool_mr *a, *b;
+	unsigned calls;
+	char *p;
+
+	if (!can_watch(pool)) {
+		assert_int_equal(mempool_destroy(pool), 0);
+		skip();
+	}
+	p = map(64 * KIB);
+	calls = fake.calls;
+	register_once(pool, p + 100, 10000, LW);
+	assert_int_equal(fake.calls, calls + 1);
+	for (unsigned i = 0; i < 100; i++)
+		register_once(pool, p + 100, 10000, LW);
+	assert_int_equal(fake.calls, calls + 1);
+	register_once(pool, p + 100, 10001, LW);
+	register_once(pool, p + 101, 10000, LW);
+	register_once(pool, p + 100, 10000, 0);
+	assert_int_equal(fake.calls, calls + 4);
+	/* Two holders of one. */
+	assert_int_equal(mempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &a), 0);
+	assert_int_equal(mempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &b), 0);
+	assert_ptr_equal(a, b);
+	assert_int_equal(mempool_forget(pool, &fake_pds[0]), -EBUSY);
+	assert_int_equal(mempool_deregister(pool, a), 0);
+	assert_int_equal(mempool_deregister(pool, b), 0);
+	assert_int_equal(mempool_forget(pool, &fake_pds[0]), 0);
+	assert_int_equal(fake.live, 0);
+	/* Remote rights: dead at once, every time. */
+	calls = fake.calls;
 	for (unsigned i = 0; i < 3; i++) {
 		register_once(pool, p, 4096, LW | RW);
 		register_once(pool, p, 4096, RR);
@@ -725,10 +788,13 @@ int main(void)
 		TEST(test_range),
 		TEST(test_device_refuses),
 		TEST(test_limit),
+		TEST(test_limit_at_one_time),
 		TEST(test_shared_keys),
 		TEST(test_shared_keys_held),
+		TEST(test_shared_keys_destroy),
 		TEST(test_image_in_another_process),
 		TEST(test_image_open),
+		TEST(test_image_damaged),
 		TEST(test_reuse_what),
 		TEST(test_reuse_not_of_files),
 		TEST(test_reuse_unmapped),
@@ -739,4 +805,3 @@ int main(void)
 
 	return cmocka_run_group_tests_name("mempool_register", tests, NULL, NULL);
 }
-		TEST(test_image_damaged),

@@ -62,13 +62,15 @@ static inline struct mempool_statistics query(struct mempool *pool)
 
 /* The device: what it has been told, and what it is to do. Keys are a count, shuffled. */
 struct fake_device {
-	_Atomic unsigned live;	/* registrations */
-	_Atomic unsigned calls; /* of ibv_reg_mr() */
-	_Atomic uint32_t last;	/* number of the last key */
-	bool two_keys;		/* L_Key and R_Key differ */
-	bool holds;		/* it is one in software, and keeps what is registered */
-	_Atomic int fail;	/* errno of ibv_reg_mr() */
-	_Atomic int fail_dereg; /* and of ibv_dereg_mr() */
+	_Atomic unsigned live;	      /* registrations */
+	_Atomic unsigned calls;	      /* of ibv_reg_mr() */
+	_Atomic uint32_t last;	      /* number of the last key */
+	bool two_keys;		      /* L_Key and R_Key differ */
+	bool holds;		      /* it is one in software, and keeps what is registered */
+	_Atomic int fail;	      /* errno of ibv_reg_mr() */
+	_Atomic int fail_dereg;	      /* and of ibv_dereg_mr() */
+	_Atomic unsigned passes;      /* that many calls of ibv_dereg_mr() succeed before */
+	void (*_Atomic within)(void); /* called once, in ibv_reg_mr() */
 };
 
 extern struct fake_device fake;
