@@ -3,23 +3,29 @@
  * A library to be preloaded: large allocations of a program that knows nothing of this (64 KiB and
  * more; and whatever is aligned to pages, as buffers of RDMA programs often are) come from a pool,
  * so that what it registers later is contiguous, and other processes can map it (mempool_locate()
- * with pool NULL says where it is). Everything else is libc's.
+ * with pool NULL says where it is). Everything else is left to whoever defines malloc() behind this library.
  *
  * The pool is like malloc() where that matters: pages come when they are touched, buffers of 1 MiB
- * and more give theirs back when they are freed (if they are ordinary ones), a forked child has a copy of its own, and what the
- * pool cannot give libc does.
+ * and more give theirs back when they are freed (if they are ordinary ones), what madvise() is said not
+ * to need reads as zeros, a forked child has a copy of its own, and what the pool cannot give the next
+ * allocator does. A program whose allocator is not libc's keeps it: that may have functions of its own, which
+ * take whatever malloc() gave.
  *
  * Any thread; the pool has its own locks. inside is set while this thread is in the library, whose own
- * allocations are libc's.
+ * allocations are not the pool's.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mempool/mempool.h"
@@ -37,8 +43,79 @@ void *__libc_realloc(void *p, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 void __libc_free(void *p);
 
+struct allocator {
+	void *(*malloc)(size_t size);
+	void *(*calloc)(size_t count, size_t size);
+	void *(*realloc)(void *p, size_t size);
+	void *(*memalign)(size_t alignment, size_t size);
+	void (*free)(void *p);
+	size_t (*usable_size)(void *p);
+	int (*madvise)(void *addr, size_t length, int advice);
+	bool foreign; /* it is not libc's */
+};
+
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 static struct mempool *_Atomic pool;
+
+static size_t no_size(void *p)
+{
+	return 0;
+}
+
+static int plain_madvise(void *addr, size_t length, int advice)
+{
+	return syscall(SYS_madvise, addr, length, advice);
+}
+
+/* The object that a function lies in. */
+static const void *object_of(const void *function)
+{
+	Dl_info info;
+
+	return dladdr(function, &info) ? info.dli_fbase : NULL;
+}
+
+static void find(void *field, const char *name)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (function)
+		memcpy(field, &function, sizeof(function));
+}
+
+/*
+ * The functions behind these. The first call of all finds them, which is the loader's, before there is a
+ * second thread; until they are found libc serves, which dlsym() itself might ask.
+ */
+static const struct allocator *next(void)
+{
+	static struct allocator found = {
+		.malloc = __libc_malloc,
+		.calloc = __libc_calloc,
+		.realloc = __libc_realloc,
+		.memalign = __libc_memalign,
+		.free = __libc_free,
+		.usable_size = no_size,
+		.madvise = plain_madvise,
+		.foreign = true,
+	};
+	static bool searched;
+	struct allocator all = found;
+
+	if (__builtin_expect(searched, 1))
+		return &found;
+	searched = true;
+	find(&all.malloc, "malloc");
+	find(&all.calloc, "calloc");
+	find(&all.realloc, "realloc");
+	find(&all.memalign, "memalign");
+	find(&all.free, "free");
+	find(&all.usable_size, "malloc_usable_size");
+	find(&all.madvise, "madvise");
+	all.foreign = object_of(all.malloc) != object_of(gnu_get_libc_version);
+	found = all;
+	return &found;
+}
 
 static struct mempool *make_pool(void)
 {
@@ -46,12 +123,17 @@ static struct mempool *make_pool(void)
 	static bool failed;
 	struct mempool *made = NULL;
 	struct mempool_attr attr;
+	size_t memory;
 
 	pthread_mutex_lock(&lock);
 	made = atomic_load(&pool);
 	if (!made && !failed) {
 		mempool_attr_init(&attr);
 		attr.bytes = 0;
+		/* What a pool keeps about its pages is locked by mlockall(), whether there are any. */
+		memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+		if (memory && memory < attr.limit)
+			attr.limit = memory;
 		attr.flags = MEMPOOL_LAZY | MEMPOOL_FORK;
 		failed = mempool_create(&attr, &made);
 		atomic_store(&pool, failed ? NULL : made);
@@ -67,12 +149,14 @@ static void *take(size_t size, size_t alignment)
 	struct mempool_buffer b = {0};
 	int saved = errno;
 
-	if (!size || (size < THRESHOLD && alignment < PAGE) || alignment > ALIGNMENT || inside)
+	if (!size || (size < THRESHOLD && alignment < PAGE) || alignment > ALIGNMENT || inside ||
+	    next()->foreign)
 		return NULL;
 	inside = true;
 	if (!from)
 		from = make_pool();
-	if (from && mempool_alloc(from, size, alignment, &b) &&
+	/* What is longer than all that there could be is not asked for. */
+	if (from && mempool_alloc(from, size, alignment, &b) && size < SIZE_MAX - ALIGNMENT &&
 	    !mempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))
 		mempool_alloc(from, size, alignment, &b);
 	inside = false;
@@ -101,14 +185,14 @@ static bool give_back(void *p, size_t length)
 	for (size_t done = 0; done < length; done += at.length)
 		if (mempool_locate(pool, (char *)p + done, &at) || at.pages != MEMPOOL_PAGES_PLAIN)
 			return false;
-	return !madvise(p, length, MADV_REMOVE);
+	return !next()->madvise(p, length, MADV_REMOVE);
 }
 
 EXPORT void *malloc(size_t size)
 {
 	void *p = take(size, 0);
 
-	return p ? p : __libc_malloc(size);
+	return p ? p : next()->malloc(size);
 }
 
 EXPORT void free(void *p)
@@ -117,7 +201,7 @@ EXPORT void free(void *p)
 	int saved = errno;
 
 	if (!length) {
-		__libc_free(p);
+		next()->free(p);
 		return;
 	}
 	inside = true;
@@ -134,30 +218,18 @@ EXPORT void *calloc(size_t count, size_t size)
 	int saved = errno;
 
 	if (__builtin_mul_overflow(count, size, &bytes) || !(p = take(bytes, 0)))
-		return __libc_calloc(count, size);
+		return next()->calloc(count, size);
 	if (!give_back(p, length_of(p)))
 		memset(p, 0, bytes);
 	errno = saved;
 	return p;
 }
 
-static size_t libc_usable_size(void *p)
-{
-	static size_t (*_Atomic next)(void *);
-	size_t (*function)(void *) = atomic_load(&next);
-
-	if (!function) {
-		function = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
-		atomic_store(&next, function);
-	}
-	return function ? function(p) : 0;
-}
-
 EXPORT size_t malloc_usable_size(void *p)
 {
 	size_t length = length_of(p);
 
-	return length ? length : p ? libc_usable_size(p) : 0;
+	return length ? length : p ? next()->usable_size(p) : 0;
 }
 
 EXPORT void *realloc(void *p, size_t size)
@@ -166,7 +238,7 @@ EXPORT void *realloc(void *p, size_t size)
 	void *q;
 
 	if (!old && (!p || size < THRESHOLD))
-		return p ? __libc_realloc(p, size) : malloc(size);
+		return p ? next()->realloc(p, size) : malloc(size);
 	if (old && !size) {
 		free(p);
 		return NULL;
@@ -176,8 +248,8 @@ EXPORT void *realloc(void *p, size_t size)
 	if (!old) {
 		q = take(size, 0);
 		if (!q)
-			return __libc_realloc(p, size);
-		old = libc_usable_size(p);
+			return next()->realloc(p, size);
+		old = next()->usable_size(p);
 	} else {
 		q = malloc(size);
 		if (!q)
@@ -197,7 +269,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 {
 	void *p = power_of_two(alignment) ? take(size, alignment) : NULL;
 
-	return p ? p : __libc_memalign(alignment, size);
+	return p ? p : next()->memalign(alignment, size);
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
@@ -223,4 +295,35 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 EXPORT void *valloc(size_t size)
 {
 	return memalign(sysconf(_SC_PAGESIZE), size);
+}
+
+/*
+ * Of memory that a program does not need it may expect that it reads as zeros, which private pages do
+ * and those of a file would not. True: all of it was the pool's.
+ */
+static bool forget(char *p, size_t length)
+{
+	struct mempool *of = atomic_load_explicit(&pool, memory_order_acquire);
+	struct mempool_location at;
+	size_t n;
+
+	for (; length; p += n, length -= n) {
+		if (!of || mempool_locate(of, p, &at))
+			return false;
+		n = length < at.length ? length : at.length;
+		/* Huge pages are not given away: see give_back(). */
+		if (at.pages != MEMPOOL_PAGES_PLAIN || next()->madvise(p, n, MADV_REMOVE))
+			memset(p, 0, n);
+	}
+	return true;
+}
+
+EXPORT int madvise(void *addr, size_t length, int advice)
+{
+	size_t rounded = (length + PAGE - 1) & ~(PAGE - 1);
+
+	if ((advice == MADV_DONTNEED || advice == MADV_FREE) && !((uintptr_t)addr % PAGE) &&
+	    rounded >= length && forget(addr, rounded))
+		return 0;
+	return next()->madvise(addr, length, advice);
 }

@@ -228,6 +228,19 @@ static bool preloadable(const char *path)
 	}
 }
 
+/* True if a pool can take the place of malloc() beside that program or library; a complaint if not. */
+static bool poolable(const char *path)
+{
+	char runtime[NAME_MAX];
+
+	if (!sanitizer(path, runtime))
+		return true;
+	urxe_complain("%s is built with a sanitizer, which has a malloc() of its own: run it "
+		      "without --pool",
+		      path);
+	return false;
+}
+
 static bool log_level_known(const char *level)
 {
 	static const char *const levels[] = {"error", "warn", "info", "debug"};
@@ -314,8 +327,8 @@ int urxe_cmd_run(int argc, char **argv)
 		urxe_complain("%s: %s", argv[first], strerror(err));
 		return URXE_EXIT_CANNOT;
 	}
-	if (!preloadable(path) || !set_preload(library, path) ||
-	    (with_pool && !append_preload(pool_library)))
+	if (!preloadable(path) || (with_pool && (!poolable(path) || !poolable(library))) ||
+	    !set_preload(library, path) || (with_pool && !append_preload(pool_library)))
 		return URXE_EXIT_CANNOT;
 	/* By path and, for a script without a first line, through the shell. */
 	execvp(path, argv + first);

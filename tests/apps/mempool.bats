@@ -30,6 +30,25 @@ with_pool() {
 	[ "$status" -eq 0 ]
 }
 
+@test "urxe run --pool: a program with an allocator of its own keeps it" {
+	run isolated "$URXE" run --pool -- "$URXE_BIN/mempool_foreign"
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
+
+@test "urxe run --pool: a program built with a sanitizer is refused in one line" {
+	echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=address -x c - -o "$BATS_TEST_TMPDIR/sane"
+	run isolated "$URXE" run --pool -- "$BATS_TEST_TMPDIR/sane"
+	echo "$output"
+	[ "$status" -eq 126 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *"without --pool"* ]]
+}
+
+@test "urxe run --pool: where files may not be so long, it is libc's turn" {
+	isolated prlimit --fsize=1000000:1000000 "$URXE" run --pool -- perl -e '$x = "a" x 10000000'
+}
+
 @test "urxe run --pool: ibv_rc_pingpong, 1 MiB" {
 	with_pool ibv_rc_pingpong -d urxe0 -g 0 -c -s 1048576 -n 100
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -100,6 +101,50 @@ static void calls(void)
 	EXPECT(!calloc(huge, 4));
 }
 
+/* What madvise() says is not needed reads as zeros, as private memory does, and can be used again. */
+static void not_needed(void)
+{
+	static const size_t sizes[] = {4 * KIB, 100 * KIB, 5 * MIB};
+	void *p;
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		EXPECT(!posix_memalign(&p, 4 * KIB, sizes[i]));
+		EXPECT(in_pool(p));
+		memset(p, 1, sizes[i]);
+		/* Of the last page there is all, as madvise(2) has it. */
+		EXPECT(!madvise(p, sizes[i] - 1, MADV_DONTNEED));
+		EXPECT(all(p, 0, sizes[i]));
+		memset(p, 2, sizes[i]);
+		EXPECT(!madvise(p, sizes[i], MADV_FREE));
+		memset(p, 3, sizes[i]);
+		EXPECT(all(p, 3, sizes[i]));
+		EXPECT(madvise((char *)p + 1, 10, MADV_DONTNEED) && errno == EINVAL);
+		EXPECT(all(p, 3, sizes[i]));
+		free(p);
+	}
+}
+
+/* A daemon closes all descriptors and forks. */
+static void fork_closed(void)
+{
+	char *p = malloc(3 * MIB);
+	int status;
+	pid_t pid;
+
+	memset(p, 1, 3 * MIB);
+	closefrom(3);
+	pid = fork();
+	if (!pid) {
+		EXPECT(in_pool(p) && all(p, 1, 3 * MIB));
+		memset(p, 2, 3 * MIB);
+		_exit(failures);
+	}
+	waitpid(pid, &status, 0);
+	EXPECT(!status);
+	EXPECT(all(p, 1, 3 * MIB));
+	free(p);
+}
+
 /* Neither sees what the other writes, be it before or after the other has touched the page. */
 static void fork_copies(void)
 {
@@ -135,6 +180,8 @@ static void fork_copies(void)
 int main(void)
 {
 	calls();
+	not_needed();
 	fork_copies();
+	fork_closed();
 	return failures != 0;
 }
