@@ -251,6 +251,9 @@ static void flush_receives(struct urxe_qp *qp)
 		.qp_num = qp->qpn,
 	};
 
+	/* Whoever had the lock before us has posted what we find; whoever takes it now sees the state. */
+	urxe_lock(&qp->rq.lock);
+	urxe_unlock(&qp->rq.lock);
 	while (qp->recv_busy || (!qp->srq && urxe_rq_take(&qp->rq, qp->recv_wqe))) {
 		qp->recv_busy = false;
 		cqe.wr_id = qp->recv_wqe->wr_id;
