@@ -237,6 +237,7 @@ static void flush_sends(struct urxe_qp *qp)
 	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
 	urxe_completer_arm_answers(qp);
 	qp->una = qp->max_psn = qp->psn;
+	qp->rtt_start = 0;
 	qp->rd_count = 0;
 	qp->rnr_until = 0;
 	cds_list_del_init(&qp->full_node);
@@ -456,6 +457,8 @@ static void set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if (mask & IBV_QP_TIMEOUT) {
 		own->timeout = attr->timeout;
 		qp->timeout = attr->timeout ? 4096ull << attr->timeout : 0;
+		qp->timeout_at =
+			0; /* since the last progress, not what the former one made of it */
 	}
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->retries = own->retry_cnt = attr->retry_cnt;

@@ -462,6 +462,38 @@ static void retry_exhausted(void)
 	}
 }
 
+/* A QP that was reset while a packet was under way has forgotten it, and how long its answers took. */
+static void retry_in_another_life(void)
+{
+	struct setup s = {.type = IBV_QPT_RC, .timeout = 22};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	uint64_t before;
+	struct end a, b;
+
+	make_pair(&a, &b, &s);
+	EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE), 0);
+	usleep(500000);
+	s.timeout = 16;
+	s.retry = -1;
+	connect_end(&a, b.qp->qp_num, &s);
+	connect_end(&b, a.qp->qp_num, &s);
+	EXPECT(post_buffer(&b, 0, NULL, 0, 0), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 0, IBV_WC_SUCCESS);
+	/* Now nobody answers: the QP's timeout is the new one, and it asks on its own account before. */
+	EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE), 0);
+	before = device_counter("completer_retry_err");
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_RETRY_EXC_ERR);
+	EXPECT_TRUE(device_counter("completer_retry_err") - before >= 3);
+	free_end(&a);
+	free_end(&b);
+}
+
 /* To ERR by the program: everything posted comes back, in order, also what is posted then. */
 static void flush_in_order(void)
 {
@@ -816,6 +848,7 @@ int main(int argc, char **argv)
 		{"receive_buffers", receive_buffers},
 		{"rnr_exhausted", rnr_exhausted},
 		{"retry_exhausted", retry_exhausted},
+		{"retry_in_another_life", retry_in_another_life},
 		{"retry_sparingly", retry_sparingly},
 		{"flush_in_order", flush_in_order},
 		{"send_queue_error", send_queue_error},
