@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "hca/fdqueue.h"
 #include "host/fd.h"
@@ -29,18 +31,18 @@ void urxe_fdqueue_push(struct urxe_fdqueue *queue, struct cds_list_head *entry)
 	uint64_t one = 1;
 
 	cds_list_add_tail(entry, &queue->entries);
-	(void)!urxe_libc.write(queue->fd, &one, sizeof(one));
+	(void)!syscall(SYS_write, queue->fd, &one, sizeof(one));
 }
 
 void urxe_fdqueue_remove(struct urxe_fdqueue *queue, struct cds_list_head *entry)
 {
 	uint64_t count;
-	struct iovec iov = {&count, sizeof(count)};
+	const struct iovec iov = {&count, sizeof(count)};
 
 	cds_list_del_init(entry);
 	/* Its count goes too, without blocking; where the kernel cannot do that, the next reader
 	 * finds the queue empty and waits on. */
-	(void)!preadv2(queue->fd, &iov, 1, -1, RWF_NOWAIT);
+	(void)!syscall(SYS_preadv2, queue->fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
 }
 
 struct cds_list_head *urxe_fdqueue_take(struct urxe_fdqueue *queue)

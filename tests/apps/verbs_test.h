@@ -305,7 +305,7 @@ static inline int post(struct ibv_qp *qp, struct ibv_send_wr *wr)
 	return ibv_post_send(qp, wr, &bad);
 }
 
-static inline int post_buffer(struct end *e, uint64_t id, void *addr, uint32_t length,
+static inline int post_buffer(const struct end *e, uint64_t id, void *addr, uint32_t length,
 			      uint32_t lkey)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)addr, .length = length, .lkey = lkey};
