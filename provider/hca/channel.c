@@ -93,6 +93,11 @@ int urxe_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 	struct urxe_channel_event *event;
 	struct cds_list_head *node;
 
+	/* The descriptor is the parent's too: it would miss what is taken here. */
+	if (to_context(ibv->context)->stale) {
+		errno = EIO;
+		return -1;
+	}
 	node = urxe_fdqueue_take(&channel->queue);
 	if (!node)
 		return -1;

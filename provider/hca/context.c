@@ -40,6 +40,52 @@ static void fill_ops(struct urxe_context *ctx)
 	ops->post_srq_recv = urxe_post_srq_recv;
 }
 
+/*
+ * In the child of a fork, where threads that are not there may have the locks of queues. The operations that a
+ * program calls all the time need not ask whose context it is.
+ */
+static int poll_inherited(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return 0;
+}
+
+static int notify_inherited(struct ibv_cq *cq, int solicited_only)
+{
+	return EIO;
+}
+
+static int send_inherited(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	return EIO;
+}
+
+static int receive_inherited(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return EIO;
+}
+
+static int receive_shared_inherited(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				    struct ibv_recv_wr **bad)
+{
+	*bad = wr;
+	return EIO;
+}
+
+void urxe_context_forked(struct urxe_context *ctx)
+{
+	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
+
+	ctx->stale = true;
+	pthread_mutex_init(&ctx->lock, NULL);
+	ops->poll_cq = poll_inherited;
+	ops->req_notify_cq = notify_inherited;
+	ops->post_send = send_inherited;
+	ops->post_recv = receive_inherited;
+	ops->post_srq_recv = receive_shared_inherited;
+}
+
 struct ibv_context *urxe_open_device(struct ibv_device *device)
 {
 	struct urxe_context *ctx = calloc(1, sizeof(*ctx));

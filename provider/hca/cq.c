@@ -100,6 +100,8 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	struct urxe_cqe *ring;
 	uint32_t size, head, tail, count;
 
+	if (to_context(ibv->context)->stale)
+		return EIO;
 	if (cqe <= 0 || cqe > URXE_MAX_CQE)
 		return EINVAL;
 	size = ring_size(cqe);
@@ -319,7 +321,7 @@ static void turn_engine(struct urxe_cq *cq)
 {
 	unsigned idle;
 
-	if (to_context(cq->ibv.context)->stale || urxe_engine_quiet())
+	if (urxe_engine_quiet())
 		return;
 	urxe_engine_progress();
 	idle = atomic_fetch_add_explicit(&cq->idle, 1, memory_order_relaxed);
@@ -354,6 +356,8 @@ bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
 	uint32_t tail;
 	bool got;
 
+	if (to_context(cq->ibv.context)->stale)
+		return false;
 	if (empty(cq))
 		turn_engine(cq);
 	urxe_lock(&cq->lock);

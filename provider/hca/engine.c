@@ -583,7 +583,7 @@ void urxe_forked(void)
 	if (!e->users)
 		return;
 	cds_list_for_each_entry (ctx, &e->contexts, node)
-		leave_behind(ctx);
+		urxe_context_forked(ctx);
 	urxe_gsi_forked();
 	urxe_service_forked();
 	urxe_direct_forked();

@@ -120,9 +120,15 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ibv)
 {
 	struct urxe_fdqueue *queue = &to_context(context)->events->queue;
-	struct cds_list_head *node = urxe_fdqueue_take(queue);
+	struct cds_list_head *node;
 	struct event *event;
 
+	/* The descriptor is the parent's too: it would miss what is taken here. */
+	if (to_context(context)->stale) {
+		errno = EIO;
+		return -1;
+	}
+	node = urxe_fdqueue_take(queue);
 	if (!node)
 		return -1;
 	event = cds_list_entry(node, struct event, node);

@@ -459,6 +459,9 @@ static inline void urxe_sge_copy(struct ibv_sge *to, const volatile struct ibv_s
 	to->lkey = from->lkey;
 }
 
+/* context.c: in the child of a fork. */
+void urxe_context_forked(struct urxe_context *ctx);
+
 /* pd.c */
 int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
 		      struct urxe_path *path);

@@ -73,10 +73,9 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	struct urxe_qp *qp = to_qp(ibv);
 	int ret = 0;
 
-	if (to_context(ibv->context)->stale || ibv->srq ||
-	    atomic_load(&qp->state) == IBV_QPS_RESET) {
+	if (ibv->srq || atomic_load(&qp->state) == IBV_QPS_RESET) {
 		*bad = wr;
-		return to_context(ibv->context)->stale ? EIO : EINVAL;
+		return EINVAL;
 	}
 	urxe_lock(&qp->rq.lock);
 	for (; wr; wr = wr->next) {

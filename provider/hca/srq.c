@@ -79,6 +79,8 @@ int urxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
 	int ret = 0;
 
+	if (to_context(ibv->context)->stale)
+		return EIO;
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) || !max_wr || max_wr > URXE_MAX_SRQ_WR ||
 	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr))
 		return EINVAL;
@@ -97,6 +99,8 @@ int urxe_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct urxe_srq *srq = to_srq(ibv);
 
+	if (to_context(ibv->context)->stale)
+		return EIO;
 	urxe_lock(&srq->rq.lock);
 	attr->max_wr = srq->rq.max_wr;
 	attr->max_sge = srq->rq.max_sge;

@@ -170,7 +170,9 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct urxe_qp *qp = of(ex);
 
-	urxe_lock(&qp->sq.lock);
+	/* A thread that a fork left behind may have it. */
+	if (!to_context(qp->ibv.context)->stale)
+		urxe_lock(&qp->sq.lock);
 	qp->wr_error = 0;
 	qp->wr_wqe = NULL;
 }

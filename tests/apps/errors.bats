@@ -25,7 +25,7 @@ cases() {
 	cases verbs_status cq_overflow srq_events send_queue_drained notified_late
 }
 @test "memory windows" { cases verbs_windows; }
-@test "two threads and one object" { cases verbs_races; }
+@test "two threads and one object, and a fork in the middle" { cases verbs_races; }
 @test "limits of queues, lists, inline data and QPs" {
 	cases verbs_limits longest many_qps many_answers parent_domains provider_buffers
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Two threads that do to one object what verbs permit at the same time.
+ * Two threads that do to one object what verbs permit at the same time; and the child of a fork, for
+ * which other threads stand still in the middle of it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "verbs_test.h"
 
@@ -64,10 +66,85 @@ static void flushed_when_posted_late(void)
 	free_end(&e);
 }
 
+/* In the child: neither does it wait for a thread that is not there, nor does its parent notice. */
+static void use_inherited(const struct end *a, const struct end *b,
+			  struct ibv_comp_channel *channel)
+{
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND};
+	struct ibv_srq_attr limit = {.srq_limit = 1};
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a->qp);
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+	struct ibv_cq *cq;
+	void *context;
+
+	alarm(5);
+	ibv_wr_start(ex);
+	ex->wr_flags = 0;
+	ibv_wr_send(ex);
+	EXPECT(ibv_wr_complete(ex), EIO);
+	EXPECT(post(a->qp, &send), EIO);
+	EXPECT(post_buffer(b, 0, NULL, 0, 0), EIO);
+	EXPECT(ibv_modify_srq(b->srq, &limit, IBV_SRQ_LIMIT), EIO);
+	EXPECT(ibv_poll_cq(b->rcq, 1, &wc), 0);
+	EXPECT(ibv_req_notify_cq(b->rcq, 0), EIO);
+	EXPECT(ibv_resize_cq(b->rcq, 10), EIO);
+	EXPECT(ibv_get_cq_event(channel, &cq, &context), -1);
+	EXPECT(errno, EIO);
+	EXPECT(ibv_get_async_event(ctx, &event), -1);
+	EXPECT(errno, EIO);
+	_exit(failures != 0);
+}
+
+static void inherited(void)
+{
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct setup s = {.type = IBV_QPT_RC, .srq_b = ibv_create_srq(pd, &srq_attr)};
+	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_RC, .cap = cap_of(&s), .pd = pd};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct pollfd pfd = {.events = POLLIN};
+	struct end a, b;
+	int status;
+	pid_t pid;
+
+	s.channel = ibv_create_comp_channel(ctx);
+	NEED(s.srq_b && s.channel);
+	pfd.fd = s.channel->fd;
+	make_end(&b, &s, pd, s.srq_b);
+	a.scq = init.send_cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
+	a.rcq = init.recv_cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
+	NEED(a.scq && a.rcq);
+	init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	init.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	a.qp = ibv_create_qp_ex(ctx, &init);
+	NEED(a.qp);
+	connect_end(&a, b.qp->qp_num, &s);
+	connect_end(&b, a.qp->qp_num, &s);
+	EXPECT(post_buffer(&b, 1, NULL, 0, 0), 0);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS); /* so b has received */
+	/* As if another thread were posting. */
+	ibv_wr_start(ibv_qp_to_qp_ex(a.qp));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid)
+		use_inherited(&a, &b, s.channel);
+	ibv_wr_abort(ibv_qp_to_qp_ex(a.qp));
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(status, 0);
+	EXPECT(poll(&pfd, 1, 20), 0);
+	EXPECT_WC(b.rcq, 1, IBV_WC_SUCCESS);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_destroy_srq(s.srq_b), 0);
+	EXPECT(ibv_destroy_comp_channel(s.channel), 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"flushed_when_posted_late", flushed_when_posted_late},
+		{"inherited", inherited},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
