@@ -289,19 +289,26 @@ static void run_ready(void)
  * long as the lock itself, and few programs ever cancel a thread.
  */
 static atomic_bool may_cancel = true;
+static atomic_bool all_know = true; /* that they may be cancelled */
 
 void urxe_may_cancel(bool may)
 {
 	struct timespec until;
 
-	if (atomic_load(&may_cancel) == may)
+	if (!may) {
+		atomic_store(&all_know, false);
+		atomic_store(&may_cancel, false);
 		return;
-	atomic_store(&may_cancel, may);
+	}
+	if (atomic_load(&all_know))
+		return;
+	atomic_store(&may_cancel, true);
 	/* Whoever has not seen it gives the lock back first. Not for ever: he may be whom this interrupts. */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	if (!pthread_mutex_timedlock(&urxe_hca.lock, &until))
 		pthread_mutex_unlock(&urxe_hca.lock);
+	atomic_store(&all_know, true);
 }
 
 /* By the holder of the mutex. cancel: what the state is to be afterwards; DISABLE also where it was not
@@ -555,13 +562,6 @@ struct urxe_qp *urxe_engine_qp(uint32_t qpn)
 bool urxe_owns_fd(int fd)
 {
 	return urxe_fd_is_ours(fd);
-}
-
-/* A context of the parent in the child: its lock may have been held by a thread that is not here. */
-static void leave_behind(struct urxe_context *ctx)
-{
-	ctx->stale = true;
-	pthread_mutex_init(&ctx->lock, NULL);
 }
 
 /* Also in a handler of a signal that came while the lock was held: then its holder settles. */

@@ -95,8 +95,8 @@ bool urxe_owns_fd(int fd);
 void urxe_forked(void);
 /*
  * Whether threads may be cancelled: as long as they may not, who works here saves asking not to be. They
- * may, unless somebody who sees each pthread_cancel() has said otherwise: false in the beginning, true
- * before the first of them, which waits for those who are at work.
+ * may, unless somebody who sees each pthread_cancel() has said otherwise: false in the beginning, before
+ * anybody is at work, and true before each of them. The first ones wait for those who are at work.
  */
 void urxe_may_cancel(bool may);
 /* To be called when the process ends without having destroyed its QPs: what they owe leaves. */
