@@ -26,6 +26,7 @@
 
 #define URXE_QP_SLOTS	65536
 #define URXE_MW_BUCKETS 256
+#define URXE_PSN_WINDOW (1 << 22) /* PSNs that may be under way: a quarter of them */
 
 struct urxe_batch;
 

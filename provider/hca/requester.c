@@ -24,8 +24,7 @@
 #define PACKET_OVERHEAD 64	    /* what a packet costs the window beside its payload */
 #define READ_CHUNK	(64u << 10) /* a multiple of every MTU */
 #define ACK_EVERY	16	    /* packets; also on the last one of every batch */
-#define PSN_WINDOW	(1 << 22)
-#define FULL_RETRY_NS	200000 /* when the socket was full */
+#define FULL_RETRY_NS	200000	    /* when the socket was full */
 
 static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
 {
@@ -335,7 +334,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 		qp->sq.send++;
 		return OUT_MORE;
 	}
-	if (rc && (!urxe_peer_admits(qp) || urxe_psn_diff(qp->psn, qp->una) > PSN_WINDOW))
+	if (rc && (!urxe_peer_admits(qp) || urxe_psn_diff(qp->psn, qp->una) > URXE_PSN_WINDOW))
 		return OUT_WINDOW;
 	if ((wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) &&
 	    qp->rd_count >= qp->attr.max_rd_atomic)

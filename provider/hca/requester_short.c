@@ -11,8 +11,6 @@
 #include "hca/engine.h"
 #include "hca/memory.h"
 
-#define PSN_WINDOW (1 << 22)
-
 /* Is there one WR, which has not begun, on a QP that sends without a hitch? */
 static bool is_simple(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t send)
 {
@@ -21,7 +19,7 @@ static bool is_simple(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint3
 	       atomic_load_explicit(&qp->state, memory_order_relaxed) == IBV_QPS_RTS &&
 	       qp->ibv.qp_type == IBV_QPT_RC && !(wqe->flags & IBV_SEND_FENCE && qp->rd_count) &&
 	       (qp->ack_later || cds_list_empty(&qp->ready_node)) &&
-	       urxe_psn_diff(qp->psn, qp->una) < PSN_WINDOW;
+	       urxe_psn_diff(qp->psn, qp->una) < URXE_PSN_WINDOW;
 }
 
 /* Writes the message's packet; returns how many bytes it has. */
