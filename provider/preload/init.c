@@ -24,6 +24,7 @@ static void forked(void)
 {
 	urxe_owner_pid = getpid();
 	urxe_device_lists_forked();
+	urxe_bufs_forked();
 	urxe_ucma_fds_forked();
 	urxe_ucma_forked();
 	urxe_forked();

@@ -79,6 +79,7 @@ extern atomic_bool urxe_attached;
 
 /* Called in the child of a fork by the library's fork handler. */
 void urxe_device_lists_forked(void);
+void urxe_bufs_forked(void);
 
 /* Looks the functions of libc behind our hooks up, so that hooks work in signal handlers. */
 void urxe_fds_init(void);

@@ -423,6 +423,7 @@ static void provider_buffers(void)
 	EXPECT_NULL(reg_buf_mr(pd, buf, mem, 8193, 0), EINVAL);
 	EXPECT_NULL(reg_buf_mr(pd, buf, mem + 8193, 0, 0), EINVAL);
 	EXPECT_NULL(reg_buf_mr(pd, buf, mem - 1, 1, 0), EINVAL);
+	EXPECT_NULL(reg_buf_mr(pd, NULL, mem, 1, 0), EINVAL);
 	mr = reg_buf_mr(pd, buf, mem, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	NEED(mr);
 	EXPECT_TRUE(mr->addr == mem && mr->length == 8192 && mr->pd == pd);

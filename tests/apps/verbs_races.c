@@ -3,6 +3,7 @@
  * Two threads that do to one object what verbs permit at the same time; and the child of a fork, for
  * which other threads stand still in the middle of it.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -140,11 +141,54 @@ static void inherited(void)
 	EXPECT(ibv_destroy_comp_channel(s.channel), 0);
 }
 
+/* ---- buffers of ibv_alloc_buf(), which the installed verbs.h does not know ---- */
+
+struct ibv_buf;
+
+static int (*export_fd)(struct ibv_buf *);
+static struct ibv_buf *buf;
+static _Atomic bool over;
+
+static void *ask(void *arg)
+{
+	while (!atomic_load(&over))
+		export_fd(buf);
+	return arg;
+}
+
+static void buffers_inherited(void)
+{
+	void *(*alloc_buf)(struct ibv_pd *, size_t, struct ibv_buf **) =
+		dlsym(RTLD_DEFAULT, "ibv_alloc_buf");
+	void (*free_buf)(struct ibv_buf *) = dlsym(RTLD_DEFAULT, "ibv_free_buf");
+	pthread_t thread;
+
+	export_fd = dlsym(RTLD_DEFAULT, "ibv_export_buf_dmabuf_fd");
+	NEED(alloc_buf && free_buf && export_fd && alloc_buf(pd, 1, &buf));
+	NEED(!pthread_create(&thread, NULL, ask, NULL));
+	for (int i = 0; i < 100 && !failures; i++) {
+		pid_t pid = fork();
+		int status;
+
+		NEED(pid >= 0);
+		if (!pid) {
+			alarm(5);
+			_exit(export_fd(buf) != -1);
+		}
+		NEED(waitpid(pid, &status, 0) == pid);
+		EXPECT(status, 0);
+	}
+	atomic_store(&over, true);
+	NEED(!pthread_join(thread, NULL));
+	free_buf(buf);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"flushed_when_posted_late", flushed_when_posted_late},
 		{"inherited", inherited},
+		{"buffers_inherited", buffers_inherited},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
