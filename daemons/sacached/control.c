@@ -29,6 +29,7 @@
 #define MAX_LINE    (1 << 20)
 #define LOW_WATER   (64 << 10) /* of what waits to be read, below which a list goes on */
 #define IDLE_S	    60
+#define LOOK_S	    1 /* between two looks whether somebody still waits for an answer */
 
 struct control {
 	struct sacached *d;
@@ -89,6 +90,26 @@ void control_fail(struct control_client *client, const char *format, ...)
 	control_send(client, answer);
 }
 
+/* Whether nobody reads either: the other end is closed, and has not just said all it has to say. */
+static bool is_gone(struct bufferevent *stream)
+{
+	struct pollfd fd = {.fd = bufferevent_getfd(stream)};
+
+	return poll(&fd, 1, 0) == 1 && fd.revents & POLLHUP;
+}
+
+/*
+ * The stream tells no more of a client that has said all it has to say and waits, unless something is written
+ * to it.
+ */
+static void look_later(struct control_client *client)
+{
+	const struct timeval delay = {.tv_sec = LOOK_S};
+
+	if (client->eof && client->busy && !client->listing)
+		event_add(client->later, &delay);
+}
+
 /* The next lines, as long as they are answered at once. The client may be closed then. */
 static void serve(struct control_client *client)
 {
@@ -111,6 +132,8 @@ static void serve(struct control_client *client)
 	if (client->eof && !client->busy &&
 	    !evbuffer_get_length(bufferevent_get_output(client->stream)))
 		client_close(client);
+	else
+		look_later(client);
 }
 
 void control_end(struct control_client *client)
@@ -140,19 +163,15 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 
 	if (client->listing)
 		control_list_more(client);
+	else if (client->eof && client->busy && is_gone(client->stream))
+		client_close(client);
+	else
+		look_later(client);
 }
 
 void control_later(struct control_client *client)
 {
 	event_active(client->later, EV_TIMEOUT, 0);
-}
-
-/* Whether nobody reads either: the other end is closed, and has not just said all it has to say. */
-static bool is_gone(struct bufferevent *stream)
-{
-	struct pollfd fd = {.fd = bufferevent_getfd(stream)};
-
-	return poll(&fd, 1, 0) == 1 && fd.revents & POLLHUP;
 }
 
 static void on_event(struct bufferevent *stream, short what, void *arg)

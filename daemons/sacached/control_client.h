@@ -23,9 +23,9 @@ struct control_client {
 	struct control_client *next;
 	struct sacached *d;
 	struct bufferevent *stream;
-	struct event *later;
-	bool eof;  /* it will not say more; what it asked is answered */
-	bool busy; /* with a command whose answer comes later */
+	struct event *later; /* goes on with a list, or looks whether the client is there */
+	bool eof;	     /* it will not say more; what it asked is answered */
+	bool busy;	     /* with a command whose answer comes later */
 	/* What that waits for. */
 	struct resolve *resolve;
 	bool listing;

@@ -310,6 +310,20 @@ s.shutdown(socket.SHUT_WR)
 print(s.makefile().readline())' "$dir/control"
 	echo "$output"
 	[[ $output == *'"wanted":100'*'"ok":true'* ]]
+	# Who has no more to say and then ends does not wait any more.
+	python3 -c '
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+gids = ["fe80::2:%x" % n for n in range(5000)]
+s.sendall(json.dumps({"command": "prefetch", "gids": gids}).encode() + b"\n")
+s.shutdown(socket.SHUT_WR)
+sys.stdin.readline()' "$dir/control" < <(until says '"prefetching":true' ctl --json status; do sleep 0.1; done >/dev/null)
+	for ((tries = 50; tries > 0; tries--)); do
+		says '"prefetching":false' ctl --json status >/dev/null && break
+		sleep 0.1
+	done
+	[ "$tries" -gt 0 ]
 	ends
 }
 
