@@ -342,8 +342,8 @@ int sacache_hosts_load(struct sacache *cache, const char *path, unsigned *line);
 struct sacache_state {
 	uint64_t records;   /* written, or put into the table */
 	uint64_t ask_again; /* of these, to be asked for again: our LID or the SM is another now */
-	uint64_t
-		skipped; /* of other ports (saved: kept in the file), or the table had something newer */
+	/* Of other ports (saved: kept in the file), or the table had something newer. */
+	uint64_t skipped;
 	int64_t when;	  /* it was written: seconds since 1970 */
 	char problem[80]; /* -EBADMSG: what is wrong with it, "it is cut off" */
 	char aside[256];  /* -EBADMSG: the name it has now; "": it could not be renamed */

@@ -247,8 +247,7 @@ struct mempool_request {
 	uint32_t lkey;	 /* 0: not given */
 	uint32_t rkey;	 /* 0: not given */
 	uint32_t domain; /* of struct mempool_mr */
-	uint32_t
-		rights; /* enum mempool_access, all of them are needed; remote ones need an R_Key */
+	uint32_t rights; /* enum mempool_access, all are needed; remote ones need an R_Key */
 	uint64_t addr;
 	uint64_t length;
 };
