@@ -172,12 +172,26 @@ static int open_socket(const union urxe_sockaddr *addr)
 	return fd < 0 ? -errno : fd;
 }
 
+/* An address that is nobody's own, though sockets can be bound to it. */
+static bool is_group(const union urxe_sockaddr *addr)
+{
+	switch (addr->family) {
+	case AF_INET:
+		return IN_MULTICAST(be32toh(addr->v4.sin_addr.s_addr)) ||
+		       addr->v4.sin_addr.s_addr == INADDR_BROADCAST;
+	case AF_INET6: return IN6_IS_ADDR_MULTICAST(&addr->v6.sin6_addr);
+	default: return false;
+	}
+}
+
 /* Why an address that no device has cannot be bound. */
 static int why_not(const union urxe_sockaddr *addr)
 {
 	union urxe_sockaddr any_port = *addr;
 	int fd, ret = -ENODEV;
 
+	if (is_group(addr))
+		return -EADDRNOTAVAIL;
 	fd = open_socket(addr);
 	if (fd < 0)
 		return fd;

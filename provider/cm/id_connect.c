@@ -229,9 +229,14 @@ int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t re
 	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, now());
 }
 
-/* Begins to disconnect, or answers the peer who did. Either may have happened already. */
+/*
+ * Begins to disconnect, or answers the peer who did. Either may have happened already, and a listener has
+ * nothing to disconnect.
+ */
 int urxe_id_disconnect(struct urxe_id *id)
 {
+	if (id->state == URXE_ID_LISTEN)
+		return 0;
 	if (!id->conn)
 		return -EINVAL;
 	if (urxe_cm_send_dreq(id->conn, NULL, 0, now()))

@@ -128,6 +128,32 @@ static int bind_to(int fd, uint32_t id, uint32_t address)
 	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
 }
 
+static int listen_on(int fd, uint32_t id)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_listen cmd;
+	} c = {
+		.hdr = {RDMA_USER_CM_CMD_LISTEN, sizeof(c.cmd), 0},
+		.cmd = {.id = id, .backlog = 1},
+	};
+
+	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
+}
+
+static int disconnect(int fd, uint32_t id)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_disconnect cmd;
+	} c = {
+		.hdr = {RDMA_USER_CM_CMD_DISCONNECT, sizeof(c.cmd), 0},
+		.cmd = {.id = id},
+	};
+
+	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
+}
+
 /* How many ports the device has that an id is bound to; 0 when it is bound to none. */
 static int num_ports(int fd, uint32_t id)
 {
@@ -243,6 +269,8 @@ static void bound(void)
 		{INADDR_LOOPBACK, 0, 1},	 /* lo's device has it */
 		{INADDR_LOOPBACK + 1, 0, 0},	 /* nobody's: as any, and as the kernel's does */
 		{0xc0000201, -EADDRNOTAVAIL, 0}, /* 192.0.2.1 */
+		{0xe0000001, -EADDRNOTAVAIL, 0}, /* 224.0.0.1 */
+		{INADDR_BROADCAST, -EADDRNOTAVAIL, 0},
 	};
 	int fd = open_device(0);
 
@@ -253,6 +281,20 @@ static void bound(void)
 		CHECK(num_ports(fd, id) == binds[i].ports);
 		CHECK(!destroy_id(fd, id));
 	}
+	close(fd);
+}
+
+/* Disconnecting a listener changes nothing, one that does not listen is told that it cannot. */
+static void a_listener_disconnects(void)
+{
+	int fd = open_device(0);
+	int64_t id = create_id(fd);
+
+	CHECK(id >= 0 && !bind_to(fd, id, INADDR_LOOPBACK));
+	CHECK(disconnect(fd, id) == -EINVAL);
+	CHECK(!listen_on(fd, id));
+	CHECK(!disconnect(fd, id));
+	CHECK(!destroy_id(fd, id));
 	close(fd);
 }
 
@@ -424,6 +466,7 @@ static const struct {
 	{"is_a_device", is_a_device},
 	{"commands", commands},
 	{"bound", bound},
+	{"listener", a_listener_disconnects},
 	{"an_event_makes_it_readable", an_event_makes_it_readable},
 	{"copies", copies},
 	{"replaced", replaced},
