@@ -57,10 +57,10 @@ struct sacache_reconnect_attr {
 	size_t size;	      /* of this structure, as sacache_reconnect_attr_init() sets it */
 	uint32_t backoff_min; /* 1 … backoff_max */
 	uint32_t backoff_max; /* up to 3,600,000 */
-	uint32_t
-		timeout; /* to resolve, to connect, and to establish what was accepted; 1 … 3,600,000 */
-	uint64_t
-		seed; /* of the times drawn; 0: from the system. Two ends must not have the same one */
+	/* To resolve, to connect, and to establish what was accepted; 1 … 3,600,000. */
+	uint32_t timeout;
+	/* Of the times drawn; 0: from the system. Two ends must not have the same one. */
+	uint64_t seed;
 };
 
 /*
