@@ -28,7 +28,6 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t locating = PTHREAD_MUTEX_INITIALIZER; /* the innermost lock */
 static struct mempool *pools;				     /* changed with both locks held */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int done[2]; /* a pipe: its end says that the child has copied */
 static bool copying;
 
@@ -120,15 +119,17 @@ static void after_in_child(void)
 	errno = saved;
 }
 
-static void hook(void)
+/*
+ * Of all handlers the first to be registered, as far as may be: then those of others, which may use buffers of
+ * a pool, run while the locks are free.
+ */
+__attribute__((constructor)) static void hook(void)
 {
 	pthread_atfork(prepare, after_in_parent, after_in_child);
 }
 
 void mempool_list_add(struct mempool *pool)
 {
-	if (copied(pool))
-		pthread_once(&once, hook);
 	pthread_mutex_lock(&list_lock);
 	pthread_mutex_lock(&locating);
 	pool->next = pools;

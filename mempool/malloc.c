@@ -117,34 +117,27 @@ static const struct allocator *next(void)
 	return &found;
 }
 
-static struct mempool *make_pool(void)
+static void make_pool(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool failed;
-	struct mempool *made = NULL;
 	struct mempool_attr attr;
+	struct mempool *made;
 	size_t memory;
 
-	pthread_mutex_lock(&lock);
-	made = atomic_load(&pool);
-	if (!made && !failed) {
-		mempool_attr_init(&attr);
-		attr.bytes = 0;
-		/* What a pool keeps about its pages is locked by mlockall(), whether there are any. */
-		memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
-		if (memory && memory < attr.limit)
-			attr.limit = memory;
-		attr.flags = MEMPOOL_LAZY | MEMPOOL_FORK;
-		failed = mempool_create(&attr, &made);
-		atomic_store(&pool, failed ? NULL : made);
-	}
-	pthread_mutex_unlock(&lock);
-	return failed ? NULL : made;
+	mempool_attr_init(&attr);
+	attr.bytes = 0;
+	/* What a pool keeps about its pages is locked by mlockall(), whether there are any. */
+	memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+	if (memory && memory < attr.limit)
+		attr.limit = memory;
+	attr.flags = MEMPOOL_LAZY | MEMPOOL_FORK;
+	if (!mempool_create(&attr, &made))
+		atomic_store(&pool, made);
 }
 
 /* From the pool; NULL: libc's turn. */
 static void *take(size_t size, size_t alignment)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct mempool *from = atomic_load_explicit(&pool, memory_order_acquire);
 	struct mempool_buffer b = {0};
 	int saved = errno;
@@ -153,8 +146,11 @@ static void *take(size_t size, size_t alignment)
 	    next()->foreign)
 		return NULL;
 	inside = true;
-	if (!from)
-		from = make_pool();
+	/* A child that is forked while this is being done does it anew. */
+	if (!from) {
+		pthread_once(&once, make_pool);
+		from = atomic_load(&pool);
+	}
 	/* What is longer than all that there could be is not asked for. */
 	if (from && mempool_alloc(from, size, alignment, &b) && size < SIZE_MAX - ALIGNMENT &&
 	    !mempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))

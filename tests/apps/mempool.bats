@@ -25,7 +25,7 @@ with_pool() {
 }
 
 @test "urxe run --pool: a program's large buffers lie in the pool" {
-	run isolated "$URXE" run --pool -- "$URXE_BIN/mempool_malloc"
+	run isolated timeout -k 5 60 "$URXE" run --pool -- "$URXE_BIN/mempool_malloc"
 	echo "$output"
 	[ "$status" -eq 0 ]
 }

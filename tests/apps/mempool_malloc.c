@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -145,6 +146,15 @@ static void fork_closed(void)
 	free(p);
 }
 
+static char *handlers;
+
+static void allocate_again(void)
+{
+	free(handlers);
+	handlers = malloc(200 * KIB);
+	memset(handlers, 1, 200 * KIB);
+}
+
 /* Neither sees what the other writes, be it before or after the other has touched the page. */
 static void fork_copies(void)
 {
@@ -179,6 +189,8 @@ static void fork_copies(void)
 
 int main(void)
 {
+	/* A program's handlers may use its memory, and are there before it. */
+	EXPECT(!pthread_atfork(allocate_again, allocate_again, allocate_again));
 	calls();
 	not_needed();
 	fork_copies();
