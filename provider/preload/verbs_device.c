@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "hca/device.h"
 #include "hca/verbs.h"
 #include "host/fd.h"
+#include "host/libc.h"
 #include "preload/preload.h"
 #include "preload/sysfs.h"
 
@@ -183,12 +185,27 @@ URXE_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 
 URXE_VERB(ibv_get_device_index, "IBVERBS_1.9")
 
+/*
+ * Under an index the kernel's netlink knows a device, and librdmacm tells ours from the kernel's by it. Where
+ * the kernel has no RDMA there are neither, and who is given one asks netlink all the same and reports an
+ * error (UCX since 1.19).
+ */
+static bool kernel_has_indexes(void)
+{
+	int fd = urxe_libc.open("/sys/class/infiniband", O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	urxe_libc.close(fd);
+	return true;
+}
+
 URXE_EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
 	__typeof__(ibv_get_device_index) *next;
 
 	if (urxe_is_device(device))
-		return urxe_get_device_index(device);
+		return kernel_has_indexes() ? urxe_get_device_index(device) : -1;
 	next = urxe_verb_next(&verb_ibv_get_device_index);
 	return next ? next(device) : -1;
 }
