@@ -2,7 +2,8 @@
 /*
  * Registration, the method's S4: keys come from the device's ibv_reg_mr(), and a row with them goes
  * to the registration table of that device's image. A device that gives the same number as L_Key and
- * R_Key has one row for both, any other has two that name each other as parents.
+ * R_Key has one row for both, any other has two that name each other as parents. Where it gives no R_Key to
+ * what has no remote rights (the kernel's rxe says 0) there is a row for the L_Key alone.
  *
  * Registrations of the pool's buffers are found by the buffer, so that freeing it ends them. Guarded by
  * mr_lock, which is not held while the device is asked. Rows go before the device's registration
@@ -183,6 +184,11 @@ static struct mempool_row row_of(const struct mempool_registration *r, uint32_t 
 	};
 }
 
+static bool has_second_row(const struct mempool_registration *r)
+{
+	return r->mr.rkey && r->mr.rkey != r->mr.lkey;
+}
+
 /* mr_lock held, as for all that writes to the tables. */
 static int rows_add(struct mempool_registration *r)
 {
@@ -190,7 +196,7 @@ static int rows_add(struct mempool_registration *r)
 	struct mempool_row row = row_of(r, r->mr.lkey);
 	int err = mempool_table_add(table, &row);
 
-	if (err || r->mr.lkey == r->mr.rkey)
+	if (err || !has_second_row(r))
 		return err;
 	row = row_of(r, r->mr.rkey);
 	err = mempool_table_add(table, &row);
@@ -214,9 +220,9 @@ static void withdraw(struct mempool *pool, struct mempool_registration *r)
 		*find(pool, r->buffer, r) = r->next;
 		atomic_fetch_sub_explicit(&pool->pages.run[r->run].mrs, 1, memory_order_release);
 	}
-	row_remove(image, r->mr.rkey);
-	if (r->mr.lkey != r->mr.rkey)
-		row_remove(image, r->mr.lkey);
+	if (has_second_row(r))
+		row_remove(image, r->mr.rkey);
+	row_remove(image, r->mr.lkey);
 	pool->registrations--;
 }
 

@@ -49,6 +49,9 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	mr->length = length;
 	mr->lkey = next_key();
 	mr->rkey = fake.two_keys ? next_key() : mr->lkey;
+	if (fake.no_r_key && !(access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					 IBV_ACCESS_REMOTE_ATOMIC)))
+		mr->rkey = 0;
 	atomic_fetch_add(&fake.calls, 1);
 	atomic_fetch_add(&fake.live, 1);
 	return mr;

@@ -238,6 +238,44 @@ static void test_limit(void **state)
 	assert_int_equal(mempool_destroy(pool), 0);
 }
 
+/* A device that gives no R_Key to what nobody may reach from afar, as the kernel's rxe. */
+static void test_no_r_key(void **state)
+{
+	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct mempool_image *image;
+	struct mempool_mr *mr[3];
+	struct mempool_request q;
+	struct mempool_buffer b;
+
+	fake.no_r_key = true;
+	assert_int_equal(mempool_alloc(pool, 4096, 0, &b), 0);
+	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(mr); i++) {
+		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 100,
+						  i == 2 ? ALL : IBV_ACCESS_LOCAL_WRITE, &mr[i]),
+				 0);
+		assert_int_equal(!mr[i]->rkey, i < 2);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		q = request(mr[i]);
+		q.rights = MEMPOOL_LOCAL_WRITE;
+		assert_int_equal(mempool_match(image, &q), MEMPOOL_OK);
+		q.rkey = q.lkey;
+		assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
+		q.lkey = 0;
+		assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
+	}
+	assert_int_equal(mempool_deregister(pool, mr[0]), 0);
+	q = request(mr[1]);
+	q.rights = MEMPOOL_LOCAL_WRITE;
+	assert_int_equal(mempool_match(image, &q), MEMPOOL_OK);
+	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
+	mempool_image_close(image);
+	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(fake.live, 0);
+}
+
 static struct mempool *full;
 static int in_between;
 
@@ -787,6 +825,7 @@ int main(void)
 		TEST(test_dead_after_free),
 		TEST(test_range),
 		TEST(test_device_refuses),
+		TEST(test_no_r_key),
 		TEST(test_limit),
 		TEST(test_limit_at_one_time),
 		TEST(test_shared_keys),

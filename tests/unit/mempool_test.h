@@ -66,6 +66,7 @@ struct fake_device {
 	_Atomic unsigned calls;	      /* of ibv_reg_mr() */
 	_Atomic uint32_t last;	      /* number of the last key */
 	bool two_keys;		      /* L_Key and R_Key differ */
+	bool no_r_key;		      /* nor is there an R_Key without remote rights */
 	bool holds;		      /* it is one in software, and keeps what is registered */
 	_Atomic int fail;	      /* errno of ibv_reg_mr() */
 	_Atomic int fail_dereg;	      /* and of ibv_dereg_mr() */
