@@ -7,7 +7,8 @@
  *   probe     a few round trips without progress: something at the end of a burst was lost, with
  *             nothing behind it that would have made the responder say so. Resends, on our own
  *             account: it costs no retry. Doubles each time.
- *   timeout   the QP's own (4.096 µs * 2^timeout). Costs a retry; the last one ends the QP.
+ *   timeout   the QP's own (4.096 µs * 2^timeout). Costs a retry, unless a neighbour could not run; the
+ *             last one ends the QP.
  *   RNR       the responder asked to wait; nothing is sent before.
  */
 #include <string.h>
@@ -19,6 +20,7 @@
 #define PROBE_MIN     4000000ull /* ns */
 #define PROBE_MAX     1000000000ull
 #define PROBE_UNKNOWN 20000000ull /* before the first round trip was measured */
+#define NEAR_MOST     5000000000ull
 #define RNR_INFINITE  7
 
 /* Table 46 of the standard: RNR timer codes in units of 10 µs. */
@@ -498,6 +500,24 @@ static void answers_timer(struct urxe_qp *qp, uint64_t now)
 	urxe_completer_arm_answers(qp);
 }
 
+/*
+ * Has the peer not had the CPU since the last timeout? An adapter's hardware would have answered while its
+ * process is stopped, or waits for a busy machine: so this costs a neighbour that lives no retry, for
+ * NEAR_MOST. One that ran and did not answer has had its chance.
+ */
+static bool peer_stands_still(struct urxe_qp *qp, uint64_t now)
+{
+	const struct urxe_neighbour *near =
+		qp->near ? urxe_wire_neighbour(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num)
+			 : NULL;
+	uint64_t before = qp->peer_ran;
+
+	if (!near || now - qp->progress_at > NEAR_MOST)
+		return false;
+	qp->peer_ran = urxe_wire_neighbour_ran(urxe_hca.wire, near);
+	return qp->peer_ran && qp->peer_ran == before;
+}
+
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 {
 	int state = atomic_load(&qp->state);
@@ -525,7 +545,7 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 		return;
 	}
 	if (qp->timeout && now >= qp->timeout_at) {
-		if (qp->retries-- == 0) {
+		if (!peer_stands_still(qp, now) && qp->retries-- == 0) {
 			urxe_count(qp->dev, URXE_CNT_RETRY_EXCEEDED);
 			fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
 			return;

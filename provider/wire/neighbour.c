@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "host/segment_window.h"
 #include "wire/shm.h"
@@ -164,6 +165,17 @@ struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct 
 		return NULL;
 	link = urxe_shm_link(wire, URXE_SLOT_OF_QPN(qpn));
 	return link ? &link->near : NULL;
+}
+
+uint64_t urxe_wire_neighbour_ran(struct urxe_wire *wire, const struct urxe_neighbour *near)
+{
+	struct timespec ran;
+	clockid_t clock;
+
+	if (urxe_shm_has_gone(wire, near->slot, near->life) ||
+	    clock_getcpuclockid(near->pid, &clock) || clock_gettime(clock, &ran))
+		return 0;
+	return ran.tv_sec * 1000000000ull + ran.tv_nsec;
 }
 
 void urxe_wire_neighbour_gone(struct urxe_wire *wire, urxe_neighbour_gone_fn *fn)

@@ -33,6 +33,10 @@ struct urxe_neighbour {
 struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct urxe_path *path,
 					   uint32_t qpn);
 
+/* The CPU time that the neighbour's process has had, ns; 0 when it is dead or cannot be asked. Some system
+ * calls. */
+uint64_t urxe_wire_neighbour_ran(struct urxe_wire *wire, const struct urxe_neighbour *near);
+
 /* Called when a neighbour that has something in direct is gone: its process has died, or the wire
  * ends. One function; the floor above sets it once. */
 typedef void urxe_neighbour_gone_fn(struct urxe_neighbour *near);

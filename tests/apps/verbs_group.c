@@ -352,6 +352,47 @@ static void paused_process(void)
 	finish(-1);
 }
 
+/* Nor is a longer one: on hardware it would be the adapter that answers, whatever its process does. */
+static void long_pause(void)
+{
+	int status;
+
+	start(4);
+	EXPECT_TRUE(all_move(10, -1, 30));
+	NEED(!kill(all->members[0].pid, SIGSTOP));
+	NEED(waitpid(all->members[0].pid, &status, WUNTRACED) > 0);
+	usleep(4 * ASKED * 1e6);
+	NEED(!kill(all->members[0].pid, SIGCONT));
+	EXPECT_TRUE(all_move(10, -1, 20));
+	expect_no_errors(-1);
+	finish(-1);
+}
+
+/* But who never goes on is given up: after 5 s, and the retries. */
+static void endless_pause(void)
+{
+	const double least = 5, most = least + 2; /* s */
+	double began;
+	int status;
+
+	start(4);
+	EXPECT_TRUE(all_move(10, -1, 30));
+	NEED(!kill(all->members[0].pid, SIGSTOP));
+	began = seconds();
+	NEED(waitpid(all->members[0].pid, &status, WUNTRACED) > 0);
+	for (int i = 1; i < 4; i++) {
+		while (!all->members[i].status[0] && seconds() < began + most + 2)
+			usleep(1000);
+		EXPECT(all->members[i].status[0], IBV_WC_RETRY_EXC_ERR);
+		EXPECT_TRUE(all->members[i].failed_at[0] - began >= least);
+		EXPECT_TRUE(all->members[i].failed_at[0] - began <= most);
+	}
+	expect_no_errors(0);
+	NEED(!kill(all->members[0].pid, SIGKILL));
+	NEED(waitpid(all->members[0].pid, &status, 0) == all->members[0].pid);
+	finish(0);
+}
+
 static void forks(void)
 {
 	start(4);
@@ -499,6 +540,8 @@ int main(int argc, char **argv)
 		{"killed_peer", killed_peer},
 		{"stopped_process", stopped_process},
 		{"paused_process", paused_process},
+		{"long_pause", long_pause},
+		{"endless_pause", endless_pause},
 		{"forks", forks},
 		{"many_deaths", many_deaths},
 		{"last_acknowledgement", last_acknowledgement},
