@@ -22,12 +22,12 @@ isolated() {
 
 # pair SERVER… :: CLIENT…: both in this namespace; fails with the output of both.
 pair() {
-	"$top/tests/guest/bin/pair" -q -t "${LIMIT:-60}" "$@"
+	"$top/tests/guest/bin/pair" -q -t "${LIMIT:-120}" "$@"
 }
 
 # urxe_pair PROGRAM ARGS…: the program with itself over urxe0, on 127.0.0.1.
 urxe_pair() {
-	isolated "$top/tests/guest/bin/pair" -q -t "${LIMIT:-60}" \
+	isolated "$top/tests/guest/bin/pair" -q -t "${LIMIT:-120}" \
 		"$URXE" run -- "$@" :: "$URXE" run -- "$@" 127.0.0.1
 }
 

@@ -4,7 +4,7 @@
 load helpers
 
 A=10.98.0.1
-export URXE_DEVICES=urxe0=v0 LIMIT=60
+export URXE_DEVICES=urxe0=v0 LIMIT=120
 
 # on_veth COMMAND…: isolated, in the test's folder, with a pair of interfaces.
 on_veth() {

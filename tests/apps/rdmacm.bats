@@ -4,7 +4,7 @@
 # 127.0.0.1 and ::1.
 load helpers
 
-export LIMIT=20
+export LIMIT=120
 
 # both [-k] SERVER… :: CLIENT…: each under urxe. With -k the server is one that never ends.
 both() {
