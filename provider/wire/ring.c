@@ -32,9 +32,12 @@ void urxe_consumer_reset(struct urxe_consumer *c)
 	c->told = c->untold = 0;
 }
 
+/* Pollers may be looking at the turn of a cell. What else is in it counts for nothing after that. */
 void urxe_ring_clear(struct urxe_ring *ring)
 {
-	memset(ring, 0, offsetof(struct urxe_ring, data));
+	memset(ring, 0, offsetof(struct urxe_ring, cells));
+	for (unsigned i = 0; i < URXE_RING_CELLS; i++)
+		atomic_store_explicit(&ring->cells[i].turn, 0, memory_order_relaxed);
 }
 
 /* Looks how far the consumer is. */

@@ -261,6 +261,39 @@ static void two_threads(void **state)
 	pthread_join(thread, NULL);
 }
 
+static _Atomic bool seen;
+
+static void *look(void *consumer)
+{
+	while (!urxe_ring_waits(consumer))
+		;
+	atomic_store(&seen, true);
+	return NULL;
+}
+
+/* Other threads look without a lock: they see the ring as it was, or cleared. */
+static void cleared_while_somebody_looks(void **state)
+{
+	struct ends *e = *state;
+	pthread_t thread;
+
+	for (unsigned k = 0; k < 1000; k++) {
+		assert_true(put(&e->p, k, 8));
+		get(&e->c, k, 8);
+		urxe_ring_tell(&e->c);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, look, &e->c), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		urxe_ring_clear(e->p.ring);
+		urxe_consumer_reset(&e->c);
+		sched_yield();
+	}
+	assert_false(atomic_load(&seen));
+	urxe_producer_init(&e->p, e->p.ring);
+	assert_true(put(&e->p, 1, 8));
+	pthread_join(thread, NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -276,6 +309,7 @@ int main(void)
 		TEST(a_consumer_that_lies_gets_nothing),
 		TEST(a_cleared_ring_is_new),
 		TEST(two_threads),
+		TEST(cleared_while_somebody_looks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
