@@ -147,7 +147,7 @@ void urxe_engine_defer(struct urxe_qp *qp);
 void urxe_engine_ready(struct urxe_qp *qp);
 /* The same for one that has nothing to send but an acknowledgement. */
 void urxe_engine_owing(struct urxe_qp *qp);
-/* Under the lock: sends that acknowledgement, since the QP will not be able to. */
+/* Under the lock: sends that acknowledgement, since it cannot go with what the QP sends. */
 void urxe_engine_settle(struct urxe_qp *qp);
 
 /* The QP table. Under the lock. */

@@ -86,6 +86,8 @@ static bool send_short(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	}
 	urxe_wire_short_send(urxe_hca.wire, &qp->path, &way, first, len);
 	has_left(qp, wqe);
+	if (qp->ack_later)
+		urxe_engine_settle(qp); /* it did not fit, and goes by itself */
 	return true;
 }
 

@@ -2,6 +2,8 @@
 /*
  * The edges of the adapter that is fuzzed: a wire that keeps what is sent, neighbours that come and go, a
  * clock that stands still until it is moved, numbers in place of the host segment. One thread.
+ *
+ * And notes of two runs of the same input, one with the adapter's short ways and one without.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,10 +28,73 @@ static unsigned wire_head, wire_tail;
 static uint32_t next_qpn, next_key;
 static uint64_t counters[URXE_NUM_COUNTERS];
 
+/* ---- two runs ---- */
+
+#define NOTES (4 << 20)
+
+bool short_ways;
+
+static uint8_t notes[NOTES];
+static size_t noted, read_back;
+static bool again;
+
+void notes_begin(bool second)
+{
+	again = second;
+	read_back = 0;
+	if (!second)
+		noted = 0;
+}
+
+void notes_end(void)
+{
+	CHECK(!again || read_back == noted);
+}
+
+/* What has no room is not compared. */
+void note(const void *what, size_t len)
+{
+	size_t at = again ? read_back : noted;
+
+	if (len > NOTES - at)
+		return;
+	if (again)
+		CHECK(len <= noted - at && !memcmp(notes + at, what, len));
+	else
+		memcpy(notes + at, what, len);
+	if (again)
+		read_back += len;
+	else
+		noted += len;
+}
+
+bool __real_urxe_requester_short(struct urxe_qp *qp);
+bool __real_urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);
+bool __real_urxe_completer_short(struct urxe_qp *qp, uint32_t psn);
+bool __wrap_urxe_requester_short(struct urxe_qp *qp);
+bool __wrap_urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);
+bool __wrap_urxe_completer_short(struct urxe_qp *qp, uint32_t psn);
+
+bool __wrap_urxe_requester_short(struct urxe_qp *qp)
+{
+	return short_ways && __real_urxe_requester_short(qp);
+}
+
+bool __wrap_urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
+{
+	return short_ways && __real_urxe_responder_short(qp, rx);
+}
+
+bool __wrap_urxe_completer_short(struct urxe_qp *qp, uint32_t psn)
+{
+	return short_ways && __real_urxe_completer_short(qp, psn);
+}
+
+/* ---- the edges ---- */
+
 /* All of the adapter's clock_gettime() is renamed to this by the build. */
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
-	edges.clock_now += 100;
 	ts->tv_sec = edges.clock_now / 1000000000;
 	ts->tv_nsec = edges.clock_now % 1000000000;
 	return 0;
@@ -79,6 +144,16 @@ static struct kept *keep(const struct urxe_tx_packet *pkt)
 	return k;
 }
 
+static void put_on_wire(struct kept *k)
+{
+	note(&k->len, sizeof(k->len));
+	note(&k->span, sizeof(k->span));
+	note(k->bytes, k->len);
+	if (k->refs)
+		note(k->refs->bytes, k->refs->len);
+	wire[wire_head++ % KEPT] = k;
+}
+
 void forget(struct kept *k)
 {
 	free(k->refs);
@@ -97,7 +172,7 @@ int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urx
 		CHECK(urxe_bth_pad((const struct urxe_bth *)pkt->header) ==
 		      urxe_pad_of(pkt->payload_len));
 		if (wire_head - wire_tail < KEPT)
-			wire[wire_head++ % KEPT] = keep(pkt);
+			put_on_wire(keep(pkt));
 	}
 	return n;
 }
@@ -112,7 +187,7 @@ static void keep_short(const uint8_t *bytes, uint32_t len)
 	k->len = len;
 	k->span = 1;
 	memcpy(k->bytes, bytes, len);
-	wire[wire_head++ % KEPT] = k;
+	put_on_wire(k);
 }
 
 static uint8_t *short_bytes;
@@ -146,6 +221,12 @@ struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *w, const struct urx
 	static struct urxe_neighbour neighbour = {.slot = URXE_SLOT_FIRST + 1};
 
 	return edges.near ? &neighbour : NULL;
+}
+
+/* Those whose memory may be referred to stand still. */
+uint64_t urxe_wire_neighbour_ran(struct urxe_wire *w, const struct urxe_neighbour *near)
+{
+	return edges.refers ? 1 : edges.clock_now;
 }
 
 /* Its tables cannot be opened, so that all goes by packets. */

@@ -23,8 +23,18 @@ struct edges {
 	uint64_t clock_now; /* ns */
 	/* Peers are neighbours; whose memory may be referred to; and has gone when it is read. */
 	bool near, refers, stale;
+	/* Acknowledgements wait for what the program sends. */
+	bool lazy;
 };
 extern struct edges edges;
+
+/* May the adapter take its short ways? Otherwise the same comes to pass without them. */
+extern bool short_ways;
+
+/* What comes to pass: noted in the first of two runs, and to be the same in the second. */
+void note(const void *what, size_t len);
+void notes_begin(bool second);
+void notes_end(void);
 
 struct urxe_refs {
 	uint32_t len;

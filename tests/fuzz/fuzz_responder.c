@@ -16,11 +16,12 @@
  *	12	time passes
  *	13	all CQs are polled
  *	14	a memory window is bound, or invalidated
- *	15	the peers become neighbours or none, their memory can be read or not
+ *	15	the peers become neighbours or none, their memory can be read or not, acknowledgements wait
  *
  * What must hold: no access outside of regions (they are allocations of their own, so ASan sees a
  * byte too far), regions that the peer may not write to stay as they are, every posted WR is
- * completed at most once, and the windows towards peers balance.
+ * completed at most once, and the windows towards peers balance. Each input is run twice, with the short
+ * ways for small messages and without them: packets, completions and QPs must be the same at each step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +179,7 @@ static void begin(void)
 	/* Opened once, because that takes a millisecond; its clock starts anew. */
 	if (!ctx)
 		CHECK(ctx = urxe_open_device(&ibv));
-	urxe_hca.now = edges.clock_now;
+	urxe_hca.now = urxe_hca.clock_ticks = urxe_hca.ran_at = edges.clock_now;
 	urxe_hca.housekeep_at = UINT64_MAX;
 	urxe_wheel_init(&urxe_hca.wheel, edges.clock_now);
 	CHECK(pd = urxe_alloc_pd(ctx));
@@ -187,7 +188,9 @@ static void begin(void)
 	CHECK(small_cq = urxe_create_cq(ctx, 2, NULL, NULL, 0));
 	CHECK(srq = urxe_create_srq(pd, &srq_attr));
 	for (unsigned i = 0; i < REGIONS; i++) {
-		CHECK(memory[i] = malloc(regions[i].length));
+		/* For ever, so that addresses in packets are the same in each run. */
+		if (!memory[i])
+			CHECK(memory[i] = malloc(regions[i].length));
 		memset(memory[i], FILL(i), regions[i].length);
 		CHECK(mrs[i] = urxe_reg_mr_iova2(i == SECRET ? other_pd : pd, memory[i],
 						 regions[i].length, (uintptr_t)memory[i],
@@ -197,6 +200,29 @@ static void begin(void)
 	attr = av();
 	CHECK(ah = urxe_create_ah(pd, &attr));
 	make_qps();
+}
+
+static void note_completion(const struct ibv_wc *wc)
+{
+	const uint64_t fields[] = {wc->wr_id,  wc->status, wc->opcode,	 wc->byte_len, wc->imm_data,
+				   wc->qp_num, wc->src_qp, wc->wc_flags, wc->sl};
+
+	note(fields, sizeof(fields));
+}
+
+static void note_qp(const struct urxe_qp *qp)
+{
+	const uint64_t fields[] = {qp->state,	      qp->sq.tail,	 qp->sq.send,
+				   qp->sq.head,	      qp->rq.tail,	 qp->rq.head,
+				   qp->psn,	      qp->una,		 qp->max_psn,
+				   qp->epsn,	      qp->msn,		 qp->executed_psn,
+				   qp->ack_due,	      qp->ack_later,	 qp->ack_psn,
+				   qp->ack_syndrome,  qp->flying,	 qp->retries,
+				   qp->rnr_retries,   qp->probes,	 qp->nak_sent,
+				   qp->response_send, qp->response_head, qp->rtt_start != 0,
+				   qp->rnr_until,     qp->timeout_at,	 qp->timer.deadline};
+
+	note(fields, sizeof(fields));
 }
 
 static void poll_all(void)
@@ -211,6 +237,7 @@ static void poll_all(void)
 				CHECK(wc[i].wr_id < next_id);
 				CHECK(outstanding[wc[i].wr_id % POSTED_MAX]);
 				outstanding[wc[i].wr_id % POSTED_MAX] = false;
+				note_completion(&wc[i]);
 			}
 		}
 	}
@@ -237,6 +264,7 @@ static void check_engine(void)
 		CHECK(head - tail <= 8 && send - tail <= head - tail);
 		CHECK((uint16_t)(qp->response_head - qp->response_send) <= qp->response_size);
 		CHECK(qp->rd_count <= qp->rd_size);
+		note_qp(qp);
 		if (qp->peer) {
 			CHECK(!peer || peer == qp->peer);
 			peer = qp->peer;
@@ -255,8 +283,8 @@ static void end(void)
 	CHECK(!urxe_destroy_ah(ah));
 	CHECK(!urxe_dealloc_mw(mw));
 	for (unsigned i = 0; i < REGIONS; i++) {
+		note(memory[i], regions[i].length);
 		CHECK(!urxe_dereg_mr(mrs[i]));
-		free(memory[i]);
 	}
 	CHECK(!urxe_destroy_srq(srq));
 	CHECK(!urxe_destroy_cq(cq));
@@ -312,9 +340,11 @@ static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, struct ur
 	memcpy(exact, bytes, len);
 	memcpy(&rx.sgid, &edges.device.gids[0], 16);
 	rx.dgid = rx.sgid;
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_lock();
 	urxe_hca.now = urxe_now();
+	urxe_hca.lazy = edges.lazy;
 	urxe_dispatch(&rx, NULL);
+	urxe_hca.lazy = false;
 	urxe_engine_unlock();
 	free(exact);
 }
@@ -449,6 +479,7 @@ static void pass_time(unsigned how)
 {
 	edges.clock_now += 1000ull << how % 24;
 	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_locked();
 	urxe_engine_turn();
 }
 
@@ -495,15 +526,11 @@ static void move_peers(unsigned how)
 	edges.near = how & 1;
 	edges.refers = how & 2;
 	edges.stale = how & 4;
+	edges.lazy = how & 8;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run(struct input in)
 {
-	struct input in = {data, data + size};
-
-	if (size > 4096)
-		return 0;
 	begin();
 	while (in.at < in.end && next_id < POSTED_MAX) {
 		switch (byte(&in) % 16) {
@@ -522,5 +549,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_engine();
 	}
 	end();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct input in = {data, data + size};
+
+	if (size > 4096)
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		short_ways = i == 0;
+		notes_begin(i);
+		run(in);
+		notes_end();
+	}
 	return 0;
 }

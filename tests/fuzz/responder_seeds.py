@@ -102,9 +102,27 @@ def random_one(rng):
     return out
 
 
+def short_messages(rng):
+    """Small messages between neighbours, one at a time and several: what has a short way, and what nearly has."""
+    out = neighbours(rng.choice([1, 9])) + recv(RC_B, ALL, 64) * 2 + recv(RC_A, ALL, 64) * 2
+    for _ in range(rng.randrange(20, 150)):
+        qp = rng.choice([RC_A, RC_B, RC_A, RC_B, RC_SRQ])
+        peer = {RC_A: RC_B, RC_B: RC_A, RC_SRQ: RC_SRQ}[qp]
+        out += rng.choices([
+            send(qp, rng.choice([2, 2, 2, 3]), ALL, rng.choice([ALL, ALL, LOCAL, READ]),
+                 rng.choice([0, 1, 8, 16, 31, 64, 220]), 0, rng.choice([0, 2, 4, 6, 34, 35, 1])),
+            send(qp, rng.randrange(9), ALL, rng.choice([ALL, READ]), 8, 0, 2),
+            recv(peer, rng.choice([ALL, ALL, LOCAL, READ]), rng.choice([8, 64, 220])),
+            DELIVER, LOSE, TWICE, time(rng.randrange(24)), POLL, neighbours(rng.choice([0, 1, 8, 9])),
+            state(qp, rng.randrange(7)),
+        ], [6, 1, 6, 9, .3, .5, 1, 1, .5, .2])[0]
+    return out
+
+
 def main():
     rng = random.Random(1)
     seeds = list(scenarios()) + [random_one(rng) for _ in range(400)]
+    seeds += [short_messages(rng) for _ in range(400)]
     for number, seed in enumerate(seeds):
         with open(f"{sys.argv[1]}/{number:04}", "wb") as out:
             out.write(bytes(seed))
