@@ -555,7 +555,8 @@ int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 		.qp_type = ibv->qp_type,
 		.sq_sig_all = qp->sq_sig_all,
 	};
-	ibv->state = attr->qp_state;
+	if (mask & IBV_QP_STATE)
+		ibv->state = attr->qp_state;
 	return 0;
 }
 

@@ -438,6 +438,8 @@ static void retry_exhausted(void)
 		double asked = 4.096e-6 * (1 << s.timeout) * (or_default(s.retry, 7) + 1), began,
 		       took;
 		struct end a, b;
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
 
 		make_pair(&a, &b, &s);
 		EXPECT(ibv_destroy_qp(b.qp), 0);
@@ -455,7 +457,12 @@ static void retry_exhausted(void)
 			EXPECT_WC(a.scq, i, IBV_WC_WR_FLUSH_ERR);
 		EXPECT_WC(a.rcq, 77, IBV_WC_WR_FLUSH_ERR);
 		EXPECT_QUIET(a.scq);
+		EXPECT(a.qp->state,
+		       IBV_QPS_RTS); /* until somebody asks for the state, and only then */
+		EXPECT(ibv_query_qp(a.qp, &attr, IBV_QP_AV | IBV_QP_DEST_QPN, &init), 0);
+		EXPECT(a.qp->state, IBV_QPS_RTS);
 		EXPECT(state_of(a.qp), IBV_QPS_ERR);
+		EXPECT(a.qp->state, IBV_QPS_ERR);
 		free_end(&a);
 		EXPECT(ibv_destroy_cq(b.scq), 0);
 		EXPECT(ibv_destroy_cq(b.rcq), 0);
