@@ -108,6 +108,9 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	ring = calloc(size, sizeof(*ring));
 	if (!ring)
 		return ENOMEM;
+	/* What was posted, and left to the thread that has the engine, is done: a poll would find it, too. */
+	urxe_engine_lock();
+	urxe_engine_unlock();
 	urxe_lock(&cq->lock);
 	head = atomic_load(&cq->head);
 	tail = atomic_load(&cq->tail);

@@ -67,6 +67,48 @@ static void flushed_when_posted_late(void)
 	free_end(&e);
 }
 
+static _Atomic bool polling;
+static _Atomic unsigned received;
+
+static void *receive_all(void *of)
+{
+	struct ibv_wc wc;
+
+	while (atomic_load(&polling))
+		if (ibv_poll_cq(((struct end *)of)->rcq, 1, &wc) == 1)
+			atomic_fetch_add(&received, 1);
+	return of;
+}
+
+/* What UC has sent is complete, whoever turns the engine: a CQ of one entry has no room for two (11.2.8.3). */
+static void resized_when_just_posted(void)
+{
+	const struct setup uc = {.type = IBV_QPT_UC};
+	struct ibv_send_wr second = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr first = second;
+	struct end a, b;
+	struct ibv_wc wc;
+	pthread_t thread;
+
+	make_pair(&a, &b, &uc);
+	first.next = &second;
+	atomic_store(&polling, true);
+	NEED(!pthread_create(&thread, NULL, receive_all, &b));
+	for (unsigned round = 0; round < ROUNDS && !failures; round++) {
+		NEED(!post_buffer(&b, 0, NULL, 0, 0) && !post_buffer(&b, 0, NULL, 0, 0));
+		NEED(!post(a.qp, &first));
+		EXPECT(ibv_resize_cq(a.scq, 1), EINVAL);
+		for (int n = 0; n < 2;)
+			n += ibv_poll_cq(a.scq, 1, &wc);
+		while (atomic_load(&received) < 2 * (round + 1))
+			;
+	}
+	atomic_store(&polling, false);
+	NEED(!pthread_join(thread, NULL));
+	free_end(&a);
+	free_end(&b);
+}
+
 /* In the child: neither does it wait for a thread that is not there, nor does its parent notice. */
 static void use_inherited(const struct end *a, const struct end *b,
 			  struct ibv_comp_channel *channel)
@@ -187,6 +229,7 @@ int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"flushed_when_posted_late", flushed_when_posted_late},
+		{"resized_when_just_posted", resized_when_just_posted},
 		{"inherited", inherited},
 		{"buffers_inherited", buffers_inherited},
 	};
