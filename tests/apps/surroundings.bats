@@ -88,7 +88,7 @@ denied() { # ERRNO
 @test "a /dev/shm that cannot be written to" {
 	needs_namespaces
 	says "let this process write there" isolated sh -c '
-		"$@" ibv_devinfo -d urxe0 && mount -o remount,ro /dev/shm &&
+		"$@" ibv_devinfo -d urxe0 && mount -o remount,bind,ro /dev/shm &&
 		exec "$@" ibv_devinfo -d urxe0' sh "$URXE" run --
 }
 

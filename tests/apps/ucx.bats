@@ -19,7 +19,7 @@ ucx() {
 
 # mpi TRANSPORT: two ranks of Open MPI.
 mpi() {
-	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_TLS=$1 isolated timeout 60 \
+	TMPDIR=$BATS_TEST_TMPDIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_TLS=$1 isolated timeout 60 \
 		"$URXE" run -- mpirun.openmpi -n 2 --oversubscribe --mca plm isolated \
 		--mca pml ucx --mca osc ucx --mca btl self --mca mpi_yield_when_idle 1 \
 		"$BATS_TEST_DIRNAME/ucx-mpi" 2>&1
