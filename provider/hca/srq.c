@@ -87,7 +87,8 @@ int urxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	urxe_engine_lock();
 	urxe_lock(&srq->rq.lock);
 	if (mask & IBV_SRQ_MAX_WR)
-		ret = resize(&srq->rq, max_wr);
+		ret = !(mask & IBV_SRQ_LIMIT) && srq->limit > max_wr ? EINVAL
+								     : resize(&srq->rq, max_wr);
 	if (!ret && (mask & IBV_SRQ_LIMIT))
 		srq->limit = attr->srq_limit;
 	urxe_unlock(&srq->rq.lock);

@@ -177,6 +177,12 @@ static void srq_arguments(void)
 	EXPECT(ibv_query_srq(srq, &change), 0);
 	EXPECT(change.max_wr, 8);
 	EXPECT(change.srq_limit, 0);
+	change.srq_limit = 5;
+	EXPECT(ibv_modify_srq(srq, &change, IBV_SRQ_LIMIT), 0);
+	change.max_wr = 4; /* below its limit */
+	EXPECT(ibv_modify_srq(srq, &change, IBV_SRQ_MAX_WR), EINVAL);
+	change.srq_limit = 4;
+	EXPECT(ibv_modify_srq(srq, &change, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
 	EXPECT(ibv_destroy_srq(srq), 0);
 }
 
