@@ -457,8 +457,8 @@ static void set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 	if (mask & IBV_QP_TIMEOUT) {
 		own->timeout = attr->timeout;
 		qp->timeout = attr->timeout ? 4096ull << attr->timeout : 0;
-		qp->timeout_at =
-			0; /* since the last progress, not what the former one made of it */
+		/* From the last progress on, whatever the former one made of it. */
+		qp->timeout_at = 0;
 	}
 	if (mask & IBV_QP_RETRY_CNT)
 		qp->retries = own->retry_cnt = attr->retry_cnt;
