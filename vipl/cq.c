@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* VipCreateCQ and its kin, and the CQs of queues that have none of the program's (cq.h). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vipl/helper.h"
+#include "vipl/nic.h"
+#include "vipl/object.h"
+#include "vipl/wait.h"
+
+#define POLL_BATCH	 16
+#define ENTRIES_AT_LEAST 128  /* of a verbs CQ; a small one stays in the processor's cache */
+#define UNGROWN_AT_LEAST 4096 /* the same, on devices that cannot make one larger later */
+#define RESERVE_STEP	 64
+
+static int create_ibv(struct vipl_cq *cq, unsigned entries)
+{
+	struct vipl_nic *nic = cq->nic;
+	unsigned most = nic->limits.max_cqe;
+
+	if (nic->iwarp && entries < UNGROWN_AT_LEAST)
+		entries = UNGROWN_AT_LEAST;
+	if (entries > most)
+		entries = most;
+	cq->ibv = ibv_create_cq(nic->context, entries, cq, nic->channel, 0);
+	if (!cq->ibv)
+		return -errno;
+	cq->capacity = cq->ibv->cqe;
+	return 0;
+}
+
+int vipl_cq_open(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries)
+{
+	cq->deferred = 0;
+	cq->nic = nic;
+	cq->handle = NULL;
+	cq->head = cq->tail = 0;
+	cq->reserved = 0;
+	cq->broken = NULL;
+	STAILQ_INIT(&cq->notices);
+	cq->noticed = 0;
+	cq->served = false;
+	cq->users = 0;
+	cq->fired = false;
+	return create_ibv(cq, entries < ENTRIES_AT_LEAST ? ENTRIES_AT_LEAST : entries);
+}
+
+void vipl_cq_close(struct vipl_cq *cq)
+{
+	struct ibv_cq *ibv;
+
+	vipl_lock(&cq->lock);
+	ibv = cq->ibv;
+	cq->ibv = NULL;
+	vipl_notices_cancel(cq, NULL);
+	vipl_cq_unlock(cq);
+	if (ibv)
+		ibv_destroy_cq(ibv);
+}
+
+/*
+ * More work requests than a CQ has room for would be lost with their completions. A queue reserves
+ * room as it needs it, and keeps it.
+ */
+int vipl_cq_reserve(struct vipl_cq *cq, unsigned count)
+{
+	unsigned wanted = cq->reserved + count;
+
+	if (wanted > cq->capacity) {
+		unsigned entries = wanted * 2;
+
+		if (entries > (unsigned)cq->nic->limits.max_cqe)
+			entries = cq->nic->limits.max_cqe;
+		if (wanted > entries || ibv_resize_cq(cq->ibv, entries))
+			return -ENOMEM;
+		cq->capacity = cq->ibv->cqe;
+		if (wanted > cq->capacity)
+			return -ENOMEM;
+	}
+	cq->reserved = wanted;
+	return 0;
+}
+
+void vipl_cq_poll(struct vipl_cq *cq)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int count;
+
+	do {
+		count = cq->ibv ? ibv_poll_cq(cq->ibv, POLL_BATCH, wc) : 0;
+		for (int i = 0; i < count; i++)
+			vipl_queue_complete(vipl_wr_queue(wc[i].wr_id), &wc[i]);
+	} while (vipl_unlikely(count == POLL_BATCH));
+}
+
+/* Entries whose descriptors have been taken meanwhile may pile up if a program never asks for them.
+ * */
+static bool grow(struct vipl_cq *cq)
+{
+	unsigned size = cq->size ? cq->size * 2 : 64;
+	struct vipl_cq_entry *entries = malloc(size * sizeof(*entries));
+
+	if (!entries)
+		return false;
+	for (unsigned i = cq->head; i != cq->tail; i++)
+		entries[i % size] = cq->entries[i % cq->size];
+	free(cq->entries);
+	cq->entries = entries;
+	cq->size = size;
+	return true;
+}
+
+void vipl_cq_push(struct vipl_cq *cq, struct vipl_vi *vi, bool recv)
+{
+	if (cq->tail - cq->head == cq->size && !grow(cq)) {
+		VIP_ERROR_DESCRIPTOR error = {.NicHandle = cq->nic->handle,
+					      .CQHandle = cq->handle,
+					      .ResourceCode = VIP_RESOURCE_CQ,
+					      .ErrorCode = VIP_ERROR_CATASTROPHIC};
+
+		vipl_report(cq->nic, &error);
+		return;
+	}
+	cq->entries[cq->tail++ & (cq->size - 1)] =
+		(struct vipl_cq_entry){.vi = vi->handle, .recv = recv};
+}
+
+void vipl_cq_run_deferred(struct vipl_cq *cq, unsigned deferred)
+{
+	struct vipl_vi *broken = cq->broken, *next;
+	struct vipl_nic *nic = cq->nic;
+
+	cq->deferred = 0;
+	cq->broken = NULL;
+	vipl_unlock(&cq->lock);
+	if (deferred & VIPL_WAKE)
+		vipl_wake(nic, cq);
+	for (; broken; broken = next) {
+		next = broken->broken_next;
+		vipl_vi_break(broken, broken->broken_code);
+	}
+}
+
+VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE nic_handle, VIP_ULONG entries, VIP_CQ_HANDLE *handle)
+{
+	struct vipl_nic *nic = vipl_nic_lookup(nic_handle);
+	struct vipl_cq *cq;
+
+	if (!nic || !handle || !entries)
+		return VIP_INVALID_PARAMETER;
+	*handle = NULL;
+	if (entries > (VIP_ULONG)nic->limits.max_cqe)
+		return VIP_ERROR_RESOURCE;
+	cq = vipl_object_get(VIPL_KIND_CQ, sizeof(*cq));
+	if (!cq)
+		return VIP_ERROR_RESOURCE;
+	vipl_nic_lock(nic);
+	if (nic->closing || vipl_cq_open(cq, nic, entries))
+		goto put;
+	cq->handle = vipl_handle_create(VIPL_KIND_CQ, cq);
+	if (!cq->handle)
+		goto close;
+	LIST_INSERT_HEAD(&nic->cqs, cq, link);
+	*handle = cq->handle;
+	vipl_nic_unlock(nic);
+	return VIP_SUCCESS;
+
+close:
+	vipl_cq_close(cq);
+put:
+	vipl_nic_unlock(nic);
+	vipl_object_put(VIPL_KIND_CQ, cq);
+	return VIP_ERROR_RESOURCE;
+}
+
+void vipl_cq_free(struct vipl_cq *cq)
+{
+	vipl_handle_destroy(cq->handle);
+	LIST_REMOVE(cq, link);
+	vipl_cq_close(cq);
+	vipl_object_put(VIPL_KIND_CQ, cq);
+}
+
+VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE handle)
+{
+	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);
+	VIP_RETURN result = VIP_SUCCESS;
+	struct vipl_nic *nic;
+
+	if (!cq)
+		return VIP_INVALID_PARAMETER;
+	nic = cq->nic;
+	vipl_nic_lock(nic);
+	if (cq->handle != handle)
+		result = VIP_INVALID_PARAMETER;
+	else if (cq->users)
+		result = VIP_ERROR_RESOURCE;
+	else
+		vipl_cq_free(cq);
+	vipl_nic_unlock(nic);
+	return result;
+}
+
+/* There is always room for as many entries as descriptors; the number is a promise that can be kept
+ * or not. */
+VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries)
+{
+	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);
+	VIP_RETURN result = VIP_SUCCESS;
+
+	if (!cq || !entries)
+		return VIP_INVALID_PARAMETER;
+	if (entries > (VIP_ULONG)cq->nic->limits.max_cqe)
+		return VIP_ERROR_RESOURCE;
+	vipl_lock(&cq->lock);
+	if (cq->tail - cq->head > entries)
+		result = VIP_ERROR_RESOURCE;
+	else if (entries > cq->capacity && ibv_resize_cq(cq->ibv, entries))
+		result = VIP_ERROR_RESOURCE;
+	if (cq->ibv)
+		cq->capacity = cq->ibv->cqe;
+	vipl_cq_unlock(cq);
+	return result;
+}
+
+bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
+{
+	struct vipl_cq_entry entry;
+
+	if (cq->head == cq->tail)
+		vipl_cq_poll(cq);
+	if (cq->head == cq->tail)
+		return false;
+	entry = cq->entries[cq->head++ & (cq->size - 1)];
+	*vi = entry.vi;
+	*recv = entry.recv;
+	return true;
+}
+
+VIP_RETURN VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
+{
+	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);
+	bool found;
+
+	if (!cq || !vi || !recv)
+		return VIP_INVALID_PARAMETER;
+	vipl_lock(&cq->lock);
+	found = vipl_cq_take(cq, vi, recv);
+	vipl_cq_unlock(cq);
+	return found ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
+VIP_RETURN VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
+{
+	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);
+	struct vipl_deadline deadline;
+	bool found = false;
+	int ret = 0;
+
+	if (!cq || !vi || !recv)
+		return VIP_INVALID_PARAMETER;
+	deadline = vipl_deadline(timeout);
+	while (true) {
+		vipl_lock(&cq->lock);
+		found = vipl_cq_take(cq, vi, recv);
+		if (!found && !ret && cq->ibv && !ibv_req_notify_cq(cq->ibv, 0))
+			found = vipl_cq_take(cq, vi, recv);
+		if (!cq->ibv)
+			ret = -ECANCELED;
+		vipl_cq_unlock(cq);
+		if (found)
+			return VIP_SUCCESS;
+		if (ret)
+			return ret == -ETIMEDOUT ? VIP_TIMEOUT : VIP_INVALID_PARAMETER;
+		ret = timeout ? vipl_wait(cq, &deadline) : -ETIMEDOUT;
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Work queues: how descriptors complete, and how they are taken (queue.h). */
+#include <endian.h>
+#include <errno.h>
+
+#include "vipl/bounce.h"
+#include "vipl/helper.h"
+#include "vipl/nic.h"
+#include "vipl/vi.h"
+
+const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HANDLE handle,
+					    struct vipl_access *copy)
+{
+	if (vipl_likely(vipl_access_known(copy, handle, vipl_queue_memory_generation(queue))))
+		return copy;
+	if (!vipl_memory_access(queue->nic, handle, queue->vi->ptag, copy))
+		return copy;
+	*copy = (struct vipl_access){0};
+	return NULL;
+}
+
+/* Of a descriptor that is posted a program may take back the memory; then nobody is told. */
+static void bury(struct vipl_queue *queue, struct vipl_slot *slot)
+{
+	struct vipl_access access;
+
+	if (vipl_memory_access(queue->nic, slot->handle, queue->vi->ptag, &access) == -ENOENT)
+		slot->descriptor = &queue->grave;
+}
+
+static inline void check_memory(struct vipl_queue *queue, struct vipl_slot *slot)
+{
+	if (vipl_unlikely(slot->memory_generation != vipl_queue_memory_generation(queue)))
+		bury(queue, slot);
+}
+
+/* The status is written last: whoever sees it sees all that came before. */
+static void write_status(VIP_DESCRIPTOR *descriptor, uint32_t status)
+{
+	__atomic_store_n(&descriptor->CS.Status, status, __ATOMIC_RELEASE);
+}
+
+/* The one at `done`, whose memory has been looked after. */
+static inline void finish_one(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+{
+	slot->status = status;
+	write_status(slot->descriptor, status);
+	queue->done++;
+	queue->wrs -= slot->wrs;
+	slot->wrs = 0;
+	if (queue->cq->handle)
+		vipl_cq_push(queue->cq, queue->vi, queue->recv);
+}
+
+/* A malformed descriptor takes effect when it is its turn. */
+static void finish_refused(struct vipl_queue *queue, struct vipl_slot *slot)
+{
+	uint32_t status = slot->status;
+
+	check_memory(queue, slot);
+	finish_one(queue, slot, status);
+	queue->cq->deferred |= VIPL_WAKE;
+	if (status & VIP_STATUS_ERROR_MASK & ~VIP_STATUS_DESC_FLUSHED_ERROR &&
+	    queue->mode != VIPL_HOLD && queue->vi->reliable)
+		vipl_vi_mark(queue, VIP_ERROR_CONN_LOST);
+}
+
+void vipl_queue_settle(struct vipl_queue *queue)
+{
+	while (queue->done != queue->tail) {
+		struct vipl_slot *slot = vipl_slot(queue, queue->done);
+
+		if (vipl_likely(!(slot->status & VIP_STATUS_DONE)))
+			break;
+		finish_refused(queue, slot);
+	}
+}
+
+/* Completes the descriptor at `done`, and those behind it that have their status. */
+static inline void finish(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+{
+	finish_one(queue, slot, status | VIP_STATUS_DONE);
+	if (queue->done != queue->tail &&
+	    vipl_unlikely(vipl_slot(queue, queue->done)->status & VIP_STATUS_DONE))
+		vipl_queue_settle(queue);
+}
+
+void vipl_queue_flush(struct vipl_queue *queue)
+{
+	while (queue->done != queue->tail) {
+		struct vipl_slot *slot = vipl_slot(queue, queue->done);
+		uint32_t status = slot->status;
+
+		if (!(status & VIP_STATUS_DONE))
+			status |= VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_DONE;
+		vipl_bounce_drop(slot, queue->vi->domain);
+		check_memory(queue, slot);
+		finish_one(queue, slot, status);
+		queue->cq->deferred |= VIPL_WAKE;
+	}
+}
+
+/* What a failed work request means; the reliability level tells some cases apart. */
+static uint32_t error_status(const struct vipl_queue *queue, enum ibv_wc_status status)
+{
+	bool reception = queue->vi->attributes.ReliabilityLevel == VIP_SERVICE_RELIABLE_RECEPTION;
+
+	switch (status) {
+	case IBV_WC_WR_FLUSH_ERR: return VIP_STATUS_DESC_FLUSHED_ERROR;
+	case IBV_WC_LOC_LEN_ERR: return VIP_STATUS_LENGTH_ERROR;
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR: return VIP_STATUS_PROTECTION_ERROR;
+	case IBV_WC_REM_ACCESS_ERR: return VIP_STATUS_RDMA_PROT_ERROR;
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+		return reception ? VIP_STATUS_REMOTE_DESC_ERROR : VIP_STATUS_TRANSPORT_ERROR;
+	default: return VIP_STATUS_TRANSPORT_ERROR;
+	}
+}
+
+static void complete_error(struct vipl_queue *queue, struct vipl_slot *slot,
+			   const struct ibv_wc *wc)
+{
+	uint32_t status = error_status(queue, wc->status);
+
+	/* What ended the first part of a descriptor is what ended all of it. */
+	if (!(slot->status & VIP_STATUS_ERROR_MASK))
+		slot->status |= status;
+	vipl_vi_mark(queue, VIP_ERROR_CONN_LOST);
+	if (wc->wr_id & VIPL_WR_PART)
+		return;
+	vipl_bounce_drop(slot, queue->vi->domain);
+	finish(queue, slot, slot->status);
+}
+
+/* The header that stands for immediate data on iWARP. Returns the status bits and the length. */
+static uint32_t read_header(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
+			    const struct ibv_wc *wc)
+{
+	const struct vipl_header *header =
+		&queue->vi->headers[vipl_slot(queue, queue->done) - queue->slots];
+	uint32_t flags = be32toh(header->flags), status = VIP_STATUS_OP_RECEIVE;
+
+	if (wc->byte_len < sizeof(*header))
+		return VIP_STATUS_OP_RECEIVE | VIP_STATUS_TRANSPORT_ERROR;
+	descriptor->CS.Length = wc->byte_len - sizeof(*header);
+	if (flags & VIPL_HEADER_RDMA_WRITE) {
+		status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+		descriptor->CS.Length = be32toh(header->length);
+	}
+	if (flags & VIPL_HEADER_IMMEDIATE) {
+		descriptor->CS.ImmediateData = be32toh(header->immediate);
+		status |= VIP_STATUS_IMMEDIATE;
+	}
+	return status;
+}
+
+static void complete_recv(struct vipl_queue *queue, struct vipl_slot *slot, const struct ibv_wc *wc)
+{
+	VIP_DESCRIPTOR *descriptor = slot->descriptor;
+	uint32_t status = VIP_STATUS_OP_RECEIVE;
+
+	if (vipl_unlikely(queue->vi->headers != NULL)) {
+		status = read_header(queue, descriptor, wc);
+	} else {
+		descriptor->CS.Length = wc->byte_len;
+		if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+			status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+		if (wc->wc_flags & IBV_WC_WITH_IMM) {
+			descriptor->CS.ImmediateData = be32toh(wc->imm_data);
+			status |= VIP_STATUS_IMMEDIATE;
+		}
+	}
+	if (vipl_unlikely(slot->bounce != NULL))
+		vipl_bounce_scatter(slot, queue->vi->domain,
+				    (status & VIP_STATUS_OP_MASK) == VIP_STATUS_OP_RECEIVE
+					    ? descriptor->CS.Length
+					    : 0);
+	finish(queue, slot, status);
+}
+
+static void complete_bounce(struct vipl_queue *queue, struct vipl_slot *slot)
+{
+	bool read = (slot->status & VIP_STATUS_OP_MASK) == VIP_STATUS_OP_RDMA_READ;
+
+	vipl_bounce_scatter(slot, queue->vi->domain, read ? UINT64_MAX : 0);
+}
+
+void vipl_queue_complete(struct vipl_queue *queue, const struct ibv_wc *wc)
+{
+	struct vipl_slot *slot = vipl_slot(queue, queue->done);
+
+	/* Of a QP that has been destroyed. */
+	if (vipl_unlikely(wc->wr_id >> 48 != queue->generation))
+		return;
+	if (vipl_unlikely(wc->wr_id & VIPL_WR_GREETING)) {
+		queue->wrs--;
+		queue->vi->greeted |= wc->status == IBV_WC_SUCCESS && queue->recv;
+		return;
+	}
+	if (vipl_unlikely(queue->done == queue->tail))
+		return;
+	check_memory(queue, slot);
+	if (vipl_unlikely(wc->status != IBV_WC_SUCCESS)) {
+		complete_error(queue, slot, wc);
+	} else if (queue->recv) {
+		complete_recv(queue, slot, wc);
+	} else {
+		if (vipl_unlikely(slot->bounce != NULL))
+			complete_bounce(queue, slot);
+		finish(queue, slot, slot->status);
+	}
+}
+
+VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+{
+	struct vipl_slot *slot;
+
+	*descriptor = NULL;
+	if (queue->head == queue->done) {
+		if (vipl_unlikely(queue->head == queue->tail))
+			return queue->mode == VIPL_CLOSED ? VIP_INVALID_PARAMETER
+							  : VIP_DESCRIPTOR_ERROR;
+		vipl_cq_poll(queue->cq);
+		if (queue->head == queue->done)
+			return VIP_NOT_DONE;
+	}
+	slot = vipl_slot(queue, queue->head++);
+	*descriptor = slot->descriptor == &queue->grave ? NULL : slot->descriptor;
+	return slot->status & VIP_STATUS_ERROR_MASK ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A work queue: descriptors in the order of posting, in a ring.
+ *
+ *	   head            done            tail
+ *	----+---------------+---------------+----
+ *	    | completed     | posted        |
+ *	----+---------------+---------------+----
+ *
+ * VipSendDone and VipRecvDone take from head. A descriptor that needs no work request, because it
+ * is malformed or the VI is in the wrong state, is posted with its final status and completes when
+ * it is its turn; the one at `done` therefore always waits for the device (or, in a receive queue
+ * that holds, for a connection). A completion of the device belongs to the one at `done`, since a
+ * QP completes in order.
+ *
+ * Everything here is guarded by the lock of the queue's CQ (cq.h).
+ */
+#ifndef VIPL_QUEUE_H
+#define VIPL_QUEUE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vipl/cq.h"
+#include "vipl/memory.h"
+#include "vipl/segments.h"
+#include "vipl/vi_state.h"
+
+#define VIPL_DEPTH	  1024 /* descriptors in a queue; a power of two */
+#define VIPL_EXTRA_WRS	  64   /* of a send queue, for RDMA that takes several */
+#define VIPL_MAX_SGE	  4    /* that a work request of ours has */
+#define VIPL_MAX_SEGMENTS 512  /* that a descriptor has, the address segment included */
+#define VIPL_HEADERS	  (2 * VIPL_DEPTH + 1) /* of a VI on iWARP (vi.h) */
+
+struct vipl_bounce;
+
+struct vipl_slot {
+	VIP_DESCRIPTOR *descriptor;
+	struct vipl_bounce *bounce; /* NULL: none */
+	VIP_MEM_HANDLE handle;
+	uint32_t status; /* with VIP_STATUS_DONE: final */
+	unsigned wrs;
+	uint32_t memory_generation; /* when it was posted */
+};
+
+#define VIPL_CACHED_BITS 3
+#define VIPL_CACHED	 (1 << VIPL_CACHED_BITS)
+
+struct vipl_queue {
+	struct vipl_cq *cq;
+	struct vipl_vi *vi;
+	struct vipl_nic *nic;
+	_Atomic uint32_t *memory_generation; /* the NIC's */
+	struct vipl_slot *slots;
+	unsigned head, done, tail;
+	enum vipl_mode mode;
+	bool recv;
+	uint16_t generation; /* of the QP; in its work requests' ids */
+	unsigned max_sge;
+	unsigned wrs;				/* on their way */
+	unsigned reserved;			/* of the CQ */
+	struct vipl_access home;		/* the region of the last descriptor */
+	struct vipl_access cached[VIPL_CACHED]; /* of the last segments, by handle */
+	struct vipl_notices notices;
+	VIP_DESCRIPTOR grave; /* stands for one whose memory is not registered any more */
+	struct vipl_cq own;   /* where there is none of the program's */
+};
+
+/*
+ * The id of a work request: the queue's address, which has 6 bits to spare below and 16 above.
+ * VIPL_WR_PART marks those of a descriptor that another one of it follows, VIPL_WR_GREETING one
+ * that is of no descriptor (post.h).
+ */
+#define VIPL_WR_PART	 1ull
+#define VIPL_WR_GREETING 2ull
+
+static inline uint64_t vipl_wr_id(const struct vipl_queue *queue)
+{
+	return (uintptr_t)queue | (uint64_t)queue->generation << 48;
+}
+
+static inline struct vipl_queue *vipl_wr_queue(uint64_t id)
+{
+	return (struct vipl_queue *)(uintptr_t)(id & 0xffffffffffc0ull);
+}
+
+static inline struct vipl_slot *vipl_slot(struct vipl_queue *queue, unsigned index)
+{
+	return &queue->slots[index % VIPL_DEPTH];
+}
+
+static inline struct vipl_access *vipl_queue_cached(struct vipl_queue *queue, VIP_MEM_HANDLE handle)
+{
+	return &queue->cached[handle * 0x9e3779b1u >> (32 - VIPL_CACHED_BITS)];
+}
+
+static inline uint32_t vipl_queue_memory_generation(const struct vipl_queue *queue)
+{
+	return atomic_load_explicit(queue->memory_generation, memory_order_acquire);
+}
+
+/* Whether a copy is of that region, and true. */
+static inline bool vipl_access_known(const struct vipl_access *access, VIP_MEM_HANDLE handle,
+				     uint32_t generation)
+{
+	return access->handle == handle && access->generation == generation;
+}
+
+/* A region, of which the copy may be there already; NULL: none that the queue may use. */
+const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HANDLE handle,
+					    struct vipl_access *copy);
+
+/* Completes those at `done` that have their status; after posting, if there was none before. */
+void vipl_queue_settle(struct vipl_queue *queue);
+/* Completes all as flushed. */
+void vipl_queue_flush(struct vipl_queue *queue);
+/* One work completion. */
+void vipl_queue_complete(struct vipl_queue *queue, const struct ibv_wc *wc);
+
+/* Takes the descriptor at head, or none; the results of VipSendDone() with the descriptor. */
+VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor);
+
+#endif
