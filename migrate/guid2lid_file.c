@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * guid2lid as a file that OpenSM may write at any moment, by renaming a file of its own over it. An
+ * update writes PATH.lidtrack beside it and exchanges the two names. What lies under PATH.lidtrack
+ * then is exactly what was replaced: if that is not the version that was read, its entries are
+ * brought in by another round. An update that was killed between leaves its file there; the next
+ * one brings in what it has.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "migrate/guid2lid.h"
+
+#define MAX_SIZE   (8 << 20) /* 49,151 entries have 1.7 MB */
+#define MAX_ROUNDS 100
+
+struct text {
+	char *bytes;
+	size_t len;
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+	bool there;
+};
+
+static int read_all(int fd, struct text *text)
+{
+	struct stat st;
+	size_t got = 0;
+	ssize_t n = 1;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size > MAX_SIZE)
+		return -EFBIG;
+	text->mode = st.st_mode & 07777;
+	text->uid = st.st_uid;
+	text->gid = st.st_gid;
+	text->bytes = malloc(st.st_size + 1);
+	if (!text->bytes)
+		return -ENOMEM;
+	while (n > 0 && got < (size_t)st.st_size) {
+		n = read(fd, text->bytes + got, st.st_size - got);
+		if (n > 0)
+			got += n;
+		else if (n < 0 && errno != EINTR)
+			return -errno;
+		else if (n < 0)
+			n = 1;
+	}
+	text->len = got;
+	text->there = true;
+	return 0;
+}
+
+static int read_text(const char *path, struct text *text)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), ret;
+
+	memset(text, 0, sizeof(*text));
+	text->mode = 0644;
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	ret = read_all(fd, text);
+	close(fd);
+	if (ret)
+		free(text->bytes);
+	return ret;
+}
+
+int guid2lid_read(struct guid2lid *table, const char *path)
+{
+	struct text text;
+	int ret = read_text(path, &text);
+
+	if (ret)
+		return ret;
+	ret = guid2lid_parse(table, text.bytes ? text.bytes : "", text.len);
+	free(text.bytes);
+	return ret;
+}
+
+/* ---- writing ---- */
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			bytes += n;
+			len -= n;
+		}
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+/* A new file with the mode and, as far as rights go, the owner of the old one. */
+static int write_file(const char *path, const char *bytes, size_t len, const struct text *like)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write_all(fd, bytes, len);
+	if (like->there && fchown(fd, like->uid, like->gid) && errno != EPERM && !ret)
+		ret = -errno;
+	if (!ret && fchmod(fd, like->mode))
+		ret = -errno;
+	if (close(fd) && !ret)
+		ret = -errno;
+	if (ret)
+		unlink(path);
+	return ret;
+}
+
+static void sync_folder(const char *path)
+{
+	char copy[PATH_MAX];
+	int fd;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	fsync(fd);
+	close(fd);
+}
+
+/* After it, beside is what path was; it is not there if path was not. */
+static int exchange(const char *path, const char *beside, bool there)
+{
+	int ret;
+
+	if (there)
+		ret = renameat2(AT_FDCWD, beside, AT_FDCWD, path, RENAME_EXCHANGE);
+	else
+		ret = renameat2(AT_FDCWD, beside, AT_FDCWD, path, RENAME_NOREPLACE);
+	if (!ret)
+		return 0;
+	/* It came or went since it was read: once more. */
+	return errno == ENOENT || errno == EEXIST ? -EAGAIN : -errno;
+}
+
+/* ---- an update ---- */
+
+struct update {
+	const char *path;
+	char beside[PATH_MAX];
+	const struct guid2lid_entry *entries;
+	size_t count;
+	struct guid2lid table;	 /* the file that is to be */
+	struct guid2lid missing; /* of files that were replaced unread */
+	struct guid2lid_change *change;
+	struct guid2lid_entry *other;
+	bool follows; /* entries of other GUIDs give way */
+};
+
+/* What only one of two has; the file's own entry wins. */
+static int bring_in(struct guid2lid *table, const struct guid2lid *from)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < from->count && !ret; i++)
+		if (!guid2lid_find(table, from->entries[i].guid))
+			ret = guid2lid_set(table, &from->entries[i]);
+	return ret;
+}
+
+static int set_entries(struct update *u)
+{
+	int ret = 0;
+
+	u->change->dropped = 0;
+	for (size_t i = 0; i < u->count && !ret; i++)
+		ret = guid2lid_set(&u->table, &u->entries[i]);
+	for (size_t i = 0; i < u->count && !ret && u->follows; i++)
+		u->change->dropped += guid2lid_drop_overlaps(&u->table, &u->entries[i]);
+	for (size_t i = 0; i < u->count && !ret; i++) {
+		const struct guid2lid_entry *e = guid2lid_overlap(&u->table, &u->entries[i]);
+
+		if (!e)
+			continue;
+		if (u->other)
+			*u->other = *e;
+		return -EADDRINUSE;
+	}
+	return ret;
+}
+
+static int keep_damaged(const struct update *u, const struct text *text)
+{
+	char path[PATH_MAX];
+
+	if (!u->table.damaged)
+		return 0;
+	u->change->damaged += u->table.damaged;
+	if ((size_t)snprintf(path, sizeof(path), "%s.damaged", u->path) >= sizeof(path))
+		return -ENAMETOOLONG;
+	return write_file(path, text->bytes, text->len, text);
+}
+
+/* What was replaced is what was read: the update is complete. Else -EAGAIN, and its entries are
+ * kept. */
+static int judge(struct update *u, const struct text *before)
+{
+	struct guid2lid theirs;
+	struct text text;
+	int ret = read_text(u->beside, &text);
+
+	if (ret || !text.there)
+		return ret;
+	if (text.len == before->len &&
+	    (!text.len || !memcmp(text.bytes, before->bytes, text.len))) {
+		free(text.bytes);
+		unlink(u->beside);
+		return 0;
+	}
+	guid2lid_init(&theirs);
+	ret = guid2lid_parse(&theirs, text.bytes, text.len);
+	free(text.bytes);
+	/* The newer of two that were replaced wins. */
+	for (size_t i = 0; i < theirs.count && !ret; i++)
+		ret = guid2lid_set(&u->missing, &theirs.entries[i]);
+	guid2lid_destroy(&theirs);
+	return ret ? ret : -EAGAIN;
+}
+
+static int replace(struct update *u, const struct text *before)
+{
+	size_t len;
+	char *bytes = guid2lid_format(&u->table, &len);
+	int ret;
+
+	if (!bytes)
+		return -ENOMEM;
+	if (before->there && len == before->len && !memcmp(bytes, before->bytes, len)) {
+		free(bytes);
+		unlink(u->beside);
+		return 0;
+	}
+	ret = keep_damaged(u, before);
+	if (!ret)
+		ret = write_file(u->beside, bytes, len, before);
+	free(bytes);
+	if (ret)
+		return ret;
+	ret = exchange(u->path, u->beside, before->there);
+	if (ret) {
+		unlink(u->beside);
+		return ret;
+	}
+	u->change->written = true;
+	ret = judge(u, before);
+	sync_folder(u->path);
+	return ret;
+}
+
+static int round_of(struct update *u)
+{
+	struct text before;
+	int ret = read_text(u->path, &before);
+
+	if (ret)
+		return ret;
+	ret = guid2lid_parse(&u->table, before.bytes ? before.bytes : "", before.len);
+	if (!ret)
+		ret = bring_in(&u->table, &u->missing);
+	if (!ret)
+		ret = set_entries(u);
+	if (!ret)
+		ret = replace(u, &before);
+	free(before.bytes);
+	return ret;
+}
+
+static int update(struct update *u)
+{
+	int ret;
+
+	memset(u->change, 0, sizeof(*u->change));
+	if ((size_t)snprintf(u->beside, sizeof(u->beside), "%s.lidtrack", u->path) >=
+	    sizeof(u->beside))
+		return -ENAMETOOLONG;
+	/* An update that was killed has left it. */
+	ret = guid2lid_read(&u->missing, u->beside);
+	while (!ret) {
+		ret = round_of(u);
+		if (ret != -EAGAIN || u->change->rounds++ >= MAX_ROUNDS)
+			break;
+		ret = 0;
+	}
+	guid2lid_destroy(&u->table);
+	guid2lid_destroy(&u->missing);
+	return ret;
+}
+
+int guid2lid_update(const char *path, const struct guid2lid_entry *entries, size_t count,
+		    struct guid2lid_change *change, struct guid2lid_entry *other)
+{
+	struct update u = {
+		.path = path, .entries = entries, .count = count, .change = change, .other = other};
+
+	return update(&u);
+}
+
+int guid2lid_follow(const char *path, const struct guid2lid_entry *entries, size_t count,
+		    struct guid2lid_change *change)
+{
+	struct update u = {.path = path,
+			   .entries = entries,
+			   .count = count,
+			   .change = change,
+			   .follows = true};
+
+	return update(&u);
+}
