@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Where the socket of a fabric lies. Any thread.
+ */
+#ifndef URXE_FABRIC_PATH_H
+#define URXE_FABRIC_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FABRIC_DEFAULT_NAME "fabric"
+
+/*
+ * The path of the socket of the user's fabric of that name, in $XDG_RUNTIME_DIR/urxe-fabric or,
+ * without one, in /tmp/urxe-fabric-UID; make: makes the folder. -EINVAL for a name that cannot be
+ * one of a file, -EPERM if the folder is somebody else's or open to others, another -errno.
+ */
+int fabric_path(const char *name, bool make, char *path, size_t len);
+
+#endif

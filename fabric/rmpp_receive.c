@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The receiver of MADs in segments (13.6; the kernel's mad_rmpp.c): puts segments together, opens
+ * the window by 64 of them at a time, acknowledges what comes again, and gives up a sender that
+ * stops. What is complete is kept for ten seconds without its data, so that a sender that missed
+ * the last acknowledgement gets another. A segment that is not the next is dropped: the sender
+ * begins again behind the last acknowledged one.
+ *
+ * fabricd's thread.
+ */
+#include <stdlib.h>
+
+#include "fabric/host.h"
+
+#define WINDOW		 64
+#define SILENCE_MS	 40000
+#define KEEP_MS		 10000
+#define STATUS_BAD_LEN	 118
+#define STATUS_BAD_SEG	 119
+#define STATUS_BAD_FIRST 120
+
+struct reassembly {
+	struct reassembly *link;
+	struct timer timer;
+	struct agent *agent;
+	uint64_t tid;
+	uint16_t slid;
+	uint32_t src_qp;
+	uint8_t class, method;
+	bool complete;
+	uint32_t segment, window; /* received up to; allowed up to */
+	uint8_t *data;
+	size_t len, room;
+	struct packet first;
+};
+
+static void acknowledge(struct fabric *f, const struct packet *p, uint8_t type, uint8_t status,
+			uint32_t segment, uint32_t window)
+{
+	struct packet *a = fabric_send_room(f);
+	uint8_t *mad = a->mad;
+
+	*a = *p;
+	a->slid = p->dlid;
+	a->dlid = p->slid;
+	a->src_qp = p->dst_qp;
+	a->dst_qp = p->src_qp;
+	a->grh_present = 0;
+	memset(mad + class_header_len(mad[MAD_CLASS]), 0,
+	       MAD_LEN - class_header_len(mad[MAD_CLASS]));
+	/* It goes the other way as the data does: to an agent by its methods or its transaction ID.
+	 * */
+	mad[MAD_METHOD] ^= METHOD_RESP;
+	mad[RMPP_TYPE] = type;
+	mad[RMPP_FLAGS] = (mad[RMPP_FLAGS] & 0xf8) | RMPP_ACTIVE;
+	mad[RMPP_STATUS] = status;
+	put32(mad + RMPP_SEGMENT, segment);
+	put32(mad + RMPP_PAYLEN, window);
+	fabric_send_done(f);
+}
+
+static void refuse(struct fabric *f, const struct packet *p, uint8_t status)
+{
+	acknowledge(f, p, RMPP_ABORT, status, 0, 0);
+}
+
+static void drop(struct fabric *f, struct reassembly *r)
+{
+	struct reassembly **at = &r->agent->reassemblies;
+
+	while (*at != r)
+		at = &(*at)->link;
+	*at = r->link;
+	timer_stop(&f->timers, &r->timer);
+	free(r->data);
+	free(r);
+}
+
+static void timed_out(struct timer *timer, void *arg)
+{
+	drop(arg, (struct reassembly *)((char *)timer - offsetof(struct reassembly, timer)));
+}
+
+static struct reassembly *find(const struct agent *agent, const struct packet *p)
+{
+	uint64_t tid = get64(p->mad + MAD_TID);
+	struct reassembly *r = agent->reassemblies;
+
+	while (r && (r->tid != tid || r->slid != p->slid || r->src_qp != p->src_qp ||
+		     r->class != p->mad[MAD_CLASS] || r->method != p->mad[MAD_METHOD]))
+		r = r->link;
+	return r;
+}
+
+static struct reassembly *begin(struct agent *agent, const struct packet *p)
+{
+	struct reassembly *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->agent = agent;
+	r->tid = get64(p->mad + MAD_TID);
+	r->slid = p->slid;
+	r->src_qp = p->src_qp;
+	r->class = p->mad[MAD_CLASS];
+	r->method = p->mad[MAD_METHOD];
+	r->window = WINDOW;
+	r->first = *p;
+	r->link = agent->reassemblies;
+	agent->reassemblies = r;
+	return r;
+}
+
+static bool append(struct reassembly *r, const uint8_t *bytes, size_t len)
+{
+	if (r->len + len > FABRIC_MAX_MAD)
+		return false;
+	if (r->len + len > r->room) {
+		size_t room = 2 * (r->len + len) + 4096;
+		uint8_t *larger = realloc(r->data, room);
+
+		if (!larger)
+			return false;
+		r->data = larger;
+		r->room = room;
+	}
+	memcpy(r->data + r->len, bytes, len);
+	r->len += len;
+	return true;
+}
+
+/* How much of a segment behind the headers is data. */
+static size_t data_of(const uint8_t *mad, unsigned header)
+{
+	uint32_t paylen = get32(mad + RMPP_PAYLEN), most = MAD_LEN - MAD_RMPP_LEN;
+
+	if (!(mad[RMPP_FLAGS] & RMPP_LAST) || paylen > most || paylen < header - MAD_RMPP_LEN)
+		return MAD_LEN - header;
+	return paylen - (header - MAD_RMPP_LEN);
+}
+
+static void finish(struct fabric *f, struct reassembly *r, struct send *send,
+		   const struct packet *p)
+{
+	struct agent *agent = r->agent;
+	bool wanted = send || !mad_is_response(p->mad);
+
+	acknowledge(f, p, RMPP_ACK, 0, r->segment, r->window);
+	r->complete = true;
+	timer_start(&f->timers, &r->timer, f->now + KEEP_MS, timed_out);
+	if (send)
+		host_send_end(f, send, 0);
+	if (wanted)
+		host_deliver(f, agent, &r->first, r->data, r->len);
+	free(r->data);
+	r->data = NULL;
+	r->len = r->room = 0;
+}
+
+static void next_segment(struct fabric *f, struct reassembly *r, struct send *send,
+			 const struct packet *p)
+{
+	unsigned header = class_header_len(p->mad[MAD_CLASS]);
+
+	if (!r->segment && !append(r, p->mad, header))
+		return;
+	if (!append(r, p->mad + header, data_of(p->mad, header)))
+		return;
+	r->segment++;
+	if (send) {
+		send->answered_by_rmpp = true;
+		host_send_wait(f, send);
+	}
+	if (p->mad[RMPP_FLAGS] & RMPP_LAST) {
+		finish(f, r, send, p);
+		return;
+	}
+	timer_start(&f->timers, &r->timer, f->now + SILENCE_MS, timed_out);
+	/* The first is acknowledged at once, for it is all that the sender's window lets it send.
+	 * */
+	if (r->segment == 1 || r->segment == r->window) {
+		r->window = r->segment + WINDOW;
+		acknowledge(f, p, RMPP_ACK, 0, r->segment, r->window);
+	}
+}
+
+void rmpp_receive(struct fabric *f, struct agent *agent, struct send *send, const struct packet *p)
+{
+	uint32_t segment = get32(p->mad + RMPP_SEGMENT);
+	bool first = p->mad[RMPP_FLAGS] & RMPP_FIRST;
+	struct reassembly *r = find(agent, p);
+
+	if (p->mad[RMPP_STATUS] || !segment)
+		return;
+	if (first != (segment == 1)) {
+		refuse(f, p, first ? STATUS_BAD_FIRST : STATUS_BAD_SEG);
+		return;
+	}
+	/* A new message under an old number: the program asks again. */
+	if (r && r->complete && segment == 1 && send) {
+		drop(f, r);
+		r = NULL;
+	}
+	if (!r && segment != 1)
+		return;
+	if (!r)
+		r = begin(agent, p);
+	if (!r)
+		return;
+	if (segment == r->segment + 1 && !r->complete)
+		next_segment(f, r, send, p);
+	else if (segment <= r->segment)
+		acknowledge(f, p, RMPP_ACK, 0, r->segment, r->window);
+}
+
+void rmpp_receive_all_end(struct fabric *f, struct agent *agent)
+{
+	while (agent->reassemblies)
+		drop(f, agent->reassemblies);
+}

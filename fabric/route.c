@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Routes of data packets (route.h). Any thread; the map may be written by fabricd at any time, so
+ * what is read from it is checked before it is used as an index.
+ */
+#include "fabric/route.h"
+
+#define VL_MANAGEMENT 15
+
+static const struct fabric_node *node_of(const struct fabric_map *map,
+					 const struct fabric_port *port)
+{
+	return fabric_map_node(map, port->node);
+}
+
+static uint32_t index_of(const struct fabric_map *map, const struct fabric_port *port)
+{
+	return port - fabric_map_port(map, 0);
+}
+
+static bool crossable(const struct fabric_port *port)
+{
+	return port->peer != FABRIC_NONE && hi4(port->info[PI_PHYS]) == PHYS_LINK_UP &&
+	       fabric_port_state(port) == PORT_ACTIVE;
+}
+
+/* The other end of the cable, if data can enter there: an Armed port becomes Active by it. */
+static const struct fabric_port *entrance(const struct fabric_map *map,
+					  const struct fabric_port *out)
+{
+	const struct fabric_port *in = fabric_map_port(map, out->peer);
+	uint8_t state = fabric_port_state(in);
+
+	return state == PORT_ACTIVE || state == PORT_ARMED ? in : NULL;
+}
+
+/* VLs 0 … are configured (14.2.5.6). */
+static unsigned operational_vls(const struct fabric_port *port)
+{
+	static const uint8_t vls[] = {1, 1, 2, 4, 8, 15};
+	uint8_t code = hi4(port->info[PI_VLS_ENF]);
+
+	return code < sizeof(vls) ? vls[code] : 15;
+}
+
+/* Is the VL that a packet of the SL would have at a port none of the port's? */
+static bool lacks_vl(const struct fabric_map *map, const struct fabric_node *node, uint8_t in,
+		     const struct fabric_port *out, uint8_t sl)
+{
+	uint8_t vl = fabric_vl(map, node, in, out->num, sl);
+
+	return vl == VL_MANAGEMENT || vl >= operational_vls(out);
+}
+
+static void lose(const struct fabric_map *map, struct fabric_route *r, const struct fabric_port *at,
+		 enum fabric_loss loss)
+{
+	r->to = index_of(map, at);
+	r->loss = loss;
+}
+
+/* Over the cable of out; where it comes in, or NULL, and it is lost. in: the number of the port it
+ * came in by. */
+static const struct fabric_port *cross(const struct fabric_map *map, struct fabric_route *r,
+				       const struct fabric_node *node, uint8_t in,
+				       const struct fabric_port *out, uint8_t sl)
+{
+	const struct fabric_port *next = crossable(out) ? entrance(map, out) : NULL;
+	uint8_t mtu = hi4(out->info[PI_MTU_SMSL]);
+
+	if (!next || lacks_vl(map, node, in, out, sl) || r->num_links == FABRIC_HOPS_MAX) {
+		lose(map, r, out, FABRIC_LOST_DISCARD);
+		return NULL;
+	}
+	if (mtu < r->mtu)
+		r->mtu = mtu;
+	r->faulty = r->faulty || out->loss || out->corruption;
+	r->links[r->num_links++] = index_of(map, out);
+	return next;
+}
+
+static bool enforces(const struct fabric_port *port, uint8_t bit)
+{
+	return port->num && port->info[PI_VLS_ENF] & bit;
+}
+
+#define ENFORCE_IN  8
+#define ENFORCE_OUT 4
+
+void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dlid, uint8_t sl,
+		       struct fabric_route *r)
+{
+	const struct fabric_port *at = fabric_map_port(map, from);
+	const struct fabric_node *node = node_of(map, at);
+
+	*r = (struct fabric_route){.mtu = 5, .to = from};
+	if (fabric_port_state(at) != PORT_ACTIVE) {
+		r->loss = FABRIC_LOST_UNSENT;
+		return;
+	}
+	if (fabric_port_has_lid(at, dlid))
+		return;
+	at = cross(map, r, node, at->num, at, sl);
+	while (at) {
+		const struct fabric_port *end = at, *out;
+		uint8_t num;
+
+		node = node_of(map, at);
+		if (node->type == NODE_SWITCH)
+			end = fabric_node_port(map, node, 0);
+		if (fabric_port_has_lid(end, dlid)) {
+			r->to = index_of(map, end);
+			return;
+		}
+		if (node->type != NODE_SWITCH) {
+			lose(map, r, at, FABRIC_LOST_RECEIVED);
+			return;
+		}
+		num = fabric_lft(map, node, dlid);
+		if (num > node->num_ports || !num) {
+			lose(map, r, at, FABRIC_LOST_NO_ROUTE);
+			return;
+		}
+		if (num == at->num) {
+			lose(map, r, at, FABRIC_LOST_LOOPING);
+			return;
+		}
+		out = fabric_node_port(map, node, num);
+		r->enforced = r->enforced || enforces(at, ENFORCE_IN) || enforces(out, ENFORCE_OUT);
+		at = cross(map, r, node, at->num, out, sl);
+	}
+}
+
+/* ---- P_Keys at switches ---- */
+
+static bool in_partition(const struct fabric_map *map, const struct fabric_port *port,
+			 uint16_t pkey)
+{
+	const uint16_t *keys = (const uint16_t *)fabric_map_bytes(map, port->pkeys);
+
+	for (unsigned i = 0; i < port->pkey_cap; i++)
+		if (keys[i] & 0x7fff && !((keys[i] ^ pkey) & 0x7fff))
+			return true;
+	return false;
+}
+
+enum fabric_loss fabric_route_pkey(const struct fabric_map *map, const struct fabric_route *r,
+				   uint16_t pkey, unsigned *link, uint32_t *at)
+{
+	for (*link = 0; *link < r->num_links; ++*link) {
+		const struct fabric_port *out = fabric_map_port(map, r->links[*link]), *in;
+
+		*at = r->links[*link];
+		if (*link && enforces(out, ENFORCE_OUT) && !in_partition(map, out, pkey))
+			return FABRIC_LOST_XMIT_PKEY;
+		if (out->peer == FABRIC_NONE)
+			continue;
+		in = fabric_map_port(map, out->peer);
+		if (node_of(map, in)->type != NODE_SWITCH || !enforces(in, ENFORCE_IN) ||
+		    in_partition(map, in, pkey))
+			continue;
+		*at = out->peer;
+		++*link; /* it has crossed this one */
+		return FABRIC_LOST_RCV_PKEY;
+	}
+	return FABRIC_ARRIVES;
+}
+
+/* ---- multicast ---- */
+
+/* A copy that has come in at a switch, or at an adapter. */
+struct copy {
+	uint32_t at;
+	uint16_t depth;
+};
+
+/* The ports that a switch's multicast table has for a LID: 16 of them. */
+static uint16_t group_ports(const struct fabric_map *map, const struct fabric_node *node,
+			    uint16_t mlid, unsigned block)
+{
+	const uint16_t *table = (const uint16_t *)fabric_map_bytes(map, node->mft);
+	unsigned i = mlid - LID_FIRST_MULTICAST;
+
+	return i < FABRIC_MFT_LEN ? table[i * node->mft_blocks + block] : 0;
+}
+
+struct tree {
+	const struct fabric_map *map;
+	uint16_t mlid;
+	uint8_t sl;
+	struct fabric_route step; /* of which cross() fills in links */
+	uint32_t *links;
+	unsigned num, max;
+	fabric_member_fn *fn;
+	void *arg;
+};
+
+/* Over one cable. A tree may have as many links as the caller has room for; one with circles ends
+ * there too. */
+static void copy_over(struct tree *t, const struct fabric_node *node, uint8_t in,
+		      const struct fabric_port *out, struct copy *todo, unsigned *num_todo,
+		      unsigned depth)
+{
+	const struct fabric_port *next;
+
+	if (t->num == t->max || depth == FABRIC_HOPS_MAX)
+		return;
+	t->step = (struct fabric_route){.mtu = 5};
+	next = cross(t->map, &t->step, node, in, out, t->sl);
+	if (!next)
+		return;
+	t->links[t->num++] = index_of(t->map, out);
+	if (node_of(t->map, next)->type != NODE_SWITCH)
+		t->fn(index_of(t->map, next), t->arg);
+	else
+		todo[(*num_todo)++] = (struct copy){index_of(t->map, next), depth + 1};
+}
+
+static void copy_at_switch(struct tree *t, struct copy c, struct copy *todo, unsigned *num_todo)
+{
+	const struct fabric_port *in = fabric_map_port(t->map, c.at);
+	const struct fabric_node *node = node_of(t->map, in);
+
+	for (unsigned block = 0; block < node->mft_blocks; block++) {
+		uint16_t ports = group_ports(t->map, node, t->mlid, block);
+
+		for (; ports; ports &= ports - 1) {
+			unsigned num = block * 16 + __builtin_ctz(ports);
+
+			if (num && num != in->num && num <= node->num_ports)
+				copy_over(t, node, in->num, fabric_node_port(t->map, node, num),
+					  todo, num_todo, c.depth);
+		}
+	}
+}
+
+unsigned fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
+			    uint32_t *links, unsigned max, fabric_member_fn *fn, void *arg)
+{
+	struct tree t = {map, mlid, sl, .links = links, .max = max, .fn = fn, .arg = arg};
+	const struct fabric_port *at = fabric_map_port(map, from);
+	struct copy todo[FABRIC_TREE_MAX + 1];
+	unsigned num_todo = 0;
+
+	if (t.max > FABRIC_TREE_MAX)
+		t.max = FABRIC_TREE_MAX;
+	if (fabric_port_state(at) != PORT_ACTIVE)
+		return 0;
+	copy_over(&t, node_of(map, at), at->num, at, todo, &num_todo, 0);
+	while (num_todo) {
+		struct copy c = todo[--num_todo];
+
+		copy_at_switch(&t, c, todo, &num_todo);
+	}
+	return t.num;
+}
+
+/* ---- faults ---- */
+
+/* A number that looks random; splitmix64. */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
+
+enum fabric_loss fabric_link_fault(const struct fabric_map *map, uint32_t index, uint64_t flow,
+				   uint64_t nth)
+{
+	const struct fabric_port *port = fabric_map_port(map, index);
+	uint64_t draw;
+
+	if (!(port->loss | port->corruption))
+		return FABRIC_ARRIVES;
+	draw = mix(mix(mix(map->seed ^ index) ^ flow) ^ nth);
+	if (port->loss && (uint32_t)draw <= port->loss)
+		return FABRIC_LOST_DISCARD;
+	return port->corruption && draw >> 32 <= port->corruption ? FABRIC_LOST_CORRUPTED
+								  : FABRIC_ARRIVES;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The way of a data packet through the fabric, as the tables of the map have it: which ports it
+ * leaves by, where it arrives, or where and why it is lost (14.2.2, 18.2.4). Nothing is counted
+ * here and nothing changes: who asks may be a process of a host, which has the map for reading
+ * alone.
+ *
+ * The map may change meanwhile. Whoever keeps what was found reads the map's generation first.
+ */
+#ifndef URXE_FABRIC_ROUTE_H
+#define URXE_FABRIC_ROUTE_H
+
+#include "fabric/ledger.h"
+#include "fabric/map.h"
+
+/* What happens to a packet, by where it is counted; at which port, says who speaks of it. */
+enum fabric_loss {
+	FABRIC_ARRIVES,
+	FABRIC_LOST_UNSENT,    /* nowhere: an adapter's port does not send */
+	FABRIC_LOST_DISCARD,   /* PortXmitDiscards: a port that is not Active, VL, MTU, no end */
+	FABRIC_LOST_NO_ROUTE,  /* PortRcvSwitchRelayErrors, of which PortDLIDMappingErrors */
+	FABRIC_LOST_LOOPING,   /* the same, PortLoopingErrors */
+	FABRIC_LOST_RECEIVED,  /* PortRcvErrors: an adapter that has not that LID */
+	FABRIC_LOST_CORRUPTED, /* SymbolErrors, PortRcvErrors */
+	FABRIC_LOST_XMIT_PKEY, /* PortXmitConstraintErrors */
+	FABRIC_LOST_RCV_PKEY,  /* PortRcvConstraintErrors */
+	FABRIC_NUM_LOSSES,
+};
+
+struct fabric_route {
+	uint32_t links[FABRIC_HOPS_MAX]; /* the ports that it leaves by, in order */
+	uint16_t num_links;
+	uint8_t loss;  /* enum fabric_loss */
+	uint8_t mtu;   /* enum ibv_mtu: the smallest of the links */
+	bool enforced; /* a switch looks at P_Keys */
+	bool faulty;   /* a link has faults */
+	uint32_t to;   /* the port where it arrives, or is lost */
+};
+
+/* From an adapter's port to a LID. */
+void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dlid, uint8_t sl,
+		       struct fabric_route *route);
+
+/*
+ * The ends of a multicast group's tree, as seen from an adapter's port: for each port of an adapter
+ * that a copy arrives at, fn gets its index. Links that copies cross are added to links, at most
+ * max; their number.
+ */
+typedef void fabric_member_fn(uint32_t port, void *arg);
+unsigned fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
+			    uint32_t *links, unsigned max, fabric_member_fn *fn, void *arg);
+
+/*
+ * Do the switches on the way let that P_Key pass (10.9.3, 14.2.5.7)? They look at the partition;
+ * whether both ends are limited members is the receiver's to know. If not: the link at which it
+ * ends, counted from 0, and the port in *at.
+ */
+enum fabric_loss fabric_route_pkey(const struct fabric_map *map, const struct fabric_route *route,
+				   uint16_t pkey, unsigned *link, uint32_t *at);
+
+/*
+ * The fault of a link that befalls a packet: ARRIVES mostly, DISCARD or CORRUPTED. Which packets
+ * they are depends on the seed, the link, the flow's number and how many packets the flow has had.
+ * By the port that it leaves by.
+ */
+enum fabric_loss fabric_link_fault(const struct fabric_map *map, uint32_t port, uint64_t flow,
+				   uint64_t nth);
+
+#endif

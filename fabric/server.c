@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Serves the programs of all hosts: accepts them, reads what they write to their umad files and
+ * sends what arrives for them, registers their agents. One epoll descriptor, which a daemon's loop
+ * watches; nothing blocks. What a program sends is not trusted: a datagram that makes no sense is
+ * dropped, and so is a connection that does not begin as it should.
+ *
+ * fabricd's thread.
+ */
+#include "fabric/server.h"
+
+#include "fabric/ledger.h"
+#include "fabric/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH	   16
+#define MOST_LEN   1024
+#define SAME_TURNS 8
+#define BUFFER	   (4u << 20)
+
+static_assert(offsetof(struct server, fabric) == 0, "the fabric is the server's first member");
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+}
+
+/* ---- hosts ---- */
+
+static void welcome(struct connection *c, const struct fabric_welcome *w, int fd)
+{
+	outbox_send_now(c, w, sizeof(*w), fd);
+}
+
+static bool is_adapter_port(const struct fabric *f, uint32_t port)
+{
+	if (port >= f->map->num_ports)
+		return false;
+	return node_of(f, port_at(f, port))->type != NODE_SWITCH && port_at(f, port)->num;
+}
+
+static void issm(struct fabric *f, uint32_t index, int change)
+{
+	struct fabric_port *port = port_at(f, index);
+	struct host_port *host = f->ports[index].host;
+	uint32_t cap = get32(port->info + PI_CAP);
+
+	if (!host)
+		host = f->ports[index].host = calloc(1, sizeof(*host));
+	if (!host)
+		return;
+	host->sms += change;
+	cap = host->sms ? cap | CAP_SM : cap & ~CAP_SM;
+	if (cap == get32(port->info + PI_CAP))
+		return;
+	put32(port->info + PI_CAP, cap);
+	trap_capabilities(f, port);
+}
+
+/* Which adapters the host has that a process names. */
+static void find_host(struct connection *c, const struct fabric_hello *h, struct fabric_welcome *w)
+{
+	char host[FABRIC_NAME_LEN];
+	int n;
+
+	snprintf(host, sizeof(host), "%.*s", FABRIC_NAME_LEN - 1, h->host);
+	n = names_host(c->server->fabric.map, host, w->adapters, FABRIC_HOST_ADAPTERS, w->message,
+		       sizeof(w->message));
+	w->error = n < 0 ? ENODEV : 0;
+	w->num_adapters = c->num_adapters = n < 0 ? 0 : n;
+	memcpy(c->adapters, w->adapters, sizeof(c->adapters));
+}
+
+static void hello(struct connection *c, const struct fabric_hello *h, size_t len, int fd)
+{
+	struct server *s = c->server;
+	struct fabric_welcome w = {0};
+
+	if (len != sizeof(*h) || h->magic != FABRIC_HELLO_MAGIC || h->version != FABRIC_PROTOCOL) {
+		server_drop(c);
+		return;
+	}
+	c->port = h->port;
+	switch (h->kind) {
+	case FABRIC_HOST:
+	case FABRIC_EVENTS: find_host(c, h, &w); break;
+	case FABRIC_LEDGER:
+		c->ledger = ledger_open(&s->fabric, fd);
+		w.error = c->ledger ? 0 : EINVAL;
+		break;
+	case FABRIC_UMAD:
+	case FABRIC_ISSM:
+		if (!is_adapter_port(&s->fabric, h->port))
+			w.error = ENODEV;
+		w.cookie = c->cookie = ++s->next_cookie;
+		break;
+	default: w.error = EINVAL;
+	}
+	if (!w.error)
+		c->kind = h->kind;
+	welcome(c, &w, c->kind == FABRIC_HOST ? s->fabric.map_fd : -1);
+	if (c->kind == FABRIC_ISSM)
+		issm(&s->fabric, c->port, 1);
+	if (w.error)
+		server_drop(c);
+}
+
+static struct connection *file_of_cookie(struct server *s, uint32_t cookie)
+{
+	struct connection *c = s->connections;
+
+	while (c && (c->kind != FABRIC_UMAD || c->cookie != cookie))
+		c = c->link;
+	return c;
+}
+
+static void register_agent(struct server *s, struct connection *file,
+			   const struct fabric_request *r, struct fabric_reply *reply)
+{
+	uint32_t id = r->id;
+
+	if (id == FABRIC_AGENTS)
+		for (id = 0; id < FABRIC_AGENTS && file->agents[id]; id++)
+			;
+	if (id >= FABRIC_AGENTS || file->agents[id]) {
+		reply->error = ENOMEM;
+		return;
+	}
+	reply->error = host_register(&s->fabric, file, file->port, r, id, &file->agents[id]);
+	reply->id = id;
+}
+
+static void unregister_agent(struct server *s, struct connection *file,
+			     const struct fabric_request *r, struct fabric_reply *reply)
+{
+	if (r->id >= FABRIC_AGENTS || !file->agents[r->id]) {
+		reply->error = EINVAL;
+		return;
+	}
+	host_unregister(&s->fabric, file->agents[r->id]);
+	file->agents[r->id] = NULL;
+}
+
+static void request(struct connection *c, const struct fabric_request *r, size_t len)
+{
+	struct fabric_reply reply = {0};
+	struct connection *file;
+
+	if (len != sizeof(*r)) {
+		server_drop(c);
+		return;
+	}
+	file = file_of_cookie(c->server, r->cookie);
+	if (!file)
+		reply.error = ENODEV;
+	else if (r->command == FABRIC_REGISTER)
+		register_agent(c->server, file, r, &reply);
+	else if (r->command == FABRIC_UNREGISTER)
+		unregister_agent(c->server, file, r, &reply);
+	else
+		reply.error = EINVAL;
+	to_program(c, &reply, sizeof(reply), -1);
+}
+
+/* ---- what comes from programs ---- */
+
+/* A long MAD: in a memory file. */
+static void long_mad(struct server *s, struct agent *agent, int fd)
+{
+	struct stat st;
+	uint8_t *bytes = NULL;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > FABRIC_INLINE &&
+	    st.st_size <= FABRIC_MAX_MAD)
+		bytes = malloc(st.st_size);
+	if (bytes && pread(fd, bytes, st.st_size, 0) == st.st_size)
+		host_send(&s->fabric, agent, bytes, st.st_size);
+	free(bytes);
+}
+
+static void from_umad(struct connection *c, const uint8_t *bytes, size_t len, int fd)
+{
+	uint32_t id;
+
+	c->server->mads++;
+	if (len < FABRIC_UMAD_HDR)
+		return;
+	memcpy(&id, bytes, sizeof(id));
+	if (id >= FABRIC_AGENTS || !c->agents[id])
+		return;
+	if (fd >= 0)
+		long_mad(c->server, c->agents[id], fd);
+	else
+		host_send(&c->server->fabric, c->agents[id], bytes, len);
+}
+
+static bool has_adapter(const struct connection *c, uint32_t node)
+{
+	for (uint32_t i = 0; i < c->num_adapters; i++)
+		if (c->adapters[i] == node)
+			return true;
+	return false;
+}
+
+static void violation(struct connection *c, const struct fabric_violation *v, size_t len)
+{
+	struct fabric *f = &c->server->fabric;
+
+	if (len == sizeof(*v) && is_adapter_port(f, v->port) &&
+	    has_adapter(c, port_at(f, v->port)->node))
+		host_violation(f, v);
+}
+
+static void port_changed(struct fabric *f, const struct fabric_port *port, bool rereg)
+{
+	struct fabric_event event = {.port = index_of(f, port), .reregister = rereg};
+	struct server *s = (struct server *)f;
+
+	for (struct connection *c = s->connections; c; c = c->link)
+		if (c->kind == FABRIC_EVENTS && has_adapter(c, port->node))
+			to_program(c, &event, sizeof(event), -1);
+}
+
+static void datagram(struct connection *c, const uint8_t *bytes, size_t len, int fd)
+{
+	switch (c->kind) {
+	case FABRIC_UMAD: from_umad(c, bytes, len, fd); break;
+	case FABRIC_HOST: request(c, (const struct fabric_request *)bytes, len); break;
+	case FABRIC_ISSM: break;
+	case FABRIC_EVENTS: violation(c, (const struct fabric_violation *)bytes, len); break;
+	case FABRIC_LEDGER: break;
+	default: hello(c, (const struct fabric_hello *)bytes, len, fd); break;
+	}
+}
+
+static int fd_in(struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(int));
+	return fd;
+}
+
+/* Reads what a program has written and carries it out. False: there was nothing. */
+static bool from_program(struct connection *c)
+{
+	static _Alignas(8) uint8_t bytes[BATCH][MOST_LEN];
+	static _Alignas(struct cmsghdr) char controls[BATCH][CMSG_SPACE(sizeof(int))];
+	struct mmsghdr msgs[BATCH] = {0};
+	struct iovec iovs[BATCH];
+	struct server *s = c->server;
+	int n;
+
+	for (int i = 0; i < BATCH; i++) {
+		iovs[i] = (struct iovec){bytes[i], MOST_LEN};
+		msgs[i].msg_hdr.msg_iov = &iovs[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+		msgs[i].msg_hdr.msg_control = controls[i];
+		msgs[i].msg_hdr.msg_controllen = sizeof(controls[i]);
+	}
+	n = recvmmsg(c->fd, msgs, BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		server_drop(c);
+		return false;
+	}
+	for (int i = 0; i < n; i++) {
+		int fd = fd_in(&msgs[i].msg_hdr);
+
+		/* Nothing at all is the end: nobody sends an empty datagram. */
+		if (!c->over && !msgs[i].msg_len)
+			server_drop(c);
+		if (!c->over)
+			datagram(c, bytes[i], msgs[i].msg_len, fd);
+		if (fd >= 0)
+			close(fd);
+		fabric_run(&s->fabric);
+	}
+	if (!c->over)
+		s->recent = c;
+	return true;
+}
+
+/* ---- connections ---- */
+
+static void accept_program(struct server *s)
+{
+	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int buffer = BUFFER;
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct ucred who;
+	socklen_t len = sizeof(who);
+	struct connection *c;
+
+	if (fd < 0)
+		return;
+	c = calloc(1, sizeof(*c));
+	ev.data.ptr = c;
+	/* The socket's folder is closed to others; a descriptor may have been handed on. */
+	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
+	    (who.uid != geteuid() && who.uid) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev)) {
+		close(fd);
+		free(c);
+		return;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+	c->server = s;
+	c->fd = fd;
+	c->last = &c->first;
+	c->link = s->connections;
+	s->connections = c;
+}
+
+void server_drop(struct connection *c)
+{
+	struct server *s = c->server;
+	struct connection **at = &s->connections;
+
+	while (*at != c)
+		at = &(*at)->link;
+	*at = c->link;
+	c->link = s->over;
+	s->over = c;
+	c->over = true;
+	if (s->recent == c)
+		s->recent = NULL;
+	for (int i = 0; i < FABRIC_AGENTS; i++)
+		if (c->agents[i])
+			host_unregister(&s->fabric, c->agents[i]);
+	if (c->kind == FABRIC_ISSM)
+		issm(&s->fabric, c->port, -1);
+	if (c->ledger)
+		ledger_close(&s->fabric, c->ledger);
+	outbox_forget(c);
+	close(c->fd);
+}
+
+/* A socket file that nobody listens at is left from a fabric that was killed. */
+static bool is_abandoned(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
+		       errno == ECONNREFUSED;
+
+	close(fd);
+	return refused;
+}
+
+int server_open(struct server *s, const char *path)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+	int ret;
+
+	s->address.sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(s->address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(s->address.sun_path, path);
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->epoll < 0 || s->listener < 0)
+		return -errno;
+	ret = bind(s->listener, (struct sockaddr *)&s->address, sizeof(s->address));
+	if (ret && errno == EADDRINUSE && is_abandoned(&s->address)) {
+		unlink(path);
+		ret = bind(s->listener, (struct sockaddr *)&s->address, sizeof(s->address));
+	}
+	if (ret)
+		return -errno;
+	s->bound = true;
+	if (listen(s->listener, 1024) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &ev))
+		return -errno;
+	s->fabric.port_changed = port_changed;
+	s->fabric.now = now_ms();
+	timers_init(&s->fabric.timers, s->fabric.now, &s->fabric);
+	return 0;
+}
+
+static void serve(struct server *s, const struct epoll_event *ev)
+{
+	struct connection *c = ev->data.ptr;
+
+	if (!c) {
+		accept_program(s);
+		return;
+	}
+	if (!c->over && ev->events & EPOLLOUT)
+		outbox_drain(c);
+	if (!c->over && ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		from_program(c);
+}
+
+/* An earlier event of the turn may have ended a connection that a later one is about. */
+static void free_over(struct server *s)
+{
+	struct connection *c;
+
+	while ((c = s->over)) {
+		s->over = c->link;
+		free(c);
+	}
+}
+
+/* Mostly it is the program that wrote last. True: so it was, and others are looked for in a later
+ * turn. */
+static bool serve_same(struct server *s)
+{
+	return s->recent && ++s->turns % SAME_TURNS && from_program(s->recent);
+}
+
+void server_serve(struct server *s)
+{
+	struct fabric *f = &s->fabric;
+	struct epoll_event evs[64];
+	int n = 0;
+
+	f->now = now_ms();
+	timers_run(&f->timers, f->now);
+	fabric_run(f);
+	/* What comes in meanwhile makes the descriptor readable again. */
+	if (!serve_same(s))
+		n = epoll_wait(s->epoll, evs, 64, 0);
+	for (int i = 0; i < n; i++)
+		serve(s, &evs[i]);
+	outbox_flush(s);
+	free_over(s);
+}
+
+int server_wait(const struct server *s)
+{
+	return timers_wait(&s->fabric.timers, now_ms());
+}
+
+void server_close(struct server *s)
+{
+	while (s->connections)
+		server_drop(s->connections);
+	free_over(s);
+	if (s->bound)
+		unlink(s->address.sun_path);
+	if (s->listener >= 0)
+		close(s->listener);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	fabric_destroy(&s->fabric);
+}

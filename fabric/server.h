@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The running fabric: a socket at which programs arrive, and the loop that serves them. See
+ * protocol.h. fabricd's thread.
+ */
+#ifndef URXE_FABRIC_SERVER_H
+#define URXE_FABRIC_SERVER_H
+
+#include <sys/un.h>
+
+#include "fabric/host.h"
+
+/* A datagram that a program's socket had no room for. */
+struct pending {
+	struct pending *link;
+	int fd; /* of a long one, or -1 */
+	size_t len;
+	uint8_t bytes[];
+};
+
+struct connection {
+	struct connection *link;
+	struct server *server;
+	int fd;
+	uint32_t kind;	       /* enum fabric_kind; 0: has not said yet */
+	uint32_t port;	       /* index */
+	uint32_t cookie;       /* UMAD */
+	bool listens_out;      /* for room in the socket */
+	uint32_t num_adapters; /* EVENTS: of the host, and which */
+	uint32_t adapters[FABRIC_HOST_ADAPTERS];
+	struct ledger *ledger;
+	struct agent *agents[FABRIC_AGENTS];
+	struct pending *first, **last;
+	size_t pending_bytes;
+	bool over; /* to be freed when this turn of the loop is done */
+};
+
+#define OUTBOX_LEN 64
+
+/* A datagram that is written when the turn of the loop ends. */
+struct outgoing {
+	struct connection *to; /* NULL: to nobody any more */
+	uint32_t len;
+	int fd; /* of a long MAD, or -1 */
+	uint8_t bytes[FABRIC_INLINE];
+};
+
+struct server {
+	struct fabric fabric; /* first: timers' functions get it */
+	int epoll, listener;
+	bool bound;
+	struct sockaddr_un address;
+	struct connection *connections;
+	struct connection *over;
+	struct connection *recent; /* the one that wrote last; NULL: none */
+	unsigned turns;
+	uint32_t next_cookie;
+	uint64_t mads; /* read from programs */
+	unsigned outgoing;
+	struct outgoing outbox[OUTBOX_LEN];
+};
+
+/* Listens at a path: 0, or -errno; -EADDRINUSE: a fabric is running there. */
+int server_open(struct server *s, const char *path);
+/* Serves all that has come in at server->epoll, and what is due. Does not wait. */
+void server_serve(struct server *s);
+/* In how many ms server_serve() has something to do though nothing comes in; -1: in none. */
+int server_wait(const struct server *s);
+void server_close(struct server *s);
+/* The program's connection is at its end. */
+void server_drop(struct connection *c);
+
+/* ---- outbox.c ---- */
+
+/* A datagram of FABRIC_INLINE bytes at most. Takes fd over; -1: none. */
+void to_program(struct connection *c, const void *bytes, size_t len, int fd);
+/* Writes what was collected for programs. */
+void outbox_flush(struct server *s);
+/* There is room again in a connection's socket. */
+void outbox_drain(struct connection *c);
+/* What is still to go to a connection that ends. */
+void outbox_forget(struct connection *c);
+/* Past all that: the first word on a connection. fd stays the caller's. As sendmsg(2). */
+ssize_t outbox_send_now(struct connection *c, const void *bytes, size_t len, int fd);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * PortInfo (14.2.5.6): what a subnet manager may set, and to what. A Set is checked as a whole
+ * first; one field that cannot be as it asks makes it do nothing and answers "invalid field".
+ * fabricd's thread.
+ */
+#include "fabric/fabric.h"
+
+/* The port that an attribute modifier names; NULL: none. */
+static struct fabric_port *named_port(struct fabric *f, struct fabric_port *in, uint32_t modifier)
+{
+	struct fabric_node *n = node_of(f, in);
+	uint8_t num = modifier;
+
+	if (n->type != NODE_SWITCH && !num)
+		return in;
+	return num <= n->num_ports ? fabric_node_port(f->map, n, num) : NULL;
+}
+
+/* Is a change of the logical state one that a subnet manager may ask for? */
+static bool state_possible(uint8_t now, uint8_t asked)
+{
+	switch (asked) {
+	case PORT_NOP: return true;
+	case PORT_DOWN: return true;
+	case PORT_ARMED: return now == PORT_INIT || now == PORT_ARMED;
+	case PORT_ACTIVE: return now == PORT_ARMED || now == PORT_ACTIVE;
+	default: return false;
+	}
+}
+
+static bool valid(const struct fabric_port *port, bool is_end, const uint8_t *d)
+{
+	uint8_t state = lo4(d[PI_SPEED_STATE]), phys = hi4(d[PI_PHYS]);
+	uint8_t mtu = hi4(d[PI_MTU_SMSL]), vls = hi4(d[PI_VLS_ENF]);
+	uint16_t lid = get16(d + PI_LID);
+	uint8_t lmc = d[PI_PROTECT_LMC] & 7;
+
+	if (!state_possible(fabric_port_state(port), state) && port->num)
+		return false;
+	if (phys > PHYS_DISABLED || (phys && state > PORT_DOWN))
+		return false;
+	if (lo4(d[PI_PHYS]) > PHYS_POLLING)
+		return false;
+	if (d[PI_WIDTH_ENABLED] != 0xff && d[PI_WIDTH_ENABLED] & ~port->info[PI_WIDTH_SUPPORTED])
+		return false;
+	if (port->num && (!mtu || mtu > lo4(port->info[PI_MTU_CAP])))
+		return false;
+	if (vls > hi4(port->info[PI_VLCAP]))
+		return false;
+	if (!is_end)
+		return true;
+	if (lid >= LID_FIRST_MULTICAST || lid & ((1u << lmc) - 1) || (!port->num && lmc))
+		return false;
+	return get16(d + PI_SM_LID) < LID_FIRST_MULTICAST || get16(d + PI_SM_LID) == LID_PERMISSIVE;
+}
+
+/* Fields of the end port: an adapter's, and port 0 of a switch. */
+static void set_end(struct fabric_port *port, const uint8_t *d)
+{
+	uint8_t *have = port->info;
+
+	memcpy(have + PI_MKEY, d + PI_MKEY, 8);
+	memcpy(have + PI_PREFIX, d + PI_PREFIX, 8);
+	memcpy(have + PI_LID, d + PI_LID, 2);
+	memcpy(have + PI_SM_LID, d + PI_SM_LID, 2);
+	memcpy(have + PI_LEASE, d + PI_LEASE, 2);
+	have[PI_PROTECT_LMC] = d[PI_PROTECT_LMC];
+	put_lo4(have + PI_MTU_SMSL, lo4(d[PI_MTU_SMSL]));
+	have[PI_REREG_TIMEOUT] = d[PI_REREG_TIMEOUT] & 0x7f;
+	for (int at = PI_MKEY_VIOL; at <= PI_QKEY_VIOL; at += 2)
+		if (!get16(d + at))
+			put16(have + at, 0);
+}
+
+/* Fields of the link. */
+static void set_link(struct fabric_port *port, const uint8_t *d)
+{
+	uint8_t *have = port->info;
+
+	if (d[PI_WIDTH_ENABLED])
+		have[PI_WIDTH_ENABLED] = d[PI_WIDTH_ENABLED] == 0xff ? have[PI_WIDTH_SUPPORTED]
+								     : d[PI_WIDTH_ENABLED];
+	if (lo4(d[PI_SPEED]))
+		put_lo4(have + PI_SPEED,
+			lo4(d[PI_SPEED]) == 15 ? hi4(have[PI_SPEED_STATE]) : lo4(d[PI_SPEED]));
+	if (d[PI_EXT_ENABLED] & 0x1f)
+		have[PI_EXT_ENABLED] = (d[PI_EXT_ENABLED] & 0x1f) == 0x1f
+					       ? lo4(have[PI_EXT_SPEED])
+					       : d[PI_EXT_ENABLED] & 0x1f;
+	if (lo4(d[PI_PHYS]))
+		put_lo4(have + PI_PHYS, lo4(d[PI_PHYS]));
+	if (hi4(d[PI_MTU_SMSL]))
+		put_hi4(have + PI_MTU_SMSL, hi4(d[PI_MTU_SMSL]));
+	if (hi4(d[PI_VLS_ENF]))
+		put_hi4(have + PI_VLS_ENF, hi4(d[PI_VLS_ENF]));
+	put_lo4(have + PI_VLS_ENF, lo4(d[PI_VLS_ENF]));
+	have[PI_VL_HIGH_LIMIT] = d[PI_VL_HIGH_LIMIT];
+	have[PI_STALL_HOQ] = d[PI_STALL_HOQ];
+	have[PI_ERRORS] = d[PI_ERRORS];
+}
+
+static void set_states(struct fabric *f, struct fabric_port *port, const uint8_t *d)
+{
+	uint8_t state = lo4(d[PI_SPEED_STATE]), phys = hi4(d[PI_PHYS]);
+
+	if (phys) {
+		put_hi4(port->info + PI_PHYS, phys);
+		link_update(f, port);
+	} else if (state == PORT_DOWN) { /* 14.2.5.6: into the link's default state for "down" */
+		put_hi4(port->info + PI_PHYS, lo4(port->info[PI_PHYS]));
+		link_retrain(f, port);
+	} else if (state > PORT_DOWN) {
+		link_set_state(f, port, state);
+	}
+}
+
+static uint16_t set_port_info(struct fabric *f, struct fabric_port *port, const uint8_t *d)
+{
+	bool is_end = end_port(f, port) == port;
+	bool base_port0 = !port->num && !node_of(f, port)->enhanced_port0;
+
+	if (!valid(port, is_end, d))
+		return STATUS_BAD_FIELD;
+	map_begin(f);
+	if (is_end)
+		set_end(port, d);
+	if (port->num || !base_port0)
+		set_link(port, d);
+	map_end(f);
+	if (port->num)
+		set_states(f, port, d);
+	else if (!base_port0 && lo4(d[PI_SPEED_STATE]) > PORT_DOWN)
+		link_set_state(f, port, lo4(d[PI_SPEED_STATE]));
+	if (is_end)
+		host_port_changed(f, port, d[PI_REREG_TIMEOUT] & 0x80);
+	return 0;
+}
+
+uint16_t sma_port_info(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool set)
+{
+	struct fabric_port *port = named_port(f, in, get32(mad + MAD_MOD));
+	uint8_t *d = mad + SMP_DATA, rereg = set ? d[PI_REREG_TIMEOUT] & 0x80 : 0;
+	uint16_t status = 0;
+
+	if (!port)
+		return STATUS_BAD_FIELD;
+	if (set)
+		status = set_port_info(f, port, d);
+	memcpy(d, port->info, PI_LEN);
+	d[PI_LOCAL_PORT] = in->num;
+	d[PI_REREG_TIMEOUT] |= rereg;
+	/* 14.2.4.3: who does not know the key may read everything but the key. */
+	if (port->info[PI_PROTECT_LMC] >> 6 && get64(mad + SMP_MKEY) != get64(port->info + PI_MKEY))
+		put64(d + PI_MKEY, 0);
+	return status;
+}
