@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +31,8 @@ static const char usage[] =
 	"IP\n"
 	"address (10.0.0.1; of IPv6 ip:fd00::1). See sacachectl(8).\n";
 
-void print_error(const char *format, ...)
-{
-	va_list ap;
-
-	fflush(stdout);
-	fputs("sacachectl: ", stderr);
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
-
 struct arguments {
-	struct talk talk;
+	struct client client;
 	const char *command;
 	char **words; /* behind the command */
 	int nwords;
@@ -85,7 +72,7 @@ static bool add_number(struct arguments *args, const char *key, const char *text
 	unsigned long long value;
 
 	if (!number(text, &value)) {
-		print_error("%s: \"%s\" is no number", key, text);
+		client_error("%s: \"%s\" is no number", key, text);
 		return false;
 	}
 	json_object_object_add(args->request, key, json_object_new_uint64(value));
@@ -103,7 +90,7 @@ static bool add_destination(struct arguments *args, const char *text)
 	else if (is_address(AF_INET6, text))
 		add_text(args, "gid", text);
 	else if (!number(text, &value)) {
-		print_error("\"%s\" is no GID, LID, GUID or IP address", text);
+		client_error("\"%s\" is no GID, LID, GUID or IP address", text);
 		return false;
 	} else if (!strncmp(text, "0x", 2) && strlen(text) > 6)
 		add_text(args, "guid", text);
@@ -125,7 +112,7 @@ static bool add_source(struct arguments *args)
 static int ask(struct arguments *args, void (*print)(struct json_object *answer))
 {
 	struct json_object *answer;
-	int status = talk_ask(&args->talk, args->request, &answer);
+	int status = client_ask(&args->client, args->request, &answer);
 
 	args->request = NULL;
 	if (answer)
@@ -137,7 +124,7 @@ static int ask(struct arguments *args, void (*print)(struct json_object *answer)
 static int misused(void)
 {
 	fputs(usage, stderr);
-	return USAGE;
+	return CLIENT_USAGE;
 }
 
 static int status(struct arguments *args)
@@ -150,8 +137,8 @@ static int list(struct arguments *args)
 	if (args->nwords > 1)
 		return misused();
 	if (args->nwords && !add_destination(args, args->words[0]))
-		return USAGE;
-	args->talk.each = print_entry;
+		return CLIENT_USAGE;
+	args->client.each = print_entry;
 	return ask(args, print_entries);
 }
 
@@ -160,7 +147,7 @@ static int lookup(struct arguments *args)
 	if (args->nwords != 1)
 		return misused();
 	if (!add_destination(args, args->words[0]) || !add_source(args))
-		return USAGE;
+		return CLIENT_USAGE;
 	return ask(args, print_lookup);
 }
 
@@ -171,7 +158,7 @@ static int flush(struct arguments *args)
 	if (args->all)
 		add_flag(args, "all");
 	else if (!add_destination(args, args->words[0]))
-		return USAGE;
+		return CLIENT_USAGE;
 	return ask(args, print_flush);
 }
 
@@ -197,23 +184,23 @@ static int prefetch_file(struct arguments *args)
 {
 	FILE *in = strcmp(args->file, "-") ? fopen(args->file, "r") : stdin;
 	struct json_object *gids = json_object_new_array();
-	int line = 0, result = DONE;
+	int line = 0, result = CLIENT_DONE;
 	size_t room = 0;
 	char *text = NULL;
 
 	if (!in) {
-		print_error("%s: %s", args->file, strerror(errno));
+		client_error("%s: %s", args->file, strerror(errno));
 		json_object_put(gids);
-		return USAGE;
+		return CLIENT_USAGE;
 	}
-	while (result == DONE && getline(&text, &room, in) >= 0) {
+	while (result == CLIENT_DONE && getline(&text, &room, in) >= 0) {
 		line++;
 		text[strcspn(text, " \t\r\n#")] = 0;
 		if (!text[0])
 			continue;
 		if (!is_address(AF_INET6, text)) {
-			print_error("%s:%d: \"%s\" is no GID", args->file, line, text);
-			result = USAGE;
+			client_error("%s:%d: \"%s\" is no GID", args->file, line, text);
+			result = CLIENT_USAGE;
 			break;
 		}
 		json_object_array_add(gids, json_object_new_string(text));
@@ -225,7 +212,7 @@ static int prefetch_file(struct arguments *args)
 	free(text);
 	if (in != stdin)
 		fclose(in);
-	if (result == DONE && json_object_array_length(gids))
+	if (result == CLIENT_DONE && json_object_array_length(gids))
 		return prefetch_some(args, gids);
 	json_object_put(gids);
 	return result;
@@ -299,14 +286,14 @@ static int set_option(struct arguments *args, int option, const char *name, bool
 	unsigned long long value = 0;
 
 	switch (option) {
-	case SOCKET: args->talk.socket = optarg; break;
-	case JSON: args->talk.json = true; break;
+	case SOCKET: args->client.socket = optarg; break;
+	case JSON: args->client.json = true; break;
 	case TIMEOUT:
 		if (!number(optarg, &value) || value > 86400) {
-			print_error("--timeout: seconds, up to a day");
-			return USAGE;
+			client_error("--timeout: seconds, up to a day");
+			return CLIENT_USAGE;
 		}
-		args->talk.timeout = value;
+		args->client.timeout = value;
 		*limited = true;
 		break;
 	case SUSPECT: add_flag(args, "suspect"); break;
@@ -315,10 +302,10 @@ static int set_option(struct arguments *args, int option, const char *name, bool
 	case ALL: args->all = true; break;
 	case FROM: args->from = optarg; break;
 	case FILE_: args->file = optarg; break;
-	case NUMBER: return set_number(args, name) ? -1 : USAGE;
-	case HELP: fputs(usage, stdout); return DONE;
-	case 'V': puts("sacachectl " URXE_VERSION); return DONE;
-	default: return USAGE;
+	case NUMBER: return set_number(args, name) ? -1 : CLIENT_USAGE;
+	case HELP: fputs(usage, stdout); return CLIENT_DONE;
+	case 'V': puts("sacachectl " URXE_VERSION); return CLIENT_DONE;
+	default: return CLIENT_USAGE;
 	}
 	return -1;
 }
@@ -331,22 +318,25 @@ static int run(struct arguments *args, bool limited)
 		if (strcmp(commands[i].name, args->command) != 0)
 			continue;
 		if (commands[i].waits && !limited)
-			args->talk.timeout = 0;
+			args->client.timeout = 0;
 		add_text(args, "command", args->command);
-		result = talk_open(&args->talk);
-		if (result == DONE)
+		result = client_open(&args->client);
+		if (result == CLIENT_DONE)
 			result = commands[i].run(args);
-		talk_close(&args->talk);
+		client_close(&args->client);
 		return result;
 	}
-	print_error("there is no command \"%s\": see sacachectl --help", args->command);
-	return USAGE;
+	client_error("there is no command \"%s\": see sacachectl --help", args->command);
+	return CLIENT_USAGE;
 }
 
 int main(int argc, char **argv)
 {
 	struct arguments args = {
-		.talk = {.socket = SACACHED_CONTROL, .timeout = TIMEOUT_S, .fd = -1},
+		.client = {.daemon = "sacached",
+			   .socket = SACACHED_CONTROL,
+			   .timeout = TIMEOUT_S,
+			   .fd = -1},
 		.request = json_object_new_object(),
 	};
 	int option, index = 0, result = -1;
@@ -367,8 +357,8 @@ int main(int argc, char **argv)
 	}
 	json_object_put(args.request);
 	if (fflush(stdout)) {
-		print_error("%s", strerror(errno));
-		return REFUSED;
+		client_error("%s", strerror(errno));
+		return CLIENT_REFUSED;
 	}
 	return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * ibacm's protocol, as its clients (librdmacm, ib_acme) speak it on a stream: a header, then what the
- * operation has.
+ * ibacm's protocol, as its clients (librdmacm, ib_acme) speak it on a stream: a header, then what
+ * the operation has.
  *
  *	header	 0 version 1	 1 operation	 2 status	 3 data, 3 bytes
  *		 6 length 16	 8 transaction 64, the client's
@@ -12,8 +12,9 @@
  *	endpoint 0 device GUID 64	 8 port	 9 ports of the device	10 spare 16
  *		12 P_Key 16	14 names 16	16 provider's name, 64 bytes
  *
- * Flags, type and, for RESOLVE, length are in host byte order: such messages do not leave the host. All
- * else, and the length of PERF and EP, is in network byte order. A PathRecord is that of the SA, 15.2.5.16.
+ * Flags, type and, for RESOLVE, length are in host byte order: such messages do not leave the host.
+ * All else, and the length of PERF and EP, is in network byte order. A PathRecord is that of the
+ * SA, 15.2.5.16.
  *
  * Pure functions: any thread, no locks.
  */
@@ -101,9 +102,9 @@ int acm_length(const uint8_t header[ACM_HEADER_SIZE]);
 enum acm_status acm_parse(const uint8_t *message, size_t length, struct acm_request *request);
 
 /*
- * What a record asks for as a key without its port, a component that is 0 being a wildcard; the caller
- * adds a source. acm_satisfies(): whether a path also has what no key can say: MTU, rate, lifetime by
- * their selectors, and the flow label.
+ * What a record asks for as a key without its port, a component that is 0 being a wildcard; the
+ * caller adds a source. acm_satisfies(): whether a path also has what no key can say: MTU, rate,
+ * lifetime by their selectors, and the flow label.
  */
 void acm_key(const uint8_t record[ACM_RECORD_SIZE], struct sacache_key *key);
 bool acm_satisfies(const uint8_t record[ACM_RECORD_SIZE], const struct sacache_path *path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Answers to messages of ibacm's protocol, as ibacm would give them: in the loop's thread, and without
- * waiting.
+ * Answers to messages of ibacm's protocol, as ibacm would give them: in the loop's thread, and
+ * without waiting.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "daemons/sacached/acm_answer.h"
 #include "daemons/sacached/addresses.h"
+#include "daemons/sacached/names.h"
 #include "daemons/sacached/resolve.h"
 
 static void count(const struct sacached *d, struct acm_stats *stats,
@@ -74,7 +75,7 @@ static const struct sacached_port *find_source(struct sacached *d, const struct 
 	case ACM_NAME:
 		if (own_name((const char *)source->bytes))
 			return sacached_port_by_prefix(d, NULL);
-		if (!addresses_of_name((const char *)source->bytes, &ip))
+		if (names_find(d->names, (const char *)source->bytes, &ip))
 			return addresses_port(d->addresses, &ip, partition);
 		return NULL;
 	default: return NULL;
@@ -102,17 +103,15 @@ static enum acm_status choose_source(struct acm_work *work)
 }
 
 static int gid_of_name(struct sacached *d, const char *name, const struct sacached_port *port,
-		       uint8_t gid[16], bool *kept)
+		       uint8_t gid[16])
 {
 	struct in6_addr ip;
 
-	*kept = true;
 	if (own_name(name)) {
 		memcpy(gid, port->gids[0], 16);
 		return 0;
 	}
-	return addresses_of_name(name, &ip) ? -ENODATA
-					    : addresses_gid(d->addresses, &ip, gid, kept);
+	return names_find(d->names, name, &ip) ? addresses_gid(d->addresses, &ip, gid) : -ENODATA;
 }
 
 static enum acm_status find_destination(struct sacached *d, struct acm_stats *stats,
@@ -121,7 +120,6 @@ static enum acm_status find_destination(struct sacached *d, struct acm_stats *st
 	const struct acm_address *to = &work->request.dst;
 	struct sacache_key *key = &work->key;
 	struct in6_addr ip;
-	bool kept = true;
 	int ret = 0;
 
 	switch (to->type) {
@@ -130,10 +128,11 @@ static enum acm_status find_destination(struct sacached *d, struct acm_stats *st
 		key->mask |= SACACHE_DLID;
 		return ACM_SUCCESS;
 	case ACM_GID: memcpy(key->dgid, to->bytes, 16); break;
-	case ACM_NAME: ret = gid_of_name(d, (const char *)to->bytes, port, key->dgid, &kept); break;
-	default: ip = ip_of(to); ret = addresses_gid(d->addresses, &ip, key->dgid, &kept);
+	case ACM_NAME: ret = gid_of_name(d, (const char *)to->bytes, port, key->dgid); break;
+	default: ip = ip_of(to); ret = addresses_gid(d->addresses, &ip, key->dgid);
 	}
-	count(d, stats, port, kept ? ACM_COUNT_ADDR_CACHE : ACM_COUNT_ADDR_QUERY);
+	/* Never a query: addresses are known, or they are not. */
+	count(d, stats, port, ACM_COUNT_ADDR_CACHE);
 	key->mask |= SACACHE_DGID;
 	return ret ? ACM_ENODATA : ACM_SUCCESS;
 }
@@ -150,8 +149,8 @@ static bool other_partition(const struct acm_work *work, const struct sacache_pa
 }
 
 /*
- * What the table says. A path is first asked for without its partition, which has the same answer for
- * whoever names GIDs alone; where that is in another one than the source's netdev, with it.
+ * What the table says. A path is first asked for without its partition, which has the same answer
+ * for whoever names GIDs alone; where that is in another one than the source's netdev, with it.
  */
 static size_t look(struct sacached *d, struct acm_stats *stats, struct acm_work *work, uint8_t *out)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What sacached answers to a message of ibacm's protocol: the source's port, the destination's GID, then
- * the path from the table, or the key by which the SA has to be asked. No sockets. The loop's thread.
+ * What sacached answers to a message of ibacm's protocol: the source's port, the destination's GID,
+ * then the path from the table, or the key by which the SA has to be asked. No sockets. The loop's
+ * thread.
  */
 #ifndef SACACHED_ACM_ANSWER_H
 #define SACACHED_ACM_ANSWER_H
@@ -36,8 +37,8 @@ struct acm_work {
 
 /*
  * Answers a whole message into out (ACM_MAX_ANSWER) and returns the length. 0: work->key is to be
- * resolved (past the table, if work->request.query_sa), then acm_continue() is called with what came of
- * that; which may return 0 again.
+ * resolved (past the table, if work->request.query_sa), then acm_continue() is called with what
+ * came of that; which may return 0 again.
  */
 size_t acm_begin(struct sacached *d, struct acm_stats *stats, const uint8_t *message, size_t length,
 		 struct acm_work *work, uint8_t *out);

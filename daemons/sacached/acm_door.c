@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The listening sockets, their links and the files that tell clients of them. In the loop's thread, at the
- * start, at the end and when there are too many clients.
+ * The listening sockets, their links and the files that tell clients of them. In the loop's thread,
+ * at the start, at the end and when there are too many clients.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "daemons/sacached/acm_door.h"
-#include "daemons/sacached/log.h"
-#include "daemons/sacached/notify.h"
+#include "daemons/common/log.h"
+#include "daemons/common/notify.h"
 
 static const char door_name[] = "acm-door"; /* for systemd */
 
@@ -88,13 +88,28 @@ static int living(const char *path)
 	return -EADDRINUSE;
 }
 
+/* A new lock file is its folder's owner's: what root runs must not be in the way of who comes next.
+ * */
+static int create_lock(const char *path, const char *run_dir)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	struct stat folder;
+
+	if (fd >= 0 && !geteuid() && !stat(run_dir, &folder) &&
+	    fchown(fd, folder.st_uid, folder.st_gid))
+		log_warning("%s stays root's: %s", path, strerror(errno));
+	return fd;
+}
+
 /* Only one sacached for a directory: what else is in it is of a dead one then. */
 static int take_lock(struct acm_door *door, const char *run_dir)
 {
 	char path[DOOR_PATH];
 
 	snprintf(path, sizeof(path), "%s/lock", run_dir);
-	door->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	door->lock_fd = create_lock(path, run_dir);
+	if (door->lock_fd < 0 && errno == EEXIST)
+		door->lock_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (door->lock_fd < 0)
 		return no(-errno, "cannot open", path);
 	if (flock(door->lock_fd, LOCK_EX | LOCK_NB)) {
@@ -298,7 +313,8 @@ int acm_door_open(struct sacached *d, struct acm_door *door)
 	return ret;
 }
 
-/* The socket's name is taken away: who connects finds nobody. Those in its queue are still let in. */
+/* The socket's name is taken away: who connects finds nobody. Those in its queue are still let in.
+ * */
 bool acm_door_shut(struct acm_door *door, bool shut)
 {
 	char full[DOOR_PATH];

@@ -9,9 +9,9 @@
  *	IBACM_DIR/ibacm.port		a link to that; if it is there librdmacm connects by TCP
  *	RUN_DIR/lock			held by the sacached that runs
  *
- * What a dead daemon has left is replaced; a living ibacm or sacached is not. A door that is shut lets
- * clients fail to connect, for which they are prepared, where one that is accepted and closed would die of
- * SIGPIPE. The loop's thread.
+ * What a dead daemon has left is replaced; a living ibacm or sacached is not. A door that is shut
+ * lets clients fail to connect, for which they are prepared, where one that is accepted and closed
+ * would die of SIGPIPE. The loop's thread.
  */
 #ifndef SACACHED_ACM_DOOR_H
 #define SACACHED_ACM_DOOR_H
@@ -38,7 +38,8 @@ struct acm_door {
 
 /* 0, or a negative errno after a line in the log. */
 int acm_door_open(struct sacached *d, struct acm_door *door);
-/* For the time being; false: it could not be shut or opened. tcp_fd may be another one afterwards. */
+/* For the time being; false: it could not be shut or opened. tcp_fd may be another one afterwards.
+ * */
 bool acm_door_shut(struct acm_door *door, bool shut);
 void acm_door_close(struct acm_door *door);
 

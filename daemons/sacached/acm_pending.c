@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemons/sacached/acm_pending.h"
-#include "daemons/sacached/notify.h"
+#include "daemons/common/notify.h"
 
 #define PLACES 65536 /* pages are taken as they are used */
 

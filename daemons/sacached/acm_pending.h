@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which clients wait for an answer, in memory that outlives a daemon that is killed: systemd keeps it as
- * it keeps their connections, and the next one tells them that nothing came of it. A client is known by
- * its socket's inode, which is the same for each descriptor of it.
+ * Which clients wait for an answer, in memory that outlives a daemon that is killed: systemd keeps
+ * it as it keeps their connections, and the next one tells them that nothing came of it. A client
+ * is known by its socket's inode, which is the same for each descriptor of it.
  *
  *	memory: entries of 24 bytes ──► inode 64 (0: free), the request's header
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The connections of ibacm's clients; acm_server.h draws what becomes of a message. All in the loop's
- * thread.
+ * The connections of ibacm's clients; acm_server.h draws what becomes of a message. All in the
+ * loop's thread.
  */
 #include <errno.h>
 #include <event2/event_struct.h>
@@ -17,9 +17,9 @@
 #include "daemons/sacached/acm_door.h"
 #include "daemons/sacached/acm_pending.h"
 #include "daemons/sacached/acm_server.h"
-#include "daemons/sacached/clock.h"
-#include "daemons/sacached/log.h"
-#include "daemons/sacached/notify.h"
+#include "daemons/common/clock.h"
+#include "daemons/common/log.h"
+#include "daemons/common/notify.h"
 #include "daemons/sacached/resolve.h"
 
 #define ACCEPT_AT_ONCE	      64
@@ -276,8 +276,8 @@ static bool client_keep(struct client *client, const uint8_t *data, size_t have)
 }
 
 /*
- * Serves the messages in data (NULL: those that were left over), until one has to wait. False: the client
- * is gone.
+ * Serves the messages in data (NULL: those that were left over), until one has to wait. False: the
+ * client is gone.
  */
 static bool process(struct client *client, const uint8_t *data, size_t have)
 {

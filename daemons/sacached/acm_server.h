@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * ibacm's clients: their connections, what they send and what they are owed. Clients keep a connection for
- * as long as they live and wait for an answer without a limit, so that each answer has a deadline, and
- * none is disconnected but for garbage, not even by a restart.
+ * ibacm's clients: their connections, what they send and what they are owed. Clients keep a
+ * connection for as long as they live and wait for an answer without a limit, so that each answer
+ * has a deadline, and none is disconnected but for garbage, not even by a restart.
  *
  *	idle ──message──► answered		what the table has, or an error
  *	  ▲		  └─► asks the SA	reads nothing more until then
  *	  └──sent whole───┴─► writes		reads nothing more until then
  *
- * An idle client takes some 200 bytes, a waiting one some 600 more, one that does not read its answer as
- * much as the answer. The loop's thread.
+ * An idle client takes some 200 bytes, a waiting one some 600 more, one that does not read its
+ * answer as much as the answer. The loop's thread.
  */
 #ifndef SACACHED_ACM_SERVER_H
 #define SACACHED_ACM_SERVER_H

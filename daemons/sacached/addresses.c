@@ -1,186 +1,100 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * IP addresses: the host's own, and a table of what was asked about others; addresses.h draws it. All
- * in the loop's thread.
+ * IP addresses of the host and of its neighbours, as the kernel has them. What is read by a thread
+ * it owns until its end; news that come meanwhile are newer than that, and kept to be applied to
+ * it.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/if_packet.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if_arp.h>
-#include <stddef.h>
-#include <stdio.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemons/common/log.h"
+#include "daemons/common/task.h"
 #include "daemons/sacached/addresses.h"
-#include "daemons/sacached/log.h"
 
-#define SETS	      8192
-#define WAYS	      4
-#define IPOIB_ADDRESS 20 /* flags and QPN, 4 bytes, then the GID (RFC 4391, 9.1.1) */
+#define AGAIN_S 10 /* until what could not be read is tried again */
 
-enum known { UNKNOWN, HAS_GID, HAS_NONE };
-
-struct entry {
-	struct in6_addr ip;
-	uint8_t gid[16];
-	uint32_t generation; /* of another one: unknown */
-	uint8_t known;
+/* What the thread reads. */
+struct snapshot {
+	bool with_neighbours;
+	int status;
+	struct local_address *local;
+	unsigned nlocal;
+	struct neighbour *neighbours;
+	size_t nneighbours;
 };
 
 struct addresses {
 	struct sacached *d;
 	int fd; /* the kernel's news */
 	struct event *news;
+	struct event *retry;
+	struct task *task;
+	struct snapshot snapshot;	    /* the task's */
+	bool local_stale, neighbours_stale; /* since the task began, or without one */
 	struct local_address *local;
 	unsigned count;
-	bool local_stale;
-	uint32_t generation;
-	uint64_t seed;
-	uint8_t victim; /* the way that goes next */
-	struct entry table[SETS][WAYS];
+	void *neighbours; /* a tree of tsearch(3) of struct neighbour, by address; none is gone */
+	void *changes;	  /* another, while there is a task: what the kernel's news said of whom */
 };
 
-static struct entry *set_of(struct addresses *addresses, const struct in6_addr *ip)
+static int compare(const void *a, const void *b)
 {
-	uint64_t a, b, hash;
-
-	memcpy(&a, ip->s6_addr, 8);
-	memcpy(&b, ip->s6_addr + 8, 8);
-	hash = (a ^ addresses->seed) * 0x9e3779b97f4a7c15ull;
-	hash = (hash ^ (hash >> 32) ^ b) * 0x9e3779b97f4a7c15ull;
-	return addresses->table[hash >> 51];
+	return memcmp(&((const struct neighbour *)a)->ip, &((const struct neighbour *)b)->ip, 16);
 }
 
-static struct entry *find(struct addresses *addresses, const struct in6_addr *ip)
+static struct neighbour *find(void *const *tree, const struct in6_addr *ip)
 {
-	struct entry *set = set_of(addresses, ip);
+	struct neighbour wanted = {.ip = *ip}, **node = tfind(&wanted, tree, compare);
 
-	for (unsigned i = 0; i < WAYS; i++)
-		if (set[i].known && set[i].generation == addresses->generation &&
-		    !memcmp(&set[i].ip, ip, sizeof(*ip)))
-			return &set[i];
-	return NULL;
+	return node ? *node : NULL;
 }
 
-static void keep(struct addresses *addresses, const struct in6_addr *ip, const uint8_t *gid)
+/* False: no memory. */
+static bool put(void **tree, const struct neighbour *neighbour)
 {
-	struct entry *entry = find(addresses, ip), *set = set_of(addresses, ip);
+	struct neighbour *entry = find(tree, &neighbour->ip);
 
-	for (unsigned i = 0; i < WAYS && !entry; i++)
-		if (!set[i].known || set[i].generation != addresses->generation)
-			entry = &set[i];
-	if (!entry)
-		entry = &set[addresses->victim++ % WAYS];
-	*entry = (struct entry){.ip = *ip, .generation = addresses->generation};
-	entry->known = gid ? HAS_GID : HAS_NONE;
-	if (gid)
-		memcpy(entry->gid, gid, 16);
-}
-
-void addresses_forget(struct addresses *addresses)
-{
-	addresses->generation++;
-}
-
-static void map_v4(const void *v4, struct in6_addr *ip)
-{
-	memset(ip, 0, sizeof(*ip));
-	memset(&ip->s6_addr[10], 0xff, 2);
-	memcpy(&ip->s6_addr[12], v4, 4);
-}
-
-static bool ip_of(const struct sockaddr *addr, struct in6_addr *ip)
-{
-	if (addr && addr->sa_family == AF_INET)
-		map_v4(&((const struct sockaddr_in *)addr)->sin_addr, ip);
-	else if (addr && addr->sa_family == AF_INET6)
-		*ip = ((const struct sockaddr_in6 *)addr)->sin6_addr;
-	else
+	if (!entry) {
+		entry = malloc(sizeof(*entry));
+		if (!entry)
+			return false;
+		*entry = *neighbour;
+		if (tsearch(entry, tree, compare))
+			return true;
+		free(entry);
 		return false;
+	}
+	*entry = *neighbour;
 	return true;
 }
 
-/* The link-layer entry of a netdev, if that is IPoIB. getifaddrs() gives it room for long addresses. */
-static const struct ifaddrs *ipoib_of(const struct ifaddrs *list, const char *name)
+static void drop(void **tree, const struct in6_addr *ip)
 {
-	for (; list; list = list->ifa_next) {
-		const struct sockaddr_ll *link = (const void *)list->ifa_addr;
+	struct neighbour *entry = find(tree, ip);
 
-		if (link && link->sll_family == AF_PACKET && !strcmp(list->ifa_name, name))
-			return link->sll_hatype == ARPHRD_INFINIBAND &&
-					       link->sll_halen == IPOIB_ADDRESS
-				       ? list
-				       : NULL;
-	}
-	return NULL;
-}
-
-/* A link-layer address; sll_addr itself has room for 8 bytes only. */
-static const uint8_t *hardware_of(const struct sockaddr *addr)
-{
-	return (const uint8_t *)addr + offsetof(struct sockaddr_ll, sll_addr);
-}
-
-/* The broadcast group's MGID has the partition in its bytes 4 and 5 (RFC 4391, 4). */
-static uint16_t partition_of(const struct ifaddrs *ipoib)
-{
-	const struct sockaddr_ll *link = (const void *)ipoib->ifa_broadaddr;
-	const uint8_t *mgid;
-
-	if (!link || link->sll_halen != IPOIB_ADDRESS)
-		return 0;
-	mgid = hardware_of(ipoib->ifa_broadaddr) + 4;
-	return mgid[4] << 8 | mgid[5];
-}
-
-struct local_address *addresses_of_host(const struct ifaddrs *list, unsigned *count)
-{
-	struct local_address *local;
-	unsigned most = 0;
-
-	*count = 0;
-	for (const struct ifaddrs *p = list; p; p = p->ifa_next)
-		most++;
-	local = calloc(most + 1, sizeof(*local));
-	for (const struct ifaddrs *p = list; p && local; p = p->ifa_next) {
-		struct local_address *to = &local[*count];
-		const struct ifaddrs *ipoib;
-
-		if (!ip_of(p->ifa_addr, &to->ip))
-			continue;
-		ipoib = ipoib_of(list, p->ifa_name);
-		if (!ipoib)
-			continue;
-		memcpy(to->gid, hardware_of(ipoib->ifa_addr) + 4, 16);
-		to->pkey = partition_of(ipoib);
-		++*count;
-	}
-	return local;
-}
-
-static void read_local(struct addresses *addresses)
-{
-	struct ifaddrs *list;
-
-	if (getifaddrs(&list))
+	if (!entry)
 		return;
-	free(addresses->local);
-	addresses->local = addresses_of_host(list, &addresses->count);
-	addresses->local_stale = !addresses->local;
-	freeifaddrs(list);
+	tdelete(entry, tree, compare);
+	free(entry);
+}
+
+static void drop_all(void **tree)
+{
+	tdestroy(*tree, free);
+	*tree = NULL;
 }
 
 static const struct local_address *find_local(struct addresses *addresses,
 					      const struct in6_addr *ip)
 {
-	if (addresses->local_stale)
-		read_local(addresses);
 	for (unsigned i = 0; i < addresses->count; i++)
 		if (!memcmp(&addresses->local[i].ip, ip, sizeof(*ip)))
 			return &addresses->local[i];
@@ -190,8 +104,6 @@ static const struct local_address *find_local(struct addresses *addresses,
 const struct local_address *addresses_local(struct addresses *addresses, const uint8_t gid[16],
 					    uint16_t pkey, unsigned n)
 {
-	if (addresses->local_stale)
-		read_local(addresses);
 	for (unsigned i = 0; i < addresses->count; i++) {
 		const struct local_address *local = &addresses->local[i];
 
@@ -202,28 +114,16 @@ const struct local_address *addresses_local(struct addresses *addresses, const u
 	return NULL;
 }
 
-int addresses_gid(struct addresses *addresses, const struct in6_addr *ip, uint8_t gid[16],
-		  bool *kept)
+int addresses_gid(struct addresses *addresses, const struct in6_addr *ip, uint8_t gid[16])
 {
 	const struct local_address *local = find_local(addresses, ip);
+	const struct neighbour *neighbour = find(&addresses->neighbours, ip);
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = *ip};
-	struct entry *entry;
-	int ret;
 
-	*kept = true;
-	if (local) {
-		memcpy(gid, local->gid, 16);
-		return 0;
-	}
-	entry = find(addresses, ip);
-	if (entry && entry->known == HAS_GID)
-		memcpy(gid, entry->gid, 16);
-	if (entry)
-		return entry->known == HAS_GID ? 0 : -ENODATA;
-	*kept = false;
-	ret = sacache_ip_to_gid(addresses->d->cache, (struct sockaddr *)&v6, gid);
-	keep(addresses, ip, ret ? NULL : gid);
-	return ret;
+	if (!local && !neighbour)
+		return sacache_hosts_lookup(addresses->d->cache, (struct sockaddr *)&v6, gid);
+	memcpy(gid, local ? local->gid : neighbour->gid, 16);
+	return 0;
 }
 
 const struct sacached_port *addresses_port(struct addresses *addresses, const struct in6_addr *ip,
@@ -231,14 +131,9 @@ const struct sacached_port *addresses_port(struct addresses *addresses, const st
 {
 	const struct local_address *local = find_local(addresses, ip);
 	uint8_t gid[16];
-	bool kept;
 
 	*pkey = local ? local->pkey : 0;
-	if (local)
-		return sacached_port_by_gid(addresses->d, local->gid);
-	if (addresses_gid(addresses, ip, gid, &kept))
-		return NULL;
-	return sacached_port_by_gid(addresses->d, gid);
+	return addresses_gid(addresses, ip, gid) ? NULL : sacached_port_by_gid(addresses->d, gid);
 }
 
 int addresses_source(const struct in6_addr *destination, struct in6_addr *source)
@@ -258,69 +153,129 @@ int addresses_source(const struct in6_addr *destination, struct in6_addr *source
 		ret = -errno;
 	close(fd);
 	if (!ret)
-		ip_of(to, source);
+		address_of(to, source);
 	return ret;
 }
 
-static bool parse_ip(const char *text, struct in6_addr *ip)
-{
-	struct in_addr v4;
+/* Reading the kernel's tables. */
 
-	if (inet_pton(AF_INET, text, &v4) != 1)
-		return inet_pton(AF_INET6, text, ip) == 1;
-	map_v4(&v4, ip);
-	return true;
+static void read_snapshot(void *arg)
+{
+	struct addresses *addresses = arg;
+	struct snapshot *snapshot = &addresses->snapshot;
+
+	snapshot->status = addresses_read_local(&snapshot->local, &snapshot->nlocal);
+	if (!snapshot->status && snapshot->with_neighbours)
+		snapshot->status = neighbours_read(&snapshot->neighbours, &snapshot->nneighbours);
 }
 
-/* An address as text, too. Not by getaddrinfo(), which may wait for a name server. */
-int addresses_of_name(const char *name, struct in6_addr *ip)
+static void forget_snapshot(struct snapshot *snapshot)
 {
-	int ret = parse_ip(name, ip) ? 0 : -ENODATA;
-	FILE *file = ret ? fopen("/etc/hosts", "re") : NULL;
-	char line[1024];
-
-	while (ret && file && fgets(line, sizeof(line), file)) {
-		char *rest = line, *address, *word;
-
-		line[strcspn(line, "#\r\n")] = 0;
-		address = strsep(&rest, " \t");
-		while (ret && (word = strsep(&rest, " \t")))
-			if (*word && !strcasecmp(word, name) && parse_ip(address, ip))
-				ret = 0;
-	}
-	if (file)
-		fclose(file);
-	return ret;
+	free(snapshot->local);
+	free(snapshot->neighbours);
+	memset(snapshot, 0, sizeof(*snapshot));
 }
 
-/* A neighbour that changed: its GID is kept, or forgotten. */
-static void neighbour(struct addresses *addresses, const struct nlmsghdr *header)
+static void apply(const void *node, VISIT which, void *tree)
 {
-	const struct ndmsg *message = NLMSG_DATA(header);
-	int left = header->nlmsg_len - NLMSG_LENGTH(sizeof(*message));
-	const struct rtattr *attr =
-		(const void *)((const char *)message + NLMSG_ALIGN(sizeof(*message)));
-	const uint8_t *hardware = NULL;
-	struct in6_addr ip;
-	struct entry *entry;
-	bool has_ip = false;
+	const struct neighbour *change = *(const struct neighbour *const *)node;
 
-	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left)) {
-		if (attr->rta_type == NDA_DST && RTA_PAYLOAD(attr) == 4)
-			map_v4(RTA_DATA(attr), &ip);
-		else if (attr->rta_type == NDA_DST && RTA_PAYLOAD(attr) == 16)
-			memcpy(&ip, RTA_DATA(attr), 16);
-		has_ip |= attr->rta_type == NDA_DST;
-		if (attr->rta_type == NDA_LLADDR && RTA_PAYLOAD(attr) == IPOIB_ADDRESS)
-			hardware = RTA_DATA(attr);
-	}
-	if (!has_ip)
+	if (which != postorder && which != leaf)
 		return;
-	if (hardware && header->nlmsg_type == RTM_NEWNEIGH &&
-	    !(message->ndm_state & (NUD_INCOMPLETE | NUD_FAILED)))
-		keep(addresses, &ip, hardware + 4);
-	else if ((entry = find(addresses, &ip)))
-		entry->known = UNKNOWN;
+	if (change->gone)
+		drop(tree, &change->ip);
+	else
+		put(tree, change);
+}
+
+static void take_neighbours(struct addresses *addresses)
+{
+	const struct snapshot *snapshot = &addresses->snapshot;
+
+	drop_all(&addresses->neighbours);
+	for (size_t i = 0; i < snapshot->nneighbours; i++)
+		put(&addresses->neighbours, &snapshot->neighbours[i]);
+	twalk_r(addresses->changes, apply, &addresses->neighbours);
+}
+
+static void refresh(struct addresses *addresses);
+
+static void take_snapshot(void *arg)
+{
+	const struct timeval later = {.tv_sec = AGAIN_S};
+	struct addresses *addresses = arg;
+	struct snapshot *snapshot = &addresses->snapshot;
+	int status = snapshot->status;
+
+	addresses->task = NULL;
+	if (status) {
+		log_warning("the kernel's addresses cannot be read: %s; trying again in %d s",
+			    strerror(-status), AGAIN_S);
+		addresses->local_stale = true;
+		addresses->neighbours_stale |= snapshot->with_neighbours;
+		event_add(addresses->retry, &later);
+	} else {
+		free(addresses->local);
+		addresses->local = snapshot->local;
+		addresses->count = snapshot->nlocal;
+		snapshot->local = NULL;
+		if (snapshot->with_neighbours)
+			take_neighbours(addresses);
+	}
+	forget_snapshot(snapshot);
+	drop_all(&addresses->changes);
+	if (!status)
+		refresh(addresses);
+}
+
+/* Has read again what is stale, unless that is under way: then after that. */
+static void refresh(struct addresses *addresses)
+{
+	if (addresses->task || !(addresses->local_stale || addresses->neighbours_stale))
+		return;
+	addresses->snapshot.with_neighbours = addresses->neighbours_stale;
+	addresses->local_stale = addresses->neighbours_stale = false;
+	if (task_start(addresses->d->base, &addresses->task, read_snapshot, take_snapshot,
+		       addresses)) {
+		addresses->snapshot.status = -EAGAIN;
+		take_snapshot(addresses);
+	}
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	refresh(arg);
+}
+
+/* The kernel's news. */
+
+static void neighbour_changed(struct addresses *addresses, const struct nlmsghdr *header)
+{
+	struct neighbour neighbour = {.gone = true};
+	bool kept = true;
+
+	if (!neighbour_parse(header, &neighbour))
+		return;
+	if (neighbour.gone)
+		drop(&addresses->neighbours, &neighbour.ip);
+	else
+		kept = put(&addresses->neighbours, &neighbour);
+	if (addresses->task && addresses->snapshot.with_neighbours)
+		kept &= put(&addresses->changes, &neighbour);
+	addresses->neighbours_stale |= !kept;
+}
+
+static void take_news(struct addresses *addresses, const struct nlmsghdr *header)
+{
+	const struct ifinfomsg *link = NLMSG_DATA(header);
+
+	switch (header->nlmsg_type) {
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH: neighbour_changed(addresses, header); break;
+	case RTM_NEWLINK:
+	case RTM_DELLINK: addresses->local_stale |= link->ifi_type == ARPHRD_INFINIBAND; break;
+	default: addresses->local_stale = true;
+	}
 }
 
 static void news(evutil_socket_t fd, short what, void *arg)
@@ -331,17 +286,12 @@ static void news(evutil_socket_t fd, short what, void *arg)
 	int left = got;
 
 	/* Some were lost: it may have been any. */
-	if (got < 0 && errno == ENOBUFS) {
-		addresses->local_stale = true;
-		addresses_forget(addresses);
-	}
+	if (got < 0 && errno == ENOBUFS)
+		addresses->local_stale = addresses->neighbours_stale = true;
 	for (struct nlmsghdr *header = (void *)buf; got > 0 && NLMSG_OK(header, left);
-	     header = NLMSG_NEXT(header, left)) {
-		if (header->nlmsg_type == RTM_NEWNEIGH || header->nlmsg_type == RTM_DELNEIGH)
-			neighbour(addresses, header);
-		else
-			addresses->local_stale = true;
-	}
+	     header = NLMSG_NEXT(header, left))
+		take_news(addresses, header);
+	refresh(addresses);
 }
 
 static int listen_to_kernel(struct addresses *addresses)
@@ -355,7 +305,9 @@ static int listen_to_kernel(struct addresses *addresses)
 		return -errno;
 	addresses->news =
 		event_new(addresses->d->base, addresses->fd, EV_READ | EV_PERSIST, news, addresses);
-	return addresses->news && !event_add(addresses->news, NULL) ? 0 : -ENOMEM;
+	addresses->retry = event_new(addresses->d->base, -1, 0, on_retry, addresses);
+	return addresses->news && addresses->retry && !event_add(addresses->news, NULL) ? 0
+											: -ENOMEM;
 }
 
 int addresses_start(struct sacached *d, struct addresses **out)
@@ -366,25 +318,38 @@ int addresses_start(struct sacached *d, struct addresses **out)
 	if (!addresses)
 		return -ENOMEM;
 	addresses->d = d;
-	addresses->local_stale = true;
-	if (getrandom(&addresses->seed, sizeof(addresses->seed), 0) < 0)
-		addresses->seed = (uintptr_t)addresses;
 	ret = listen_to_kernel(addresses);
 	if (ret) {
 		log_error("no news of addresses from the kernel (netlink): %s", strerror(-ret));
 		addresses_stop(addresses);
 		return ret;
 	}
+	/* After the news have begun: what changes from now on is in them. */
+	addresses->snapshot.with_neighbours = true;
+	read_snapshot(addresses);
+	take_snapshot(addresses);
 	*out = addresses;
 	return 0;
+}
+
+bool addresses_busy(const struct addresses *addresses)
+{
+	return addresses->task;
 }
 
 void addresses_stop(struct addresses *addresses)
 {
 	if (!addresses)
 		return;
+	if (addresses->task)
+		task_finish(addresses->task);
+	forget_snapshot(&addresses->snapshot);
+	drop_all(&addresses->neighbours);
+	drop_all(&addresses->changes);
 	if (addresses->news)
 		event_free(addresses->news);
+	if (addresses->retry)
+		event_free(addresses->retry);
 	if (addresses->fd >= 0)
 		close(addresses->fd);
 	free(addresses->local);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * sacached's configuration: a file of lines "key value", # begins a comment; options -o "key value"
- * come after it. sacached.conf(5) says what each key does; rows[] in config.c is the list. Plain data
- * and pure functions apart from config_load(); the loop's thread.
+ * sacached's configuration, read by daemons/common/config_file.h. sacached.conf(5) says what each
+ * key does; keys[] in config.c is the list. Plain data; the loop's thread.
  */
 #ifndef SACACHED_CONFIG_H
 #define SACACHED_CONFIG_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
+#include "daemons/common/config_file.h"
 #include "libsacache/sacache.h"
 
-#define CONFIG_PATH_LEN	 256
-#define CONFIG_ERROR_LEN 512
+#define CONFIG_PATH_LEN 256
 
 enum config_tcp { CONFIG_TCP_OFF, CONFIG_TCP_LOOPBACK, CONFIG_TCP_ANY };
 
@@ -49,25 +46,9 @@ struct sacached_config {
 	int log_level;
 };
 
-void config_init(struct sacached_config *config);
-/*
- * Parses a file's text into an initialized configuration; -EINVAL: error says where and what to do.
- */
-int config_parse(struct sacached_config *config, const char *text, const char *file,
-		 char error[CONFIG_ERROR_LEN]);
-/* One "key value" of the command line. */
-int config_option(struct sacached_config *config, const char *option, char error[CONFIG_ERROR_LEN]);
+extern const struct config_table sacached_config_table;
 
-/*
- * All together: defaults, the file (NULL: the default one, if it is there), the options. 0, or a
- * negative errno after one line in the log.
- */
-int config_load(struct sacached_config *config, const char *file, char *const *options,
-		unsigned count);
-/*
- * Takes over from a newly read configuration what may change at run time, and logs which of the rest
- * takes a restart.
- */
-void config_update(struct sacached_config *config, const struct sacached_config *fresh);
+/* The defaults. */
+void sacached_config_init(struct sacached_config *config);
 
 #endif

@@ -1,26 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What clients of the control socket ask for, a function for each command. Commands that have to wait, for
- * the SA or for the disk, leave the client busy and end it later; one that is long goes out in parts.
+ * What clients of the control socket ask for, a function for each command. Commands that have to
+ * wait, for the SA or for the disk, leave the client busy and end it later; one that is long goes
+ * out in parts.
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemons/sacached/control_client.h"
+#include "daemons/common/control.h"
+#include "daemons/common/json.h"
+#include "daemons/sacached/addresses.h"
+#include "daemons/sacached/control_commands.h"
+#include "daemons/sacached/names.h"
+#include "daemons/sacached/resolve.h"
 #include "daemons/sacached/warm.h"
 
-#define MAX_DEPTH    4
-#define LIST_PART    64		 /* entries */
-#define LIST_PARTS   2		 /* at a time: some 2 ms */
-#define LIST_PENDING (256 << 10) /* bytes that wait for the client to read them */
-#define LOOKUP_MS    10000
-#define MAX_GIDS     65536
+#define LIST_PART 64 /* entries at a time: some ms */
+#define LOOKUP_MS 10000
+#define MAX_GIDS  65536
+
+struct filter {
+	bool by_gid, by_lid, by_guid;
+	uint8_t gid[16];
+	uint8_t guid[8];
+	uint16_t lid;
+	unsigned flags; /* enum sacache_entry_flags: only those with one of them; 0: all */
+};
+
+/* What a client's command waits for. */
+struct waiting {
+	struct resolve *resolve;
+	uint32_t list_at;
+	uint64_t listed;
+	struct filter filter;
+};
+
+static struct sacached *sacached_of(const struct control_client *client)
+{
+	return control_daemon(client);
+}
 
 /* Errors of the cache, as an operator may understand them. */
 static const char *error_text(int error)
@@ -41,39 +63,6 @@ static const char *error_text(int error)
 
 /* What a request says. A member that is there and makes no sense is an error, and answered. */
 
-static bool get_text(struct json_object *request, const char *key, const char **text)
-{
-	struct json_object *member;
-
-	*text = NULL;
-	if (!json_object_object_get_ex(request, key, &member))
-		return true;
-	if (!json_object_is_type(member, json_type_string))
-		return false;
-	*text = json_object_get_string(member);
-	return true;
-}
-
-static bool get_flag(struct json_object *request, const char *key)
-{
-	struct json_object *member;
-
-	return json_object_object_get_ex(request, key, &member) && json_object_get_boolean(member);
-}
-
-/* -1: it is no number from 0 to most; 0: there is none; 1. */
-static int get_number(struct json_object *request, const char *key, uint64_t most, uint64_t *value)
-{
-	struct json_object *member;
-
-	if (!json_object_object_get_ex(request, key, &member))
-		return 0;
-	if (!json_object_is_type(member, json_type_int) || json_object_get_int64(member) < 0)
-		return -1;
-	*value = json_object_get_uint64(member);
-	return *value <= most ? 1 : -1;
-}
-
 static bool parse_guid(const char *text, uint8_t guid[8])
 {
 	uint64_t value;
@@ -90,16 +79,18 @@ static bool parse_guid(const char *text, uint8_t guid[8])
 
 /* gid, lid or guid, at most one of them. False: it was answered. */
 static bool get_filter(struct control_client *client, struct json_object *request,
-		       struct control_filter *filter)
+		       struct filter *filter)
 {
 	const char *gid, *guid;
 	uint64_t lid = 0;
-	int has_lid = get_number(request, "lid", 0xbfff, &lid);
+	int has_lid = json_get_number(request, "lid", 0xbfff, &lid);
 
 	memset(filter, 0, sizeof(*filter));
-	if (!get_text(request, "gid", &gid) || (gid && inet_pton(AF_INET6, gid, filter->gid) != 1))
+	if (!json_get_text(request, "gid", &gid) ||
+	    (gid && inet_pton(AF_INET6, gid, filter->gid) != 1))
 		control_fail(client, "that is no GID");
-	else if (!get_text(request, "guid", &guid) || (guid && !parse_guid(guid, filter->guid)))
+	else if (!json_get_text(request, "guid", &guid) ||
+		 (guid && !parse_guid(guid, filter->guid)))
 		control_fail(client, "that is no GUID");
 	else if (has_lid < 0 || (has_lid && !lid))
 		control_fail(client, "a LID is a number from 1 to 49151");
@@ -121,12 +112,12 @@ static const struct sacached_port *get_port(struct control_client *client,
 {
 	const struct sacached_port *port;
 	uint64_t number = 0;
-	int has = get_number(request, "port", SACACHE_MAX_PORTS - 1, &number);
+	int has = json_get_number(request, "port", SACACHE_MAX_PORTS - 1, &number);
 
 	if (has)
-		port = has < 0 ? NULL : sacached_port_by_number(client->d, number);
+		port = has < 0 ? NULL : sacached_port_by_number(sacached_of(client), number);
 	else
-		port = sacached_port_by_prefix(client->d, gid);
+		port = sacached_port_by_prefix(sacached_of(client), gid);
 	if (!port)
 		control_fail(client, has   ? "there is no such port"
 				     : gid ? "no active port leads to that subnet"
@@ -136,12 +127,12 @@ static const struct sacached_port *get_port(struct control_client *client,
 
 static void status(struct control_client *client, struct json_object *request)
 {
-	control_ok(client, control_json_status(client->d));
+	control_ok(client, control_json_status(sacached_of(client)));
 }
 
 /* A list: a part, and more when that was read. */
 
-static bool matches(const struct control_filter *filter, const struct sacache_key *key,
+static bool matches(const struct filter *filter, const struct sacache_key *key,
 		    const struct sacache_path *path, unsigned flags)
 {
 	if (filter->by_gid && memcmp(path->dgid, filter->gid, 16) != 0)
@@ -174,61 +165,47 @@ static int copy_entry(void *arg, const struct sacache_key *key, const struct sac
 	return 0;
 }
 
-static void list_end(struct control_client *client)
+static bool list_more(struct control_client *client)
 {
-	struct json_object *end = json_object_new_object();
+	struct sacached *d = control_daemon(client);
+	struct waiting *waiting = control_state(client);
+	struct part part = {.count = 0};
+	struct json_object *end;
 
-	client->listing = false;
-	json_object_object_add(end, "entries", json_object_new_uint64(client->listed));
-	control_ok(client, end);
-	control_end(client);
-}
-
-void control_list_more(struct control_client *client)
-{
-	struct evbuffer *out = bufferevent_get_output(client->stream);
-	struct part part;
-
-	/* So much at a time, and others have their turn. */
-	for (unsigned parts = 0; parts < LIST_PARTS; parts++) {
-		if (evbuffer_get_length(out) >= LIST_PENDING)
-			return;
-		part.count = 0;
-		if (!sacache_walk_part(client->d->cache, &client->list_at, LIST_PART, copy_entry,
-				       &part)) {
-			list_end(client);
-			return;
-		}
-		for (unsigned i = 0; i < part.count; i++) {
-			if (!matches(&client->filter, &part.entry[i].key, &part.entry[i].path,
-				     part.entry[i].flags))
-				continue;
-			client->listed++;
-			control_send(client,
-				     control_json_entry(&part.entry[i].key, &part.entry[i].path,
-							part.entry[i].flags));
-		}
+	if (!sacache_walk_part(d->cache, &waiting->list_at, LIST_PART, copy_entry, &part)) {
+		end = json_object_new_object();
+		json_add_number(end, "entries", waiting->listed);
+		control_ok(client, end);
+		return false;
 	}
-	control_later(client);
+	for (unsigned i = 0; i < part.count; i++) {
+		if (!matches(&waiting->filter, &part.entry[i].key, &part.entry[i].path,
+			     part.entry[i].flags))
+			continue;
+		waiting->listed++;
+		control_send(client, control_json_entry(&part.entry[i].key, &part.entry[i].path,
+							part.entry[i].flags));
+	}
+	return true;
 }
 
 static void list(struct control_client *client, struct json_object *request)
 {
+	struct waiting *waiting = control_state(client);
+
 	if (json_object_object_get_ex(request, "ip", NULL)) {
 		control_fail(client, "only lookup takes an IP address");
 		return;
 	}
-	if (!get_filter(client, request, &client->filter))
+	if (!get_filter(client, request, &waiting->filter))
 		return;
-	if (get_flag(request, "suspect"))
-		client->filter.flags |= SACACHE_SUSPECT | SACACHE_ASK_AGAIN;
-	if (get_flag(request, "failures"))
-		client->filter.flags |= SACACHE_NEGATIVE;
-	client->list_at = 0;
-	client->listed = 0;
-	client->listing = true;
-	client->busy = true;
-	control_later(client);
+	if (json_get_flag(request, "suspect"))
+		waiting->filter.flags |= SACACHE_SUSPECT | SACACHE_ASK_AGAIN;
+	if (json_get_flag(request, "failures"))
+		waiting->filter.flags |= SACACHE_NEGATIVE;
+	waiting->list_at = 0;
+	waiting->listed = 0;
+	control_stream(client, list_more);
 }
 
 /* A lookup. */
@@ -238,16 +215,17 @@ static void send_path(struct control_client *client, const char *from,
 {
 	struct json_object *answer = json_object_new_object();
 
-	json_object_object_add(answer, "from", json_object_new_string(from));
-	json_object_object_add(answer, "path", control_json_path(path));
+	json_add_text(answer, "from", from);
+	json_add(answer, "path", control_json_path(path));
 	control_ok(client, answer);
 }
 
 static void resolved(void *arg, int status, const struct sacache_path *path)
 {
 	struct control_client *client = arg;
+	struct waiting *waiting = control_state(client);
 
-	client->resolve = NULL;
+	waiting->resolve = NULL;
 	if (status)
 		control_fail(client, "%s", error_text(status));
 	else
@@ -258,17 +236,12 @@ static void resolved(void *arg, int status, const struct sacache_path *path)
 /* An IP address as the destination; false: it was answered. */
 static bool get_ip(struct control_client *client, const char *text, uint8_t gid[16])
 {
-	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-	struct sockaddr_in v4 = {.sin_family = AF_INET};
-	const struct sockaddr *address = NULL;
+	struct sacached *d = control_daemon(client);
+	struct in6_addr ip;
 
-	if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-		address = (const struct sockaddr *)&v4;
-	else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1)
-		address = (const struct sockaddr *)&v6;
-	if (!address)
+	if (!names_parse(text, &ip))
 		control_fail(client, "that is no IP address");
-	else if (sacache_ip_to_gid(client->d->cache, address, gid))
+	else if (addresses_gid(d->addresses, &ip, gid))
 		control_fail(client, "neither the neighbour table nor the hosts file has a GID for "
 				     "that address");
 	else
@@ -294,7 +267,7 @@ static bool get_details(struct control_client *client, struct json_object *reque
 
 	for (unsigned i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
 		uint64_t value = 0;
-		int has = get_number(request, details[i].name, details[i].most, &value);
+		int has = json_get_number(request, details[i].name, details[i].most, &value);
 
 		if (has < 0) {
 			control_fail(client, "%s is a number up to %" PRIu64, details[i].name,
@@ -320,9 +293,9 @@ static bool get_source(struct control_client *client, struct json_object *reques
 {
 	const char *sgid;
 	uint64_t slid = port->lid;
-	int has_slid = get_number(request, "slid", 0xbfff, &slid);
+	int has_slid = json_get_number(request, "slid", 0xbfff, &slid);
 
-	if (has_slid < 0 || !get_text(request, "sgid", &sgid) ||
+	if (has_slid < 0 || !json_get_text(request, "sgid", &sgid) ||
 	    (sgid && inet_pton(AF_INET6, sgid, key->sgid) != 1)) {
 		control_fail(client, "that is no source: a GID or a LID");
 		return false;
@@ -342,13 +315,14 @@ static bool get_key(struct control_client *client, struct json_object *request,
 		    struct sacache_key *key)
 {
 	const struct sacached_port *port;
-	struct control_filter to;
+	struct filter to;
 	const char *ip;
 
 	memset(key, 0, sizeof(*key));
 	if (!get_filter(client, request, &to))
 		return false;
-	if (!get_text(request, "ip", &ip) || (!ip && !to.by_gid && !to.by_lid && !to.by_guid)) {
+	if (!json_get_text(request, "ip", &ip) ||
+	    (!ip && !to.by_gid && !to.by_lid && !to.by_guid)) {
 		control_fail(client, "a destination is missing: a GID, LID, GUID or IP address");
 		return false;
 	}
@@ -370,21 +344,24 @@ static bool get_key(struct control_client *client, struct json_object *request,
 
 static void lookup(struct control_client *client, struct json_object *request)
 {
+	struct waiting *waiting = control_state(client);
 	struct sacache_path path;
 	struct sacache_key key;
 	int ret;
 
 	if (!get_key(client, request, &key))
 		return;
-	ret = sacache_lookup(client->d->cache, &key, &path);
+	ret = sacache_lookup(sacached_of(client)->cache, &key, &path);
 	if (!ret) {
 		send_path(client, "table", &path);
-	} else if (get_flag(request, "cached") || (ret != -ENOENT && ret != -ESTALE)) {
+	} else if (json_get_flag(request, "cached") || (ret != -ENOENT && ret != -ESTALE)) {
 		control_fail(client, "%s", error_text(ret));
 	} else {
-		client->resolve = resolve_path(client->d, &key, LOOKUP_MS, resolved, client);
-		client->busy = client->resolve != NULL;
-		if (!client->busy)
+		waiting->resolve =
+			resolve_path(sacached_of(client), &key, LOOKUP_MS, resolved, client);
+		if (waiting->resolve)
+			control_defer(client);
+		else
 			control_fail(client, "no memory");
 	}
 }
@@ -407,23 +384,23 @@ static int flush_guid(struct sacached *d, const uint8_t guid[8])
 
 static void flush(struct control_client *client, struct json_object *request)
 {
-	struct control_filter filter;
+	struct filter filter;
 	struct json_object *answer;
 	int gone;
 
 	if (!get_filter(client, request, &filter))
 		return;
-	if (!filter.by_gid && !filter.by_lid && !filter.by_guid && !get_flag(request, "all")) {
+	if (!filter.by_gid && !filter.by_lid && !filter.by_guid && !json_get_flag(request, "all")) {
 		control_fail(client, "flush what? All, or a GID, LID or GUID");
 		return;
 	}
 	if (filter.by_guid)
-		gone = flush_guid(client->d, filter.guid);
+		gone = flush_guid(sacached_of(client), filter.guid);
 	else
-		gone = sacache_flush(client->d->cache, filter.by_gid ? filter.gid : NULL,
+		gone = sacache_flush(sacached_of(client)->cache, filter.by_gid ? filter.gid : NULL,
 				     filter.lid);
 	answer = json_object_new_object();
-	json_object_object_add(answer, "flushed", json_object_new_int(gone));
+	json_add_number(answer, "flushed", gone);
 	control_ok(client, answer);
 }
 
@@ -441,13 +418,11 @@ static void prefetched(void *arg, int status, const struct sacache_prefetch *rep
 			     (unsigned long long)report->wanted);
 	} else {
 		answer = json_object_new_object();
-		json_object_object_add(answer, "wanted", json_object_new_uint64(report->wanted));
-		json_object_object_add(answer, "answered",
-				       json_object_new_uint64(report->answered));
-		json_object_object_add(answer, "present", json_object_new_uint64(report->present));
-		json_object_object_add(answer, "failed", json_object_new_uint64(report->failed));
-		json_object_object_add(answer, "by_table",
-				       json_object_new_boolean(report->by_table));
+		json_add_number(answer, "wanted", report->wanted);
+		json_add_number(answer, "answered", report->answered);
+		json_add_number(answer, "present", report->present);
+		json_add_number(answer, "failed", report->failed);
+		json_add_bool(answer, "by_table", report->by_table);
 		control_ok(client, answer);
 	}
 	control_end(client);
@@ -492,7 +467,7 @@ static void prefetch(struct control_client *client, struct json_object *request)
 		gids = get_gids(client, array, &count);
 		if (!gids)
 			return;
-	} else if (!get_flag(request, "all")) {
+	} else if (!json_get_flag(request, "all")) {
 		control_fail(client, "prefetch what? All, or a list of GIDs");
 		return;
 	}
@@ -501,27 +476,29 @@ static void prefetch(struct control_client *client, struct json_object *request)
 		free(gids);
 		return;
 	}
-	ret = warm_prefetch(client->d->warm, port->number, gids, count, prefetched, client);
-	if (ret) {
-		free(gids);
-		control_fail(client, "%s",
-			     ret == -EBUSY ? "a prefetch is under way already" : strerror(-ret));
+	ret = warm_prefetch(sacached_of(client)->warm, port->number, gids, count, prefetched,
+			    client);
+	if (!ret) {
+		control_defer(client);
+		return;
 	}
-	client->busy = !ret;
+	free(gids);
+	control_fail(client, "%s",
+		     ret == -EBUSY ? "a prefetch is under way already" : strerror(-ret));
 }
 
 static void saved(void *arg, int status, const struct sacache_state *state)
 {
 	struct control_client *client = arg;
-	const char *file = client->d->config.state_file;
+	const char *file = sacached_of(client)->config.state_file;
 	struct json_object *answer;
 
 	if (status) {
 		control_fail(client, "%s: %s", file, strerror(-status));
 	} else {
 		answer = json_object_new_object();
-		json_object_object_add(answer, "records", json_object_new_uint64(state->records));
-		json_object_object_add(answer, "file", json_object_new_string(file));
+		json_add_number(answer, "records", state->records);
+		json_add_text(answer, "file", file);
 		control_ok(client, answer);
 	}
 	control_end(client);
@@ -529,63 +506,46 @@ static void saved(void *arg, int status, const struct sacache_state *state)
 
 static void save(struct control_client *client, struct json_object *request)
 {
-	int ret = warm_save(client->d->warm, saved, client);
+	int ret = warm_save(sacached_of(client)->warm, saved, client);
 
 	if (ret)
 		control_fail(client, "%s",
 			     ret == -ENOENT   ? "there is no state_file in the configuration"
 			     : ret == -ENODEV ? "no port has been there yet, and nothing to save"
 					      : strerror(-ret));
-	client->busy = !ret;
+	else
+		control_defer(client);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(struct control_client *client, struct json_object *request);
-} commands[] = {
+/* The client is gone: neither the resolver nor the warm start may call it any more. */
+static void forget(struct control_client *client)
+{
+	struct sacached *d = control_daemon(client);
+	struct waiting *waiting = control_state(client);
+
+	if (waiting->resolve)
+		resolve_cancel(waiting->resolve);
+	if (d->warm)
+		warm_forget(d->warm, client);
+}
+
+static const struct control_command commands[] = {
 	{"status", status}, {"list", list},	    {"lookup", lookup},
 	{"flush", flush},   {"prefetch", prefetch}, {"save", save},
 };
 
-static void run(struct control_client *client, struct json_object *request)
+int control_commands_start(struct sacached *d)
 {
-	const char *name;
+	struct control_options options = {
+		.path = d->config.control_socket,
+		.user = d->config.user,
+		.group = d->config.control_group,
+		.commands = commands,
+		.count = sizeof(commands) / sizeof(commands[0]),
+		.daemon = d,
+		.state_size = sizeof(struct waiting),
+		.forget = forget,
+	};
 
-	if (!get_text(request, "command", &name) || !name) {
-		control_fail(client, "\"command\" is missing");
-		return;
-	}
-	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (!strcmp(commands[i].name, name)) {
-			commands[i].run(client, request);
-			return;
-		}
-	}
-	control_fail(client, "there is no command \"%.64s\"", name);
-}
-
-void control_command(struct control_client *client, const char *line, size_t length)
-{
-	struct json_tokener *tokener = json_tokener_new_ex(MAX_DEPTH);
-	struct json_object *request = NULL;
-
-	if (tokener) {
-		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-		/* With the 0 at its end, or a number there would not be complete. */
-		request = json_tokener_parse_ex(tokener, line, (int)length + 1);
-		json_tokener_free(tokener);
-	}
-	if (json_object_is_type(request, json_type_object))
-		run(client, request);
-	else
-		control_fail(client, "a request is a JSON object in one line");
-	json_object_put(request);
-}
-
-void control_forget(struct control_client *client)
-{
-	if (client->resolve)
-		resolve_cancel(client->resolve);
-	if (client->d->warm)
-		warm_forget(client->d->warm, client);
+	return control_start(d->base, &options, &d->control);
 }

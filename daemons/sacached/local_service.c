@@ -198,9 +198,9 @@ size_t ls_answer_error(const struct ls_message *question, uint8_t buf[LS_MESSAGE
 }
 
 /*
- * The kernel takes a path only if its flags hold all that the use needs: PRIMARY and OUTBOUND for one
- * direction, or else PRIMARY, GMP and BIDIRECTIONAL. (Since 6.1 it asks for ALL, is content with PRIMARY, and
- * uses the path for which GMP is said.)
+ * The kernel takes a path only if its flags hold all that the use needs: PRIMARY and OUTBOUND for
+ * one direction, or else PRIMARY, GMP and BIDIRECTIONAL. (Since 6.1 it asks for ALL, is content
+ * with PRIMARY, and uses the path for which GMP is said.)
  */
 size_t ls_answer_path(const struct ls_message *question, const struct sacache_path *path,
 		      uint8_t buf[LS_MESSAGE_SIZE])

@@ -2,7 +2,8 @@
 /*
  * What the kernel and its local service for path resolution say to each other by netlink, as
  * <rdma/rdma_netlink.h> has it; the kernel's end is drivers/infiniband/core/sa_query.c and addr.c. The
- * kernel asks (NLM_F_REQUEST) and the service answers, with the question's type and sequence number:
+ * kernel asks (NLM_F_REQUEST) and the service answers, with the question's type and sequence
+ * number:
  *
  *	RESOLVE		0 nlmsghdr	16 device 64, port, path use, 2 spare	84 attributes
  *	  answer	0 nlmsghdr	16 attribute PATH_RECORD: flags 32, reserved 32, record 64 bytes
@@ -10,8 +11,8 @@
  *	  answer	0 nlmsghdr	16 attribute DGID
  *	SET_TIMEOUT	0 nlmsghdr	16 attribute TIMEOUT, ms; asked by the service
  *
- * An answer without attributes and with RDMA_NL_LS_F_ERR makes the kernel ask the SA itself (RESOLVE), or go
- * on waiting (IP_RESOLVE). Numbers are in host order, but for GIDs and the record.
+ * An answer without attributes and with RDMA_NL_LS_F_ERR makes the kernel ask the SA itself
+ * (RESOLVE), or go on waiting (IP_RESOLVE). Numbers are in host order, but for GIDs and the record.
  *
  * Pure functions: any thread, no locks.
  */
@@ -52,8 +53,8 @@ struct ls_message {
 enum ls_kind ls_parse(const void *buf, size_t length, struct ls_message *message, size_t *size);
 
 /*
- * These write a message and return its length. A path that does not serve what the kernel wants it for
- * is answered by an error, as is NULL.
+ * These write a message and return its length. A path that does not serve what the kernel wants it
+ * for is answered by an error, as is NULL.
  */
 size_t ls_answer_path(const struct ls_message *question, const struct sacache_path *path,
 		      uint8_t buf[LS_MESSAGE_SIZE]);

@@ -4,34 +4,30 @@
  * process stays in the foreground.
  */
 #include <errno.h>
-#include <getopt.h>
-#include <signal.h>
+#include <linux/capability.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "daemons/common/control.h"
+#include "daemons/common/folder.h"
+#include "daemons/common/log.h"
+#include "daemons/common/metrics.h"
+#include "daemons/common/notify.h"
+#include "daemons/common/privileges.h"
+#include "daemons/common/startup.h"
 #include "daemons/sacached/acm_server.h"
 #include "daemons/sacached/addresses.h"
-#include "daemons/sacached/control.h"
-#include "daemons/sacached/folder.h"
-#include "daemons/sacached/log.h"
-#include "daemons/sacached/loop.h"
-#include "daemons/sacached/metrics.h"
+#include "daemons/sacached/control_commands.h"
+#include "daemons/sacached/metrics_text.h"
+#include "daemons/sacached/names.h"
 #include "daemons/sacached/netlink.h"
-#include "daemons/sacached/notify.h"
 #include "daemons/sacached/ports.h"
-#include "daemons/sacached/privileges.h"
 #include "daemons/sacached/resolve.h"
 #include "daemons/sacached/sacached.h"
 #include "daemons/sacached/warm.h"
 
-#define MAX_OPTIONS 64
-
-/* What the command line said, for reading the configuration again. */
-static const char *config_file;
-static char *options[MAX_OPTIONS];
-static unsigned noptions;
+/* For reading the configuration again. */
+static struct config_source source = {.standard = SACACHED_CONF};
 
 static const char usage[] =
 	"usage: sacached [-c FILE] [-o \"KEY VALUE\"]... [-d] [-V | --version] [-h | --help]\n"
@@ -43,7 +39,7 @@ static const char usage[] =
 
 void sacached_quit(struct sacached *d)
 {
-	event_base_loopbreak(d->base);
+	loop_quit(&d->loop);
 }
 
 /* A missing file is nothing to complain of if it is the default one. */
@@ -53,8 +49,6 @@ static int load_hosts(struct sacached *d)
 	unsigned line = 0;
 	int ret = path[0] ? sacache_hosts_load(d->cache, path, &line) : 0;
 
-	if (d->addresses)
-		addresses_forget(d->addresses);
 	if (ret == -ENOENT && !strcmp(path, SACACHED_HOSTS))
 		return 0;
 	if (ret == -EINVAL)
@@ -70,11 +64,13 @@ int sacached_reload(struct sacached *d)
 	int ret;
 
 	notify_reloading(d->notify);
-	ret = config_load(&fresh, config_file, options, noptions);
+	sacached_config_init(&fresh);
+	ret = config_load(&sacached_config_table, &fresh, &source);
 	if (!ret) {
-		config_update(&d->config, &fresh);
-		sacached_log_level = d->config.log_level;
+		config_update(&sacached_config_table, &d->config, &fresh);
+		log_level = d->config.log_level;
 		ret = load_hosts(d);
+		names_reload(d->names);
 	}
 	if (ret)
 		log_error("not reloaded as a whole: the old settings stay");
@@ -84,23 +80,26 @@ int sacached_reload(struct sacached *d)
 	return ret;
 }
 
-static void on_signal(evutil_socket_t number, short what, void *arg)
+static void on_reload(void *arg)
 {
-	if (number == SIGHUP)
-		sacached_reload(arg);
-	else
-		sacached_quit(arg);
+	sacached_reload(arg);
 }
 
-/* As many clients as the hard limit allows. */
-static void raise_descriptors(void)
+/* For systemd, and those who ask it. */
+static void write_status(void *arg, char *line, size_t size)
 {
-	struct rlimit limit;
+	const struct sacached *d = arg;
+	struct sacache_stats stats = {.entries = 0};
+	unsigned open = 0, active = 0;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
+	for (unsigned i = 0; i < d->nports; i++) {
+		open += d->ports[i].open;
+		active += d->ports[i].active;
 	}
+	if (d->cache)
+		sacache_stats(d->cache, &stats, sizeof(stats));
+	snprintf(line, size, "%u of %u ports active, %llu records", active, open,
+		 (unsigned long long)stats.entries);
 }
 
 /* For the sockets; of the user that it will run as, so that it can remove them. */
@@ -126,11 +125,13 @@ static int start_all(struct sacached *d)
 	else
 		load_hosts(d);
 	if (!ret)
-		ret = notify_start(d, &d->notify);
+		ret = notify_start(d->base, write_status, d, &d->notify);
 	if (!ret)
 		ret = resolver_start(d, &d->resolver);
 	if (!ret)
 		ret = addresses_start(d, &d->addresses);
+	if (!ret)
+		ret = names_start(d->base, "/etc/hosts", &d->names);
 	if (!ret)
 		ret = ports_start(d, &d->port_watch);
 	if (!ret)
@@ -140,15 +141,24 @@ static int start_all(struct sacached *d)
 	if (!ret)
 		ret = netlink_start(d, &d->netlink);
 	if (!ret)
-		ret = control_start(d, &d->control);
+		ret = control_commands_start(d);
 	if (!ret)
-		ret = metrics_start(d, &d->metrics);
+		ret = metrics_start(d->base, d->config.metrics_listen, metrics_write, d,
+				    &d->metrics);
 	/* Not in place of another that lives: its state is its own. */
 	if (!ret)
 		ret = warm_start(d, &d->warm);
-	/* Last: what takes root's rights is open now. */
+	/*
+	 * Last: what takes root's rights is open now. What still takes rights afterwards, and how
+	 * it goes without:
+	 *
+	 *	answers by netlink	CAP_NET_ADMIN at each of them: kept
+	 *	a port that comes back	opens /dev/infiniband/umadN anew: the user's groups have to allow it
+	 *	the state file		its directory has to be the user's
+	 *	sockets in /run		are not unlinked at the end; the next start as root does it
+	 */
 	if (!ret)
-		ret = privileges_drop(d->config.user);
+		ret = privileges_drop(d->config.user, 1ull << CAP_NET_ADMIN);
 	return ret;
 }
 
@@ -163,79 +173,45 @@ static void stop_all(struct sacached *d)
 	sacache_destroy(d->cache);
 	resolver_stop(d->resolver);
 	addresses_stop(d->addresses);
+	names_stop(d->names);
 	notify_stop(d->notify);
 }
 
 static int run(struct sacached *d)
 {
-	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-	struct event *signals[3] = {NULL};
-	int ret = 0;
+	int ret = loop_init(&d->loop, on_reload, d);
 
-	d->base = event_base_new();
-	if (!d->base) {
-		log_error("no event loop");
-		return -ENOMEM;
-	}
-	for (unsigned i = 0; i < 3 && !ret; i++) {
-		signals[i] = evsignal_new(d->base, numbers[i], on_signal, d);
-		if (!signals[i] || event_add(signals[i], NULL))
-			ret = -ENOMEM;
-	}
-	if (!ret)
-		ret = start_all(d);
+	if (ret)
+		return ret;
+	d->base = d->loop.base;
+	ret = start_all(d);
 	if (!ret) {
 		log_info("ready");
 		notify_ready(d->notify);
-		loop_run(d);
+		loop_run(&d->loop, &acm_server_stats(d->acm)->requests[ACM_OP_RESOLVE],
+			 &d->config.spin);
 		notify_stopping(d->notify);
 		log_info("ending");
 	}
 	stop_all(d);
-	for (unsigned i = 0; i < 3; i++)
-		if (signals[i])
-			event_free(signals[i]);
-	event_base_free(d->base);
+	loop_destroy(&d->loop);
 	return ret;
-}
-
-static bool parse_options(int argc, char **argv)
-{
-	static const struct option words[] = {
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {}};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "c:o:dVh", words, NULL)) >= 0) {
-		if (option == 'V' || option == 'h') {
-			fputs(option == 'V' ? "sacached " URXE_VERSION "\n" : usage, stdout);
-			exit(0);
-		}
-		if (option == 'c')
-			config_file = optarg;
-		else if (option == '?' || noptions == MAX_OPTIONS)
-			return false;
-		else
-			options[noptions++] = option == 'd' ? "log_level debug" : optarg;
-	}
-	return optind == argc;
 }
 
 int main(int argc, char **argv)
 {
 	static struct sacached daemon;
+	int words = startup_options(argc, argv, "sacached", usage, &source);
 
-	if (!parse_options(argc, argv)) {
-		fputs(usage, stderr);
+	if (words != argc) {
+		if (words >= 0)
+			fputs(usage, stderr);
 		return 2;
 	}
-	sacached_log_init();
-	if (config_load(&daemon.config, config_file, options, noptions))
+	sacached_config_init(&daemon.config);
+	if (config_load(&sacached_config_table, &daemon.config, &source))
 		return 2;
-	sacached_log_level = daemon.config.log_level;
-	/* A client that is gone is an error of write(), not an end. */
-	signal(SIGPIPE, SIG_IGN);
-	/* So is a limit of file sizes. */
-	signal(SIGXFSZ, SIG_IGN);
-	raise_descriptors();
+	log_level = daemon.config.log_level;
+	startup_limits();
 	return run(&daemon) ? 1 : 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Answers the kernel's questions for paths. Messages are local_service.c's; here are the socket, the
- * questions that wait for the SA, and time. The loop's thread.
+ * Answers the kernel's questions for paths. Messages are local_service.c's; here are the socket,
+ * the questions that wait for the SA, and time. The loop's thread.
  */
+#include "daemons/sacached/addresses.h"
 #include "daemons/sacached/netlink.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemons/sacached/clock.h"
+#include "daemons/common/clock.h"
 #include "daemons/sacached/local_service.h"
-#include "daemons/sacached/log.h"
+#include "daemons/common/log.h"
 #include "daemons/sacached/resolve.h"
 
 #define KERNEL_TIMEOUT 2000    /* ms, as long as nobody sets it */
@@ -73,7 +74,8 @@ static int send_message(struct netlink *netlink, const uint8_t *buf, size_t leng
 	return 0;
 }
 
-/* An answer, good or (failed) one that says that there is none. What is not sent the kernel waits out. */
+/* An answer, good or (failed) one that says that there is none. What is not sent the kernel waits
+ * out. */
 static void send_answer(struct netlink *netlink, bool failed, const uint8_t *buf, size_t length)
 {
 	int ret = send_message(netlink, buf, length);
@@ -186,14 +188,18 @@ static void path_asked(struct netlink *netlink, struct ls_message *message)
 static void address_asked(struct netlink *netlink, const struct ls_message *message)
 {
 	uint8_t gid[16], buf[LS_MESSAGE_SIZE];
-	int ret = sacache_ip_to_gid(netlink->d->cache, (const struct sockaddr *)&message->address,
-				    gid);
+	struct in6_addr ip;
+	int ret = -ENODATA;
+
+	if (address_of((const struct sockaddr *)&message->address, &ip))
+		ret = addresses_gid(netlink->d->addresses, &ip, gid);
 
 	netlink->stats.addresses++;
 	send_answer(netlink, ret != 0, buf, ls_answer_address(message, ret ? NULL : gid, buf));
 }
 
-/* How the kernel took a message: only SET_TIMEOUT asks it to say so, but it says what it refuses. */
+/* How the kernel took a message: only SET_TIMEOUT asks it to say so, but it says what it refuses.
+ * */
 static void acknowledged(struct netlink *netlink, const struct ls_message *message)
 {
 	bool timeout = RDMA_NL_GET_OP(message->type) == RDMA_NL_LS_OP_SET_TIMEOUT;

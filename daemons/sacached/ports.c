@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The host's InfiniBand ports, by libibumad, which reads sysfs. Looked at at the start and every few
- * seconds, in the loop's thread: a port that appears is opened in the cache, one that is gone closed.
+ * The host's InfiniBand ports, by libibumad, which reads sysfs. Looked at at the start and every
+ * few seconds, in the loop's thread: a port that appears is opened in the cache, one that is gone
+ * closed.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemons/sacached/log.h"
+#include "daemons/common/log.h"
 #include "daemons/sacached/ports.h"
 
 #define LOOK_AGAIN_S 5

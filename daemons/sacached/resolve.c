@@ -3,8 +3,8 @@
  * Paths for the modules that serve. A resolve belongs to the loop until done was called or it was
  * cancelled, and to libsacache as long as its query is under way; who of both leaves last frees it.
  *
- * answered() runs in a thread of libsacache's; it fills in the answer and puts the resolve on a list
- * under the resolver's lock. All else runs in the loop's thread.
+ * answered() runs in a thread of libsacache's; it fills in the answer and puts the resolve on a
+ * list under the resolver's lock. All else runs in the loop's thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemons/sacached/log.h"
+#include "daemons/common/log.h"
 #include "daemons/sacached/resolve.h"
 
 struct resolve {

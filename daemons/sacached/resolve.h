@@ -17,15 +17,16 @@
 struct resolve;
 
 /*
- * What the table says to a key, as sacache_lookup(); to one that names a partition also by the record that
- * was found without, if that is in it. So whoever asks with and without makes one question together.
+ * What the table says to a key, as sacache_lookup(); to one that names a partition also by the
+ * record that was found without, if that is in it. So whoever asks with and without makes one
+ * question together.
  */
 int resolve_lookup(struct sacached *d, const struct sacache_key *key, struct sacache_path *path);
 
 /*
- * done is called in the loop's thread, exactly once, after the return: with 0 and a path, or with an
- * error of sacache_query(), or with -ETIMEDOUT after deadline (ms, at least 1). The query goes on
- * then, for the table's sake. NULL: no memory, and done is not called.
+ * done is called in the loop's thread, exactly once, after the return: with 0 and a path, or with
+ * an error of sacache_query(), or with -ETIMEDOUT after deadline (ms, at least 1). The query goes
+ * on then, for the table's sake. NULL: no memory, and done is not called.
  */
 struct resolve *resolve_path(struct sacached *d, const struct sacache_key *key, unsigned deadline,
 			     void (*done)(void *arg, int status, const struct sacache_path *path),

@@ -2,22 +2,25 @@
 /*
  * sacached: one cache of path records for all programs of a host. What its modules share.
  *
- *	main.c		starts and stops the modules, signals; loop.c: how it waits
+ *	main.c		starts and stops the modules
  *	config.c	the configuration file and options
  *	ports.c		the host's InfiniBand ports, as they come and go
- *	addresses.c	IP addresses: which port is the source, which GID the destination
+ *	addresses.c	IP addresses: which port is the source, which GID the destination; names.c: names of hosts
  *	resolve.c	a path by key, with a deadline, for the modules that serve
  *	acm.c		ibacm's protocol: messages; acm_server.c: its sockets
  *	netlink.c	the kernel's questions
  *	warm.c		the state file, OpenSM's dump, asking ahead
- *	control.c	sacachectl's; metrics.c: Prometheus'
- *	notify.c	systemd: readiness, watchdog, descriptor store
+ *	control_commands.c	sacachectl's; metrics_text.c: Prometheus'
  *
- * All of it runs in one thread, the loop of libevent; libsacache has a thread for each port beside it,
- * and only resolve.c is called from there. So no module has a lock, and none may wait.
+ * What other daemons have too is in daemons/common: the loop, the log, the control socket, metrics,
+ * systemd.
  *
- * Each module has int X_start(struct sacached *d, struct X **x), which returns 0 or a negative errno
- * after it has said itself in one line what is wrong, and void X_stop(struct X *x) (NULL: nothing).
+ * All of it runs in one thread, the loop of libevent; libsacache has a thread for each port beside
+ * it, and only resolve.c is called from there. So no module has a lock, and none may wait.
+ *
+ * Each module has int X_start(struct sacached *d, struct X **x), which returns 0 or a negative
+ * errno after it has said itself in one line what is wrong, and void X_stop(struct X *x) (NULL:
+ * nothing).
  */
 #ifndef SACACHED_SACACHED_H
 #define SACACHED_SACACHED_H
@@ -25,8 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <event2/event.h>
-
+#include "daemons/common/loop.h"
 #include "daemons/sacached/config.h"
 #include "libsacache/sacache.h"
 
@@ -42,7 +44,8 @@ struct sacached_port {
 	uint64_t port_guid;
 	unsigned number; /* for keys, as sacache_port_open() gave it */
 	bool active;	 /* the state is Active */
-	bool loaded;	 /* the state file was looked at for it (warm.c), */
+	bool loading;	 /* the state file is being loaded for it (warm.c), */
+	bool loaded;	 /* or was, */
 	bool begun;	 /* and the dump, and the SA */
 	uint16_t lid;
 	uint8_t lmc;
@@ -59,18 +62,21 @@ struct resolver;
 struct acm_server;
 struct control;
 struct metrics;
+struct names;
 struct netlink;
 struct notify;
 struct warm;
 
 struct sacached {
-	struct event_base *base;
+	struct loop loop;
+	struct event_base *base; /* the loop's */
 	struct sacache *cache;
 	struct sacached_config config;
 	struct sacached_port ports[SACACHE_MAX_PORTS]; /* those that are open; there may be gaps */
 	unsigned nports;			       /* up to the last that is open */
 	struct ports *port_watch;
 	struct addresses *addresses;
+	struct names *names;
 	struct resolver *resolver;
 	struct acm_server *acm;
 	struct control *control;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Loading, saving and asking ahead; warm.h has the order of it. What a thread works on it owns until its
- * end; the loop does not look at it meanwhile.
+ * Loading, saving and asking ahead; warm.h has the order of it. What a thread works on it owns
+ * until its end; the loop does not look at it meanwhile.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,14 +10,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemons/sacached/folder.h"
-#include "daemons/sacached/log.h"
-#include "daemons/sacached/task.h"
+#include "daemons/common/folder.h"
+#include "daemons/common/log.h"
+#include "daemons/common/task.h"
 #include "daemons/sacached/warm.h"
 
 #define TICK_S 1
 
-/* By what programs ask: librdmacm and ibacm's clients by both GIDs, the method by one, MPI by LIDs. */
+/* By what programs ask: librdmacm and ibacm's clients by both GIDs, the method by one, MPI by LIDs.
+ * */
 static const uint32_t masks[] = {
 	SACACHE_DGID | SACACHE_SGID,
 	SACACHE_DGID,
@@ -56,12 +57,22 @@ struct prefetch {
 	void *arg;
 };
 
+/* The state file, for ports that have become active. */
+struct load {
+	struct task *task;
+	char path[CONFIG_PATH_LEN];
+	uint32_t ports;
+	struct sacache_state state;
+	int status;
+};
+
 struct warm {
 	struct sacached *d;
 	struct event *timer; /* to look for ports, and to save */
 	unsigned ticks;	     /* since it was saved */
 	struct warm_status status;
 	struct sacache_stats saved; /* as it was at the last save */
+	struct load load;
 	struct save save;
 	struct prefetch prefetch;
 };
@@ -74,60 +85,97 @@ const struct warm_status *warm_status(const struct warm *warm)
 /* What counts as a change: not that something was found. */
 static void stats_of(struct warm *warm, struct sacache_stats *stats)
 {
-	sacache_stats(warm->d->cache, stats);
+	sacache_stats(warm->d->cache, stats, sizeof(*stats));
 	stats->hits = 0;
 	stats->negative_hits = 0;
 }
 
-static void load_state(struct warm *warm, uint32_t ports)
-{
-	const char *path = warm->d->config.state_file;
-	struct sacache_state state;
-	char problem[sizeof(warm->status.problem)] = "";
-	int ret;
+static void begin_next(struct warm *warm);
+static void save_for_next(struct warm *warm);
 
-	if (!path[0])
-		return;
-	ret = sacache_load_ports(warm->d->cache, ports, path, &state);
-	warm->status.records += state.records;
-	warm->status.ask_again += state.ask_again;
-	if (!ret)
+/* Loading: in a thread, or before the loop runs. Not while the file is saved, which would replace
+ * it meanwhile. */
+
+static void load_work(void *arg)
+{
+	struct warm *warm = arg;
+	struct load *load = &warm->load;
+
+	load->status = load->path[0] ? sacache_load_ports(warm->d->cache, load->ports, load->path,
+							  &load->state, sizeof(load->state))
+				     : -ENOENT;
+}
+
+static void note_load(struct warm *warm)
+{
+	const struct load *load = &warm->load;
+	const struct sacache_state *state = &load->state;
+	char problem[sizeof(warm->status.problem)] = "";
+
+	warm->status.records += state->records;
+	warm->status.ask_again += state->ask_again;
+	if (!load->status)
 		log_info("%s: %llu records%s; %llu are of other ports, or older than what is there",
-			 path, (unsigned long long)state.records,
-			 state.ask_again ? ", to be asked for again: LID or SM changed" : "",
-			 (unsigned long long)state.skipped);
-	else if (ret == -EBADMSG && state.aside[0])
-		snprintf(problem, sizeof(problem), "%s; kept as %s", state.problem, state.aside);
-	else if (ret == -EBADMSG)
-		snprintf(problem, sizeof(problem), "%s", state.problem);
-	else if (ret != -ENOENT)
-		snprintf(problem, sizeof(problem), "%s", strerror(-ret));
+			 load->path, (unsigned long long)state->records,
+			 state->ask_again ? ", to be asked for again: LID or SM changed" : "",
+			 (unsigned long long)state->skipped);
+	else if (load->status == -EBADMSG && state->aside[0])
+		snprintf(problem, sizeof(problem), "%s; kept as %s", state->problem, state->aside);
+	else if (load->status == -EBADMSG)
+		snprintf(problem, sizeof(problem), "%s", state->problem);
+	else if (load->status != -ENOENT)
+		snprintf(problem, sizeof(problem), "%s", strerror(-load->status));
 	if (problem[0]) {
-		log_warning("%s: %s. Going on with an empty cache", path, problem);
+		log_warning("%s: %s. Going on with an empty cache", load->path, problem);
 		memcpy(warm->status.problem, problem, sizeof(problem));
 	}
 }
 
-/* Ports that are active for the first time. Before, neither the subnet nor the SM is known, by which records are believed. */
-static void load_for_new(struct warm *warm)
+static void load_done(void *arg)
 {
+	struct warm *warm = arg;
 	struct sacached *d = warm->d;
-	uint32_t ports = 0;
 
-	for (unsigned i = 0; i < d->nports; i++) {
-		struct sacached_port *port = &d->ports[i];
-
-		if (port->active && !port->loaded) {
-			port->loaded = true;
-			ports |= 1u << port->number;
-		}
-	}
-	if (!ports)
-		return;
-	load_state(warm, ports);
+	warm->load.task = NULL;
+	note_load(warm);
+	for (unsigned i = 0; i < d->nports; i++)
+		d->ports[i].loaded |= d->ports[i].loading;
 	if (!warm->status.loaded)
 		stats_of(warm, &warm->saved);
 	warm->status.loaded = true;
+	begin_next(warm);
+	save_for_next(warm);
+}
+
+/*
+ * Ports that are active for the first time. Before, neither the subnet nor the SM is known, by
+ * which records are believed. False: there are none, or they have to wait for others.
+ */
+static bool prepare_load(struct warm *warm)
+{
+	struct sacached *d = warm->d;
+	struct load *load = &warm->load;
+
+	if (load->task || warm->save.task)
+		return false;
+	load->ports = 0;
+	for (unsigned i = 0; i < d->nports; i++) {
+		struct sacached_port *port = &d->ports[i];
+
+		port->loading = port->active && !port->loaded;
+		if (port->loading)
+			load->ports |= 1u << port->number;
+	}
+	memcpy(load->path, d->config.state_file, sizeof(load->path));
+	memset(&load->state, 0, sizeof(load->state));
+	return load->ports;
+}
+
+static void load_for_new(struct warm *warm)
+{
+	if (prepare_load(warm) &&
+	    task_start(warm->d->base, &warm->load.task, load_work, load_done, warm))
+		log_warning("%s: no thread to load it; trying again", warm->load.path);
 }
 
 static uint32_t loaded_ports(const struct sacached *d)
@@ -148,7 +196,8 @@ static void save_work(void *arg)
 
 	struct save *save = &warm->save;
 
-	save->status = sacache_save_ports(warm->d->cache, save->ports, save->path, &save->state);
+	save->status = sacache_save_ports(warm->d->cache, save->ports, save->path, &save->state,
+					  sizeof(save->state));
 }
 
 static void note_save(struct warm *warm)
@@ -185,7 +234,7 @@ static int start_save(struct warm *warm)
 
 	stats_of(warm, &warm->saved);
 	prepare_save(warm);
-	ret = task_start(warm->d, &warm->save.task, save_work, save_done, warm);
+	ret = task_start(warm->d->base, &warm->save.task, save_work, save_done, warm);
 	if (ret)
 		log_error("not saved: %s", strerror(-ret));
 	return ret;
@@ -203,27 +252,34 @@ static void tell_waiters(struct waiter *waiter, int status, const struct sacache
 	}
 }
 
-/* Those who asked while it was written want what is newer: it is written again, before any is told. */
+/* Who asked while the file was written or loaded wants what is newer: it is written again. */
+static void save_for_next(struct warm *warm)
+{
+	struct save *save = &warm->save;
+	struct waiter *waiters = save->next_waiters;
+	int ret;
+
+	save->next_waiters = NULL;
+	ret = waiters ? start_save(warm) : 0;
+	if (ret)
+		tell_waiters(waiters, ret, &save->state);
+	else
+		save->waiters = waiters;
+}
+
 static void save_done(void *arg)
 {
 	struct warm *warm = arg;
 	struct save *save = &warm->save;
 	struct sacache_state state = save->state;
-	struct waiter *waiters = save->waiters, *unlucky = NULL;
-	int status = save->status, ret = 0;
+	struct waiter *waiters = save->waiters;
+	int status = save->status;
 
 	save->task = NULL;
+	save->waiters = NULL;
 	note_save(warm);
-	save->waiters = save->next_waiters;
-	save->next_waiters = NULL;
-	if (save->waiters)
-		ret = start_save(warm);
-	if (ret) {
-		unlucky = save->waiters;
-		save->waiters = NULL;
-	}
+	save_for_next(warm);
 	tell_waiters(waiters, status, &state);
-	tell_waiters(unlucky, ret, &state);
 }
 
 int warm_save(struct warm *warm, warm_saved done, void *arg)
@@ -240,8 +296,8 @@ int warm_save(struct warm *warm, warm_saved done, void *arg)
 		return -ENOMEM;
 	waiter->done = done;
 	waiter->arg = arg;
-	/* One that has begun may have passed what has come since. */
-	if (warm->save.task) {
+	/* A save that has begun may have passed what has come since. */
+	if (warm->save.task || warm->load.task) {
 		waiter->next = warm->save.next_waiters;
 		warm->save.next_waiters = waiter;
 		return 0;
@@ -278,7 +334,7 @@ static bool outdated(struct warm *warm)
 
 static void save_if_changed(struct warm *warm)
 {
-	if (warm->d->config.state_file[0] && !warm->save.task && changed(warm))
+	if (warm->d->config.state_file[0] && !warm->save.task && !warm->load.task && changed(warm))
 		start_save(warm);
 }
 
@@ -318,9 +374,10 @@ static void prefetch_work(void *arg)
 	if (prefetch->first && warm->d->config.import[0])
 		prefetch->import_status =
 			sacache_import(warm->d->cache, prefetch->port, warm->d->config.import,
-				       masks, MASKS, &prefetch->import);
+				       masks, MASKS, &prefetch->import, sizeof(prefetch->import));
 	if (!prefetch->first || warm->d->config.prefetch)
-		prefetch->status = sacache_prefetch(warm->d->cache, &attr, &prefetch->report);
+		prefetch->status = sacache_prefetch(warm->d->cache, &attr, &prefetch->report,
+						    sizeof(prefetch->report));
 }
 
 static void say_imported(struct warm *warm)
@@ -365,8 +422,6 @@ static void say_prefetched(int status, const struct sacache_prefetch *report)
 			 report->by_table ? ", by one table" : "");
 }
 
-static void begin_next(struct warm *warm);
-
 static void prefetch_done(void *arg)
 {
 	struct warm *warm = arg;
@@ -396,7 +451,7 @@ static int start_prefetch(struct warm *warm, unsigned port, bool first)
 	prefetch->port = port;
 	prefetch->first = first;
 	atomic_store(&prefetch->stop, false);
-	ret = task_start(warm->d, &prefetch->task, prefetch_work, prefetch_done, warm);
+	ret = task_start(warm->d->base, &prefetch->task, prefetch_work, prefetch_done, warm);
 	warm->status.prefetching = !ret;
 	return ret;
 }
@@ -434,7 +489,7 @@ static void begin_next(struct warm *warm)
 	for (unsigned i = 0; i < d->nports && !warm->prefetch.task && begins_with_more(warm); i++) {
 		struct sacached_port *port = &d->ports[i];
 
-		if (!port->active || port->begun)
+		if (!port->active || !port->loaded || port->begun)
 			continue;
 		port->begun = true;
 		if (start_prefetch(warm, port->number, true))
@@ -458,7 +513,8 @@ void warm_forget(struct warm *warm, void *arg)
 
 /* Beginning and end. */
 
-/* Saves at the interval; sooner, if what is in the file is not true any more: it might be read again. */
+/* Saves at the interval; sooner, if what is in the file is not true any more: it might be read
+ * again. */
 static void timer(evutil_socket_t fd, short what, void *arg)
 {
 	const struct timeval next = {.tv_sec = TICK_S};
@@ -495,6 +551,11 @@ int warm_start(struct sacached *d, struct warm **out)
 		log_warning("%s: its folder cannot be made; the cache will not be saved",
 			    d->config.state_file);
 	*out = warm;
+	/* Nobody is served yet, and who asks first finds what was saved. */
+	if (prepare_load(warm)) {
+		load_work(warm);
+		load_done(warm);
+	}
 	timer(-1, 0, warm);
 	return 0;
 }
@@ -513,6 +574,8 @@ void warm_stop(struct warm *warm)
 {
 	if (!warm)
 		return;
+	if (warm->load.task)
+		task_finish(warm->load.task);
 	atomic_store(&warm->prefetch.stop, true);
 	if (warm->prefetch.task)
 		task_finish(warm->prefetch.task);

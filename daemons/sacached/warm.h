@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The warm start: what is in the cache before anybody asks. At the start the state file and OpenSM's
- * dump of paths are loaded, for each port as soon as it is active; then the SA is asked ahead, if that is
- * wanted. The state is saved at intervals, when something has changed, on command and at the end; what the
- * file has of a port that has not been active yet stays in it.
+ * The warm start: what is in the cache before anybody asks. At the start the state file and
+ * OpenSM's dump of paths are loaded, for each port as soon as it is active; then the SA is asked
+ * ahead, if that is wanted. The state is saved at intervals, when something has changed, on command
+ * and at the end; what the file has of a port that has not been active yet stays in it.
  *
- * A file is written and the SA asked in threads of their own (task.h), all else runs in the loop's.
+ * A file is read or written and the SA asked in threads of their own (task.h), all else runs in the
+ * loop's; but for the file of the start, which is loaded before the loop runs.
  */
 #ifndef SACACHED_WARM_H
 #define SACACHED_WARM_H
@@ -37,7 +38,8 @@ void warm_stop(struct warm *warm);
 const struct warm_status *warm_status(const struct warm *warm);
 
 typedef void (*warm_saved)(void *arg, int status, const struct sacache_state *state);
-/* done is called in the loop, once, unless warm_forget(arg) was called. -ENOMEM, -ENOENT: there is no state file. */
+/* done is called in the loop, once, unless warm_forget(arg) was called. -ENOMEM, -ENOENT: there is
+ * no state file. */
 int warm_save(struct warm *warm, warm_saved done, void *arg);
 
 typedef void (*warm_prefetched)(void *arg, int status, const struct sacache_prefetch *report);

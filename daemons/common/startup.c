@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The beginning of a daemon, which stays in the foreground: options, signals that are no end,
+ * limits.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "daemons/common/log.h"
+#include "daemons/common/startup.h"
+
+int startup_options(int argc, char **argv, const char *name, const char *usage,
+		    struct config_source *source)
+{
+	static const struct option words[] = {
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {}};
+	int option;
+
+	log_init(name);
+	while ((option = getopt_long(argc, argv, "c:o:dVh", words, NULL)) >= 0) {
+		switch (option) {
+		case 'V': printf("%s %s\n", name, URXE_VERSION); exit(0);
+		case 'h': fputs(usage, stdout); exit(0);
+		case 'c': source->file = optarg; continue;
+		case 'o':
+		case 'd':
+			if (source->noptions == CONFIG_MAX_OPTIONS)
+				break;
+			source->options[source->noptions++] =
+				option == 'd' ? "log_level debug" : optarg;
+			continue;
+		}
+		fputs(usage, stderr);
+		return -1;
+	}
+	return optind;
+}
+
+void startup_limits(void)
+{
+	struct rlimit limit;
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What lidtrackctl may ask for. What takes other agents is a job in a thread, with a copy of what
+ * this host has; a client that goes meanwhile leaves the job without one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemons/common/folder.h"
+#include "daemons/common/json.h"
+#include "daemons/common/log.h"
+#include "daemons/lidtrackd/lidtrackd.h"
+
+struct row {
+	const char *host; /* of a peer's name, or of this host's */
+	struct record r;
+	char reason[REASON_LEN];
+};
+
+struct job {
+	struct job *next;
+	struct lidtrackd *d;
+	struct task *task;
+	struct control_client *client; /* NULL: it is gone */
+	void (*work)(struct job *job);
+	void (*finish)(struct job *job);
+	/* What is known: this host's rows are there before it begins, others are added. */
+	struct row *rows;
+	size_t count, room;
+	const char *silent[MAX_PEERS]; /* agents that do not answer */
+	unsigned num_silent;
+	const char *listing;
+	/* What was asked. */
+	char guest[RECORD_NAME_LEN], to[RECORD_NAME_LEN];
+	struct record record;
+	unsigned num_free; /* functions of this host */
+	int error;
+	struct answer answer;
+};
+
+static struct lidtrackd *daemon_of(struct control_client *client)
+{
+	return control_daemon(client);
+}
+
+/* ---- rows ---- */
+
+static void add_row(struct job *j, const char *host, const struct record *r, const char *reason)
+{
+	if (j->count == j->room) {
+		size_t room = j->room ? 2 * j->room : 16;
+		struct row *rows = realloc(j->rows, room * sizeof(*rows));
+
+		if (!rows)
+			return;
+		j->rows = rows;
+		j->room = room;
+	}
+	j->rows[j->count].host = host;
+	j->rows[j->count].r = *r;
+	snprintf(j->rows[j->count].reason, REASON_LEN, "%s", reason);
+	j->count++;
+}
+
+static void add_listed(void *arg, const struct record *r, const char *reason)
+{
+	struct job *j = arg;
+
+	add_row(j, j->listing, r, reason);
+}
+
+/* In the job's thread. */
+static void ask_all(struct job *j)
+{
+	struct lidtrackd *d = j->d;
+
+	for (unsigned i = 0; i < d->config.num_peers; i++) {
+		j->listing = d->config.peers[i].host;
+		if (peer_list(d, j->listing, MESSAGE_LIST, add_listed, j))
+			j->silent[j->num_silent++] = j->listing;
+	}
+}
+
+/* Of a guest, where it is or was last: not one that has only been promised a function. */
+static const struct row *find_row(const struct job *j, const char *guest)
+{
+	const struct row *best = NULL;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (!strcmp(j->rows[i].r.guest, guest) && j->rows[i].r.state != MOVE_RESERVED &&
+		    (!best || j->rows[i].r.epoch > best->r.epoch))
+			best = &j->rows[i];
+	return best;
+}
+
+static struct json_object *show_row(const struct row *row)
+{
+	struct json_object *o = json_object_new_object(), *pkeys = json_object_new_array();
+
+	json_add_text(o, "guest", row->r.guest);
+	json_add_hex(o, "guid", row->r.guid, 16);
+	json_add_text(o, "host", row->host);
+	json_add_text(o, "state", move_state_name(row->r.state));
+	json_add_number(o, "epoch", row->r.epoch);
+	json_add_number(o, "lid", row->r.lid);
+	if (row->r.function >= 0)
+		json_add_number(o, "function", row->r.function);
+	if (row->r.peer[0])
+		json_add_text(o, "peer", row->r.peer);
+	for (unsigned i = 0; pkeys && i < row->r.num_pkeys; i++)
+		json_object_array_add(pkeys, json_object_new_int(row->r.pkeys[i]));
+	json_add(o, "pkeys", pkeys);
+	if (row->reason[0])
+		json_add_text(o, "reason", row->reason);
+	return o;
+}
+
+/* ---- jobs ---- */
+
+static void job_free(struct job *j)
+{
+	struct job **at = &j->d->jobs;
+
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	free(j->rows);
+	free(j);
+}
+
+static void job_work(void *arg)
+{
+	struct job *j = arg;
+
+	j->work(j);
+}
+
+static void job_done(void *arg)
+{
+	struct job *j = arg;
+	struct control_client *client = j->client;
+
+	j->task = NULL;
+	if (client) {
+		j->finish(j);
+		job_free(j);
+		control_end(client);
+	} else {
+		job_free(j);
+	}
+}
+
+/* NULL after an answer. */
+static struct job *job_new(struct control_client *client, void (*work)(struct job *),
+			   void (*finish)(struct job *))
+{
+	struct lidtrackd *d = daemon_of(client);
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j) {
+		control_fail(client, "%s", strerror(ENOMEM));
+		return NULL;
+	}
+	j->d = d;
+	j->client = client;
+	j->work = work;
+	j->finish = finish;
+	j->next = d->jobs;
+	d->jobs = j;
+	for (const struct guest *g = d->guests; g; g = g->next)
+		add_row(j, d->config.host, &g->r, g->reason);
+	return j;
+}
+
+static void job_start(struct job *j)
+{
+	struct control_client *client = j->client;
+
+	if (task_start(j->d->loop.base, &j->task, job_work, job_done, j)) {
+		job_free(j);
+		control_fail(client, "%s", strerror(EAGAIN));
+		return;
+	}
+	control_defer(client);
+}
+
+static void forget_client(struct control_client *client)
+{
+	for (struct job *j = daemon_of(client)->jobs; j; j = j->next)
+		if (j->client == client)
+			j->client = NULL;
+}
+
+/* ---- what is asked ---- */
+
+/* A guest's or host's name. False after an answer. */
+static bool asked_name(struct control_client *client, struct json_object *request, const char *key,
+		       char name[RECORD_NAME_LEN])
+{
+	const char *text = NULL;
+
+	if (!json_get_text(request, key, &text) || !text || !record_name_valid(text)) {
+		control_fail(client, "%s: a name of letters, digits, '.', '_' and '-'", key);
+		return false;
+	}
+	snprintf(name, RECORD_NAME_LEN, "%s", text);
+	return true;
+}
+
+static struct guest *asked_guest(struct control_client *client, struct json_object *request)
+{
+	char name[RECORD_NAME_LEN];
+	struct guest *g;
+
+	if (!asked_name(client, request, "guest", name))
+		return NULL;
+	g = guest_named(daemon_of(client), name);
+	if (!g)
+		control_fail(client, "%s does not have %s", daemon_of(client)->config.host, name);
+	return g;
+}
+
+/* ---- status ---- */
+
+static void finish_status(struct job *j)
+{
+	struct json_object *o = json_object_new_object(), *silent = json_object_new_array();
+
+	for (size_t i = 0; i < j->count; i++)
+		if (!j->guest[0] || !strcmp(j->guest, j->rows[i].r.guest))
+			control_send(j->client, show_row(&j->rows[i]));
+	for (unsigned i = 0; silent && i < j->num_silent; i++)
+		json_object_array_add(silent, json_object_new_string(j->silent[i]));
+	json_add_text(o, "host", j->d->config.host);
+	json_add(o, "silent", silent);
+	control_ok(j->client, o);
+}
+
+static void status(struct control_client *client, struct json_object *request)
+{
+	const char *guest = NULL;
+	struct job *j;
+
+	if (!json_get_text(request, "guest", &guest)) {
+		control_fail(client, "guest: a name");
+		return;
+	}
+	j = job_new(client, ask_all, finish_status);
+	if (!j)
+		return;
+	snprintf(j->guest, sizeof(j->guest), "%s", guest ? guest : "");
+	job_start(j);
+}
+
+/* ---- plan and move ---- */
+
+static int who_has_it(struct job *j)
+{
+	const struct row *row;
+
+	ask_all(j);
+	row = find_row(j, j->guest);
+	if (!row)
+		return -ENOENT;
+	j->record = row->r;
+	j->listing = row->host;
+	return 0;
+}
+
+static void plan_work(struct job *j)
+{
+	j->error = who_has_it(j);
+	if (j->error || !strcmp(j->to, j->listing))
+		return;
+	if (!strcmp(j->to, j->d->config.host)) {
+		j->answer.answer = ANSWER_OK;
+		j->error = functions_free(j->d, &j->num_free);
+	} else {
+		j->error = peer_ask(j->d, j->to, MESSAGE_PLAN, &j->record, NULL, &j->answer);
+	}
+}
+
+static void fail_unknown(struct job *j)
+{
+	char silent[512] = "";
+	size_t len = 0;
+
+	for (unsigned i = 0; i < j->num_silent && len + RECORD_NAME_LEN + 2 < sizeof(silent); i++)
+		len += sprintf(silent + len, "%s%s", i ? ", " : "", j->silent[i]);
+	if (len)
+		control_fail(j->client, "no agent that answers has %s; silent: %s", j->guest,
+			     silent);
+	else
+		control_fail(j->client, "nobody has %s", j->guest);
+}
+
+/* Why it cannot go there; false: it can. */
+static bool plan_refused(struct job *j, char reason[REASON_LEN])
+{
+	bool here = !strcmp(j->to, j->d->config.host);
+
+	if (!strcmp(j->to, j->listing))
+		snprintf(reason, REASON_LEN, "%s is at %s already", j->guest, j->to);
+	else if (j->record.state != MOVE_HERE)
+		snprintf(reason, REASON_LEN, "it is under way: %s",
+			 move_state_name(j->record.state));
+	else if (j->error == -EHOSTUNREACH)
+		snprintf(reason, REASON_LEN, "%s knows no agent of %s", j->d->config.host, j->to);
+	else if (j->error)
+		snprintf(reason, REASON_LEN, "%s does not answer: %s", j->to, strerror(-j->error));
+	else if (j->answer.answer != ANSWER_OK)
+		snprintf(reason, REASON_LEN, "%s", j->answer.reason);
+	else if (here && j->num_free <= guests_reserved(j->d, j->record.guid))
+		snprintf(reason, REASON_LEN, "no function of %s is free", j->d->where);
+	else
+		return false;
+	return true;
+}
+
+static void finish_plan(struct job *j)
+{
+	char reason[REASON_LEN];
+	struct json_object *o;
+	struct row row = {.host = j->listing, .r = j->record};
+
+	if (!j->record.guid) {
+		fail_unknown(j);
+		return;
+	}
+	o = show_row(&row);
+	json_add_text(o, "to", j->to);
+	if (plan_refused(j, reason))
+		json_add_text(o, "refused", reason);
+	control_ok(j->client, o);
+}
+
+static void plan(struct control_client *client, struct json_object *request)
+{
+	char guest[RECORD_NAME_LEN], to[RECORD_NAME_LEN];
+	struct job *j;
+
+	if (!asked_name(client, request, "guest", guest) || !asked_name(client, request, "to", to))
+		return;
+	j = job_new(client, plan_work, finish_plan);
+	if (!j)
+		return;
+	memcpy(j->guest, guest, sizeof(guest));
+	memcpy(j->to, to, sizeof(to));
+	job_start(j);
+}
+
+static void move_work(struct job *j)
+{
+	j->error = who_has_it(j);
+	if (!j->error && strcmp(j->listing, j->d->config.host) != 0)
+		j->error = peer_ask(j->d, j->listing, MESSAGE_MOVE, &j->record, j->to, &j->answer);
+}
+
+static void finish_move(struct job *j)
+{
+	struct json_object *o;
+
+	if (j->error == -ENOENT) {
+		fail_unknown(j);
+	} else if (j->error) {
+		control_fail(j->client, "%s does not answer: %s", j->listing, strerror(-j->error));
+	} else if (j->answer.answer != ANSWER_OK) {
+		control_fail(j->client, "%s", j->answer.reason);
+	} else {
+		o = json_object_new_object();
+		json_add_text(o, "from", j->listing);
+		control_ok(j->client, o);
+	}
+}
+
+static void move_of_others(struct control_client *client, const char *guest, const char *to)
+{
+	struct job *j = job_new(client, move_work, finish_move);
+
+	if (!j)
+		return;
+	snprintf(j->guest, sizeof(j->guest), "%s", guest);
+	snprintf(j->to, sizeof(j->to), "%s", to);
+	job_start(j);
+}
+
+static void move(struct control_client *client, struct json_object *request)
+{
+	struct lidtrackd *d = daemon_of(client);
+	char guest[RECORD_NAME_LEN], to[RECORD_NAME_LEN], reason[REASON_LEN];
+	struct json_object *o;
+	struct guest *g;
+	uint64_t wait = 0;
+
+	if (!asked_name(client, request, "guest", guest) || !asked_name(client, request, "to", to))
+		return;
+	if (json_get_number(request, "wait", 86400000, &wait) < 0) {
+		control_fail(client, "wait: milliseconds, up to a day");
+		return;
+	}
+	g = guest_named(d, guest);
+	if (!g || g->r.state == MOVE_RESERVED) {
+		move_of_others(client, guest, to);
+		return;
+	}
+	if (guest_order(d, g, to, wait, reason)) {
+		control_fail(client, "%s", reason);
+		return;
+	}
+	o = json_object_new_object();
+	json_add_text(o, "from", d->config.host);
+	control_ok(client, o);
+}
+
+static void cancel(struct control_client *client, struct json_object *request)
+{
+	struct guest *g = asked_guest(client, request);
+
+	if (!g)
+		return;
+	if (guest_event(daemon_of(client), g, EVENT_CANCEL, NULL))
+		control_fail(client, "%s is %s: it cannot be cancelled", g->r.guest,
+			     move_state_name(g->r.state));
+	else
+		control_ok(client, json_object_new_object());
+}
+
+/* ---- guests that come and go ---- */
+
+static bool known(const struct job *j, uint64_t guid)
+{
+	for (size_t i = 0; i < j->count; i++)
+		if (j->rows[i].r.guid == guid)
+			return true;
+	return false;
+}
+
+/* One of this host's pool that nobody has. */
+static uint64_t pool_guid(const struct job *j)
+{
+	const struct lidtrackd_config *c = &j->d->config;
+
+	for (uint64_t i = 0; i < c->pool_count; i++)
+		if (!known(j, c->pool_first + i) && !guest_find(j->d, c->pool_first + i))
+			return c->pool_first + i;
+	return 0;
+}
+
+static void finish_add(struct job *j)
+{
+	bool chosen = j->record.guid != 0;
+	struct json_object *o;
+	int ret;
+
+	if (!chosen)
+		j->record.guid = pool_guid(j);
+	if (find_row(j, j->guest) || guest_named(j->d, j->guest)) {
+		control_fail(j->client, "there is a guest %s", j->guest);
+	} else if (!j->record.guid) {
+		control_fail(j->client,
+			     "no GUID of the pool is free: give one with --guid, or enlarge "
+			     "pool in lidtrackd.conf");
+	} else if (known(j, j->record.guid) || guest_find(j->d, j->record.guid)) {
+		control_fail(j->client, "another guest has that GUID");
+	} else if (j->num_silent && !chosen) {
+		control_fail(j->client,
+			     "%s does not answer, and could have a GUID of the pool; give one with "
+			     "--guid",
+			     j->silent[0]);
+	} else if (j->d->config.mode == MODE_SHARED_PORT && guest_that_stays(j->d, 0)) {
+		control_fail(j->client,
+			     "%s is here, and functions share one LID: mode own has several",
+			     guest_that_stays(j->d, 0)->r.guest);
+	} else if ((ret = guest_add(j->d, &j->record))) {
+		control_fail(j->client, "the journal cannot be written: %s", strerror(-ret));
+	} else {
+		o = json_object_new_object();
+		json_add_hex(o, "guid", j->record.guid, 16);
+		control_ok(j->client, o);
+	}
+}
+
+static bool asked_guid(struct control_client *client, struct json_object *request, uint64_t *guid)
+{
+	const char *text = NULL;
+	char *end;
+
+	*guid = 0;
+	if (json_get_text(request, "guid", &text) && !text)
+		return true;
+	if (text)
+		*guid = strtoull(text, &end, 16);
+	if (text && *guid && !*end)
+		return true;
+	control_fail(client, "guid: 64 bits in hexadecimal");
+	return false;
+}
+
+static void add(struct control_client *client, struct json_object *request)
+{
+	struct record r = {.state = MOVE_SETTING, .function = -1, .epoch = 1};
+	const char *pkeys = NULL;
+	struct job *j;
+
+	if (!asked_name(client, request, "guest", r.guest) || !asked_guid(client, request, &r.guid))
+		return;
+	if (!json_get_text(request, "pkeys", &pkeys) ||
+	    (pkeys && record_parse_pkeys(&r, pkeys, strlen(pkeys)))) {
+		control_fail(client, "pkeys: up to %d of them, 0xffff,0x8001", RECORD_PKEYS);
+		return;
+	}
+	j = job_new(client, ask_all, finish_add);
+	if (!j)
+		return;
+	j->record = r;
+	memcpy(j->guest, r.guest, sizeof(r.guest));
+	job_start(j);
+}
+
+static void remove_guest(struct control_client *client, struct json_object *request)
+{
+	struct guest *g = asked_guest(client, request);
+
+	if (!g)
+		return;
+	if (g->r.state != MOVE_HERE || g->r.peer[0] ||
+	    guest_event(daemon_of(client), g, EVENT_FREED, NULL))
+		control_fail(client, "%s is under way: %s", g->r.guest,
+			     move_state_name(g->r.state));
+	else
+		control_ok(client, json_object_new_object());
+}
+
+/* ---- a host that is off ---- */
+
+static void fence(struct control_client *client, struct json_object *request)
+{
+	struct lidtrackd *d = daemon_of(client);
+	struct json_object *o;
+	char host[RECORD_NAME_LEN];
+	unsigned count = 0;
+
+	if (!asked_name(client, request, "host", host))
+		return;
+	if (!peer_of(d, host)) {
+		control_fail(client, "%s knows no agent of %s", d->config.host, host);
+		return;
+	}
+	for (struct guest *g = d->guests; g; g = g->next)
+		if (!strcmp(g->r.peer, host) && !guest_event(d, g, EVENT_FENCE, NULL)) {
+			log_notice("%s: %s is said to be off; %s", g->r.guest, host,
+				   move_state_name(g->r.state));
+			count++;
+		}
+	o = json_object_new_object();
+	json_add_number(o, "guests", count);
+	control_ok(client, o);
+}
+
+/* ---- the socket ---- */
+
+int commands_start(struct lidtrackd *d)
+{
+	static const struct control_command commands[] = {
+		{"status", status}, {"plan", plan},	      {"move", move},	{"cancel", cancel},
+		{"add", add},	    {"remove", remove_guest}, {"fence", fence},
+	};
+	struct control_options options = {
+		.path = d->config.control_socket,
+		.user = "",
+		.group = d->config.control_group,
+		.commands = commands,
+		.count = sizeof(commands) / sizeof(*commands),
+		.daemon = d,
+		.forget = forget_client,
+	};
+	int ret = d->config.control_socket[0] ? folder_make(d->config.control_socket, 0755, "") : 0;
+
+	return ret ? ret : control_start(d->loop.base, &options, &d->control);
+}
+
+void commands_stop(struct lidtrackd *d)
+{
+	if (d->control)
+		control_stop(d->control);
+	while (d->jobs) {
+		if (d->jobs->task)
+			task_finish(d->jobs->task);
+		job_free(d->jobs);
+	}
+}

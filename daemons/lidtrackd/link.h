@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A connection between two agents, over which lines go: a unix socket of mode 0600 on one machine,
+ * TLS with certificates of both sides else. All calls wait, for at most LINK_TIMEOUT_MS each; one
+ * thread for each link.
+ */
+#ifndef LIDTRACKD_LINK_H
+#define LIDTRACKD_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <gnutls/gnutls.h>
+
+#define LINK_TIMEOUT_MS	 3000
+#define LINK_ADDRESS_LEN 108
+
+/* What this agent proves itself by, and others to it. */
+struct link_identity {
+	gnutls_certificate_credentials_t credentials; /* NULL: there are no files, so no TLS */
+};
+
+struct link {
+	int fd;
+	gnutls_session_t tls; /* NULL: a unix socket */
+	char buffer[4096];    /* read, and not yet taken */
+	size_t have;
+};
+
+/* Of PEM files; "" for all of them: no TLS. -errno after a line in the log. */
+int link_identity_load(struct link_identity *identity, const char *ca, const char *certificate,
+		       const char *key);
+void link_identity_free(struct link_identity *identity);
+
+/* "/path" is a unix socket, "host:port" or "[address]:port" is not. */
+static inline bool link_is_local(const char *address)
+{
+	return address[0] == '/';
+}
+
+/* A listening socket, not blocking, close-on-exec. -errno. */
+int link_listen(const char *address);
+/* To an agent that proves to be that host. -errno; -EKEYREJECTED: it proves to be none or another.
+ * */
+int link_connect(struct link *link, const struct link_identity *identity, const char *host,
+		 const char *address);
+/* Takes over an accepted descriptor. */
+int link_accept(struct link *link, const struct link_identity *identity, int fd, bool local);
+/* Is the other end that host, by its certificate? Those of a unix socket are this user's processes.
+ * */
+bool link_is_from(const struct link *link, const char *host);
+/* A line without its end. */
+int link_send(struct link *link, const char *line, size_t len);
+/* The next one; its length, or -errno: -EMSGSIZE for one that does not fit, -ECONNRESET at the end.
+ * */
+int link_receive(struct link *link, char *line, size_t room);
+void link_close(struct link *link);
+
+#endif

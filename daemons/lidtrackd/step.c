@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The steps of the table, each one try in a thread of its own: they wait for another agent, the SA,
+ * the provider of functions or the guest's manager. A step has a copy of the record; of the daemon
+ * it uses what is constant, the SA's handle and the lock of the functions.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemons/common/log.h"
+#include "daemons/lidtrackd/lidtrackd.h"
+
+#define GUEST_TIMEOUT_MS 60000
+#define NOT_YET		 75 /* EX_TEMPFAIL of the guest's command */
+
+extern char **environ;
+
+__attribute__((format(printf, 2, 3))) static void because(struct step *s, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(s->reason, sizeof(s->reason), format, args);
+	va_end(args);
+}
+
+/* Once more after a while. */
+__attribute__((format(printf, 2, 3))) static void again(struct step *s, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(s->reason, sizeof(s->reason), format, args);
+	va_end(args);
+	s->again = true;
+}
+
+static bool is_shared(const struct step *s)
+{
+	return s->d->config.mode == MODE_SHARED_PORT;
+}
+
+/* ---- functions ---- */
+
+/* The number of the function that has the GUID; -ENOENT; another -errno. *functions is the
+ * caller's. */
+static int function_of(struct step *s, struct function functions[FUNCTION_MAX], int *count)
+{
+	*count = s->d->provider->list(s->d->where, functions, FUNCTION_MAX);
+	if (*count < 0)
+		return *count;
+	for (int i = 0; i < *count; i++)
+		if (functions[i].guid == s->guid)
+			return functions[i].number;
+	return -ENOENT;
+}
+
+int functions_free(struct lidtrackd *d, unsigned *count)
+{
+	struct function functions[FUNCTION_MAX];
+	int n = d->provider->list(d->where, functions, FUNCTION_MAX);
+
+	*count = 0;
+	for (int i = 0; i < n; i++)
+		*count += !functions[i].guid && !functions[i].busy;
+	return n < 0 ? n : 0;
+}
+
+static void cannot_see(struct step *s, int error)
+{
+	again(s, "functions of %s cannot be seen: %s", s->d->where, strerror(-error));
+}
+
+/* shared-port: the tracker is to know where it is, and gives it its LID. Afterwards again() or not.
+ * */
+static void tell_tracker(struct step *s, bool here)
+{
+	const char *tracker = s->d->config.tracker;
+	struct answer answer;
+	uint8_t lmc;
+	int ret = 0;
+
+	s->r.port = 0;
+	if (here)
+		ret = sa_own_port(&s->d->sa, &s->r.port, &lmc);
+	if (!ret)
+		ret = peer_ask(s->d, tracker, MESSAGE_PLACE, &s->r, NULL, &answer);
+	if (ret)
+		again(s, "the tracker, %s, does not answer: %s", tracker, strerror(-ret));
+	else if (answer.answer != ANSWER_OK)
+		again(s, "%s: %s", tracker, answer.reason);
+	else if (here && answer.knows)
+		s->r.lid = answer.record.lid;
+}
+
+/* The one it had, if that is free; else the first. */
+static int choose(struct step *s, const struct function *functions, int count)
+{
+	int first = -1;
+
+	for (int i = 0; i < count; i++) {
+		if (functions[i].guid || functions[i].busy)
+			continue;
+		if (functions[i].number == s->r.function)
+			return functions[i].number;
+		if (first < 0)
+			first = functions[i].number;
+	}
+	return first;
+}
+
+static void set_free_one(struct step *s, const struct function *functions, int count)
+{
+	int number = choose(s, functions, count), ret;
+
+	if (number < 0) {
+		again(s, "no function is free");
+		return;
+	}
+	ret = s->d->provider->set(s->d->where, number, &s->r);
+	if (ret)
+		again(s, "function %d does not take the GUID: %s", number, strerror(-ret));
+	else
+		s->r.function = number;
+}
+
+static void set_function(struct step *s)
+{
+	struct function functions[FUNCTION_MAX];
+	struct sa_port port = {0};
+	int count, number = function_of(s, functions, &count), ret = -ENOENT;
+
+	if (number >= 0) {
+		s->r.function = number;
+		return;
+	}
+	if (number != -ENOENT) {
+		cannot_see(s, number);
+		return;
+	}
+	if (!is_shared(s))
+		ret = sa_find_port(&s->d->sa, s->guid, false, &port);
+	if (ret != -ENOENT) {
+		again(s, ret ? "the SA does not answer" : "the SM still has a port with that GUID");
+		return;
+	}
+	pthread_mutex_lock(&s->d->functions);
+	number = function_of(s, functions, &count);
+	if (number == -ENOENT)
+		set_free_one(s, functions, count);
+	else if (number < 0)
+		cannot_see(s, number);
+	else
+		s->r.function = number;
+	pthread_mutex_unlock(&s->d->functions);
+}
+
+static void step_set(struct step *s)
+{
+	set_function(s);
+	if (!s->again && is_shared(s))
+		tell_tracker(s, true);
+}
+
+static void step_clear(struct step *s)
+{
+	struct function functions[FUNCTION_MAX];
+	int count, number, ret = 0;
+
+	pthread_mutex_lock(&s->d->functions);
+	number = function_of(s, functions, &count);
+	if (number >= 0) {
+		ret = s->d->provider->clear(s->d->where, number);
+		/* It is believed when it is read. */
+		number = ret ? ret : function_of(s, functions, &count);
+	}
+	pthread_mutex_unlock(&s->d->functions);
+	if (number == -ENOENT && is_shared(s))
+		tell_tracker(s, false);
+	if (number == -ENOENT)
+		s->r.function = -1;
+	else if (number >= 0)
+		again(s, "function %d still has the GUID", number);
+	else
+		cannot_see(s, number);
+}
+
+/* ---- the subnet manager ---- */
+
+static void step_absent(struct step *s)
+{
+	struct sa_port port;
+	/* In a shared port the vGUID is no port's. */
+	int ret = is_shared(s) ? -ENOENT : sa_find_port(&s->d->sa, s->guid, false, &port);
+
+	if (!ret)
+		again(s, "the SM still has it at LID %u", port.lid);
+	else if (ret != -ENOENT)
+		again(s, "the SA does not answer: %s", strerror(-ret));
+	else if (!s->r.peer[0])
+		s->event = EVENT_FREED;
+}
+
+static bool has_pkey(const struct sa_port *port, uint16_t pkey)
+{
+	for (unsigned i = 0; i < sizeof(port->pkeys) / sizeof(*port->pkeys); i++)
+		if (port->pkeys[i] == pkey)
+			return true;
+	return false;
+}
+
+/* Those that it has, where nobody has said which it is to have. */
+static void learn_pkeys(struct step *s, const struct sa_port *port)
+{
+	for (unsigned i = 0; i < RECORD_PKEYS && port->pkeys[i]; i++)
+		s->r.pkeys[s->r.num_pkeys++] = port->pkeys[i];
+}
+
+static void step_present(struct step *s)
+{
+	struct function functions[FUNCTION_MAX];
+	struct sa_port port;
+	int count, number = function_of(s, functions, &count), ret;
+
+	if (number == -ENOENT) {
+		s->event = EVENT_REFUSED;
+		because(s, "function %d has lost the GUID", s->r.function);
+		return;
+	}
+	ret = sa_find_port(&s->d->sa, is_shared(s) ? s->r.port : s->guid, true, &port);
+	if (!ret && is_shared(s) && port.lid != s->r.lid) {
+		again(s, "the host has LID %u, and is to have %u", port.lid, s->r.lid);
+		return;
+	}
+	if (ret || port.state != 4) {
+		again(s, ret == -ENOENT ? "the SM does not have it yet"
+			 : ret		? "the SA does not answer"
+					: "its port is not Active yet");
+		return;
+	}
+	for (unsigned i = 0; i < s->r.num_pkeys; i++)
+		if (s->r.pkeys[i] && !has_pkey(&port, s->r.pkeys[i])) {
+			again(s, "the SM has not given it P_Key 0x%04x", s->r.pkeys[i]);
+			return;
+		}
+	if (!s->r.num_pkeys)
+		learn_pkeys(s, &port);
+	s->r.lid = port.lid;
+	s->r.lmc = port.lmc;
+}
+
+/* ---- the other agent ---- */
+
+static void no_answer(struct step *s, int ret)
+{
+	again(s, "%s does not answer: %s", s->r.peer,
+	      ret == -EKEYREJECTED ? "its certificate is another's" : strerror(-ret));
+}
+
+static void take_answer(struct step *s, int ret, const struct answer *answer)
+{
+	if (ret)
+		no_answer(s, ret);
+	else if (answer->answer == ANSWER_LATER)
+		again(s, "%s: %s", s->r.peer, answer->reason);
+	else if (answer->answer == ANSWER_REFUSED) {
+		s->event = EVENT_REFUSED;
+		because(s, "%s: %s", s->r.peer, answer->reason);
+	}
+}
+
+static void step_ask(struct step *s)
+{
+	struct answer answer;
+
+	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_ASK, &s->r, NULL, &answer), &answer);
+}
+
+static void step_hand(struct step *s)
+{
+	struct answer answer;
+
+	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_TAKE, &s->r, NULL, &answer), &answer);
+}
+
+/* Is the peer a source that is for a move to this host, begun in that epoch? */
+static int peer_wants(struct step *s, uint32_t epoch, bool *wants)
+{
+	struct answer answer;
+	int ret = peer_ask(s->d, s->r.peer, MESSAGE_LOOK, &s->r, NULL, &answer);
+
+	if (!ret && answer.answer != ANSWER_OK)
+		ret = -EPROTO;
+	*wants = !ret && answer.knows && move_wants(answer.record.state) &&
+		 answer.record.epoch == epoch && !strcmp(answer.record.peer, s->d->config.host);
+	return ret;
+}
+
+static void step_look(struct step *s)
+{
+	bool wants;
+	int ret = peer_wants(s, s->r.epoch, &wants);
+
+	if (ret)
+		no_answer(s, ret);
+	else if (!wants)
+		s->event = EVENT_REFUSED;
+}
+
+static void step_watch(struct step *s)
+{
+	struct function functions[FUNCTION_MAX];
+	int count, number, ret = 0;
+	bool wants = false;
+
+	if (s->r.peer[0])
+		ret = peer_wants(s, s->r.epoch - 1, &wants);
+	if (ret || wants) {
+		no_answer(s, ret ? ret : -EINPROGRESS);
+		return;
+	}
+	s->r.peer[0] = '\0';
+	number = function_of(s, functions, &count);
+	if (number == -ENOENT) {
+		s->event = EVENT_REFUSED;
+		because(s, "function %d has lost the GUID", s->r.function);
+	} else if (number < 0) {
+		cannot_see(s, number);
+	} else {
+		s->r.function = number;
+	}
+}
+
+/* ---- the guest ---- */
+
+static int wait_for(pid_t pid)
+{
+	struct pollfd wait = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+	int status, ret = 0;
+
+	if (wait.fd >= 0) {
+		do {
+			ret = poll(&wait, 1, GUEST_TIMEOUT_MS);
+		} while (ret < 0 && errno == EINTR);
+		close(wait.fd);
+	}
+	if (!ret)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return !ret ? NOT_YET : WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int run_guest(struct step *s, const char *verb)
+{
+	char function[16], guid[24];
+	char *argv[] = {s->d->config.guest_command, (char *)verb, s->r.guest, function, guid, NULL};
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid;
+	int ret;
+
+	snprintf(function, sizeof(function), "%d", s->r.function);
+	snprintf(guid, sizeof(guid), "0x%016" PRIx64, s->guid);
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	ret = posix_spawn(&pid, argv[0], NULL, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	return ret ? -ret : wait_for(pid);
+}
+
+static void step_attach(struct step *s)
+{
+	int ret = s->d->config.guest_command[0] ? run_guest(s, "attach") : 0;
+
+	if (ret)
+		again(s, "%s attach: status %d", s->d->config.guest_command, ret);
+}
+
+static void step_detach(struct step *s)
+{
+	int ret = s->d->config.guest_command[0] ? run_guest(s, "detach") : 0;
+
+	if (ret == NOT_YET) {
+		again(s, "the guest has not let go of its function");
+	} else if (ret) {
+		s->event = EVENT_REFUSED;
+		because(s, "%s detach: status %d", s->d->config.guest_command, ret);
+	}
+}
+
+/* ---- threads ---- */
+
+static void work(void *arg)
+{
+	static void (*const steps[])(struct step *) = {
+		[STEP_WATCH] = step_watch,   [STEP_ASK] = step_ask,
+		[STEP_DETACH] = step_detach, [STEP_CLEAR] = step_clear,
+		[STEP_ABSENT] = step_absent, [STEP_HAND] = step_hand,
+		[STEP_LOOK] = step_look,     [STEP_SET] = step_set,
+		[STEP_ATTACH] = step_attach, [STEP_PRESENT] = step_present,
+	};
+	struct step *s = arg;
+
+	s->event = EVENT_DONE;
+	steps[s->what](s);
+}
+
+static void done(void *arg)
+{
+	struct step *s = arg;
+
+	s->task = NULL;
+	guest_stepped(s->d, s);
+	free(s);
+}
+
+int step_start(struct lidtrackd *d, struct guest *guest)
+{
+	struct step *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s)
+		return -ENOMEM;
+	s->d = d;
+	s->guid = guest->r.guid;
+	s->version = guest->version;
+	s->what = move_step_of(guest->r.state);
+	s->r = guest->r;
+	ret = task_start(d->loop.base, &s->task, work, done, s);
+	if (ret)
+		free(s);
+	else
+		guest->step = s;
+	return ret;
+}
+
+void step_drop(struct step *s)
+{
+	task_finish(s->task);
+	free(s);
+}
