@@ -6,9 +6,9 @@
  *                  another thread holds but when it collects what is left before it gives up
  *   central        spans and runs of pages, under the pool's lock
  *
- * A thread has a cache for each pool that it uses, in a list of its own; the pool has its caches in a
- * list too. Both lists, and the end of threads and pools, are guarded by caches_lock; the slots of a
- * cache by its busy flag. A cache whose pool is gone has pool_id 0 and goes with its thread.
+ * A thread has a cache for each pool that it uses, in a list of its own; the pool has its caches in
+ * a list too. Both lists, and the end of threads and pools, are guarded by caches_lock; the slots
+ * of a cache by its busy flag. A cache whose pool is gone has pool_id 0 and goes with its thread.
  */
 #include <errno.h>
 #include <sched.h>
@@ -26,7 +26,7 @@
 struct mempool_thread_cache {
 	_Atomic bool busy;
 	_Atomic uint64_t pool_id;
-	struct mempool *pool;
+	struct rmempool *pool;
 	struct mempool_thread_cache *next_of_thread;
 	struct mempool_thread_cache *next_of_pool;
 	uint64_t given, taken;
@@ -61,7 +61,7 @@ static unsigned cache_room(unsigned cls)
 }
 
 /* Gives slots back to the central part. */
-static void give_back(struct mempool *pool, const uintptr_t *slots, unsigned count)
+static void give_back(struct rmempool *pool, const uintptr_t *slots, unsigned count)
 {
 	struct mempool_extent extent;
 
@@ -73,7 +73,7 @@ static void give_back(struct mempool *pool, const uintptr_t *slots, unsigned cou
 }
 
 /* Empties a cache of its pool. */
-static void cache_drain(struct mempool *pool, struct mempool_thread_cache *cache)
+static void cache_drain(struct rmempool *pool, struct mempool_thread_cache *cache)
 {
 	uintptr_t slots[CACHE_SLOTS];
 	unsigned count;
@@ -89,7 +89,7 @@ static void cache_drain(struct mempool *pool, struct mempool_thread_cache *cache
 }
 
 /* Takes a cache's counts over; caches_lock held. */
-static void cache_count(struct mempool *pool, struct mempool_thread_cache *cache)
+static void cache_count(struct rmempool *pool, struct mempool_thread_cache *cache)
 {
 	cache_lock(cache);
 	pthread_mutex_lock(&pool->lock);
@@ -101,7 +101,7 @@ static void cache_count(struct mempool *pool, struct mempool_thread_cache *cache
 	cache_unlock(cache);
 }
 
-static void cache_unlink(struct mempool *pool, struct mempool_thread_cache *cache)
+static void cache_unlink(struct rmempool *pool, struct mempool_thread_cache *cache)
 {
 	struct mempool_thread_cache **at = &pool->caches;
 
@@ -133,7 +133,7 @@ static void make_key(void)
 	key_made = !pthread_key_create(&key, thread_ends);
 }
 
-static struct mempool_thread_cache *cache_make(struct mempool *pool)
+static struct mempool_thread_cache *cache_make(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache, **at;
 
@@ -165,7 +165,7 @@ static struct mempool_thread_cache *cache_make(struct mempool *pool)
 }
 
 /* This thread's cache, or NULL: it has to do without. */
-static inline struct mempool_thread_cache *cache_of(struct mempool *pool)
+static inline struct mempool_thread_cache *cache_of(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache;
 
@@ -175,7 +175,7 @@ static inline struct mempool_thread_cache *cache_of(struct mempool *pool)
 	return cache_make(pool);
 }
 
-void mempool_alloc_drain(struct mempool *pool)
+void mempool_alloc_drain(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache;
 
@@ -185,7 +185,7 @@ void mempool_alloc_drain(struct mempool *pool)
 	pthread_mutex_unlock(&caches_lock);
 }
 
-int mempool_alloc_init(struct mempool *pool)
+int mempool_alloc_init(struct rmempool *pool)
 {
 	uint32_t pages = (uint64_t)pool->max_blocks << (pool->block_shift - MEMPOOL_PAGE_SHIFT);
 	int err = mempool_pages_init(&pool->pages, pages);
@@ -206,7 +206,7 @@ int mempool_alloc_init(struct mempool *pool)
 }
 
 /* No thread uses the pool any more; their caches may still be there. */
-void mempool_alloc_destroy(struct mempool *pool)
+void mempool_alloc_destroy(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache;
 
@@ -218,7 +218,7 @@ void mempool_alloc_destroy(struct mempool *pool)
 	mempool_pages_destroy(&pool->pages);
 }
 
-void mempool_alloc_query(struct mempool *pool, struct mempool_statistics *s)
+void mempool_alloc_query(struct rmempool *pool, struct rmempool_statistics *s)
 {
 	struct mempool_thread_cache *cache;
 
@@ -244,7 +244,7 @@ void mempool_caches_hold(bool hold)
 }
 
 /* What lies in caches of threads that are not there any more, maybe half written, is given up. */
-void mempool_alloc_fork(struct mempool *pool)
+void mempool_alloc_fork(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache, *mine;
 
@@ -258,7 +258,7 @@ void mempool_alloc_fork(struct mempool *pool)
 }
 
 /* Takes from the central part: slots of a class, or a run of pages. */
-static unsigned take_central(struct mempool *pool, unsigned cls, size_t length, size_t alignment,
+static unsigned take_central(struct rmempool *pool, unsigned cls, size_t length, size_t alignment,
 			     uintptr_t *slots, unsigned want)
 {
 	unsigned got;
@@ -275,7 +275,7 @@ static unsigned take_central(struct mempool *pool, unsigned cls, size_t length, 
 }
 
 /* The same, and if there is none what lies in threads' caches is collected first. */
-static unsigned take(struct mempool *pool, unsigned cls, size_t length, size_t alignment,
+static unsigned take(struct rmempool *pool, unsigned cls, size_t length, size_t alignment,
 		     uintptr_t *slots, unsigned want)
 {
 	unsigned got = take_central(pool, cls, length, alignment, slots, want);
@@ -288,10 +288,10 @@ static unsigned take(struct mempool *pool, unsigned cls, size_t length, size_t a
 }
 
 /* The way without a cache; *addr 0: no memory. */
-static void alloc_central(struct mempool *pool, unsigned cls, size_t length, size_t alignment,
+static void alloc_central(struct rmempool *pool, unsigned cls, size_t length, size_t alignment,
 			  struct mempool_extent *extent)
 {
-	size_t room = pool->attr.flags & MEMPOOL_DEBUG ? MEMPOOL_DEBUG_ROOM : 0;
+	size_t room = pool->attr.flags & RMEMPOOL_DEBUG ? MEMPOOL_DEBUG_ROOM : 0;
 	uintptr_t addr;
 
 	extent->addr = 0;
@@ -308,7 +308,7 @@ static void alloc_central(struct mempool *pool, unsigned cls, size_t length, siz
 		extent->length = length;
 }
 
-static void refill(struct mempool *pool, struct mempool_thread_cache *cache, unsigned cls)
+static void refill(struct rmempool *pool, struct mempool_thread_cache *cache, unsigned cls)
 {
 	uintptr_t slots[CACHE_SLOTS];
 	unsigned got = take(pool, cls, 0, 0, slots, cache_room(cls) / 2);
@@ -334,7 +334,7 @@ static inline uintptr_t cache_take(struct mempool_thread_cache *cache, unsigned 
 	return addr;
 }
 
-static void alloc_cached(struct mempool *pool, struct mempool_thread_cache *cache, unsigned cls,
+static void alloc_cached(struct rmempool *pool, struct mempool_thread_cache *cache, unsigned cls,
 			 struct mempool_extent *extent)
 {
 	extent->addr = cache_take(cache, cls);
@@ -350,7 +350,7 @@ static void alloc_cached(struct mempool *pool, struct mempool_thread_cache *cach
 	extent->length = mempool_class_bytes(cls);
 }
 
-static int fail(struct mempool *pool)
+static int fail(struct rmempool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->failures++;
@@ -358,10 +358,10 @@ static int fail(struct mempool *pool)
 	return -ENOMEM;
 }
 
-int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
-		  struct mempool_buffer *buffer)
+int rmempool_alloc(struct rmempool *pool, size_t length, size_t alignment,
+		   struct rmempool_buffer *buffer)
 {
-	bool debug = pool->attr.flags & MEMPOOL_DEBUG;
+	bool debug = pool->attr.flags & RMEMPOOL_DEBUG;
 	size_t need = length + (debug ? MEMPOOL_DEBUG_ROOM : 0);
 	struct mempool_thread_cache *cache = NULL;
 	unsigned cls = MEMPOOL_CLASSES;
@@ -384,7 +384,7 @@ int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
 		alloc_central(pool, cls, length, alignment, &extent);
 	if (!extent.addr)
 		return fail(pool);
-	*buffer = (struct mempool_buffer){.addr = (void *)extent.addr, .length = extent.length};
+	*buffer = (struct rmempool_buffer){.addr = (void *)extent.addr, .length = extent.length};
 	block = &pool->blocks[mempool_block_of(pool, extent.addr)];
 	if (pool->attr.shared_pd &&
 	    block == &pool->blocks[mempool_block_of(pool, extent.addr + extent.length - 1)]) {
@@ -394,7 +394,7 @@ int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
 	return 0;
 }
 
-static void free_cached(struct mempool *pool, struct mempool_thread_cache *cache,
+static void free_cached(struct rmempool *pool, struct mempool_thread_cache *cache,
 			const struct mempool_extent *extent)
 {
 	unsigned cls = extent->cls, room = cache_room(cls), half = room / 2;
@@ -415,12 +415,12 @@ static void free_cached(struct mempool *pool, struct mempool_thread_cache *cache
 		give_back(pool, slots, half);
 }
 
-static int free_central(struct mempool *pool, const struct mempool_extent *extent)
+static int free_central(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	int err = 0;
 
 	pthread_mutex_lock(&pool->lock);
-	if (pool->attr.flags & MEMPOOL_DEBUG)
+	if (pool->attr.flags & RMEMPOOL_DEBUG)
 		err = mempool_debug_undress(pool, extent);
 	if (!err) {
 		pool->taken++;
@@ -435,7 +435,7 @@ static int free_central(struct mempool *pool, const struct mempool_extent *exten
 }
 
 /* Whether that is the start of a buffer that is not free; debug mode. */
-static bool debug_is_buffer(struct mempool *pool, uintptr_t addr, struct mempool_extent *extent)
+static bool debug_is_buffer(struct rmempool *pool, uintptr_t addr, struct mempool_extent *extent)
 {
 	bool ok;
 
@@ -448,9 +448,9 @@ static bool debug_is_buffer(struct mempool *pool, uintptr_t addr, struct mempool
 	return ok;
 }
 
-int mempool_free(struct mempool *pool, void *addr)
+int rmempool_free(struct rmempool *pool, void *addr)
 {
-	bool debug = pool->attr.flags & MEMPOOL_DEBUG;
+	bool debug = pool->attr.flags & RMEMPOOL_DEBUG;
 	struct mempool_thread_cache *cache = NULL;
 	struct mempool_extent extent;
 	int err;
@@ -474,7 +474,7 @@ int mempool_free(struct mempool *pool, void *addr)
 	return 0;
 }
 
-size_t mempool_length(struct mempool *pool, const void *addr)
+size_t rmempool_length(struct rmempool *pool, const void *addr)
 {
 	struct mempool_extent extent;
 	size_t length = 0;
@@ -484,8 +484,8 @@ size_t mempool_length(struct mempool *pool, const void *addr)
 	pthread_mutex_lock(&pool->lock);
 	if (mempool_extent_at(pool, (uintptr_t)addr, &extent) && extent.addr == (uintptr_t)addr &&
 	    (extent.large || !mempool_spans_free(pool, &extent)))
-		length = pool->attr.flags & MEMPOOL_DEBUG ? mempool_debug_length(pool, &extent)
-							  : extent.length;
+		length = pool->attr.flags & RMEMPOOL_DEBUG ? mempool_debug_length(pool, &extent)
+							   : extent.length;
 	pthread_mutex_unlock(&pool->lock);
 	return length;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The cache unit: how an adapter with little fast memory would keep the tables. It has a fixed number
- * of slots, each with a row of the registration table or a run of the VA→PA table:
+ * The cache unit: how an adapter with little fast memory would keep the tables. It has a fixed
+ * number of slots, each with a row of the registration table or a run of the VA→PA table:
  *
  *   slots    | row 0x1a00 | run va, pa, len | row 0x77f1 | run … | free | free |
  *   rows     2 0		 (by key)	   numbers of slots, sorted: the tags that an adapter
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mempool/image.h"
+#include "mempool/copy_out.h"
 #include "mempool/match.h"
 
 #define MAX_ENTRIES (1u << 20)
@@ -41,8 +42,8 @@ struct tags {
 	uint32_t *slot;
 };
 
-struct mempool_cache {
-	struct mempool_image *image;
+struct rmempool_cache {
+	struct rmempool_image *image;
 	uint64_t seen; /* of the image's log */
 	uint32_t entries;
 	uint32_t used; /* slots 0 … used - 1 have been used; the free ones of them are listed: */
@@ -51,12 +52,13 @@ struct mempool_cache {
 	uint32_t *free;
 	struct slot *slots;
 	struct tags rows, runs;
-	struct mempool_cache_statistics s;
+	struct rmempool_cache_statistics s;
 };
 
-int mempool_cache_create(struct mempool_image *image, unsigned entries, struct mempool_cache **out)
+int rmempool_cache_create(struct rmempool_image *image, unsigned entries,
+			  struct rmempool_cache **out)
 {
-	struct mempool_cache *c;
+	struct rmempool_cache *c;
 
 	if (entries < 2 || entries > MAX_ENTRIES)
 		return -EINVAL;
@@ -70,7 +72,7 @@ int mempool_cache_create(struct mempool_image *image, unsigned entries, struct m
 	c->rows.slot = calloc(entries, sizeof(uint32_t));
 	c->runs.slot = calloc(entries, sizeof(uint32_t));
 	if (!c->slots || !c->free || !c->rows.slot || !c->runs.slot) {
-		mempool_cache_destroy(c);
+		rmempool_cache_destroy(c);
 		return -ENOMEM;
 	}
 	c->seen = atomic_load_explicit(&image->header->head, memory_order_acquire);
@@ -78,7 +80,7 @@ int mempool_cache_create(struct mempool_image *image, unsigned entries, struct m
 	return 0;
 }
 
-void mempool_cache_destroy(struct mempool_cache *c)
+void rmempool_cache_destroy(struct rmempool_cache *c)
 {
 	if (!c)
 		return;
@@ -95,7 +97,7 @@ static inline uint64_t tag_of(const struct slot *slot)
 }
 
 /* How many tags are below or at that one. */
-static uint32_t tags_upto(const struct mempool_cache *c, const struct tags *t, uint64_t tag)
+static uint32_t tags_upto(const struct rmempool_cache *c, const struct tags *t, uint64_t tag)
 {
 	uint32_t low = 0, high = t->count;
 
@@ -110,12 +112,12 @@ static uint32_t tags_upto(const struct mempool_cache *c, const struct tags *t, u
 	return low;
 }
 
-static struct tags *tags_of(struct mempool_cache *c, const struct slot *slot)
+static struct tags *tags_of(struct rmempool_cache *c, const struct slot *slot)
 {
 	return slot->kind == KIND_ROW ? &c->rows : &c->runs;
 }
 
-static void slot_drop(struct mempool_cache *c, uint32_t n)
+static void slot_drop(struct rmempool_cache *c, uint32_t n)
 {
 	struct slot *slot = &c->slots[n];
 	struct tags *t = tags_of(c, slot);
@@ -128,7 +130,7 @@ static void slot_drop(struct mempool_cache *c, uint32_t n)
 }
 
 /* Makes room: a slot that has not been used for a round. */
-static uint32_t slot_take(struct mempool_cache *c)
+static uint32_t slot_take(struct rmempool_cache *c)
 {
 	if (!c->free_count && c->used < c->entries)
 		return c->used++;
@@ -144,7 +146,7 @@ static uint32_t slot_take(struct mempool_cache *c)
 	return c->free[--c->free_count];
 }
 
-static void slot_insert(struct mempool_cache *c, const struct slot *entry)
+static void slot_insert(struct rmempool_cache *c, const struct slot *entry)
 {
 	struct tags *t = tags_of(c, entry);
 	uint32_t at = tags_upto(c, t, tag_of(entry)), n;
@@ -160,7 +162,7 @@ static void slot_insert(struct mempool_cache *c, const struct slot *entry)
 	t->count++;
 }
 
-static struct mempool_row *row_find(struct mempool_cache *c, uint32_t key)
+static struct mempool_row *row_find(struct rmempool_cache *c, uint32_t key)
 {
 	uint32_t at = tags_upto(c, &c->rows, key);
 	struct slot *slot = at ? &c->slots[c->rows.slot[at - 1]] : NULL;
@@ -171,7 +173,7 @@ static struct mempool_row *row_find(struct mempool_cache *c, uint32_t key)
 	return &slot->row;
 }
 
-static struct mempool_pa_run *run_find(struct mempool_cache *c, uint64_t va)
+static struct mempool_pa_run *run_find(struct rmempool_cache *c, uint64_t va)
 {
 	uint32_t at = tags_upto(c, &c->runs, va);
 	struct slot *slot = at ? &c->slots[c->runs.slot[at - 1]] : NULL;
@@ -182,7 +184,7 @@ static struct mempool_pa_run *run_find(struct mempool_cache *c, uint64_t va)
 	return &slot->run;
 }
 
-static void drop_row(struct mempool_cache *c, uint32_t key)
+static void drop_row(struct rmempool_cache *c, uint32_t key)
 {
 	uint32_t at = tags_upto(c, &c->rows, key);
 
@@ -193,7 +195,7 @@ static void drop_row(struct mempool_cache *c, uint32_t key)
 }
 
 /* Runs that touch these blocks: a run may have been merged with what came, or be gone in part. */
-static void drop_runs(struct mempool_cache *c, const struct mempool_change *change)
+static void drop_runs(struct rmempool_cache *c, const struct mempool_change *change)
 {
 	const struct mempool_vapa *vapa = c->image->vapa;
 	uint64_t start = vapa->base + ((uint64_t)change->first << vapa->block_shift);
@@ -211,7 +213,7 @@ static void drop_runs(struct mempool_cache *c, const struct mempool_change *chan
 	}
 }
 
-static void flush(struct mempool_cache *c)
+static void flush(struct rmempool_cache *c)
 {
 	c->s.flushes++;
 	c->used = c->free_count = c->hand = 0;
@@ -220,7 +222,7 @@ static void flush(struct mempool_cache *c)
 		c->slots[i].used = false;
 }
 
-static void follow(struct mempool_cache *c)
+static void follow(struct rmempool_cache *c)
 {
 	struct mempool_change change;
 	int more;
@@ -236,7 +238,7 @@ static void follow(struct mempool_cache *c)
 }
 
 /* The row of a key into *out; false: there is none. What is not there is not held. */
-static bool get_row(struct mempool_cache *c, uint32_t key, struct mempool_row *out)
+static bool get_row(struct rmempool_cache *c, uint32_t key, struct mempool_row *out)
 {
 	const struct mempool_row *row = row_find(c, key);
 	struct slot entry = {.kind = KIND_ROW, .used = true};
@@ -254,7 +256,7 @@ static bool get_row(struct mempool_cache *c, uint32_t key, struct mempool_row *o
 	return true;
 }
 
-static bool get_run(struct mempool_cache *c, uint64_t va, struct mempool_pa_run *out)
+static bool get_run(struct rmempool_cache *c, uint64_t va, struct mempool_pa_run *out)
 {
 	const struct mempool_pa_run *run = run_find(c, va);
 	struct slot entry = {.kind = KIND_RUN, .used = true};
@@ -272,13 +274,13 @@ static bool get_run(struct mempool_cache *c, uint64_t va, struct mempool_pa_run 
 	return true;
 }
 
-static enum mempool_verdict match(struct mempool_cache *c, const struct mempool_request *q)
+static enum rmempool_verdict match(struct rmempool_cache *c, const struct rmempool_request *q)
 {
 	struct mempool_row l, r;
 	bool has_l, has_r;
 
 	if (!q->length)
-		return MEMPOOL_OK;
+		return RMEMPOOL_OK;
 	has_r = q->rkey && get_row(c, q->rkey, &r);
 	if (q->lkey == q->rkey)
 		return mempool_judge(q, has_r ? &r : NULL, has_r ? &r : NULL);
@@ -286,21 +288,22 @@ static enum mempool_verdict match(struct mempool_cache *c, const struct mempool_
 	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
 }
 
-enum mempool_verdict mempool_cache_lookup(struct mempool_cache *c, const struct mempool_request *q,
-					  struct mempool_segment *segments, unsigned max,
-					  unsigned *count)
+enum rmempool_verdict rmempool_cache_lookup(struct rmempool_cache *c,
+					    const struct rmempool_request *q,
+					    struct rmempool_segment *segments, unsigned max,
+					    unsigned *count)
 {
 	uint64_t addr = q->addr, length = q->length;
 	struct mempool_segments list = {.at = segments, .max = max};
-	enum mempool_verdict verdict;
+	enum rmempool_verdict verdict;
 
 	if (mempool_image_moved(c->image, c->seen))
 		follow(c);
 	verdict = match(c, q);
-	while (verdict == MEMPOOL_OK && length) {
+	while (verdict == RMEMPOOL_OK && length) {
 		struct mempool_pa_run run;
 		bool inside = get_run(c, addr, &run);
-		struct mempool_segment segment = mempool_pa_segment(&run, inside, addr, length);
+		struct rmempool_segment segment = mempool_pa_segment(&run, inside, addr, length);
 
 		addr += segment.length;
 		length -= segment.length;
@@ -310,8 +313,11 @@ enum mempool_verdict mempool_cache_lookup(struct mempool_cache *c, const struct 
 	return verdict;
 }
 
-void mempool_cache_query(const struct mempool_cache *c, struct mempool_cache_statistics *s)
+void rmempool_cache_query(const struct rmempool_cache *c,
+			  struct rmempool_cache_statistics *statistics, size_t size)
 {
-	*s = c->s;
-	s->used = c->rows.count + c->runs.count;
+	struct rmempool_cache_statistics s = c->s;
+
+	s.used = c->rows.count + c->runs.count;
+	mempool_copy_out(statistics, size, &s, sizeof(s));
 }

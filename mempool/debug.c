@@ -12,7 +12,7 @@
 #define FREED  0xdb
 #define FREED8 0xdbdbdbdbdbdbdbdbull
 
-void mempool_debug_complain(struct mempool *pool, uintptr_t addr, const char *what)
+void mempool_debug_complain(struct rmempool *pool, uintptr_t addr, const char *what)
 {
 	atomic_fetch_add_explicit(&pool->errors, 1, memory_order_relaxed);
 	fprintf(stderr, "libmempool: buffer at %#lx %s\n", (unsigned long)addr, what);
@@ -23,14 +23,14 @@ static uint64_t *trailer(const struct mempool_extent *extent)
 	return (uint64_t *)(extent->addr + extent->length) - 1;
 }
 
-size_t mempool_debug_length(struct mempool *pool, const struct mempool_extent *extent)
+size_t mempool_debug_length(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	size_t length = *trailer(extent) ^ pool->cookie ^ extent->addr;
 
 	return length <= extent->length - MEMPOOL_DEBUG_ROOM ? length : 0;
 }
 
-void mempool_debug_dress(struct mempool *pool, const struct mempool_extent *extent, size_t length)
+void mempool_debug_dress(struct rmempool *pool, const struct mempool_extent *extent, size_t length)
 {
 	const uint64_t *words = (const uint64_t *)extent->addr;
 
@@ -45,7 +45,7 @@ void mempool_debug_dress(struct mempool *pool, const struct mempool_extent *exte
 	*trailer(extent) = length ^ pool->cookie ^ extent->addr;
 }
 
-static bool intact(struct mempool *pool, const struct mempool_extent *extent)
+static bool intact(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	size_t length = mempool_debug_length(pool, extent);
 	const unsigned char *bytes = (const unsigned char *)extent->addr;
@@ -58,7 +58,7 @@ static bool intact(struct mempool *pool, const struct mempool_extent *extent)
 	return true;
 }
 
-int mempool_debug_undress(struct mempool *pool, const struct mempool_extent *extent)
+int mempool_debug_undress(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	if (!intact(pool, extent)) {
 		mempool_debug_complain(pool, extent->addr, "was written to beyond its length");

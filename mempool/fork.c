@@ -2,17 +2,18 @@
 /*
  * All pools of the process, and what becomes of them at fork().
  *
- * Blocks are shared mappings which a child does not inherit. With MEMPOOL_FORK it does, for as long as
- * it takes to put copies in their place, in a file of its own. (To leave holes instead would be wrong:
- * handlers of others that run before ours may map something into them.)
+ * Blocks are shared mappings which a child does not inherit. With RMEMPOOL_FORK it does, for as
+ * long as it takes to put copies in their place, in a file of its own. (To leave holes instead
+ * would be wrong: handlers of others that run before ours may map something into them.)
  *
  *   parent	prepare: takes all locks	parent: waits for the child, lets the locks go
  *   child					child: maps, copies, lets the locks go
  *
- * The thread that forks waits inside of fork() until the child has copied. Whatever it has kept others
- * from changing, by holding a lock over fork(), is therefore copied as it was at that moment. What other
- * threads change meanwhile nobody could have relied on. Children that share all memory with their
- * parent until they call exec (vfork(), posix_spawn(), system()) copy nothing and wait for nothing.
+ * The thread that forks waits inside of fork() until the child has copied. Whatever it has kept
+ * others from changing, by holding a lock over fork(), is therefore copied as it was at that
+ * moment. What other threads change meanwhile nobody could have relied on. Children that share all
+ * memory with their parent until they call exec (vfork(), posix_spawn(), system()) copy nothing and
+ * wait for nothing.
  *
  * Guarded by the list's lock.
  */
@@ -23,22 +24,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mempool/copy_out.h"
 #include "mempool/pool.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t locating = PTHREAD_MUTEX_INITIALIZER; /* the innermost lock */
-static struct mempool *pools;				     /* changed with both locks held */
+static struct rmempool *pools;				     /* changed with both locks held */
 static int done[2]; /* a pipe: its end says that the child has copied */
 static bool copying;
 
-static bool copied(const struct mempool *pool)
+static bool copied(const struct rmempool *pool)
 {
-	return pool->attr.flags & MEMPOOL_FORK;
+	return pool->attr.flags & RMEMPOOL_FORK;
 }
 
 static void prepare(void)
 {
-	struct mempool *pool;
+	struct rmempool *pool;
 
 	pthread_mutex_lock(&list_lock);
 	copying = false;
@@ -63,7 +65,7 @@ static void prepare(void)
 
 static void release(void)
 {
-	struct mempool *pool;
+	struct rmempool *pool;
 
 	pthread_mutex_unlock(&locating);
 	for (pool = pools; pool; pool = pool->next) {
@@ -88,7 +90,7 @@ static void after_in_parent(void)
 			;
 		close(done[0]);
 	}
-	for (struct mempool *pool = pools; pool; pool = pool->next)
+	for (struct rmempool *pool = pools; pool; pool = pool->next)
 		if (copied(pool))
 			mempool_mapping_inherit(pool, false);
 	release();
@@ -99,7 +101,7 @@ static void after_in_child(void)
 {
 	int saved = errno, err;
 
-	for (struct mempool *pool = pools; pool; pool = pool->next) {
+	for (struct rmempool *pool = pools; pool; pool = pool->next) {
 		if (!copied(pool))
 			continue;
 		err = mempool_mapping_fork(pool);
@@ -120,15 +122,15 @@ static void after_in_child(void)
 }
 
 /*
- * Of all handlers the first to be registered, as far as may be: then those of others, which may use buffers of
- * a pool, run while the locks are free.
+ * Of all handlers the first to be registered, as far as may be: then those of others, which may use
+ * buffers of a pool, run while the locks are free.
  */
 __attribute__((constructor)) static void hook(void)
 {
 	pthread_atfork(prepare, after_in_parent, after_in_child);
 }
 
-void mempool_list_add(struct mempool *pool)
+void mempool_list_add(struct rmempool *pool)
 {
 	pthread_mutex_lock(&list_lock);
 	pthread_mutex_lock(&locating);
@@ -138,9 +140,9 @@ void mempool_list_add(struct mempool *pool)
 	pthread_mutex_unlock(&list_lock);
 }
 
-void mempool_list_remove(struct mempool *pool)
+void mempool_list_remove(struct rmempool *pool)
 {
-	struct mempool **at = &pools;
+	struct rmempool **at = &pools;
 
 	pthread_mutex_lock(&list_lock);
 	while (*at != pool)
@@ -151,34 +153,46 @@ void mempool_list_remove(struct mempool *pool)
 	pthread_mutex_unlock(&list_lock);
 }
 
-int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location)
+int rmempool_locate(struct rmempool *pool, const void *addr, struct rmempool_location *location,
+		    size_t size)
 {
+	struct rmempool_location found;
 	int err = -EINVAL;
 
-	if (pool)
-		return mempool_locate_in(pool, addr, location);
-	pthread_mutex_lock(&locating);
-	for (pool = pools; pool && err; pool = pool->next)
-		err = mempool_locate_in(pool, addr, location);
-	pthread_mutex_unlock(&locating);
+	if (pool) {
+		err = mempool_locate_in(pool, addr, &found);
+	} else {
+		pthread_mutex_lock(&locating);
+		for (pool = pools; pool && err; pool = pool->next)
+			err = mempool_locate_in(pool, addr, &found);
+		pthread_mutex_unlock(&locating);
+	}
+	if (!err)
+		mempool_copy_out(location, size, &found, sizeof(found));
 	return err;
 }
 
-int mempool_hold(const void *addr, size_t length, struct mempool_hold *hold)
+int rmempool_hold(const void *addr, size_t length, struct rmempool_hold *hold, size_t size)
 {
-	struct mempool *pool;
+	struct rmempool_hold held;
+	struct rmempool *pool;
 	int err = -EINVAL;
+
+	if (size < RMEMPOOL_HOLD_SIZE_1)
+		return err;
 
 	pthread_mutex_lock(&locating);
 	for (pool = pools; pool && err; pool = pool->next)
-		err = mempool_hold_in(pool, (uintptr_t)addr, length, hold);
+		err = mempool_hold_in(pool, (uintptr_t)addr, length, &held);
 	pthread_mutex_unlock(&locating);
+	if (!err)
+		mempool_copy_out(hold, size, &held, sizeof(held));
 	return err;
 }
 
-void mempool_release(const struct mempool_hold *hold)
+void rmempool_release(const struct rmempool_hold *hold)
 {
-	struct mempool *pool;
+	struct rmempool *pool;
 
 	pthread_mutex_lock(&locating);
 	for (pool = pools; pool; pool = pool->next)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Images of the tables; see image.h for the layout, and for who may read and write. Handles are each
- * used by whoever has them; they do not change once made.
+ * Images of the tables; see image.h for the layout, and for who may read and write. Handles are
+ * each used by whoever has them; they do not change once made.
  */
 #include "mempool/image.h"
 
@@ -28,7 +28,7 @@ static uint64_t round_page(uint64_t n)
 	return (n + 4095) & ~4095ull;
 }
 
-static void point(struct mempool_image *image, void *memory)
+static void point(struct rmempool_image *image, void *memory)
 {
 	image->header = memory;
 	image->vapa = (void *)((uintptr_t)memory + image->header->vapa_offset);
@@ -72,7 +72,7 @@ static int map_new(size_t bytes, int *fd, void **memory)
 }
 
 int mempool_image_create(uint64_t base, unsigned block_shift, uint32_t max_blocks,
-			 uint32_t max_runs, unsigned max_rows, struct mempool_image *image)
+			 uint32_t max_runs, unsigned max_rows, struct rmempool_image *image)
 {
 	struct mempool_image_header header = {
 		.magic = MAGIC,
@@ -100,15 +100,15 @@ int mempool_image_create(uint64_t base, unsigned block_shift, uint32_t max_block
 	return err;
 }
 
-void mempool_image_destroy(struct mempool_image *image)
+void mempool_image_destroy(struct rmempool_image *image)
 {
 	munmap(image->header, image->bytes);
 	close(image->fd);
 }
 
 /*
- * Whoever has written it is trusted from here on, to change it as the library does. What it holds now need
- * not be an image.
+ * Whoever has written it is trusted from here on, to change it as the library does. What it holds
+ * now need not be an image.
  */
 static int check(const struct mempool_image_header *h, size_t bytes)
 {
@@ -127,9 +127,9 @@ static int check(const struct mempool_image_header *h, size_t bytes)
 	return 0;
 }
 
-int mempool_image_open(int fd, struct mempool_image **out)
+int rmempool_image_open(int fd, struct rmempool_image **out)
 {
-	struct mempool_image *image;
+	struct rmempool_image *image;
 	struct stat st;
 	void *memory;
 	int err, seals = fcntl(fd, F_GET_SEALS);
@@ -160,19 +160,19 @@ int mempool_image_open(int fd, struct mempool_image **out)
 	return 0;
 }
 
-void mempool_image_close(struct mempool_image *image)
+void rmempool_image_close(struct rmempool_image *image)
 {
 	if (image && image->own)
 		munmap(image->header, image->bytes);
 	free(image);
 }
 
-int mempool_image_fd(const struct mempool_image *image)
+int rmempool_image_fd(const struct rmempool_image *image)
 {
 	return image->fd;
 }
 
-static void append(struct mempool_image *image, uint64_t word)
+static void append(struct rmempool_image *image, uint64_t word)
 {
 	struct mempool_image_header *h = image->header;
 	uint64_t head = load_relaxed(&h->head);
@@ -181,17 +181,17 @@ static void append(struct mempool_image *image, uint64_t word)
 	store_release(&h->head, head + 1);
 }
 
-void mempool_image_log_key(struct mempool_image *image, uint32_t key)
+void mempool_image_log_key(struct rmempool_image *image, uint32_t key)
 {
 	append(image, key);
 }
 
-void mempool_image_log_blocks(struct mempool_image *image, uint32_t first, uint32_t count)
+void mempool_image_log_blocks(struct rmempool_image *image, uint32_t first, uint32_t count)
 {
 	append(image, 1ull << BLOCKS_BIT | (uint64_t)first << 32 | count);
 }
 
-int mempool_image_next(const struct mempool_image *image, uint64_t *seen,
+int mempool_image_next(const struct rmempool_image *image, uint64_t *seen,
 		       struct mempool_change *change)
 {
 	const struct mempool_image_header *h = image->header;

@@ -13,9 +13,9 @@
  *              +---+--------------------------------------------------------+-----------------+
  *
  * The log says what has changed: a row went or blocks went or came, so that who keeps copies of
- * entries need drop only those. A change is made in the table first and then written to the log; who
- * reads the log and then a table sees at least what the log says. head counts all words ever written;
- * a reader that is 1,024 or more behind has lost some and drops everything.
+ * entries need drop only those. A change is made in the table first and then written to the log;
+ * who reads the log and then a table sees at least what the log says. head counts all words ever
+ * written; a reader that is 1,024 or more behind has lost some and drops everything.
  *
  * One writer at a time (the pool's registration lock); readers take no lock.
  */
@@ -40,7 +40,7 @@ struct mempool_image_header {
 };
 
 /* A mapping of an image. */
-struct mempool_image {
+struct rmempool_image {
 	int fd;
 	bool own; /* of this handle: fd and mapping go with it */
 	size_t bytes;
@@ -57,12 +57,12 @@ int mempool_memfd(const char *name, unsigned flags, uint64_t bytes);
 
 /* Makes an image; the caller closes it by mempool_image_destroy(). */
 int mempool_image_create(uint64_t base, unsigned block_shift, uint32_t max_blocks,
-			 uint32_t max_runs, unsigned max_rows, struct mempool_image *image);
-void mempool_image_destroy(struct mempool_image *image);
+			 uint32_t max_runs, unsigned max_rows, struct rmempool_image *image);
+void mempool_image_destroy(struct rmempool_image *image);
 
 /* Lock of the writers held. */
-void mempool_image_log_key(struct mempool_image *image, uint32_t key);
-void mempool_image_log_blocks(struct mempool_image *image, uint32_t first, uint32_t count);
+void mempool_image_log_key(struct rmempool_image *image, uint32_t key);
+void mempool_image_log_blocks(struct rmempool_image *image, uint32_t first, uint32_t count);
 
 /* What became of the entries that were copied before; see the top. */
 struct mempool_change {
@@ -72,14 +72,14 @@ struct mempool_change {
 };
 
 /*
- * The next change after *seen (which it counts up): 1, or 0 when there is none, or -1 when some were
- * lost, and then *seen is now.
+ * The next change after *seen (which it counts up): 1, or 0 when there is none, or -1 when some
+ * were lost, and then *seen is now.
  */
-int mempool_image_next(const struct mempool_image *image, uint64_t *seen,
+int mempool_image_next(const struct rmempool_image *image, uint64_t *seen,
 		       struct mempool_change *change);
 
 /* Whether there is a change after seen. */
-static inline bool mempool_image_moved(const struct mempool_image *image, uint64_t seen)
+static inline bool mempool_image_moved(const struct rmempool_image *image, uint64_t seen)
 {
 	return atomic_load_explicit(&image->header->head, memory_order_acquire) != seen;
 }

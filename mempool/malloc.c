@@ -2,17 +2,18 @@
 /*
  * A library to be preloaded: large allocations of a program that knows nothing of this (64 KiB and
  * more; and whatever is aligned to pages, as buffers of RDMA programs often are) come from a pool,
- * so that what it registers later is contiguous, and other processes can map it (mempool_locate()
- * with pool NULL says where it is). Everything else is left to whoever defines malloc() behind this library.
+ * so that what it registers later is contiguous, and other processes can map it (rmempool_locate()
+ * with pool NULL says where it is). Everything else is left to whoever defines malloc() behind this
+ * library.
  *
  * The pool is like malloc() where that matters: pages come when they are touched, buffers of 1 MiB
- * and more give theirs back when they are freed (if they are ordinary ones), what madvise() is said not
- * to need reads as zeros, a forked child has a copy of its own, and what the pool cannot give the next
- * allocator does. A program whose allocator is not libc's keeps it: that may have functions of its own, which
- * take whatever malloc() gave.
+ * and more give theirs back when they are freed (if they are ordinary ones), what madvise() is said
+ * not to need reads as zeros, a forked child has a copy of its own, and what the pool cannot give
+ * the next allocator does. A program whose allocator is not libc's keeps it: that may have
+ * functions of its own, which take whatever malloc() gave.
  *
- * Any thread; the pool has its own locks. inside is set while this thread is in the library, whose own
- * allocations are not the pool's.
+ * Any thread; the pool has its own locks. inside is set while this thread is in the library, whose
+ * own allocations are not the pool's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,7 +56,7 @@ struct allocator {
 };
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
-static struct mempool *_Atomic pool;
+static struct rmempool *_Atomic pool;
 
 static size_t no_size(void *p)
 {
@@ -84,8 +85,8 @@ static void find(void *field, const char *name)
 }
 
 /*
- * The functions behind these. The first call of all finds them, which is the loader's, before there is a
- * second thread; until they are found libc serves, which dlsym() itself might ask.
+ * The functions behind these. The first call of all finds them, which is the loader's, before there
+ * is a second thread; until they are found libc serves, which dlsym() itself might ask.
  */
 static const struct allocator *next(void)
 {
@@ -119,18 +120,18 @@ static const struct allocator *next(void)
 
 static void make_pool(void)
 {
-	struct mempool_attr attr;
-	struct mempool *made;
+	struct rmempool_attr attr;
+	struct rmempool *made;
 	size_t memory;
 
-	mempool_attr_init(&attr);
+	rmempool_attr_init(&attr);
 	attr.bytes = 0;
 	/* What a pool keeps about its pages is locked by mlockall(), whether there are any. */
 	memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
 	if (memory && memory < attr.limit)
 		attr.limit = memory;
-	attr.flags = MEMPOOL_LAZY | MEMPOOL_FORK;
-	if (!mempool_create(&attr, &made))
+	attr.flags = RMEMPOOL_LAZY | RMEMPOOL_FORK;
+	if (!rmempool_create(&attr, &made))
 		atomic_store(&pool, made);
 }
 
@@ -138,8 +139,8 @@ static void make_pool(void)
 static void *take(size_t size, size_t alignment)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct mempool *from = atomic_load_explicit(&pool, memory_order_acquire);
-	struct mempool_buffer b = {0};
+	struct rmempool *from = atomic_load_explicit(&pool, memory_order_acquire);
+	struct rmempool_buffer b = {0};
 	int saved = errno;
 
 	if (!size || (size < THRESHOLD && alignment < PAGE) || alignment > ALIGNMENT || inside ||
@@ -152,9 +153,9 @@ static void *take(size_t size, size_t alignment)
 		from = atomic_load(&pool);
 	}
 	/* What is longer than all that there could be is not asked for. */
-	if (from && mempool_alloc(from, size, alignment, &b) && size < SIZE_MAX - ALIGNMENT &&
-	    !mempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))
-		mempool_alloc(from, size, alignment, &b);
+	if (from && rmempool_alloc(from, size, alignment, &b) && size < SIZE_MAX - ALIGNMENT &&
+	    !rmempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))
+		rmempool_alloc(from, size, alignment, &b);
 	inside = false;
 	errno = saved;
 	return b.addr;
@@ -163,23 +164,25 @@ static void *take(size_t size, size_t alignment)
 /* The length of a buffer of the pool, or 0. */
 static size_t length_of(const void *p)
 {
-	struct mempool *of = atomic_load_explicit(&pool, memory_order_acquire);
+	struct rmempool *of = atomic_load_explicit(&pool, memory_order_acquire);
 
-	return of && p ? mempool_length(of, p) : 0;
+	return of && p ? rmempool_length(of, p) : 0;
 }
 
 /*
- * Gives the pages of a long buffer back: afterwards it reads as zeros. Not those in huge pages, which
- * were reserved for the block: once given away they may not be had again, and that would be a signal.
+ * Gives the pages of a long buffer back: afterwards it reads as zeros. Not those in huge pages,
+ * which were reserved for the block: once given away they may not be had again, and that would be a
+ * signal.
  */
 static bool give_back(void *p, size_t length)
 {
-	struct mempool_location at;
+	struct rmempool_location at;
 
 	if (length < GIVE_BACK)
 		return false;
 	for (size_t done = 0; done < length; done += at.length)
-		if (mempool_locate(pool, (char *)p + done, &at) || at.pages != MEMPOOL_PAGES_PLAIN)
+		if (rmempool_locate(pool, (char *)p + done, &at, sizeof(at)) ||
+		    at.pages != RMEMPOOL_PAGES_PLAIN)
 			return false;
 	return !next()->madvise(p, length, MADV_REMOVE);
 }
@@ -202,7 +205,7 @@ EXPORT void free(void *p)
 	}
 	inside = true;
 	give_back(p, length);
-	mempool_free(pool, p);
+	rmempool_free(pool, p);
 	inside = false;
 	errno = saved;
 }
@@ -294,21 +297,21 @@ EXPORT void *valloc(size_t size)
 }
 
 /*
- * Of memory that a program does not need it may expect that it reads as zeros, which private pages do
- * and those of a file would not. True: all of it was the pool's.
+ * Of memory that a program does not need it may expect that it reads as zeros, which private pages
+ * do and those of a file would not. True: all of it was the pool's.
  */
 static bool forget(char *p, size_t length)
 {
-	struct mempool *of = atomic_load_explicit(&pool, memory_order_acquire);
-	struct mempool_location at;
+	struct rmempool *of = atomic_load_explicit(&pool, memory_order_acquire);
+	struct rmempool_location at;
 	size_t n;
 
 	for (; length; p += n, length -= n) {
-		if (!of || mempool_locate(of, p, &at))
+		if (!of || rmempool_locate(of, p, &at, sizeof(at)))
 			return false;
 		n = length < at.length ? length : at.length;
 		/* Huge pages are not given away: see give_back(). */
-		if (at.pages != MEMPOOL_PAGES_PLAIN || next()->madvise(p, n, MADV_REMOVE))
+		if (at.pages != RMEMPOOL_PAGES_PLAIN || next()->madvise(p, n, MADV_REMOVE))
 			memset(p, 0, n);
 	}
 	return true;

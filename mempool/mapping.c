@@ -7,8 +7,9 @@
  *   memfd, 2 MiB | block 0 |  hole   |   hole   | block 3 |                offset = address - base
  *   memfd, plain |  hole   | block 1 |   hole   |  hole   |
  *
- * There is one memfd for each size of pages, as large as the pool may get, full of holes and sealed:
- * three descriptors at most, and whoever maps one finds an address of the pool at the same offset.
+ * There is one memfd for each size of pages, as large as the pool may get, full of holes and
+ * sealed: three descriptors at most, and whoever maps one finds an address of the pool at the same
+ * offset.
  *
  * A hugetlb memfd can be made and sized without a huge page being free; only mmap() tells. What
  * cannot be had in huge pages is taken in ordinary ones, counted as a fallback.
@@ -41,9 +42,9 @@ static const struct {
 	unsigned flags;
 	size_t bytes;
 } kinds[MEMPOOL_PAGE_KINDS] = {
-	[MEMPOOL_PAGES_PLAIN] = {"mempool", 0, MEMPOOL_PAGE},
-	[MEMPOOL_PAGES_2M] = {"mempool-2M", MFD_HUGETLB | MFD_HUGE_2MB, 2ul << 20},
-	[MEMPOOL_PAGES_1G] = {"mempool-1G", MFD_HUGETLB | MFD_HUGE_1GB, 1ul << 30},
+	[RMEMPOOL_PAGES_PLAIN] = {"mempool", 0, MEMPOOL_PAGE},
+	[RMEMPOOL_PAGES_2M] = {"mempool-2M", MFD_HUGETLB | MFD_HUGE_2MB, 2ul << 20},
+	[RMEMPOOL_PAGES_1G] = {"mempool-1G", MFD_HUGETLB | MFD_HUGE_1GB, 1ul << 30},
 };
 
 static void *reserve(void *addr, size_t bytes)
@@ -52,7 +53,7 @@ static void *reserve(void *addr, size_t bytes)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (addr ? MAP_FIXED : 0), -1, 0);
 }
 
-static size_t pool_bytes(const struct mempool *pool)
+static size_t pool_bytes(const struct rmempool *pool)
 {
 	return (size_t)pool->max_blocks << pool->block_shift;
 }
@@ -65,13 +66,13 @@ static uint64_t inode_of(int fd)
 }
 
 /* Whether there is a file for pages of a kind that the program has not closed. */
-static bool file_is_there(const struct mempool *pool, enum mempool_pages kind)
+static bool file_is_there(const struct rmempool *pool, enum rmempool_pages kind)
 {
 	return pool->fds[kind] >= 0 && inode_of(pool->fds[kind]) == pool->inodes[kind];
 }
 
 /* The blocks are in new files, and this process's. */
-static void take_possession(struct mempool *pool)
+static void take_possession(struct rmempool *pool)
 {
 	static _Atomic uint64_t count;
 
@@ -81,7 +82,7 @@ static void take_possession(struct mempool *pool)
 	atomic_store(pool->here, 1);
 }
 
-static int make_here(struct mempool *pool)
+static int make_here(struct rmempool *pool)
 {
 	size_t bytes = sysconf(_SC_PAGESIZE);
 
@@ -105,7 +106,7 @@ static int bind_node(void *addr, size_t bytes, int node)
 											   : 0;
 }
 
-int mempool_mapping_init(struct mempool *pool)
+int mempool_mapping_init(struct rmempool *pool)
 {
 	size_t block = 1ul << pool->block_shift;
 	int err = make_here(pool);
@@ -133,18 +134,18 @@ int mempool_mapping_init(struct mempool *pool)
 }
 
 /* May the pages of a kind be taken away from processes that have mapped them? */
-static bool may_punch(const struct mempool *pool, int kind)
+static bool may_punch(const struct rmempool *pool, int kind)
 {
 	if (!mempool_is_ours(pool))
 		return false;
 	for (uint32_t block = 0; block < pool->max_blocks; block++)
-		if (kind != MEMPOOL_PAGES_PLAIN && pool->blocks[block].pages == kind &&
+		if (kind != RMEMPOOL_PAGES_PLAIN && pool->blocks[block].pages == kind &&
 		    atomic_load(&pool->blocks[block].holds))
 			return false;
 	return true;
 }
 
-void mempool_mapping_destroy(struct mempool *pool)
+void mempool_mapping_destroy(struct rmempool *pool)
 {
 	munmap(pool->reserved, pool->reserved_bytes);
 	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++) {
@@ -176,7 +177,7 @@ static int move_up(int fd)
 }
 
 /* The memfd for pages of a kind; -EBADF: the program has closed it. */
-static int file_of(struct mempool *pool, enum mempool_pages kind)
+static int file_of(struct rmempool *pool, enum rmempool_pages kind)
 {
 	int fd = pool->fds[kind];
 
@@ -201,7 +202,7 @@ static int populate(int fd, void *addr, size_t bytes, uint64_t offset)
 	return errno == EFAULT || errno == EHWPOISON || errno == ENOSPC ? -ENOMEM : -errno;
 }
 
-static void unmap_block(struct mempool *pool, enum mempool_pages kind, uint32_t block)
+static void unmap_block(struct rmempool *pool, enum rmempool_pages kind, uint32_t block)
 {
 	size_t bytes = 1ul << pool->block_shift;
 	uint64_t offset = (uint64_t)block << pool->block_shift;
@@ -210,7 +211,7 @@ static void unmap_block(struct mempool *pool, enum mempool_pages kind, uint32_t 
 	fallocate(file_of(pool, kind), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
 }
 
-static int map_block(struct mempool *pool, enum mempool_pages kind, uint32_t block)
+static int map_block(struct rmempool *pool, enum rmempool_pages kind, uint32_t block)
 {
 	size_t bytes = 1ul << pool->block_shift;
 	uint64_t offset = (uint64_t)block << pool->block_shift;
@@ -225,28 +226,29 @@ static int map_block(struct mempool *pool, enum mempool_pages kind, uint32_t blo
 		reserve(addr, bytes); /* a failed mmap() may have unmapped what was there */
 		return err;
 	}
-	/* A child would share what should be copied, and so gets nothing, as with ibv_fork_init(). */
+	/* A child would share what should be copied, and so gets nothing, as with ibv_fork_init().
+	 * */
 	madvise(addr, bytes, MADV_DONTFORK);
-	if (kind == MEMPOOL_PAGES_PLAIN && !(pool->attr.flags & MEMPOOL_NO_HUGE))
+	if (kind == RMEMPOOL_PAGES_PLAIN && !(pool->attr.flags & RMEMPOOL_NO_HUGE))
 		madvise(addr, bytes, MADV_HUGEPAGE);
 	err = bind_node(addr, bytes, pool->attr.numa_node);
-	if (!err && !(pool->attr.flags & MEMPOOL_LAZY))
+	if (!err && !(pool->attr.flags & RMEMPOOL_LAZY))
 		err = populate(fd, addr, bytes, offset);
 	if (err)
 		unmap_block(pool, kind, block);
 	return err;
 }
 
-static bool wanted(const struct mempool *pool, enum mempool_pages kind)
+static bool wanted(const struct rmempool *pool, enum rmempool_pages kind)
 {
 	unsigned flags = pool->attr.flags;
 
-	if (kind == MEMPOOL_PAGES_PLAIN)
-		return !(flags & MEMPOOL_REQUIRE_HUGE);
-	return !(flags & MEMPOOL_NO_HUGE) && 1ul << pool->block_shift >= kinds[kind].bytes;
+	if (kind == RMEMPOOL_PAGES_PLAIN)
+		return !(flags & RMEMPOOL_REQUIRE_HUGE);
+	return !(flags & RMEMPOOL_NO_HUGE) && 1ul << pool->block_shift >= kinds[kind].bytes;
 }
 
-int mempool_mapping_add(struct mempool *pool, uint32_t block)
+int mempool_mapping_add(struct rmempool *pool, uint32_t block)
 {
 	int err = -ENOMEM;
 
@@ -260,15 +262,15 @@ int mempool_mapping_add(struct mempool *pool, uint32_t block)
 			pool->block_count[kind]++;
 			return 0;
 		}
-		if (kind != MEMPOOL_PAGES_PLAIN)
+		if (kind != RMEMPOOL_PAGES_PLAIN)
 			pool->fallbacks++;
 	}
 	return err;
 }
 
-void mempool_mapping_remove(struct mempool *pool, uint32_t block)
+void mempool_mapping_remove(struct rmempool *pool, uint32_t block)
 {
-	enum mempool_pages kind = pool->blocks[block].pages;
+	enum rmempool_pages kind = pool->blocks[block].pages;
 
 	pool->blocks[block].present = false;
 	pool->block_count[kind]--;
@@ -279,20 +281,20 @@ void mempool_mapping_remove(struct mempool *pool, uint32_t block)
  * Huge pages stay where they are; others may be moved by the kernel as long as nobody has pinned
  * them, so that what pagemap says of those would be old before it is read.
  */
-static uint32_t block_runs(struct mempool *pool, uint32_t block, uint32_t count)
+static uint32_t block_runs(struct rmempool *pool, uint32_t block, uint32_t count)
 {
 	char *addr = pool->base + ((size_t)block << pool->block_shift);
-	enum mempool_pages kind = pool->blocks[block].pages;
+	enum rmempool_pages kind = pool->blocks[block].pages;
 	size_t bytes = 1ul << pool->block_shift;
 
-	if (kind != MEMPOOL_PAGES_PLAIN)
+	if (kind != RMEMPOOL_PAGES_PLAIN)
 		return mempool_pagemap_runs(addr, bytes, kinds[kind].bytes, pool->runs, count);
 	return mempool_pa_append(pool->runs, count,
 				 (struct mempool_pa_run){(uintptr_t)addr, MEMPOOL_PA_UNKNOWN,
 							 bytes});
 }
 
-void mempool_mapping_publish(struct mempool *pool)
+void mempool_mapping_publish(struct rmempool *pool)
 {
 	uint32_t count = 0;
 
@@ -303,7 +305,7 @@ void mempool_mapping_publish(struct mempool *pool)
 }
 
 /* Lets a child inherit the blocks, or not; runs of them at once. */
-void mempool_mapping_inherit(struct mempool *pool, bool inherit)
+void mempool_mapping_inherit(struct rmempool *pool, bool inherit)
 {
 	size_t block = 1ul << pool->block_shift;
 
@@ -317,7 +319,7 @@ void mempool_mapping_inherit(struct mempool *pool, bool inherit)
 }
 
 /* Copies what a file has of a block to where the block is mapped now. */
-static int copy_block(struct mempool *pool, int from, uint32_t block)
+static int copy_block(struct rmempool *pool, int from, uint32_t block)
 {
 	uint64_t at = (uint64_t)block << pool->block_shift, end = at + (1ul << pool->block_shift);
 
@@ -341,7 +343,7 @@ static int copy_block(struct mempool *pool, int from, uint32_t block)
 }
 
 /* Copies what buffers have of a block from where it is mapped, and maybe protected. */
-static int copy_mapped(struct mempool *pool, char *to, uint32_t block)
+static int copy_mapped(struct rmempool *pool, char *to, uint32_t block)
 {
 	size_t bytes = 1ul << pool->block_shift;
 	uint32_t first = block << (pool->block_shift - MEMPOOL_PAGE_SHIFT);
@@ -356,11 +358,11 @@ static int copy_mapped(struct mempool *pool, char *to, uint32_t block)
 }
 
 /* The same as map_block() and copy_block(), where the program has closed the file. */
-static int replace_block(struct mempool *pool, uint32_t block)
+static int replace_block(struct rmempool *pool, uint32_t block)
 {
 	size_t bytes = 1ul << pool->block_shift;
 	char *at = pool->base + block * bytes, *copy;
-	int fd = file_of(pool, MEMPOOL_PAGES_PLAIN), err;
+	int fd = file_of(pool, RMEMPOOL_PAGES_PLAIN), err;
 
 	if (fd < 0)
 		return fd;
@@ -378,14 +380,14 @@ static int replace_block(struct mempool *pool, uint32_t block)
 }
 
 /* Ordinary memory will do for a child. */
-int mempool_mapping_fork(struct mempool *pool)
+int mempool_mapping_fork(struct rmempool *pool)
 {
 	int old[MEMPOOL_PAGE_KINDS], err = 0;
 
 	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS; kind++)
 		old[kind] = file_is_there(pool, kind) ? pool->fds[kind] : -1;
 	take_possession(pool);
-	pool->attr.flags |= MEMPOOL_LAZY;
+	pool->attr.flags |= RMEMPOOL_LAZY;
 	for (uint32_t block = 0; block < pool->max_blocks && !err; block++) {
 		struct mempool_block *b = &pool->blocks[block];
 
@@ -394,13 +396,13 @@ int mempool_mapping_fork(struct mempool *pool)
 		if (old[b->pages] < 0) {
 			err = replace_block(pool, block);
 		} else {
-			err = map_block(pool, MEMPOOL_PAGES_PLAIN, block);
+			err = map_block(pool, RMEMPOOL_PAGES_PLAIN, block);
 			if (!err)
 				err = copy_block(pool, old[b->pages], block);
 		}
 		pool->block_count[b->pages]--;
-		pool->block_count[MEMPOOL_PAGES_PLAIN]++;
-		b->pages = MEMPOOL_PAGES_PLAIN;
+		pool->block_count[RMEMPOOL_PAGES_PLAIN]++;
+		b->pages = RMEMPOOL_PAGES_PLAIN;
 		b->holds = b->own_holds = 0;
 	}
 	for (int kind = 0; kind < MEMPOOL_PAGE_KINDS && !err; kind++)
@@ -410,7 +412,7 @@ int mempool_mapping_fork(struct mempool *pool)
 }
 
 /* Without a lock: who asks has a buffer there, whose block stays. */
-int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location)
+int mempool_locate_in(struct rmempool *pool, const void *addr, struct rmempool_location *location)
 {
 	size_t block_bytes = 1ul << pool->block_shift;
 	struct mempool_block *block;
@@ -422,7 +424,7 @@ int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_loc
 	if (!block->present)
 		return -EINVAL;
 	offset = (uintptr_t)addr - (uintptr_t)pool->base;
-	*location = (struct mempool_location){
+	*location = (struct rmempool_location){
 		.fd = pool->fds[block->pages],
 		.offset = offset,
 		.length = block_bytes - (offset & (block_bytes - 1)),
@@ -431,14 +433,15 @@ int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_loc
 	return 0;
 }
 
-static void let_go(struct mempool *pool, uint32_t first, uint32_t end)
+static void let_go(struct rmempool *pool, uint32_t first, uint32_t end)
 {
 	for (uint32_t block = first; block < end; block++)
 		atomic_fetch_sub(&pool->blocks[block].holds, 1);
 }
 
-/* Who takes a block away says that it is not present and then looks for holds; here it is the reverse. */
-static bool take_hold(struct mempool *pool, uint32_t first, uint32_t last)
+/* Who takes a block away says that it is not present and then looks for holds; here it is the
+ * reverse. */
+static bool take_hold(struct rmempool *pool, uint32_t first, uint32_t last)
 {
 	for (uint32_t block = first; block <= last; block++) {
 		struct mempool_block *b = &pool->blocks[block];
@@ -452,9 +455,10 @@ static bool take_hold(struct mempool *pool, uint32_t first, uint32_t last)
 	return true;
 }
 
-int mempool_hold_in(struct mempool *pool, uintptr_t addr, size_t length, struct mempool_hold *hold)
+int mempool_hold_in(struct rmempool *pool, uintptr_t addr, size_t length,
+		    struct rmempool_hold *hold)
 {
-	enum mempool_pages kind;
+	enum rmempool_pages kind;
 	uint32_t first, last;
 
 	if (!length || !mempool_has(pool, addr) || addr + length - 1 < addr ||
@@ -465,20 +469,20 @@ int mempool_hold_in(struct mempool *pool, uintptr_t addr, size_t length, struct 
 	if (!take_hold(pool, first, last))
 		return -EINVAL;
 	kind = pool->blocks[first].pages;
-	*hold = (struct mempool_hold){
+	*hold = (struct rmempool_hold){
 		.fd = pool->fds[kind],
 		.pages = kind,
 		.file = pool->files * MEMPOOL_PAGE_KINDS + kind,
 		.inode = pool->inodes[kind],
 		.base = (uintptr_t)pool->base,
-		.resident = !(pool->attr.flags & MEMPOOL_LAZY),
+		.resident = !(pool->attr.flags & RMEMPOOL_LAZY),
 		.first = first,
 		.last = last,
 	};
 	return 0;
 }
 
-void mempool_release_in(struct mempool *pool, const struct mempool_hold *hold)
+void mempool_release_in(struct rmempool *pool, const struct rmempool_hold *hold)
 {
 	let_go(pool, hold->first, hold->last + 1);
 }

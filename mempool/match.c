@@ -8,16 +8,16 @@
 #include "mempool/row.h"
 
 /* Of one row alone: the domain, the range, the rights. */
-static inline enum mempool_verdict judge_row(const struct mempool_request *q,
-					     const struct mempool_row *row)
+static inline enum rmempool_verdict judge_row(const struct rmempool_request *q,
+					      const struct mempool_row *row)
 {
 	uint64_t offset = q->addr - row->iova;
 
 	if (row->pd != q->domain)
-		return MEMPOOL_WRONG_PD;
+		return RMEMPOOL_WRONG_PD;
 	if (q->addr < row->iova || offset > row->length || q->length > row->length - offset)
-		return MEMPOOL_OUT_OF_BOUNDS;
-	return (row->access & q->rights) == q->rights ? MEMPOOL_OK : MEMPOOL_NO_RIGHTS;
+		return RMEMPOOL_OUT_OF_BOUNDS;
+	return (row->access & q->rights) == q->rights ? RMEMPOOL_OK : RMEMPOOL_NO_RIGHTS;
 }
 
 static inline bool fits(const struct mempool_row *row, enum mempool_row_role role)
@@ -25,25 +25,25 @@ static inline bool fits(const struct mempool_row *row, enum mempool_row_role rol
 	return row && row->kind == MEMPOOL_REGION && (row->qpn & role);
 }
 
-enum mempool_verdict mempool_judge(const struct mempool_request *q, const struct mempool_row *l,
-				   const struct mempool_row *r)
+enum rmempool_verdict mempool_judge(const struct rmempool_request *q, const struct mempool_row *l,
+				    const struct mempool_row *r)
 {
 	if (q->lkey && !fits(l, MEMPOOL_ROW_L))
-		return MEMPOOL_NO_KEY;
+		return RMEMPOOL_NO_KEY;
 	if (q->rkey && !fits(r, MEMPOOL_ROW_R))
-		return MEMPOOL_NO_KEY;
+		return RMEMPOOL_NO_KEY;
 	/* Both must be of one registration; and what is done from afar needs an R_Key. */
 	if (q->lkey && q->rkey && l->parent != q->rkey)
-		return MEMPOOL_NO_KEY;
+		return RMEMPOOL_NO_KEY;
 	if (!q->lkey && !q->rkey)
-		return MEMPOOL_NO_KEY;
+		return RMEMPOOL_NO_KEY;
 	if (!q->rkey && (q->rights & MEMPOOL_REMOTE))
-		return MEMPOOL_NO_KEY;
+		return RMEMPOOL_NO_KEY;
 	return judge_row(q, q->rkey ? r : l);
 }
 
-static __attribute__((noinline)) enum mempool_verdict judge(const struct mempool_image *image,
-							    const struct mempool_request *q)
+static __attribute__((noinline)) enum rmempool_verdict judge(const struct rmempool_image *image,
+							     const struct rmempool_request *q)
 {
 	struct mempool_row l, r;
 	bool has_r = q->rkey && !mempool_table_get(image->table, q->rkey, &r), has_l;
@@ -55,8 +55,8 @@ static __attribute__((noinline)) enum mempool_verdict judge(const struct mempool
 }
 
 /* Is the request plainly permitted? Its length is not 0, and its keys are one number. */
-static inline __attribute__((always_inline)) bool glance(const struct mempool_image *image,
-							 const struct mempool_request *q)
+static inline __attribute__((always_inline)) bool glance(const struct rmempool_image *image,
+							 const struct rmempool_request *q)
 {
 	uint32_t n, seq;
 
@@ -64,37 +64,40 @@ static inline __attribute__((always_inline)) bool glance(const struct mempool_im
 			      q->rights, &n, &seq);
 }
 
-enum mempool_verdict mempool_match(const struct mempool_image *image,
-				   const struct mempool_request *q)
+enum rmempool_verdict rmempool_match(const struct rmempool_image *image,
+				     const struct rmempool_request *q)
 {
 	if (!q->length || (q->lkey == q->rkey && glance(image, q)))
-		return MEMPOOL_OK;
+		return RMEMPOOL_OK;
 	return judge(image, q);
 }
 
-static __attribute__((noinline)) enum mempool_verdict look_up(const struct mempool_image *image,
-							      const struct mempool_request *q,
-							      struct mempool_segment *segments,
-							      unsigned max, unsigned *count)
+static __attribute__((noinline)) enum rmempool_verdict look_up(const struct rmempool_image *image,
+							       const struct rmempool_request *q,
+							       struct rmempool_segment *segments,
+							       unsigned max, unsigned *count)
 {
-	enum mempool_verdict verdict = mempool_match(image, q);
+	enum rmempool_verdict verdict = rmempool_match(image, q);
 
-	*count = verdict == MEMPOOL_OK ? mempool_translate(image, q->addr, q->length, segments, max)
-				       : 0;
+	*count = verdict == RMEMPOOL_OK
+			 ? rmempool_translate(image, q->addr, q->length, segments, max)
+			 : 0;
 	return verdict;
 }
 
-/* The usual device gives one number for both keys, and then a glance at each table mostly says all. */
-enum mempool_verdict mempool_lookup(const struct mempool_image *image,
-				    const struct mempool_request *q,
-				    struct mempool_segment *segments, unsigned max, unsigned *count)
+/* The usual device gives one number for both keys, and then a glance at each table mostly says all.
+ * */
+enum rmempool_verdict rmempool_lookup(const struct rmempool_image *image,
+				      const struct rmempool_request *q,
+				      struct rmempool_segment *segments, unsigned max,
+				      unsigned *count)
 {
 	if (__builtin_expect(max && q->lkey == q->rkey && glance(image, q) &&
 				     mempool_translate_one(image->vapa, q->addr, q->length,
 							   segments),
 			     1)) {
 		*count = 1;
-		return MEMPOOL_OK;
+		return RMEMPOOL_OK;
 	}
 	return look_up(image, q, segments, max, count);
 }

@@ -4,21 +4,25 @@
  * and system for RDMA networks" (Hangzhou Dianzi University, 2023). Its steps, and who takes them:
  *
  *   S1  map blocks of physically contiguous memory ahead of time; write virtual address, physical
- *       address and length to the VA→PA table			mempool_create, _grow, _shrink
- *   S2  keep the blocks as a pool that buffers are cut from		mempool_create
- *   S3  give a buffer by length; what cannot be met fails		mempool_alloc, _free
+ *       address and length to the VA→PA table			rmempool_create, _grow, _shrink
+ *   S2  keep the blocks as a pool that buffers are cut from		rmempool_create
+ *   S3  give a buffer by length; what cannot be met fails		rmempool_alloc, _free
  *   S4  assign an L_Key and an R_Key; write keys, address, length
- *       and rights to the registration table				mempool_register, _deregister
- *   S5  permission match: may these keys touch this range		mempool_match
- *   S6  address translation: where is it				mempool_translate
+ *       and rights to the registration table				rmempool_register, _deregister
+ *   S5  permission match: may these keys touch this range		rmempool_match
+ *   S6  address translation: where is it				rmempool_translate
  *
- * The adapter asks S5 and S6 (mempool_lookup), and keeps a copy of both tables' entries in its fast
- * memory (mempool_cache_*), filled from the tables' image (mempool_image_*).
+ * The adapter asks S5 and S6 (rmempool_lookup), and keeps a copy of both tables' entries in its
+ * fast memory (mempool_cache_*), filled from the tables' image (mempool_image_*).
  *
- * Lengths and addresses are in bytes. Functions return 0 or a negative errno. Any thread may call any
- * of them at any time unless said otherwise; a pool and what came from it belong to the process that
- * created it, and a forked child does not have its memory (as after ibv_fork_init()), unless the pool
- * has MEMPOOL_FORK.
+ * Lengths and addresses are in bytes. Functions return 0 or a negative errno. Any thread may call
+ * any of them at any time unless said otherwise; a pool and what came from it belong to the process
+ * that created it, and a forked child does not have its memory (as after ibv_fork_init()), unless
+ * the pool has RMEMPOOL_FORK.
+ *
+ * Structures that grow with the library, attributes, statistics and locations, come with their size
+ * in the program's eyes: a member that only one of the two knows is 0 for the other. The others
+ * stay as they are.
  */
 #ifndef MEMPOOL_MEMPOOL_H
 #define MEMPOOL_MEMPOOL_H
@@ -35,49 +39,51 @@ extern "C" {
 
 struct ibv_pd;
 struct ibv_mr;
-struct mempool;
-struct mempool_image;
-struct mempool_cache;
+struct rmempool;
+struct rmempool_image;
+struct rmempool_cache;
 
 /* Rights (IBTA vol. 1, 10.6.3). The values are those of enum ibv_access_flags. */
-enum mempool_access {
-	MEMPOOL_LOCAL_WRITE = 1 << 0,
-	MEMPOOL_REMOTE_WRITE = 1 << 1,
-	MEMPOOL_REMOTE_READ = 1 << 2,
-	MEMPOOL_REMOTE_ATOMIC = 1 << 3,
-	MEMPOOL_MW_BIND = 1 << 4,
+enum rmempool_access {
+	RMEMPOOL_LOCAL_WRITE = 1 << 0,
+	RMEMPOOL_REMOTE_WRITE = 1 << 1,
+	RMEMPOOL_REMOTE_READ = 1 << 2,
+	RMEMPOOL_REMOTE_ATOMIC = 1 << 3,
+	RMEMPOOL_MW_BIND = 1 << 4,
 };
 
 /* Why a request may not touch the memory; the caller turns it into a completion status or a NAK. */
-enum mempool_verdict {
-	MEMPOOL_OK,
-	MEMPOOL_NO_KEY,	  /* no such key, or not of that kind */
-	MEMPOOL_WRONG_PD, /* of another protection domain (or window of another QP) */
-	MEMPOOL_OUT_OF_BOUNDS,
-	MEMPOOL_NO_RIGHTS,
+enum rmempool_verdict {
+	RMEMPOOL_OK,
+	RMEMPOOL_NO_KEY,   /* no such key, or not of that kind */
+	RMEMPOOL_WRONG_PD, /* of another protection domain (or window of another QP) */
+	RMEMPOOL_OUT_OF_BOUNDS,
+	RMEMPOOL_NO_RIGHTS,
 };
 
 /* What a pool is to be like. */
-enum mempool_flags {
-	MEMPOOL_NO_HUGE = 1 << 0,      /* ordinary memory only */
-	MEMPOOL_REQUIRE_HUGE = 1 << 1, /* huge pages only: fail instead of taking ordinary memory */
-	MEMPOOL_DEBUG = 1 << 2,	       /* find double frees, overflows and writes after free */
-	MEMPOOL_REUSE = 1 << 3,	       /* keep registrations of the program's own memory */
-	MEMPOOL_LAZY = 1 << 4, /* pages come when they are touched, and not with their block */
-	MEMPOOL_FORK = 1 << 5, /* a forked child gets a copy of all buffers, at their addresses */
+enum rmempool_flags {
+	RMEMPOOL_NO_HUGE = 1 << 0, /* ordinary memory only */
+	RMEMPOOL_REQUIRE_HUGE =
+		1 << 1,		 /* huge pages only: fail instead of taking ordinary memory */
+	RMEMPOOL_DEBUG = 1 << 2, /* find double frees, overflows and writes after free */
+	RMEMPOOL_REUSE = 1 << 3, /* keep registrations of the program's own memory */
+	RMEMPOOL_LAZY = 1 << 4,	 /* pages come when they are touched, and not with their block */
+	RMEMPOOL_FORK = 1 << 5,	 /* a forked child gets a copy of all buffers, at their addresses */
 };
 
-struct mempool_attr {
-	size_t size;  /* of this structure, as mempool_attr_init() sets it */
+struct rmempool_attr {
+	size_t size;  /* of this structure, as rmempool_attr_init() sets it */
 	size_t bytes; /* taken at once, rounded up to whole blocks; may be 0 */
 	size_t limit; /* the pool never has more; 1 block … 2^40, rounded up to whole blocks */
 	size_t block_size; /* a power of two, 2 MiB … 2^36; 1 GiB pages are tried from 1 GiB on */
 	int numa_node;	   /* memory of this node only; -1: of any */
-	unsigned flags;	   /* enum mempool_flags */
+	unsigned flags;	   /* enum rmempool_flags */
 	/*
 	 * Shared keys: each block is registered once, on this PD and with this access, and buffers
 	 * come with the keys of their block. Such a key opens the whole block, neighbours included,
-	 * and outlives the buffer: only for peers that are trusted with all of the pool. NULL: none.
+	 * and outlives the buffer: only for peers that are trusted with all of the pool. NULL:
+	 * none.
 	 */
 	struct ibv_pd *shared_pd;
 	int shared_access;
@@ -85,28 +91,28 @@ struct mempool_attr {
 };
 
 /* Defaults: 16 MiB at once, at most 64 GiB, blocks of 2 MiB, any node, no flags, own keys. */
-void mempool_attr_init(struct mempool_attr *attr);
+void rmempool_attr_init(struct rmempool_attr *attr);
 
 /*
  * Makes a pool (S1, S2); attr NULL: the defaults. -EINVAL (a value out of range, no such node),
- * -ENOMEM (also: MEMPOOL_REQUIRE_HUGE and too few huge pages free), or the errno of ibv_reg_mr().
+ * -ENOMEM (also: RMEMPOOL_REQUIRE_HUGE and too few huge pages free), or the errno of ibv_reg_mr().
  */
-int mempool_create(const struct mempool_attr *attr, struct mempool **pool);
+int rmempool_create(const struct rmempool_attr *attr, struct rmempool **pool);
 /*
  * Gives everything back. -EBUSY, and nothing is done, while a buffer is allocated or a
  * registration lives. No other thread may be using the pool.
  */
-int mempool_destroy(struct mempool *pool);
+int rmempool_destroy(struct rmempool *pool);
 
 /* Adds whole blocks for at least that many bytes, all or none. -ENOMEM: the limit, or no memory. */
-int mempool_grow(struct mempool *pool, size_t bytes);
+int rmempool_grow(struct rmempool *pool, size_t bytes);
 /*
  * Gives blocks back that no buffer lies in, at most that many bytes of them; how many bytes it gave
  * goes to *given (may be NULL). Buffers are not moved: 0 bytes is no error.
  */
-int mempool_shrink(struct mempool *pool, size_t bytes, size_t *given);
+int rmempool_shrink(struct rmempool *pool, size_t bytes, size_t *given);
 
-struct mempool_buffer {
+struct rmempool_buffer {
 	void *addr;
 	size_t length; /* that may be used: what was asked for, or up to an eighth more */
 	uint32_t lkey; /* shared keys; 0: none (another mode, or the buffer lies in two blocks) */
@@ -119,20 +125,20 @@ struct mempool_buffer {
  * constant time up to 32 KiB in the common case and never grows the pool: -ENOMEM is counted.
  * -EINVAL: length 0 or a bad alignment.
  */
-int mempool_alloc(struct mempool *pool, size_t length, size_t alignment,
-		  struct mempool_buffer *buffer);
+int rmempool_alloc(struct rmempool *pool, size_t length, size_t alignment,
+		   struct rmempool_buffer *buffer);
 /*
  * Gives a buffer back and ends its registrations, whose handles are then gone: its keys are dead
- * when this returns. -EINVAL: addr is not the start of a buffer, or (with MEMPOOL_DEBUG, for sure)
+ * when this returns. -EINVAL: addr is not the start of a buffer, or (with RMEMPOOL_DEBUG, for sure)
  * it has been freed before. -EBUSY: a memory window is bound to it; it stays allocated. With
- * MEMPOOL_DEBUG -EOVERFLOW: it was written to beyond its length; it stays allocated. addr NULL: 0.
+ * RMEMPOOL_DEBUG -EOVERFLOW: it was written to beyond its length; it stays allocated. addr NULL: 0.
  */
-int mempool_free(struct mempool *pool, void *addr);
+int rmempool_free(struct rmempool *pool, void *addr);
 
 /* How much of the buffer that begins at addr may be used; 0: none begins there. */
-size_t mempool_length(struct mempool *pool, const void *addr);
+size_t rmempool_length(struct rmempool *pool, const void *addr);
 
-struct mempool_mr {
+struct rmempool_mr {
 	void *addr;
 	size_t length;
 	uint32_t lkey;
@@ -144,30 +150,30 @@ struct mempool_mr {
 };
 
 /*
- * Registers [addr, addr + length), a buffer or a part of one, on any PD of any device, with keys and
- * a row of its own, exact to the byte (S4). access: enum ibv_access_flags. The registration ends with
- * mempool_deregister() or with mempool_free() of the buffer.
+ * Registers [addr, addr + length), a buffer or a part of one, on any PD of any device, with keys
+ * and a row of its own, exact to the byte (S4). access: enum ibv_access_flags. The registration
+ * ends with rmempool_deregister() or with rmempool_free() of the buffer.
  *
- * Memory that is not the pool's can be registered too. With MEMPOOL_REUSE such a registration is kept
- * when it is given back, and found again by the next one of the same range, PD and access, but only
- * without remote rights (a kept R_Key would stay alive), only for private anonymous memory, and only
- * where the kernel tells of unmapping (userfaultfd): what cannot be watched is not kept. A thread
- * that unmaps memory which is kept waits for another one of the library to take note.
+ * Memory that is not the pool's can be registered too. With RMEMPOOL_REUSE such a registration is
+ * kept when it is given back, and found again by the next one of the same range, PD and access, but
+ * only without remote rights (a kept R_Key would stay alive), only for private anonymous memory,
+ * and only where the kernel tells of unmapping (userfaultfd): what cannot be watched is not kept. A
+ * thread that unmaps memory which is kept waits for another one of the library to take note.
  *
  * -EINVAL: the range is neither within a buffer nor outside the pool; bad access. -ENOSPC: as many
  * registrations as may be. Otherwise the errno of ibv_reg_mr().
  */
-int mempool_register(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
-		     struct mempool_mr **mr);
+int rmempool_register(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length,
+		      int access, struct rmempool_mr **mr);
 /* Ends a registration. -EBUSY: a memory window is bound to it. */
-int mempool_deregister(struct mempool *pool, struct mempool_mr *mr);
+int rmempool_deregister(struct rmempool *pool, struct rmempool_mr *mr);
 /*
  * To be called before ibv_dealloc_pd(): ends what the pool keeps on a PD of its own account, which
  * are registrations kept for reuse. -EBUSY: registrations are in use, or the PD's keys are shared.
  */
-int mempool_forget(struct mempool *pool, struct ibv_pd *pd);
+int rmempool_forget(struct rmempool *pool, struct ibv_pd *pd);
 
-struct mempool_statistics {
+struct rmempool_statistics {
 	uint64_t bytes;		 /* in blocks now */
 	uint64_t blocks;	 /* now, by what they are made of: */
 	uint64_t blocks_1g;	 /* pages of 1 GiB */
@@ -179,122 +185,104 @@ struct mempool_statistics {
 	uint64_t allocs;	 /* buffers given */
 	uint64_t frees;		 /* and taken back */
 	uint64_t failures;	 /* -ENOMEM */
-	uint64_t errors;	 /* MEMPOOL_DEBUG: double frees, overflows, writes after free */
+	uint64_t errors;	 /* RMEMPOOL_DEBUG: double frees, overflows, writes after free */
 	uint64_t registrations;	 /* now, kept and shared ones included */
 	uint64_t registered;	 /* calls of ibv_reg_mr() that succeeded */
 	uint64_t reuse_hits;	 /* registrations served from those that were kept */
-	uint64_t reuse_misses;	 /* MEMPOOL_REUSE: those that were not, but might have been */
+	uint64_t reuse_misses;	 /* RMEMPOOL_REUSE: those that were not, but might have been */
 	uint64_t reuse_unmapped; /* kept ones that ended because their memory was unmapped */
 };
 
-void mempool_query(struct mempool *pool, struct mempool_statistics *statistics);
+void rmempool_query(struct rmempool *pool, struct rmempool_statistics *statistics, size_t size);
 
 /* What a block is made of. */
-enum mempool_pages {
-	MEMPOOL_PAGES_PLAIN,
-	MEMPOOL_PAGES_2M,
-	MEMPOOL_PAGES_1G,
+enum rmempool_pages {
+	RMEMPOOL_PAGES_PLAIN,
+	RMEMPOOL_PAGES_2M,
+	RMEMPOOL_PAGES_1G,
 };
 
-/* Where an address of the pool lies in the memfd that backs it, for processes that want to map it. */
-struct mempool_location {
+/* Where an address of the pool lies in the memfd that backs it, for processes that want to map it.
+ * */
+struct rmempool_location {
 	int fd;		 /* the pool's own; sealed against shrinking and growing */
 	uint64_t offset; /* of the address in that file */
 	size_t length;	 /* from there to the end of its block */
-	enum mempool_pages pages;
+	enum rmempool_pages pages;
 };
 
 /* pool NULL: of any pool of this process. -EINVAL: no memory of the pool, or its parent's. */
-int mempool_locate(struct mempool *pool, const void *addr, struct mempool_location *location);
+int rmempool_locate(struct rmempool *pool, const void *addr, struct rmempool_location *location,
+		    size_t size);
 
 /*
- * For a device in software, which pins nothing. mempool_hold() keeps the blocks that [addr, addr + length)
- * lies in, which must be of one file of a pool of this process, until mempool_release():
- * mempool_shrink() passes them over, and mempool_destroy() leaves their huge pages to those who have mapped
- * them. -EINVAL: the range is empty or no such memory.
- */
-struct mempool_hold {
-	int fd; /* of the file, as in mempool_location */
-	enum mempool_pages pages;
-	uint64_t file;	      /* a number that no other file of this process's pools ever has */
-	uint64_t inode;	      /* of the file, should the program have closed fd */
-	uint64_t base;	      /* the address of the file's first byte */
-	bool resident;	      /* all pages are there, and may be written to */
-	uint32_t first, last; /* which blocks: for mempool_release() */
-};
-
-int mempool_hold(const void *addr, size_t length, struct mempool_hold *hold);
-/* Once for each mempool_hold() that returned 0, not after a fork. The pool may be gone by then. */
-void mempool_release(const struct mempool_hold *hold);
-
-/*
- * The image of both tables as one device's adapter sees them: a memfd without pointers in it, always
- * up to date. A handle is for the process that asked for it; another process that has the descriptor
- * opens its own with mempool_image_open() and reads only.
+ * The image of both tables as one device's adapter sees them: a memfd without pointers in it,
+ * always up to date. A handle is for the process that asked for it; another process that has the
+ * descriptor opens its own with rmempool_image_open() and reads only.
  *
- * mempool_image() makes the image of a PD's device; it stays until mempool_destroy(), the handle until
- * mempool_image_close(). -ENOMEM, -EMFILE.
+ * rmempool_image() makes the image of a PD's device; it stays until rmempool_destroy(), the handle
+ * until rmempool_image_close(). -ENOMEM, -EMFILE.
  */
-int mempool_image(struct mempool *pool, struct ibv_pd *pd, struct mempool_image **image);
+int rmempool_image(struct rmempool *pool, struct ibv_pd *pd, struct rmempool_image **image);
 /* fd stays the caller's. -EINVAL: no image. -EPROTONOSUPPORT: of another version. -ENOMEM. */
-int mempool_image_open(int fd, struct mempool_image **image);
+int rmempool_image_open(int fd, struct rmempool_image **image);
 /* The descriptor to hand on; it is the image's and goes with the pool or handle. */
-int mempool_image_fd(const struct mempool_image *image);
-void mempool_image_close(struct mempool_image *image);
+int rmempool_image_fd(const struct rmempool_image *image);
+void rmempool_image_close(struct rmempool_image *image);
 
 /* What an adapter asks. */
-struct mempool_request {
+struct rmempool_request {
 	uint32_t lkey;	 /* 0: not given */
 	uint32_t rkey;	 /* 0: not given */
-	uint32_t domain; /* of struct mempool_mr */
-	uint32_t rights; /* enum mempool_access, all are needed; remote ones need an R_Key */
+	uint32_t domain; /* of struct rmempool_mr */
+	uint32_t rights; /* enum rmempool_access, all are needed; remote ones need an R_Key */
 	uint64_t addr;
 	uint64_t length;
 };
 
 /* A piece of memory as the device addresses it. */
-struct mempool_segment {
+struct rmempool_segment {
 	uint64_t addr; /* physical; or virtual, for a device behind an IOMMU or in software */
 	uint64_t length;
 	bool physical; /* false: the physical address is unknown and addr is the virtual one */
 };
 
 /*
- * Permission match (S5): if both keys are given both must be valid and of one registration. Length 0
- * asks for no memory and is MEMPOOL_OK with any key (IBTA vol. 1, 9.4.3). Reasons are looked for in
- * the order of the enumeration. Takes no lock and never waits.
+ * Permission match (S5): if both keys are given both must be valid and of one registration. Length
+ * 0 asks for no memory and is RMEMPOOL_OK with any key (IBTA vol. 1, 9.4.3). Reasons are looked for
+ * in the order of the enumeration. Takes no lock and never waits.
  */
-enum mempool_verdict mempool_match(const struct mempool_image *image,
-				   const struct mempool_request *request);
+enum rmempool_verdict rmempool_match(const struct rmempool_image *image,
+				     const struct rmempool_request *request);
 /*
- * Address translation (S6): the segments of [addr, addr + length) in order, at most max of them. How
- * many it takes is returned, which may be more. What lies outside of the pool's blocks is
- * given as virtual. Takes no lock and never waits.
+ * Address translation (S6): the segments of [addr, addr + length) in order, at most max of them.
+ * How many it takes is returned, which may be more. What lies outside of the pool's blocks is given
+ * as virtual. Takes no lock and never waits.
  */
-unsigned mempool_translate(const struct mempool_image *image, uint64_t addr, uint64_t length,
-			   struct mempool_segment *segments, unsigned max);
-/* Both: *count is what mempool_translate() returns, 0 unless MEMPOOL_OK. */
-enum mempool_verdict mempool_lookup(const struct mempool_image *image,
-				    const struct mempool_request *request,
-				    struct mempool_segment *segments, unsigned max,
-				    unsigned *count);
+unsigned rmempool_translate(const struct rmempool_image *image, uint64_t addr, uint64_t length,
+			    struct rmempool_segment *segments, unsigned max);
+/* Both: *count is what rmempool_translate() returns, 0 unless RMEMPOOL_OK. */
+enum rmempool_verdict rmempool_lookup(const struct rmempool_image *image,
+				      const struct rmempool_request *request,
+				      struct rmempool_segment *segments, unsigned max,
+				      unsigned *count);
 
 /*
- * The cache unit: an adapter with room for a fixed number of entries, rows of the registration table
- * and runs of the VA→PA table together. What it does not hold it fetches from the image and holds,
- * in place of what has not been used for long; what changed in the image it drops before it
+ * The cache unit: an adapter with room for a fixed number of entries, rows of the registration
+ * table and runs of the VA→PA table together. What it does not hold it fetches from the image and
+ * holds, in place of what has not been used for long; what changed in the image it drops before it
  * answers. One thread at a time. entries: 2 … 2^20. -EINVAL, -ENOMEM.
  */
-int mempool_cache_create(struct mempool_image *image, unsigned entries,
-			 struct mempool_cache **cache);
-void mempool_cache_destroy(struct mempool_cache *cache);
-/* mempool_lookup(), answered from the cache as far as may be. */
-enum mempool_verdict mempool_cache_lookup(struct mempool_cache *cache,
-					  const struct mempool_request *request,
-					  struct mempool_segment *segments, unsigned max,
-					  unsigned *count);
+int rmempool_cache_create(struct rmempool_image *image, unsigned entries,
+			  struct rmempool_cache **cache);
+void rmempool_cache_destroy(struct rmempool_cache *cache);
+/* rmempool_lookup(), answered from the cache as far as may be. */
+enum rmempool_verdict rmempool_cache_lookup(struct rmempool_cache *cache,
+					    const struct rmempool_request *request,
+					    struct rmempool_segment *segments, unsigned max,
+					    unsigned *count);
 
-struct mempool_cache_statistics {
+struct rmempool_cache_statistics {
 	uint64_t row_hits, row_misses; /* of the registration table, a key each */
 	uint64_t run_hits, run_misses; /* of the VA→PA table, a segment each */
 	uint64_t replaced;	       /* entries that gave way to others */
@@ -303,8 +291,8 @@ struct mempool_cache_statistics {
 	uint64_t used;		       /* entries now */
 };
 
-void mempool_cache_query(const struct mempool_cache *cache,
-			 struct mempool_cache_statistics *statistics);
+void rmempool_cache_query(const struct rmempool_cache *cache,
+			  struct rmempool_cache_statistics *statistics, size_t size);
 
 #pragma GCC visibility pop
 

@@ -9,9 +9,9 @@
  *   run[]       | 0: SPAN, 3 pages| 3: FREE, 3 pages| 6: LARGE, 3     |
  *               +-----------------+-----------------+-----------------+
  *
- * A run is described at its first page. head[] leads to it from every page of a run in use, and from
- * the last page of a free one, so that a run that becomes free finds the neighbour before it. Pages of
- * blocks that the pool does not have belong to no run.
+ * A run is described at its first page. head[] leads to it from every page of a run in use, and
+ * from the last page of a free one, so that a run that becomes free finds the neighbour before it.
+ * Pages of blocks that the pool does not have belong to no run.
  *
  * Free runs are in lists by size, eight for each power of two, and a bit says which lists have any
  * ("two-level segregated fit"): taking and giving back is O(1). Guarded by the pool's lock.
@@ -62,8 +62,8 @@ void mempool_pages_destroy(struct mempool_page_heap *p);
 /* Pages of a new block become free. */
 void mempool_pages_add(struct mempool_page_heap *p, uint32_t first, uint32_t count);
 /*
- * Takes the highest free block below a page: count pages at a multiple of count, which are then gone.
- * Its first page, or MEMPOOL_NO_PAGE.
+ * Takes the highest free block below a page: count pages at a multiple of count, which are then
+ * gone. Its first page, or MEMPOOL_NO_PAGE.
  */
 uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count, uint32_t below);
 

@@ -3,6 +3,7 @@
  * Pools: making, growing, shrinking and ending them (the method's S1 and S2), which is calling the
  * units in the right order. Growing and shrinking are guarded by grow_lock.
  */
+#include "mempool/copy_out.h"
 #include "mempool/pool.h"
 
 #include <errno.h>
@@ -13,13 +14,13 @@
 #define MAX_BYTES	  (1ull << 40)
 #define MAX_NODE	  1023
 #define MAX_REGISTRATIONS (1u << 21)
-#define FLAGS                                                                                    \
-	(MEMPOOL_NO_HUGE | MEMPOOL_REQUIRE_HUGE | MEMPOOL_DEBUG | MEMPOOL_REUSE | MEMPOOL_LAZY | \
-	 MEMPOOL_FORK)
+#define FLAGS                                                                         \
+	(RMEMPOOL_NO_HUGE | RMEMPOOL_REQUIRE_HUGE | RMEMPOOL_DEBUG | RMEMPOOL_REUSE | \
+	 RMEMPOOL_LAZY | RMEMPOOL_FORK)
 
-void mempool_attr_init(struct mempool_attr *attr)
+void rmempool_attr_init(struct rmempool_attr *attr)
 {
-	*attr = (struct mempool_attr){
+	*attr = (struct rmempool_attr){
 		.size = sizeof(*attr),
 		.bytes = 16ul << 20,
 		.limit = 64ul << 30,
@@ -29,10 +30,10 @@ void mempool_attr_init(struct mempool_attr *attr)
 	};
 }
 
-static int check(const struct mempool_attr *a)
+static int check(const struct rmempool_attr *a)
 {
 	if (a->size != sizeof(*a) || a->flags & ~FLAGS ||
-	    (a->flags & MEMPOOL_NO_HUGE && a->flags & MEMPOOL_REQUIRE_HUGE))
+	    (a->flags & RMEMPOOL_NO_HUGE && a->flags & RMEMPOOL_REQUIRE_HUGE))
 		return -EINVAL;
 	if (a->block_size & (a->block_size - 1) || a->block_size < 1ul << MIN_SHIFT ||
 	    a->block_size > 1ul << MAX_SHIFT)
@@ -46,13 +47,13 @@ static int check(const struct mempool_attr *a)
 	return 0;
 }
 
-static uint32_t blocks_for(const struct mempool *pool, size_t bytes)
+static uint32_t blocks_for(const struct rmempool *pool, size_t bytes)
 {
 	return (bytes + (1ul << pool->block_shift) - 1) >> pool->block_shift;
 }
 
 /* The units, from the ground up. */
-static int init(struct mempool *pool)
+static int init(struct rmempool *pool)
 {
 	int err = mempool_mapping_init(pool);
 
@@ -71,7 +72,7 @@ static int init(struct mempool *pool)
 	return err;
 }
 
-static void destroy(struct mempool *pool)
+static void destroy(struct rmempool *pool)
 {
 	mempool_registration_destroy(pool);
 	mempool_alloc_destroy(pool);
@@ -82,14 +83,14 @@ static void destroy(struct mempool *pool)
 	free(pool);
 }
 
-int mempool_create(const struct mempool_attr *attr, struct mempool **out)
+int rmempool_create(const struct rmempool_attr *attr, struct rmempool **out)
 {
 	static _Atomic uint64_t ids;
-	struct mempool_attr defaults;
-	struct mempool *pool;
+	struct rmempool_attr defaults;
+	struct rmempool *pool;
 	int err;
 
-	mempool_attr_init(&defaults);
+	rmempool_attr_init(&defaults);
 	if (!attr)
 		attr = &defaults;
 	err = check(attr);
@@ -112,7 +113,7 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 	}
 	/* In the list first: ibv_reg_mr() of its blocks may ask where they are. */
 	mempool_list_add(pool);
-	err = attr->bytes ? mempool_grow(pool, attr->bytes) : 0;
+	err = attr->bytes ? rmempool_grow(pool, attr->bytes) : 0;
 	if (err) {
 		mempool_list_remove(pool);
 		destroy(pool);
@@ -123,12 +124,13 @@ int mempool_create(const struct mempool_attr *attr, struct mempool **out)
 }
 
 /* Removes a block that the allocator has let go of. */
-static int block_remove(struct mempool *pool, uint32_t block)
+static int block_remove(struct rmempool *pool, uint32_t block)
 {
 	struct mempool_block *b = &pool->blocks[block];
 	int err = 0;
 
-	/* Who takes hold of it counts and then looks whether it is present; here it is the reverse. */
+	/* Who takes hold of it counts and then looks whether it is present; here it is the reverse.
+	 * */
 	atomic_store(&b->present, false);
 	if (mempool_block_held(b))
 		err = -EBUSY;
@@ -145,7 +147,7 @@ static int block_remove(struct mempool *pool, uint32_t block)
 }
 
 /* Adds a block, but does not give it to the allocator yet. */
-static int block_add(struct mempool *pool, uint32_t block)
+static int block_add(struct rmempool *pool, uint32_t block)
 {
 	int err = mempool_mapping_add(pool, block);
 
@@ -158,7 +160,7 @@ static int block_add(struct mempool *pool, uint32_t block)
 }
 
 /* Undoes block_add() for blocks before that one; nobody has seen them. */
-static void undo(struct mempool *pool, const uint32_t *added, uint32_t count)
+static void undo(struct rmempool *pool, const uint32_t *added, uint32_t count)
 {
 	while (count--) {
 		mempool_unshare_block(pool, added[count]);
@@ -166,7 +168,7 @@ static void undo(struct mempool *pool, const uint32_t *added, uint32_t count)
 	}
 }
 
-static int grow(struct mempool *pool, uint32_t want, uint32_t *added)
+static int grow(struct rmempool *pool, uint32_t want, uint32_t *added)
 {
 	uint32_t pages = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT), count = 0;
 	int err;
@@ -193,7 +195,7 @@ static int grow(struct mempool *pool, uint32_t want, uint32_t *added)
 	return 0;
 }
 
-int mempool_grow(struct mempool *pool, size_t bytes)
+int rmempool_grow(struct rmempool *pool, size_t bytes)
 {
 	uint32_t want, *added;
 	int err;
@@ -213,7 +215,7 @@ int mempool_grow(struct mempool *pool, size_t bytes)
 	return err;
 }
 
-int mempool_shrink(struct mempool *pool, size_t bytes, size_t *given)
+int rmempool_shrink(struct rmempool *pool, size_t bytes, size_t *given)
 {
 	uint32_t pages = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT), at = MEMPOOL_NO_PAGE;
 	size_t block = 1ul << pool->block_shift, sum = 0;
@@ -244,7 +246,7 @@ int mempool_shrink(struct mempool *pool, size_t bytes, size_t *given)
 }
 
 /* Ends all shared keys, or none: those that have been ended are made anew. */
-static int end_shared_keys(struct mempool *pool)
+static int end_shared_keys(struct rmempool *pool)
 {
 	uint32_t block;
 	int err = 0;
@@ -257,14 +259,14 @@ static int end_shared_keys(struct mempool *pool)
 	return err;
 }
 
-int mempool_destroy(struct mempool *pool)
+int rmempool_destroy(struct rmempool *pool)
 {
-	struct mempool_statistics s;
+	struct rmempool_statistics s;
 	int err;
 
 	if (!pool)
 		return 0;
-	mempool_query(pool, &s);
+	rmempool_query(pool, &s, sizeof(s));
 	if (s.in_use || mempool_registration_busy(pool))
 		return -EBUSY;
 	err = end_shared_keys(pool);
@@ -275,17 +277,19 @@ int mempool_destroy(struct mempool *pool)
 	return 0;
 }
 
-void mempool_query(struct mempool *pool, struct mempool_statistics *s)
+void rmempool_query(struct rmempool *pool, struct rmempool_statistics *statistics, size_t size)
 {
-	*s = (struct mempool_statistics){0};
-	mempool_alloc_query(pool, s);
-	mempool_registration_query(pool, s);
+	struct rmempool_statistics s = {0};
+
+	mempool_alloc_query(pool, &s);
+	mempool_registration_query(pool, &s);
 	pthread_mutex_lock(&pool->grow_lock);
-	s->blocks_plain = pool->block_count[MEMPOOL_PAGES_PLAIN];
-	s->blocks_2m = pool->block_count[MEMPOOL_PAGES_2M];
-	s->blocks_1g = pool->block_count[MEMPOOL_PAGES_1G];
-	s->fallbacks = pool->fallbacks;
+	s.blocks_plain = pool->block_count[RMEMPOOL_PAGES_PLAIN];
+	s.blocks_2m = pool->block_count[RMEMPOOL_PAGES_2M];
+	s.blocks_1g = pool->block_count[RMEMPOOL_PAGES_1G];
+	s.fallbacks = pool->fallbacks;
 	pthread_mutex_unlock(&pool->grow_lock);
-	s->blocks = s->blocks_plain + s->blocks_2m + s->blocks_1g;
-	s->bytes = s->blocks << pool->block_shift;
+	s.blocks = s.blocks_plain + s.blocks_2m + s.blocks_1g;
+	s.bytes = s.blocks << pool->block_shift;
+	mempool_copy_out(statistics, size, &s, sizeof(s));
 }

@@ -7,7 +7,7 @@
  *   caches	the lists of thread caches (one lock for all pools, in alloc.c); below it each cache's
  *   mr_lock	registrations, domains, adapters; not held over ibv_reg_mr() and ibv_dereg_mr()
  *   lock	runs of pages, spans, statistics of the central part; never held over a system call
- *   locating	the list of pools again, for mempool_hold(), which ibv_reg_mr() may call with
+ *   locating	the list of pools again, for rmempool_hold(), which ibv_reg_mr() may call with
  *		any of the others held (in fork.c)
  */
 #ifndef MEMPOOL_POOL_H
@@ -17,23 +17,24 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "mempool/hold.h"
 #include "mempool/image.h"
 #include "mempool/mempool.h"
 #include "mempool/pages.h"
 
 #define MEMPOOL_CLASSES	    72
 #define MEMPOOL_CLASS_LIMIT 32768ul /* longer buffers are runs of pages */
-#define MEMPOOL_PAGE_KINDS  3	    /* enum mempool_pages */
+#define MEMPOOL_PAGE_KINDS  3	    /* enum rmempool_pages */
 
 struct mempool_registration;
 struct mempool_reuse;
 
 struct mempool_block {
 	_Atomic bool present;			   /* read without a lock too; set last */
-	_Atomic uint8_t pages;			   /* enum mempool_pages */
+	_Atomic uint8_t pages;			   /* enum rmempool_pages */
 	struct mempool_registration *registration; /* shared keys, else NULL */
 	uint32_t lkey, rkey;			   /* 0 without */
-	_Atomic uint32_t holds;			   /* mempool_hold() */
+	_Atomic uint32_t holds;			   /* rmempool_hold() */
 	uint32_t own_holds;			   /* of them, those of the registration */
 };
 
@@ -41,7 +42,7 @@ struct mempool_block {
 struct mempool_adapter {
 	struct mempool_adapter *next;
 	void *context; /* struct ibv_context */
-	struct mempool_image image;
+	struct rmempool_image image;
 };
 
 /* A PD of a device. */
@@ -54,9 +55,9 @@ struct mempool_domain {
 	struct mempool_adapter *adapter;
 };
 
-struct mempool {
-	struct mempool *next; /* in the list of all pools, see fork.c */
-	struct mempool_attr attr;
+struct rmempool {
+	struct rmempool *next; /* in the list of all pools, see fork.c */
+	struct rmempool_attr attr;
 	uint64_t id; /* of all pools that ever were in this process */
 	/* Pool mapping: constant but for the blocks. */
 	char *base;
@@ -68,8 +69,8 @@ struct mempool {
 	pthread_mutex_t grow_lock;
 	struct mempool_block *blocks;
 	/*
-	 * A page of its own, in which 1 says that the blocks are this process's. A forked child without
-	 * MEMPOOL_FORK finds 0, however it was made: the kernel wipes the page.
+	 * A page of its own, in which 1 says that the blocks are this process's. A forked child
+	 * without RMEMPOOL_FORK finds 0, however it was made: the kernel wipes the page.
 	 */
 	_Atomic uint32_t *here;
 	uint64_t files;		     /* of all sets of files that ever were in this process */
@@ -103,41 +104,42 @@ struct mempool {
 };
 
 /* What other units ask of pool mapping: 0 or -errno; grow_lock held for the last three. */
-int mempool_mapping_init(struct mempool *pool);
-void mempool_mapping_destroy(struct mempool *pool);
-int mempool_mapping_add(struct mempool *pool, uint32_t block);
-void mempool_mapping_remove(struct mempool *pool, uint32_t block);
-void mempool_mapping_publish(struct mempool *pool); /* brings pool->runs up to date */
+int mempool_mapping_init(struct rmempool *pool);
+void mempool_mapping_destroy(struct rmempool *pool);
+int mempool_mapping_add(struct rmempool *pool, uint32_t block);
+void mempool_mapping_remove(struct rmempool *pool, uint32_t block);
+void mempool_mapping_publish(struct rmempool *pool); /* brings pool->runs up to date */
 
-int mempool_locate_in(struct mempool *pool, const void *addr, struct mempool_location *location);
-int mempool_hold_in(struct mempool *pool, uintptr_t addr, size_t length, struct mempool_hold *hold);
-void mempool_release_in(struct mempool *pool, const struct mempool_hold *hold);
+int mempool_locate_in(struct rmempool *pool, const void *addr, struct rmempool_location *location);
+int mempool_hold_in(struct rmempool *pool, uintptr_t addr, size_t length,
+		    struct rmempool_hold *hold);
+void mempool_release_in(struct rmempool *pool, const struct rmempool_hold *hold);
 /* Holds by others than the pool itself; of a block that is not in use. */
 static inline bool mempool_block_held(const struct mempool_block *block)
 {
 	return atomic_load(&block->holds) > block->own_holds;
 }
 
-static inline bool mempool_is_ours(const struct mempool *pool)
+static inline bool mempool_is_ours(const struct rmempool *pool)
 {
 	return atomic_load_explicit(pool->here, memory_order_relaxed);
 }
 
-void mempool_mapping_inherit(struct mempool *pool, bool inherit);
+void mempool_mapping_inherit(struct rmempool *pool, bool inherit);
 /* In a forked child: private copies of all blocks in place of nothing. */
-int mempool_mapping_fork(struct mempool *pool);
+int mempool_mapping_fork(struct rmempool *pool);
 
 /* Frames of pages of that size at addr, as runs appended to *runs: their new count. */
 uint32_t mempool_pagemap_runs(const void *addr, size_t length, size_t page,
 			      struct mempool_pa_run *runs, uint32_t count);
 
 /* Pool allocation. */
-int mempool_alloc_init(struct mempool *pool);
-void mempool_alloc_destroy(struct mempool *pool);
-void mempool_alloc_drain(struct mempool *pool); /* empties the caches of all threads */
-void mempool_alloc_query(struct mempool *pool, struct mempool_statistics *statistics);
-void mempool_caches_hold(bool hold);	       /* the lock of all lists of caches */
-void mempool_alloc_fork(struct mempool *pool); /* in a forked child, that lock held */
+int mempool_alloc_init(struct rmempool *pool);
+void mempool_alloc_destroy(struct rmempool *pool);
+void mempool_alloc_drain(struct rmempool *pool); /* empties the caches of all threads */
+void mempool_alloc_query(struct rmempool *pool, struct rmempool_statistics *statistics);
+void mempool_caches_hold(bool hold);		/* the lock of all lists of caches */
+void mempool_alloc_fork(struct rmempool *pool); /* in a forked child, that lock held */
 
 /* A buffer as it lies in the pool. */
 struct mempool_extent {
@@ -153,30 +155,30 @@ struct mempool_extent {
  * The slot or run that an address lies in; false: none, or it is free as far as is known without
  * looking into the caches. Only for a buffer that the caller has may it be called without the lock.
  */
-bool mempool_extent_at(struct mempool *pool, uintptr_t addr, struct mempool_extent *extent);
+bool mempool_extent_at(struct rmempool *pool, uintptr_t addr, struct mempool_extent *extent);
 
 /* Registration. */
-int mempool_registration_init(struct mempool *pool);
-void mempool_registration_destroy(struct mempool *pool);
-bool mempool_registration_busy(struct mempool *pool); /* any but shared and kept ones? */
-int mempool_registration_drop(struct mempool *pool, const struct mempool_extent *extent);
-int mempool_share_block(struct mempool *pool, uint32_t block);
-int mempool_unshare_block(struct mempool *pool, uint32_t block);
+int mempool_registration_init(struct rmempool *pool);
+void mempool_registration_destroy(struct rmempool *pool);
+bool mempool_registration_busy(struct rmempool *pool); /* any but shared and kept ones? */
+int mempool_registration_drop(struct rmempool *pool, const struct mempool_extent *extent);
+int mempool_share_block(struct rmempool *pool, uint32_t block);
+int mempool_unshare_block(struct rmempool *pool, uint32_t block);
 /* Writes the runs to all images and to their logs what has changed; grow_lock held. */
-void mempool_registration_remap(struct mempool *pool, uint32_t first, uint32_t count);
-void mempool_registration_fork(struct mempool *pool); /* in a forked child */
-void mempool_registration_query(struct mempool *pool, struct mempool_statistics *statistics);
+void mempool_registration_remap(struct rmempool *pool, uint32_t first, uint32_t count);
+void mempool_registration_fork(struct rmempool *pool); /* in a forked child */
+void mempool_registration_query(struct rmempool *pool, struct rmempool_statistics *statistics);
 
 /* All pools of the process. */
-void mempool_list_add(struct mempool *pool);
-void mempool_list_remove(struct mempool *pool);
+void mempool_list_add(struct rmempool *pool);
+void mempool_list_remove(struct rmempool *pool);
 
-static inline bool mempool_has(const struct mempool *pool, uintptr_t addr)
+static inline bool mempool_has(const struct rmempool *pool, uintptr_t addr)
 {
 	return addr - (uintptr_t)pool->base < (size_t)pool->max_blocks << pool->block_shift;
 }
 
-static inline uint32_t mempool_block_of(const struct mempool *pool, uintptr_t addr)
+static inline uint32_t mempool_block_of(const struct rmempool *pool, uintptr_t addr)
 {
 	return (addr - (uintptr_t)pool->base) >> pool->block_shift;
 }

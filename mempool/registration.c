@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Registration, the method's S4: keys come from the device's ibv_reg_mr(), and a row with them goes
- * to the registration table of that device's image. A device that gives the same number as L_Key and
- * R_Key has one row for both, any other has two that name each other as parents. Where it gives no R_Key to
- * what has no remote rights (the kernel's rxe says 0) there is a row for the L_Key alone.
+ * to the registration table of that device's image. A device that gives the same number as L_Key
+ * and R_Key has one row for both, any other has two that name each other as parents. Where it gives
+ * no R_Key to what has no remote rights (the kernel's rxe says 0) there is a row for the L_Key
+ * alone.
  *
- * Registrations of the pool's buffers are found by the buffer, so that freeing it ends them. Guarded by
- * mr_lock, which is not held while the device is asked. Rows go before the device's registration
- * does, so that the tables never say yes to a key that is dead.
+ * Registrations of the pool's buffers are found by the buffer, so that freeing it ends them.
+ * Guarded by mr_lock, which is not held while the device is asked. Rows go before the device's
+ * registration does, so that the tables never say yes to a key that is dead.
  */
 #include "mempool/registration.h"
 
@@ -24,19 +25,19 @@
 #define MIN_BUCKETS 1024
 #define LOCAL_ONLY  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING)
 
-int mempool_registration_init(struct mempool *pool)
+int mempool_registration_init(struct rmempool *pool)
 {
 	pool->bucket_count = MIN_BUCKETS;
 	pool->buckets = calloc(pool->bucket_count, sizeof(*pool->buckets));
 	if (!pool->buckets)
 		return -ENOMEM;
-	if (pool->attr.flags & MEMPOOL_REUSE)
+	if (pool->attr.flags & RMEMPOOL_REUSE)
 		pool->reuse = mempool_reuse_create();
 	return 0;
 }
 
 /* No registration is left. */
-void mempool_registration_destroy(struct mempool *pool)
+void mempool_registration_destroy(struct rmempool *pool)
 {
 	struct mempool_adapter *adapter;
 	struct mempool_domain *domain;
@@ -55,7 +56,7 @@ void mempool_registration_destroy(struct mempool *pool)
 	free(pool->buckets);
 }
 
-static struct mempool_adapter *adapter_get(struct mempool *pool, void *context)
+static struct mempool_adapter *adapter_get(struct rmempool *pool, void *context)
 {
 	struct mempool_adapter *adapter;
 
@@ -82,7 +83,7 @@ static struct mempool_adapter *adapter_get(struct mempool *pool, void *context)
  * The domain of a PD, with a user more. A PD that is gone may have left one without users to the PD
  * that lies at its address now.
  */
-static struct mempool_domain *domain_get(struct mempool *pool, struct ibv_pd *pd)
+static struct mempool_domain *domain_get(struct rmempool *pool, struct ibv_pd *pd)
 {
 	struct mempool_domain *domain;
 
@@ -115,12 +116,12 @@ static void domain_put(struct mempool_domain *domain)
 	atomic_fetch_sub_explicit(&domain->users, 1, memory_order_release);
 }
 
-static size_t bucket_of(const struct mempool *pool, uintptr_t buffer)
+static size_t bucket_of(const struct rmempool *pool, uintptr_t buffer)
 {
 	return (buffer * 0x9e3779b97f4a7c15ull >> 32) & (pool->bucket_count - 1);
 }
 
-static void buckets_grow(struct mempool *pool)
+static void buckets_grow(struct rmempool *pool)
 {
 	size_t old = pool->bucket_count;
 	struct mempool_registration **buckets = pool->buckets, *r;
@@ -140,7 +141,7 @@ static void buckets_grow(struct mempool *pool)
 }
 
 /* Lists the registration of a buffer. mr_lock held. */
-static void list(struct mempool *pool, struct mempool_registration *r)
+static void list(struct rmempool *pool, struct mempool_registration *r)
 {
 	struct mempool_registration **bucket;
 
@@ -155,7 +156,7 @@ static void list(struct mempool *pool, struct mempool_registration *r)
 }
 
 /* The link that leads to a registration: to that one or (NULL) any of the buffer. mr_lock held. */
-static struct mempool_registration **find(struct mempool *pool, uintptr_t buffer,
+static struct mempool_registration **find(struct rmempool *pool, uintptr_t buffer,
 					  const struct mempool_registration *which)
 {
 	struct mempool_registration **at = &pool->buckets[bucket_of(pool, buffer)], *r;
@@ -205,16 +206,16 @@ static int rows_add(struct mempool_registration *r)
 	return err;
 }
 
-static void row_remove(struct mempool_image *image, uint32_t key)
+static void row_remove(struct rmempool_image *image, uint32_t key)
 {
 	mempool_table_remove(image->table, key);
 	mempool_image_log_key(image, key);
 }
 
 /* Takes a registration out of the list and the tables. mr_lock held. */
-static void withdraw(struct mempool *pool, struct mempool_registration *r)
+static void withdraw(struct rmempool *pool, struct mempool_registration *r)
 {
-	struct mempool_image *image = &r->domain->adapter->image;
+	struct rmempool_image *image = &r->domain->adapter->image;
 
 	if (r->buffer) {
 		*find(pool, r->buffer, r) = r->next;
@@ -227,7 +228,7 @@ static void withdraw(struct mempool *pool, struct mempool_registration *r)
 }
 
 /* Ends what has been withdrawn; what the device does not let go is put back. */
-static int finish(struct mempool *pool, struct mempool_registration *r)
+static int finish(struct rmempool *pool, struct mempool_registration *r)
 {
 	int err = ibv_dereg_mr(r->mr.ibv);
 
@@ -244,7 +245,7 @@ static int finish(struct mempool *pool, struct mempool_registration *r)
 	return 0;
 }
 
-int mempool_registration_end(struct mempool *pool, struct mempool_registration *r)
+int mempool_registration_end(struct rmempool *pool, struct mempool_registration *r)
 {
 	pthread_mutex_lock(&pool->mr_lock);
 	withdraw(pool, r);
@@ -253,7 +254,7 @@ int mempool_registration_end(struct mempool *pool, struct mempool_registration *
 }
 
 /* Ends those that have to go. */
-static void reap(struct mempool *pool, struct ibv_pd *pd, bool all)
+static void reap(struct rmempool *pool, struct ibv_pd *pd, bool all)
 {
 	struct mempool_registration *r;
 
@@ -262,7 +263,7 @@ static void reap(struct mempool *pool, struct ibv_pd *pd, bool all)
 }
 
 /* Asks the device, and enters its keys. */
-static int begin(struct mempool *pool, struct mempool_registration *r)
+static int begin(struct rmempool *pool, struct mempool_registration *r)
 {
 	int err;
 
@@ -284,7 +285,7 @@ static int begin(struct mempool *pool, struct mempool_registration *r)
 }
 
 /* Makes one, and counts it: as many as there may be are also not being made at one time. */
-static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
+static int create(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
 		  struct mempool_registration **out)
 {
 	struct mempool_registration *r = malloc(sizeof(*r)); /* in glibc calloc() is much slower */
@@ -311,7 +312,7 @@ static int create(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t le
 }
 
 /* Of one that create() made, and that did not begin. */
-static void discard(struct mempool *pool, struct mempool_registration *r)
+static void discard(struct rmempool *pool, struct mempool_registration *r)
 {
 	pthread_mutex_lock(&pool->mr_lock);
 	pool->registrations--;
@@ -321,7 +322,7 @@ static void discard(struct mempool *pool, struct mempool_registration *r)
 }
 
 /* Finds the buffer that all of a range lies in. */
-static bool buffer_of(struct mempool *pool, uintptr_t addr, size_t length,
+static bool buffer_of(struct rmempool *pool, uintptr_t addr, size_t length,
 		      struct mempool_extent *extent)
 {
 	size_t usable;
@@ -331,16 +332,16 @@ static bool buffer_of(struct mempool *pool, uintptr_t addr, size_t length,
 	ok = mempool_extent_at(pool, addr, extent) &&
 	     (extent->large || !mempool_spans_free(pool, extent));
 	if (ok) {
-		usable = pool->attr.flags & MEMPOOL_DEBUG ? mempool_debug_length(pool, extent)
-							  : extent->length;
+		usable = pool->attr.flags & RMEMPOOL_DEBUG ? mempool_debug_length(pool, extent)
+							   : extent->length;
 		ok = addr - extent->addr <= usable && length <= usable - (addr - extent->addr);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return ok;
 }
 
-static int register_buffer(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length,
-			   int access, struct mempool_mr **mr)
+static int register_buffer(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length,
+			   int access, struct rmempool_mr **mr)
 {
 	struct mempool_registration *r;
 	struct mempool_extent extent;
@@ -363,8 +364,8 @@ static int register_buffer(struct mempool *pool, struct ibv_pd *pd, void *addr, 
 }
 
 /* Memory that is not the pool's. */
-static int register_other(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length,
-			  int access, struct mempool_mr **mr)
+static int register_other(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length,
+			  int access, struct rmempool_mr **mr)
 {
 	bool keep = pool->reuse && length && !(access & ~LOCAL_ONLY);
 	struct mempool_registration *r;
@@ -393,8 +394,8 @@ static int register_other(struct mempool *pool, struct ibv_pd *pd, void *addr, s
 	return 0;
 }
 
-int mempool_register(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
-		     struct mempool_mr **mr)
+int rmempool_register(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length,
+		      int access, struct rmempool_mr **mr)
 {
 	uintptr_t start = (uintptr_t)addr, base = (uintptr_t)pool->base;
 
@@ -407,7 +408,7 @@ int mempool_register(struct mempool *pool, struct ibv_pd *pd, void *addr, size_t
 	return register_other(pool, pd, addr, length, access, mr);
 }
 
-int mempool_deregister(struct mempool *pool, struct mempool_mr *mr)
+int rmempool_deregister(struct rmempool *pool, struct rmempool_mr *mr)
 {
 	struct mempool_registration *r = (struct mempool_registration *)mr;
 
@@ -419,7 +420,7 @@ int mempool_deregister(struct mempool *pool, struct mempool_mr *mr)
 	return mempool_registration_end(pool, r);
 }
 
-int mempool_registration_drop(struct mempool *pool, const struct mempool_extent *extent)
+int mempool_registration_drop(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	struct mempool_registration *r;
 	int err = 0;
@@ -437,7 +438,7 @@ int mempool_registration_drop(struct mempool *pool, const struct mempool_extent 
 	return err;
 }
 
-int mempool_forget(struct mempool *pool, struct ibv_pd *pd)
+int rmempool_forget(struct rmempool *pool, struct ibv_pd *pd)
 {
 	struct mempool_domain **at, *domain;
 	int err = 0;
@@ -458,7 +459,7 @@ int mempool_forget(struct mempool *pool, struct ibv_pd *pd)
 }
 
 /* Ends what is kept; is anything but shared keys left? */
-bool mempool_registration_busy(struct mempool *pool)
+bool mempool_registration_busy(struct rmempool *pool)
 {
 	uint64_t shared = 0;
 	bool busy;
@@ -472,7 +473,7 @@ bool mempool_registration_busy(struct mempool *pool)
 	return busy;
 }
 
-int mempool_share_block(struct mempool *pool, uint32_t block)
+int mempool_share_block(struct rmempool *pool, uint32_t block)
 {
 	struct mempool_block *b = &pool->blocks[block];
 	size_t bytes = 1ul << pool->block_shift;
@@ -498,7 +499,7 @@ int mempool_share_block(struct mempool *pool, uint32_t block)
 	return 0;
 }
 
-int mempool_unshare_block(struct mempool *pool, uint32_t block)
+int mempool_unshare_block(struct rmempool *pool, uint32_t block)
 {
 	struct mempool_block *b = &pool->blocks[block];
 	int err = b->registration ? mempool_registration_end(pool, b->registration) : 0;
@@ -511,7 +512,7 @@ int mempool_unshare_block(struct mempool *pool, uint32_t block)
 	return err;
 }
 
-void mempool_registration_remap(struct mempool *pool, uint32_t first, uint32_t count)
+void mempool_registration_remap(struct rmempool *pool, uint32_t first, uint32_t count)
 {
 	struct mempool_adapter *adapter;
 
@@ -525,10 +526,10 @@ void mempool_registration_remap(struct mempool *pool, uint32_t first, uint32_t c
 }
 
 /*
- * A child has no registrations: their verbs objects are its parent's. Above all it must let go of the
- * images, which are shared. What described them is left behind.
+ * A child has no registrations: their verbs objects are its parent's. Above all it must let go of
+ * the images, which are shared. What described them is left behind.
  */
-void mempool_registration_fork(struct mempool *pool)
+void mempool_registration_fork(struct rmempool *pool)
 {
 	struct mempool_adapter *adapter;
 
@@ -552,7 +553,7 @@ void mempool_registration_fork(struct mempool *pool)
 	}
 }
 
-void mempool_registration_query(struct mempool *pool, struct mempool_statistics *s)
+void mempool_registration_query(struct rmempool *pool, struct rmempool_statistics *s)
 {
 	pthread_mutex_lock(&pool->mr_lock);
 	s->registrations = pool->registrations;
@@ -563,9 +564,9 @@ void mempool_registration_query(struct mempool *pool, struct mempool_statistics 
 		mempool_reuse_query(pool->reuse, s);
 }
 
-int mempool_image(struct mempool *pool, struct ibv_pd *pd, struct mempool_image **out)
+int rmempool_image(struct rmempool *pool, struct ibv_pd *pd, struct rmempool_image **out)
 {
-	struct mempool_image *image = calloc(1, sizeof(*image));
+	struct rmempool_image *image = calloc(1, sizeof(*image));
 	struct mempool_adapter *adapter;
 
 	if (!image)

@@ -8,7 +8,7 @@
 #include "mempool/pool.h"
 
 struct mempool_registration {
-	struct mempool_mr mr; /* what the program sees; first */
+	struct rmempool_mr mr; /* what the program sees; first */
 	struct mempool_domain *domain;
 	uintptr_t buffer; /* the pool's buffer that it is of, or 0 */
 	uint32_t run;
@@ -23,7 +23,7 @@ struct mempool_registration {
 };
 
 /* Ends a registration for good and frees it; in no list any more. -errno: it lives on. */
-int mempool_registration_end(struct mempool *pool, struct mempool_registration *r);
+int mempool_registration_end(struct rmempool *pool, struct mempool_registration *r);
 
 /* Reuse: NULL where unmapping cannot be watched. */
 struct mempool_reuse *mempool_reuse_create(void);
@@ -33,8 +33,8 @@ void mempool_reuse_destroy(struct mempool_reuse *reuse);
 struct mempool_registration *mempool_reuse_find(struct mempool_reuse *reuse, struct ibv_pd *pd,
 						const void *addr, size_t length, int access);
 /*
- * Watches the range of a new registration, before ibv_reg_mr(), and lists it with one holder; false:
- * it cannot be watched. Then mempool_reuse_ready(), or _remove() if there was an error.
+ * Watches the range of a new registration, before ibv_reg_mr(), and lists it with one holder;
+ * false: it cannot be watched. Then mempool_reuse_ready(), or _remove() if there was an error.
  */
 bool mempool_reuse_watch(struct mempool_reuse *reuse, struct mempool_registration *r);
 void mempool_reuse_ready(struct mempool_reuse *reuse, struct mempool_registration *r);
@@ -42,11 +42,11 @@ void mempool_reuse_remove(struct mempool_reuse *reuse, struct mempool_registrati
 /* A holder less. */
 void mempool_reuse_put(struct mempool_reuse *reuse, struct mempool_registration *r);
 /*
- * Takes one out that nobody holds and that has to go: because its memory is gone or there are too many;
- * or any of that PD; or, with all, any. NULL: none. Its caller ends it.
+ * Takes one out that nobody holds and that has to go: because its memory is gone or there are too
+ * many; or any of that PD; or, with all, any. NULL: none. Its caller ends it.
  */
 struct mempool_registration *mempool_reuse_reap(struct mempool_reuse *reuse, struct ibv_pd *pd,
 						bool all);
-void mempool_reuse_query(struct mempool_reuse *reuse, struct mempool_statistics *statistics);
+void mempool_reuse_query(struct mempool_reuse *reuse, struct rmempool_statistics *statistics);
 
 #endif

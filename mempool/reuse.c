@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Registrations of the program's own memory that are kept for the next time. That is safe only if one
- * learns of every unmapping. Hooks on munmap() and its like do not: libc calls the kernel past them.
- * So the memory is watched with userfaultfd, which reports munmap, mremap, brk and madvise whoever
- * calls them; it is registered for write protection that is never set, so no access ever faults.
+ * Registrations of the program's own memory that are kept for the next time. That is safe only if
+ * one learns of every unmapping. Hooks on munmap() and its like do not: libc calls the kernel past
+ * them. So the memory is watched with userfaultfd, which reports munmap, mremap, brk and madvise
+ * whoever calls them; it is registered for write protection that is never set, so no access ever
+ * faults.
  *
- * The kernel lets a thread that unmapped watched memory go on when its event has been read. Events are
- * read and acted upon under the lock: by a thread made for it, and by every search before it looks.
- * Between the unmapping and its event the kernel refuses UFFDIO_WRITEPROTECT with EAGAIN; a search
- * that gets this answer (for a page of ours) finds nothing. So what is found is mapped as it was.
+ * The kernel lets a thread that unmapped watched memory go on when its event has been read. Events
+ * are read and acted upon under the lock: by a thread made for it, and by every search before it
+ * looks. Between the unmapping and its event the kernel refuses UFFDIO_WRITEPROTECT with EAGAIN; a
+ * search that gets this answer (for a page of ours) finds nothing. So what is found is mapped as it
+ * was.
  *
- * Under the lock and in the watching thread nothing is allocated, freed or unmapped: libc might give
- * watched memory back to the kernel in there, and wait for this very thread. Registrations whose
- * memory is gone are therefore only marked, and ended by the next call of the library that comes by.
+ * Under the lock and in the watching thread nothing is allocated, freed or unmapped: libc might
+ * give watched memory back to the kernel in there, and wait for this very thread. Registrations
+ * whose memory is gone are therefore only marked, and ended by the next call of the library that
+ * comes by.
  *
  * The lock guards everything here. It is innermost.
  */
@@ -335,7 +338,7 @@ struct mempool_registration *mempool_reuse_reap(struct mempool_reuse *u, struct 
 	return r;
 }
 
-void mempool_reuse_query(struct mempool_reuse *u, struct mempool_statistics *s)
+void mempool_reuse_query(struct mempool_reuse *u, struct rmempool_statistics *s)
 {
 	pthread_mutex_lock(&u->lock);
 	s->reuse_hits = u->hits;

@@ -119,10 +119,11 @@ static inline uint32_t mempool_candidate(const struct mempool_table *t, uint32_t
 }
 
 /*
- * Does a region permit a request for length bytes, not 0? As far as a glance tells: true is yes, false
- * says nothing. The row is where the hash says, its version in the row counts, it has that flag (PLAIN or
- * ONE, which only regions have), nobody is changing it, and it permits what is asked: the processor
- * guesses so and goes on, with the next request too. *n and *seq: the row and its version.
+ * Does a region permit a request for length bytes, not 0? As far as a glance tells: true is yes,
+ * false says nothing. The row is where the hash says, its version in the row counts, it has that
+ * flag (PLAIN or ONE, which only regions have), nobody is changing it, and it permits what is
+ * asked: the processor guesses so and goes on, with the next request too. *n and *seq: the row and
+ * its version.
  */
 static inline __attribute__((always_inline)) bool
 mempool_glance(const struct mempool_table *t, uint32_t flag, uint32_t key, uint32_t pd,

@@ -24,12 +24,12 @@ static uint32_t span_slots(const struct mempool_run *run)
 	return run->pages * MEMPOOL_PAGE / mempool_class_bytes(run->cls);
 }
 
-static uintptr_t page_address(const struct mempool *pool, uint32_t page)
+static uintptr_t page_address(const struct rmempool *pool, uint32_t page)
 {
 	return (uintptr_t)pool->base + page * MEMPOOL_PAGE;
 }
 
-static void list_insert(struct mempool *pool, uint32_t at)
+static void list_insert(struct rmempool *pool, uint32_t at)
 {
 	struct mempool_run *run = &pool->pages.run[at];
 
@@ -40,7 +40,7 @@ static void list_insert(struct mempool *pool, uint32_t at)
 	pool->spans[run->cls] = at;
 }
 
-static void list_remove(struct mempool *pool, uint32_t at)
+static void list_remove(struct rmempool *pool, uint32_t at)
 {
 	struct mempool_run *run = &pool->pages.run[at];
 
@@ -53,14 +53,14 @@ static void list_remove(struct mempool *pool, uint32_t at)
 }
 
 /* With shared keys nothing that fits into a block lies in two. */
-static uint32_t within(const struct mempool *pool, uint32_t pages)
+static uint32_t within(const struct rmempool *pool, uint32_t pages)
 {
 	uint32_t block = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT);
 
 	return pool->attr.shared_pd && pages <= block ? block : 0;
 }
 
-static bool span_make(struct mempool *pool, unsigned cls)
+static bool span_make(struct rmempool *pool, unsigned cls)
 {
 	uint32_t pages = span_pages(mempool_class_bytes(cls)), at, slots, i;
 	struct mempool_run *run;
@@ -83,7 +83,7 @@ static bool span_make(struct mempool *pool, unsigned cls)
 }
 
 /* Takes slots of the first span of a class. */
-static unsigned take_from(struct mempool *pool, unsigned cls, uintptr_t *slots, unsigned want)
+static unsigned take_from(struct rmempool *pool, unsigned cls, uintptr_t *slots, unsigned want)
 {
 	uint32_t at = pool->spans[cls], size = mempool_class_bytes(cls);
 	struct mempool_run *run = &pool->pages.run[at];
@@ -105,7 +105,7 @@ static unsigned take_from(struct mempool *pool, unsigned cls, uintptr_t *slots, 
 	return got;
 }
 
-unsigned mempool_spans_take(struct mempool *pool, unsigned cls, uintptr_t *slots, unsigned want)
+unsigned mempool_spans_take(struct rmempool *pool, unsigned cls, uintptr_t *slots, unsigned want)
 {
 	unsigned got = 0;
 
@@ -117,14 +117,14 @@ unsigned mempool_spans_take(struct mempool *pool, unsigned cls, uintptr_t *slots
 	return got;
 }
 
-bool mempool_spans_free(const struct mempool *pool, const struct mempool_extent *extent)
+bool mempool_spans_free(const struct rmempool *pool, const struct mempool_extent *extent)
 {
 	const uint64_t *words = pool->slots + (size_t)extent->run * WORDS_OF_PAGE;
 
 	return words[extent->slot / 64] >> extent->slot % 64 & 1;
 }
 
-void mempool_spans_give(struct mempool *pool, const struct mempool_extent *extent)
+void mempool_spans_give(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	struct mempool_run *run = &pool->pages.run[extent->run];
 	uint64_t *words = pool->slots + (size_t)extent->run * WORDS_OF_PAGE;
@@ -138,7 +138,7 @@ void mempool_spans_give(struct mempool *pool, const struct mempool_extent *exten
 	}
 }
 
-uintptr_t mempool_spans_take_large(struct mempool *pool, size_t length, size_t alignment)
+uintptr_t mempool_spans_take_large(struct rmempool *pool, size_t length, size_t alignment)
 {
 	size_t pages = length / MEMPOOL_PAGE + (length % MEMPOOL_PAGE != 0);
 	size_t align = alignment / MEMPOOL_PAGE;
@@ -151,12 +151,12 @@ uintptr_t mempool_spans_take_large(struct mempool *pool, size_t length, size_t a
 	return at == MEMPOOL_NO_PAGE ? 0 : page_address(pool, at);
 }
 
-void mempool_spans_give_large(struct mempool *pool, const struct mempool_extent *extent)
+void mempool_spans_give_large(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	mempool_pages_give(&pool->pages, extent->run);
 }
 
-bool mempool_extent_at(struct mempool *pool, uintptr_t addr, struct mempool_extent *extent)
+bool mempool_extent_at(struct rmempool *pool, uintptr_t addr, struct mempool_extent *extent)
 {
 	const struct mempool_run *run;
 	uint32_t page, at;

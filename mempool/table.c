@@ -229,7 +229,8 @@ static __attribute__((noinline)) bool lookup_all(const struct mempool_table *t, 
 	return false;
 }
 
-/* The same, whole or not (row_read). What lookup_all() writes to is not what the caller looks at. */
+/* The same, whole or not (row_read). What lookup_all() writes to is not what the caller looks at.
+ * */
 static inline __attribute__((always_inline)) bool
 lookup(const struct mempool_table *t, uint32_t key, bool whole, struct mempool_row *out)
 {
@@ -516,7 +517,7 @@ unsigned mempool_table_count(const struct mempool_table *table)
 	return load_relaxed(&table->count);
 }
 
-static __attribute__((noinline)) enum mempool_verdict
+static __attribute__((noinline)) enum rmempool_verdict
 match(const struct mempool_table *table, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr,
       uint64_t length, uint32_t rights, bool remote, uint64_t *va, uint32_t *object)
 {
@@ -527,41 +528,41 @@ match(const struct mempool_table *table, uint32_t key, uint32_t pd, uint32_t qpn
 		*va = 0;
 		if (object)
 			*object = 0;
-		return MEMPOOL_OK;
+		return RMEMPOOL_OK;
 	}
 	if (!lookup(table, key, object, &r) || (!remote && r.kind != MEMPOOL_REGION))
-		return MEMPOOL_NO_KEY;
+		return RMEMPOOL_NO_KEY;
 	if (r.pd != pd || (r.kind == MEMPOOL_WINDOW_2 && r.qpn != qpn))
-		return MEMPOOL_WRONG_PD;
+		return RMEMPOOL_WRONG_PD;
 	offset = addr - r.iova;
 	if (addr < r.iova || offset > r.length || length > r.length - offset)
-		return MEMPOOL_OUT_OF_BOUNDS;
+		return RMEMPOOL_OUT_OF_BOUNDS;
 	if ((r.access & rights) != rights)
-		return MEMPOOL_NO_RIGHTS;
+		return RMEMPOOL_NO_RIGHTS;
 	*va = r.va + offset;
 	if (object)
 		*object = r.object;
-	return MEMPOOL_OK;
+	return RMEMPOOL_OK;
 }
 
-enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
-					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
-					 uint32_t rights, bool remote, uint64_t *va)
+enum rmempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
+					  uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
+					  uint32_t rights, bool remote, uint64_t *va)
 {
 	uint32_t n, seq;
 
 	if (length &&
 	    mempool_glance(table, MEMPOOL_PLAIN, key, pd, addr, length, rights, &n, &seq)) {
 		*va = addr;
-		return MEMPOOL_OK;
+		return RMEMPOOL_OK;
 	}
 	return match(table, key, pd, qpn, addr, length, rights, remote, va, NULL);
 }
 
-enum mempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
-						uint32_t pd, uint32_t qpn, uint64_t addr,
-						uint64_t length, uint32_t rights, bool remote,
-						uint64_t *va, uint32_t *object)
+enum rmempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
+						 uint32_t pd, uint32_t qpn, uint64_t addr,
+						 uint64_t length, uint32_t rights, bool remote,
+						 uint64_t *va, uint32_t *object)
 {
 	uint32_t n, seq;
 
@@ -570,7 +571,7 @@ enum mempool_verdict mempool_table_match_object(const struct mempool_table *tabl
 		*va = addr;
 		*object = load_acquire(&rest_at(table, n, seq)->object);
 		if (load_acquire(&mempool_row_at(table, n)->seq) == seq)
-			return MEMPOOL_OK;
+			return RMEMPOOL_OK;
 	}
 	return match(table, key, pd, qpn, addr, length, rights, remote, va, object);
 }

@@ -5,9 +5,10 @@
  * permission match (may this key touch this range) and address translation (where is it).
  *
  * Position-independent: a table is one run of memory with offsets and no pointers, so that it can
- * lie in shared memory and be read by peers. One writer at a time, which is the caller's business, in one
- * process; readers take no lock, never wait for the writer and see a row as it was at one moment (two
- * versions and a sequence number per row), also of a writer that died in the middle of a change.
+ * lie in shared memory and be read by peers. One writer at a time, which is the caller's business,
+ * in one process; readers take no lock, never wait for the writer and see a row as it was at one
+ * moment (two versions and a sequence number per row), also of a writer that died in the middle of
+ * a change.
  */
 #ifndef MEMPOOL_TABLE_H
 #define MEMPOOL_TABLE_H
@@ -31,7 +32,7 @@ struct mempool_row {
 	uint64_t va;	 /* where iova lies in the owner's memory */
 	uint32_t key;	 /* (24-bit index << 8) | consumer's byte */
 	uint32_t pd;	 /* protection domain */
-	uint32_t access; /* enum mempool_access */
+	uint32_t access; /* enum rmempool_access */
 	uint32_t qpn;	 /* MEMPOOL_WINDOW_2: the QP it is bound to */
 	uint32_t parent; /* windows: key of the region it is bound to */
 	enum mempool_kind kind;
@@ -57,8 +58,8 @@ void mempool_table_destroy(struct mempool_table *table);
 size_t mempool_table_bytes(unsigned max_rows);
 int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **table);
 /*
- * Whether a table that another process wrote into that many bytes is one for max_rows, and what leads to
- * rows leads to none that it does not have: questions then stay within it.
+ * Whether a table that another process wrote into that many bytes is one for max_rows, and what
+ * leads to rows leads to none that it does not have: questions then stay within it.
  */
 bool mempool_table_valid(const struct mempool_table *table, unsigned max_rows, size_t bytes);
 
@@ -82,18 +83,18 @@ unsigned mempool_table_count(const struct mempool_table *table);
 /*
  * The two questions at once: may a request of protection domain pd (and, for type 2 windows, QP
  * qpn) with all of rights touch [addr, addr + length) by key, and at which address of the owner
- * does it lie (*va). Length 0 asks for no memory and is MEMPOOL_OK with any key and *va 0 (IBTA
+ * does it lie (*va). Length 0 asks for no memory and is RMEMPOOL_OK with any key and *va 0 (IBTA
  * vol. 1, 9.4.3 and 10.6.6: R_Key is not checked for zero-length operations). Reasons are looked
- * for in the order of enum mempool_verdict. Lock-free, never waits for a writer, any thread.
+ * for in the order of enum rmempool_verdict. Lock-free, never waits for a writer, any thread.
  * remote: windows are accepted; otherwise only regions are (an L_Key).
  */
-enum mempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
-					 uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
-					 uint32_t rights, bool remote, uint64_t *va);
-/* The same; on MEMPOOL_OK with the object of the row, 0 for length 0. */
-enum mempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
-						uint32_t pd, uint32_t qpn, uint64_t addr,
-						uint64_t length, uint32_t rights, bool remote,
-						uint64_t *va, uint32_t *object);
+enum rmempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
+					  uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
+					  uint32_t rights, bool remote, uint64_t *va);
+/* The same; on RMEMPOOL_OK with the object of the row, 0 for length 0. */
+enum rmempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
+						 uint32_t pd, uint32_t qpn, uint64_t addr,
+						 uint64_t length, uint32_t rights, bool remote,
+						 uint64_t *va, uint32_t *object);
 
 #endif

@@ -210,28 +210,28 @@ uint32_t mempool_pa_append(struct mempool_pa_run *runs, uint32_t count, struct m
 	return count + 1;
 }
 
-static inline struct mempool_segment part_of(const struct mempool_pa_run *run, bool inside,
-					     uint64_t addr, uint64_t length)
+static inline struct rmempool_segment part_of(const struct mempool_pa_run *run, bool inside,
+					      uint64_t addr, uint64_t length)
 {
 	uint64_t room = inside			? run->va + run->length - addr
 			: run->va == UINT64_MAX ? length
 						: run->va - addr;
 	bool physical = inside && run->pa != MEMPOOL_PA_UNKNOWN;
 
-	return (struct mempool_segment){
+	return (struct rmempool_segment){
 		.addr = physical ? run->pa + (addr - run->va) : addr,
 		.length = length < room ? length : room,
 		.physical = physical,
 	};
 }
 
-struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
-					  uint64_t addr, uint64_t length)
+struct rmempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
+					   uint64_t addr, uint64_t length)
 {
 	return part_of(run, inside, addr, length);
 }
 
-void mempool_segments_append(struct mempool_segments *list, struct mempool_segment segment)
+void mempool_segments_append(struct mempool_segments *list, struct rmempool_segment segment)
 {
 	/* Memory of unknown place and memory beside the pool may meet. */
 	if (list->count && list->last.physical == segment.physical &&
@@ -247,11 +247,11 @@ void mempool_segments_append(struct mempool_segments *list, struct mempool_segme
 	list->count++;
 }
 
-unsigned mempool_translate_all(const struct mempool_image *image, uint64_t addr, uint64_t length,
-			       struct mempool_segment *segments, unsigned max)
+unsigned mempool_translate_all(const struct rmempool_image *image, uint64_t addr, uint64_t length,
+			       struct rmempool_segment *segments, unsigned max)
 {
 	struct mempool_segments list = {.at = segments, .max = max};
-	struct mempool_segment segment;
+	struct rmempool_segment segment;
 	struct mempool_pa_run run;
 	bool inside;
 
@@ -265,8 +265,8 @@ unsigned mempool_translate_all(const struct mempool_image *image, uint64_t addr,
 	return list.count;
 }
 
-unsigned mempool_translate(const struct mempool_image *image, uint64_t addr, uint64_t length,
-			   struct mempool_segment *segments, unsigned max)
+unsigned rmempool_translate(const struct rmempool_image *image, uint64_t addr, uint64_t length,
+			    struct rmempool_segment *segments, unsigned max)
 {
 	if (!length)
 		return 0;

@@ -11,9 +11,10 @@
  *   first[b]:        the first run that ends beyond the start of block b
  *
  * A change writes the whole table to the area that does not count and makes it count by one store.
- * That is rare (blocks come and go) and short: there are few runs, which is the point of the method.
- * Readers take no lock; they look again if the state has moved. As in table.c all fields are atomic,
- * stores are releases and loads acquires. One writer at a time, which is the caller's business.
+ * That is rare (blocks come and go) and short: there are few runs, which is the point of the
+ * method. Readers take no lock; they look again if the state has moved. As in table.c all fields
+ * are atomic, stores are releases and loads acquires. One writer at a time, which is the caller's
+ * business.
  */
 #ifndef MEMPOOL_TRANSLATE_H
 #define MEMPOOL_TRANSLATE_H
@@ -51,7 +52,8 @@ size_t mempool_vapa_bytes(uint32_t max_blocks, uint32_t max_runs);
 /* Makes an empty table of zeroed memory. */
 void mempool_vapa_init(struct mempool_vapa *t, uint64_t base, unsigned block_shift,
 		       uint32_t max_blocks, uint32_t max_runs);
-/* Whether what another process wrote into that many bytes is a table: questions then stay within it. */
+/* Whether what another process wrote into that many bytes is a table: questions then stay within
+ * it. */
 bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes);
 /* Replaces all of it; the runs are in the order of va and do not overlap. */
 void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count);
@@ -61,28 +63,29 @@ uint32_t mempool_vapa_count(const struct mempool_vapa *t);
 bool mempool_vapa_find(const struct mempool_vapa *t, uint64_t va, struct mempool_pa_run *run);
 
 /*
- * Adds a run to a list, merged with the last one if it goes on from there, virtually and physically.
- * Returns the new length of the list.
+ * Adds a run to a list, merged with the last one if it goes on from there, virtually and
+ * physically. Returns the new length of the list.
  */
 uint32_t mempool_pa_append(struct mempool_pa_run *runs, uint32_t count, struct mempool_pa_run run);
 
-/* The part of a segment that begins at addr and lies in a run, or before one: at most length bytes. */
-struct mempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
-					  uint64_t addr, uint64_t length);
+/* The part of a segment that begins at addr and lies in a run, or before one: at most length bytes.
+ * */
+struct rmempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
+					   uint64_t addr, uint64_t length);
 
 /* A list of segments in the making; count goes on beyond max. */
 struct mempool_segments {
-	struct mempool_segment *at;
+	struct rmempool_segment *at;
 	unsigned max, count;
-	struct mempool_segment last;
+	struct rmempool_segment last;
 };
 
 /* Adds one, merged with the last one if it goes on from there. */
-void mempool_segments_append(struct mempool_segments *list, struct mempool_segment segment);
+void mempool_segments_append(struct mempool_segments *list, struct rmempool_segment segment);
 
-/* mempool_translate() of a range that may be several segments. */
-unsigned mempool_translate_all(const struct mempool_image *image, uint64_t addr, uint64_t length,
-			       struct mempool_segment *segments, unsigned max);
+/* rmempool_translate() of a range that may be several segments. */
+unsigned mempool_translate_all(const struct rmempool_image *image, uint64_t addr, uint64_t length,
+			       struct rmempool_segment *segments, unsigned max);
 
 static inline _Atomic uint32_t *mempool_vapa_first(const struct mempool_vapa *t, uint64_t state)
 {
@@ -96,11 +99,11 @@ static inline struct mempool_vapa_run *mempool_vapa_runs(const struct mempool_va
 }
 
 /*
- * What is mostly the case: a block is one run, or part of one, and the range lies within it. false: it
- * is not, or somebody is changing the table. length is not 0.
+ * What is mostly the case: a block is one run, or part of one, and the range lies within it. false:
+ * it is not, or somebody is changing the table. length is not 0.
  */
 static inline bool mempool_translate_one(const struct mempool_vapa *t, uint64_t addr,
-					 uint64_t length, struct mempool_segment *segment)
+					 uint64_t length, struct rmempool_segment *segment)
 {
 	uint64_t state = atomic_load_explicit(&t->state, memory_order_acquire), offset, room, pa;
 	uint64_t block = (addr - t->base) >> t->block_shift;
