@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The cache behind sacache.h: the table, what decides over it (policy.c), its ports (port.c) and the
- * hosts file (hosts.c).
+ * The cache behind sacache.h: the table, what decides over it (policy.c), its ports (port.c) and
+ * the hosts file (hosts.c).
  *
  * Locks, in this order: a port's lock (port.c), then cache->lock, which serializes all changes of
  * the table. Lookups take neither. Nothing is called back under a lock, but for sacache_walk().
@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "libsacache/port_identity.h"
 #include "libsacache/table.h"
 
 /* Counters; those of struct sacache_stats in its order, without the two that describe the table. */
@@ -58,7 +59,8 @@ enum sa_count {
 };
 _Static_assert(sizeof(struct sacache_stats) == (2 + SA_COUNTERS) * sizeof(uint64_t), "same order");
 
-/* A thread counts in a stripe of its own, or hits would fight for a line; the last is for the rest. */
+/* A thread counts in a stripe of its own, or hits would fight for a line; the last is for the rest.
+ * */
 #define SA_STRIPES 32
 struct sa_stripe {
 	_Atomic uint64_t count[SA_COUNTERS];
@@ -87,17 +89,10 @@ struct sacache {
 	struct sa_hosts *hosts;
 };
 
-/* Which port a number stands for, as it is now; what is not known yet is 0. */
-struct sa_port_identity {
-	uint8_t gid[16];
-	uint16_t lid;
-	uint16_t sm_lid;
-	uint64_t sm_guid; /* with notices, when the SM has told */
-	uint16_t pkey;	  /* of the default partition if the port is in it, else the first it has */
-};
 /* -ENODEV: no such port is open. */
 int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_identity *identity);
-/* What was put in for that port was so when its SM had that GUID: all is asked for again if it is another. */
+/* What was put in for that port was so when its SM had that GUID: all is asked for again if it is
+ * another. */
 void sa_port_expect_sm(struct sacache *cache, unsigned number, uint64_t guid);
 
 #define SA_INTERNAL_CHANGED \
@@ -117,8 +112,8 @@ int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct
 int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
 		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures);
 /*
- * The same for a path, by what it is found by with each of those masks: how many were put in, -EINVAL (a mask),
- * -ENOMEM. Takes cache->lock.
+ * The same for a path, by what it is found by with each of those masks: how many were put in,
+ * -EINVAL (a mask), -ENOMEM. Takes cache->lock.
  */
 int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path, unsigned port,
 			  const uint32_t *masks, unsigned nmasks, uint32_t generation);
@@ -128,9 +123,11 @@ int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path
  */
 void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
 		     int status, const uint8_t record[SA_RECORD_SIZE]);
-/* A port's number is taken: by another port than before, perhaps, to which nothing of that one's belongs. */
+/* A port's number is taken: by another port than before, perhaps, to which nothing of that one's
+ * belongs. */
 void sa_cache_begin_port(struct sacache *cache, unsigned port);
-/* sacache_event() for a GID that is known to have that LID now: what has it already is left alone. */
+/* sacache_event() for a GID that is known to have that LID now: what has it already is left alone.
+ * */
 void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid);
 
 #endif

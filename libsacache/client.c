@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The SA client; client.h has the picture. One thread at a time, which the owner sees to; it neither waits
- * nor takes locks.
+ * The SA client; client.h has the picture. One thread at a time, which the owner sees to; it
+ * neither waits nor takes locks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +89,8 @@ void sa_client_cancel(struct sa_client *client, int status)
 	client->tail = &client->head;
 }
 
-/* The rate limit: `rate` thousandths of a query come in each ms, and 10 ms worth of them may be saved. */
+/* The rate limit: `rate` thousandths of a query come in each ms, and 10 ms worth of them may be
+ * saved. */
 static bool take_credit(struct sa_client *client, uint64_t now)
 {
 	uint64_t most = client->attr.rate * 10 > 1000 ? client->attr.rate * 10 : 1000;

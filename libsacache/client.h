@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The SA client: queries for path records, from the question to its end. It knows neither where MADs
- * come from nor what time it is: its owner brings them. Its owner serializes all calls.
+ * The SA client: queries for path records, from the question to its end. It knows neither where
+ * MADs come from nor what time it is: its owner brings them. Its owner serializes all calls.
  *
  *	submit ──► queue ──window, rate──► slot: sent ──answer──► done
  *				     ▲	      │  │
@@ -9,8 +9,9 @@
  *			no answer: again ◄────┘
  *
  * A transaction's low 32 bits are counter << 8 | slot, the upper ones belong to the kernel (15.4.1:
- * responses carry the request's); the highest of the low ones is set in those of notice.h. A query that backs off keeps its slot, so that a busy SA is
- * asked less. Both waits double with each try and have a random part.
+ * responses carry the request's); the highest of the low ones is set in those of notice.h. A query
+ * that backs off keeps its slot, so that a busy SA is asked less. Both waits double with each try
+ * and have a random part.
  */
 #ifndef SACACHE_CLIENT_H
 #define SACACHE_CLIENT_H
@@ -46,13 +47,13 @@ struct sa_slot {
 
 struct sa_client_ops {
 	/*
-	 * Sends a MAD whose answer is waited for so many ms, 0: none is expected. What cannot be sent is
-	 * lost like what the wire loses.
+	 * Sends a MAD whose answer is waited for so many ms, 0: none is expected. What cannot be
+	 * sent is lost like what the wire loses.
 	 */
 	void (*send)(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout);
 	/*
-	 * The end of a query, which is freed afterwards: 0 and the records, 64 bytes each stride apart, or
-	 * an errno. Must not call the client.
+	 * The end of a query, which is freed afterwards: 0 and the records, 64 bytes each stride
+	 * apart, or an errno. Must not call the client.
 	 */
 	void (*done)(void *ctx, struct sa_query *query, int status, const uint8_t *records,
 		     size_t count, size_t stride);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * IP addresses to GIDs from a hosts file in ibacm's format: an address and a GID, both as text, in each
- * line. The table is an array in the order of addresses; cache->hosts_lock guards which one is used.
+ * IP addresses to GIDs from a hosts file in ibacm's format: an address and a GID, both as text, in
+ * each line. The table is an array in the order of addresses; cache->hosts_lock guards which one is
+ * used.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * From IP addresses to GIDs: a hosts file, and the kernel's neighbours behind IPoIB. Addresses are IPv6
- * or IPv4-mapped. The parsers are pure functions; the rest is the cache's, under hosts_lock.
+ * From IP addresses to GIDs: a hosts file, and the kernel's neighbours behind IPoIB. Addresses are
+ * IPv6 or IPv4-mapped. The parsers are pure functions; the rest is the cache's, under hosts_lock.
  */
 #ifndef SACACHE_HOSTS_H
 #define SACACHE_HOSTS_H

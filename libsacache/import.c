@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Paths from OpenSM's dump; import.h shows what it looks like. The file is read as a whole before anything
- * of it goes into the table, which takes cache->lock. It may be long: it has a line for each pair of
- * ports of the subnet, of which those from one port count.
+ * Paths from OpenSM's dump; import.h shows what it looks like. The file is read as a whole before
+ * anything of it goes into the table, which takes cache->lock. It may be long: it has a line for
+ * each pair of ports of the subnet, of which those from one port count.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libsacache/copy_out.h"
 #include "libsacache/import.h"
 #include "libsacache/state.h"
 
@@ -212,19 +213,15 @@ static int store_all(struct sacache *cache, const struct sa_port_identity *here,
 	return 0;
 }
 
-int sacache_import(struct sacache *cache, unsigned port, const char *path, const uint32_t *masks,
-		   unsigned nmasks, struct sacache_import *report)
+static int import_file(struct sacache *cache, unsigned port, const char *path,
+		       const uint32_t *masks, unsigned nmasks, struct sacache_import *report)
 {
 	struct sa_port_identity here;
-	struct sacache_import unwanted;
 	const char *problem = NULL;
 	struct sa_dump *dump;
 	FILE *file = NULL;
 	int ret = sa_port_identify(cache, port, &here);
 
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
 	if (ret)
 		return ret;
 	if (!here.lid)
@@ -241,5 +238,15 @@ int sacache_import(struct sacache *cache, unsigned port, const char *path, const
 	report->line = 0;
 	ret = store_all(cache, &here, dump, port, masks, nmasks, report);
 	free(dump);
+	return ret;
+}
+
+int sacache_import(struct sacache *cache, unsigned port, const char *path, const uint32_t *masks,
+		   unsigned nmasks, struct sacache_import *report, size_t size)
+{
+	struct sacache_import result = {0};
+	int ret = import_file(cache, port, path, masks, nmasks, &result);
+
+	sa_copy_out(report, size, &result, sizeof(result));
 	return ret;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * OpenSM's dump of all paths, which its plugin dump_pr writes (opensm-path-records.dump) and ibacm calls
- * opensm_full_v1: for each port a section, a line for each LID that can be reached from it.
+ * OpenSM's dump of all paths, which its plugin dump_pr writes (opensm-path-records.dump) and ibacm
+ * calls opensm_full_v1: for each port a section, a line for each LID that can be reached from it.
  *
  *	Channel Adapter 0x0008f104039a0169, base LID 203, "luna3 HCA-1", port 1
  *	# LID  : SL : MTU : RATE
@@ -34,7 +34,8 @@ struct sa_dump {
 };
 
 /*
- * Reads a whole dump for the port with that GUID; *dump is to be freed. 0, -ENOMEM, -EIO, or -EINVAL with
+ * Reads a whole dump for the port with that GUID; *dump is to be freed. 0, -ENOMEM, -EIO, or
+ * -EINVAL with
  * *line and *problem, which says in words what is wrong there.
  */
 int sa_dump_parse(FILE *file, uint64_t guid, struct sa_dump **dump, unsigned *line,

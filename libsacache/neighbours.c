@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * IP addresses to GIDs by the kernel's neighbour table, over netlink. Runs in the thread that asks, each time
- * with a socket of its own: the kernel's answer comes at once.
+ * IP addresses to GIDs by the kernel's neighbour table, over netlink. Runs in the thread that asks,
+ * each time with a socket of its own: the kernel's answer comes at once.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -112,29 +112,41 @@ static bool ask_kernel(const struct in6_addr *addr, uint8_t gid[16])
 	return found;
 }
 
-int sacache_ip_to_gid(struct sacache *cache, const struct sockaddr *addr, uint8_t gid[16])
+/* As IPv6, or IPv4-mapped. False: it is of another family. */
+static bool ip_of(const struct sockaddr *addr, struct in6_addr *ip)
+{
+	if (addr->sa_family == AF_INET) {
+		memset(ip, 0, 10);
+		memset(&ip->s6_addr[10], 0xff, 2);
+		memcpy(&ip->s6_addr[12], &((const struct sockaddr_in *)addr)->sin_addr, 4);
+	} else if (addr->sa_family == AF_INET6) {
+		*ip = ((const struct sockaddr_in6 *)addr)->sin6_addr;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+int sacache_hosts_lookup(struct sacache *cache, const struct sockaddr *addr, uint8_t gid[16])
 {
 	const struct sa_host *host;
 	struct in6_addr ip;
-	int ret = -ENODATA;
 
-	if (addr->sa_family == AF_INET) {
-		memset(&ip, 0, 10);
-		memset(&ip.s6_addr[10], 0xff, 2);
-		memcpy(&ip.s6_addr[12], &((const struct sockaddr_in *)addr)->sin_addr, 4);
-	} else if (addr->sa_family == AF_INET6) {
-		ip = ((const struct sockaddr_in6 *)addr)->sin6_addr;
-	} else {
+	if (!ip_of(addr, &ip))
 		return -EAFNOSUPPORT;
-	}
-	if (ask_kernel(&ip, gid))
-		return 0;
 	pthread_mutex_lock(&cache->hosts_lock);
 	host = cache->hosts ? sa_hosts_find(cache->hosts, &ip) : NULL;
-	if (host) {
+	if (host)
 		memcpy(gid, host->gid, 16);
-		ret = 0;
-	}
 	pthread_mutex_unlock(&cache->hosts_lock);
-	return ret;
+	return host ? 0 : -ENODATA;
+}
+
+int sacache_ip_to_gid(struct sacache *cache, const struct sockaddr *addr, uint8_t gid[16])
+{
+	struct in6_addr ip;
+
+	if (ip_of(addr, &ip) && ask_kernel(&ip, gid))
+		return 0;
+	return sacache_hosts_lookup(cache, addr, gid);
 }

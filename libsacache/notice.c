@@ -66,7 +66,8 @@ void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
 		notices->traps[i].held = false;
 		plan(&notices->traps[i], when);
 	}
-	/* Who was away for a moment may find another SM, which numbers its reports in its own way. */
+	/* Who was away for a moment may find another SM, which numbers its reports in its own way.
+	 * */
 	memset(notices->kept, 0, sizeof(notices->kept));
 	plan(&notices->sm, when);
 	plan_renewal(notices, now);
@@ -148,7 +149,8 @@ static void encode_inform_info(uint8_t *info, uint16_t trap, bool subscribe)
 	info[23] = subscribe;
 	sa_put16(info + 24, 0xffff);
 	sa_put16(info + 26, trap);
-	/* Who subscribes is told by where the MAD came from, who unsubscribes by this (o13-12.1.1). */
+	/* Who subscribes is told by where the MAD came from, who unsubscribes by this (o13-12.1.1).
+	 * */
 	sa_put32(info + 28, (subscribe ? 0 : sa_qp) << 8 | response_time);
 	sa_put32(info + 32, 0xffffff);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the SA tells by itself: notices, which it reports to those who subscribed to them by InformInfo
- * (IBTA vol. 1, 13.4.8, 13.4.11, 15.2.5.12). Like the client it knows neither where MADs come from nor
- * what time it is, and its owner serializes all calls.
+ * What the SA tells by itself: notices, which it reports to those who subscribed to them by
+ * InformInfo (IBTA vol. 1, 13.4.8, 13.4.11, 15.2.5.12). Like the client it knows neither where MADs
+ * come from nor what time it is, and its owner serializes all calls.
  *
  *	InformInfo	 0 GID		16 LID range: first, last	22 generic	23 subscribe
  *			24 type		26 trap number	28 QPN 24, reserved 3, response time 5
@@ -20,11 +20,11 @@
  *	 ▲					      │  ▲		      │
  *	 └──────────── refused, no answer ────────────┘  └── renewed ─────────┘
  *
- * A subscription ends only when it is cancelled, or with the SA, which may have been restarted without
- * client re-register. So with each renewal the SM's ActCount is looked at (14.2.5.13): it grows with what
- * the SM sends, and one that went back is another SM's, or that of the same one after a restart. (To ask for
- * our InformInfoRecords would be surer, but OpenSM writes an error into its log for each such question that
- * has several answers.)
+ * A subscription ends only when it is cancelled, or with the SA, which may have been restarted
+ * without client re-register. So with each renewal the SM's ActCount is looked at (14.2.5.13): it
+ * grows with what the SM sends, and one that went back is another SM's, or that of the same one
+ * after a restart. (To ask for our InformInfoRecords would be surer, but OpenSM writes an error
+ * into its log for each such question that has several answers.)
  */
 #ifndef SACACHE_NOTICE_H
 #define SACACHE_NOTICE_H
@@ -55,8 +55,8 @@ struct sa_notice_ops {
 };
 
 /*
- * A report that was answered; the SA may not have got our response and repeat it. Only for some seconds: one
- * that was restarted numbers its reports anew, and the same node may go first again.
+ * A report that was answered; the SA may not have got our response and repeat it. Only for some
+ * seconds: one that was restarted numbers its reports anew, and the same node may go first again.
  */
 struct sa_report {
 	uint64_t when;
@@ -87,8 +87,8 @@ struct sa_notices {
 void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr, uint16_t sm_lid,
 		     const struct sa_notice_ops *ops, void *ctx, uint64_t now);
 /*
- * Subscribes to everything, again or for the first time, after a time of up to a second at random: when an
- * SM is new, all its nodes are here at once.
+ * Subscribes to everything, again or for the first time, after a time of up to a second at random:
+ * when an SM is new, all its nodes are here at once.
  */
 void sa_notices_subscribe(struct sa_notices *notices, uint64_t now);
 /* The same where the SM is another one, or begins anew, and its owner knows that. */
@@ -101,7 +101,8 @@ void sa_notices_doubt(struct sa_notices *notices, uint64_t now);
 bool sa_notices_stop(struct sa_notices *notices, uint64_t now);
 bool sa_notices_stopped(const struct sa_notices *notices);
 /*
- * A MAD arrived, from the SA or from elsewhere. False: it is not about notices. Reports are answered here.
+ * A MAD arrived, from the SA or from elsewhere. False: it is not about notices. Reports are
+ * answered here.
  */
 bool sa_notices_receive(struct sa_notices *notices, const uint8_t *mad, size_t length, bool from_sa,
 			uint64_t now);

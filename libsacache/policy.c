@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "libsacache/copy_out.h"
 #include "libsacache/cache.h"
 #include "libsacache/rcu.h"
 
@@ -29,8 +30,9 @@ uint64_t sa_clock_ms(void)
 }
 
 /*
- * Stripes of counters: a thread has one for itself in all caches, and gives it back when it ends; those that
- * find none share the last. A hit would take half as long again with a locked instruction.
+ * Stripes of counters: a thread has one for itself in all caches, and gives it back when it ends;
+ * those that find none share the last. A hit would take half as long again with a locked
+ * instruction.
  */
 static _Atomic uint32_t stripes_taken;	 /* a bit each */
 static _Thread_local unsigned my_stripe; /* + 1 */
@@ -84,9 +86,10 @@ void sa_count(struct sacache *cache, enum sa_count what)
 				      memory_order_relaxed);
 }
 
-void sacache_stats(struct sacache *cache, struct sacache_stats *stats)
+void sacache_stats(struct sacache *cache, struct sacache_stats *stats, size_t size)
 {
-	uint64_t *out = (uint64_t *)stats + 2;
+	struct sacache_stats now;
+	uint64_t *out = (uint64_t *)&now + 2;
 
 	for (unsigned i = 0; i < SA_COUNTERS; i++) {
 		out[i] = 0;
@@ -95,9 +98,10 @@ void sacache_stats(struct sacache *cache, struct sacache_stats *stats)
 						       memory_order_relaxed);
 	}
 	pthread_mutex_lock(&cache->lock);
-	stats->entries = cache->table.entries;
-	stats->bytes = sa_table_bytes(&cache->table);
+	now.entries = cache->table.entries;
+	now.bytes = sa_table_bytes(&cache->table);
 	pthread_mutex_unlock(&cache->lock);
+	sa_copy_out(stats, size, &now, sizeof(now));
 }
 
 bool sacache_caching(struct sacache *cache, unsigned port)
@@ -226,7 +230,8 @@ int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path
 	return ret < 0 ? ret : count;
 }
 
-/* One of its ends, whose LID that is, has that LID (0: any), or another than that: it is of the past. */
+/* One of its ends, whose LID that is, has that LID (0: any), or another than that: it is of the
+ * past. */
 static void mark_if(struct sa_entry *entry, unsigned port, const uint8_t *has, uint16_t lid,
 		    bool other)
 {
@@ -236,8 +241,8 @@ static void mark_if(struct sa_entry *entry, unsigned port, const uint8_t *has, u
 }
 
 /*
- * Records with that GID at an end. When an SM numbers all anew each answer comes here, so that the table as a
- * whole is looked at only for those few where paths begin. Under cache->lock.
+ * Records with that GID at an end. When an SM numbers all anew each answer comes here, so that the
+ * table as a whole is looked at only for those few where paths begin. Under cache->lock.
  */
 static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid, uint16_t lid,
 		       bool other)
@@ -472,8 +477,8 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 }
 
 /*
- * A port with several LIDs is told of by its first: records of the others are asked for again each time,
- * which costs a query and changes nothing.
+ * A port with several LIDs is told of by its first: records of the others are asked for again each
+ * time, which costs a query and changes nothing.
  */
 void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid)
 {

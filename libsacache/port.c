@@ -2,13 +2,13 @@
 /*
  * A port over libibumad: its thread, and what it sees of the subnet.
  *
- * Each port has one thread that blocks in umad_recv(), runs the timers of client and notices, and looks
- * after the port itself. Questions are sent by whoever asks. port->lock guards the client, the notices and
- * the waiters; umad_send() is called under it, which does not wait.
+ * Each port has one thread that blocks in umad_recv(), runs the timers of client and notices, and
+ * looks after the port itself. Questions are sent by whoever asks. port->lock guards the client,
+ * the notices and the waiters; umad_send() is called under it, which does not wait.
  *
- * The thread looks at the clock at least every TICK: a descriptor of umad's may be one that cannot be
- * watched together with another (ibsim's is), so nobody can wake the thread, and no first deadline is
- * nearer than that by much.
+ * The thread looks at the clock at least every TICK: a descriptor of umad's may be one that cannot
+ * be watched together with another (ibsim's is), so nobody can wake the thread, and no first
+ * deadline is nearer than that by much.
  */
 #include <endian.h>
 #include <errno.h>
@@ -226,8 +226,8 @@ static void *port_run(void *arg)
 }
 
 /*
- * RMPP is our own: without a version the kernel leaves it alone. The SA's reports go to one program on a
- * port; where there is another one that has them, the queries at least are ours.
+ * RMPP is our own: without a version the kernel leaves it alone. The SA's reports go to one program
+ * on a port; where there is another one that has them, the queries at least are ours.
  */
 static int register_agent(struct sa_port *port, struct sacache_attr *attr)
 {

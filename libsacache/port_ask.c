@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Those who ask a port, and wait: any thread, under port->lock as far as they share something. They are
- * called back after it was let go, from the thread that found their answer.
+ * Those who ask a port, and wait: any thread, under port->lock as far as they share something. They
+ * are called back after it was let go, from the thread that found their answer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +72,8 @@ void sa_port_unlock(struct sa_port *port)
 	}
 }
 
-/* Has a waiter wait for a key's query, which is started unless it is under way. Under port->lock. */
+/* Has a waiter wait for a key's query, which is started unless it is under way. Under port->lock.
+ * */
 static int join(struct sa_port *port, const struct sacache_key *key, bool table, enum sa_count why,
 		struct sa_waiter *waiter)
 {

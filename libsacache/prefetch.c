@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Asking the SA ahead: for all paths from a port by one GetTable, or for the paths to given GIDs by Gets, of
- * which few are under way at a time, so that whoever needs a path now does not wait behind them.
+ * Asking the SA ahead: for all paths from a port by one GetTable, or for the paths to given GIDs by
+ * Gets, of which few are under way at a time, so that whoever needs a path now does not wait behind
+ * them.
  *
  * Runs in the thread that calls sacache_prefetch(), which waits. Answers come in the port's thread;
  * job->lock guards what both look at, and is never held with another. A job outlives a caller that
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "libsacache/copy_out.h"
 #include "libsacache/hosts.h"
 #include "libsacache/state.h"
 
@@ -337,7 +339,8 @@ static int ask_for_all(struct job *job)
 	struct gids gids = {.prefix = job->here.gid};
 	int ret = ask_for_table(job);
 
-	/* Where no table can be had, from this SA or over this wire, at least of those who are known. */
+	/* Where no table can be had, from this SA or over this wire, at least of those who are
+	 * known. */
 	if (ret && ret != -ECANCELED && ret != -EOPNOTSUPP && ret != -ENODEV && ret != -ENOMEM) {
 		ret = known_gids(job, &gids);
 		if (!ret)
@@ -348,14 +351,13 @@ static int ask_for_all(struct job *job)
 }
 
 int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *attr,
-		     struct sacache_prefetch *report)
+		     struct sacache_prefetch *report, size_t size)
 {
 	struct job *job;
 	bool last;
 	int ret = job_create(cache, attr, &job);
 
-	if (report)
-		memset(report, 0, sizeof(*report));
+	sa_copy_out(report, size, NULL, 0);
 	if (ret)
 		return ret;
 	if (cache->attr.policy == SACACHE_NEVER)
@@ -365,8 +367,7 @@ int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *
 	else
 		ret = ask_for_all(job);
 	pthread_mutex_lock(&job->lock);
-	if (report)
-		*report = job->report;
+	sa_copy_out(report, size, &job->report, sizeof(job->report));
 	job->left = true;
 	last = !job->under_way;
 	pthread_mutex_unlock(&job->lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Random numbers for times and transaction IDs (xorshift64*, Marsaglia and Vigna): quick, and the same
- * again for the same seed. The state must not be 0; it is guarded by whatever guards its owner.
+ * Random numbers for times and transaction IDs (xorshift64*, Marsaglia and Vigna): quick, and the
+ * same again for the same seed. The state must not be 0; it is guarded by whatever guards its
+ * owner.
  */
 #ifndef SACACHE_RANDOM_H
 #define SACACHE_RANDOM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * RCU as this library uses it. The flavour is liburcu's "bp": its readers register themselves, and a
- * library cannot ask the threads of a program to. With sys_membarrier() its read side is a few
+ * RCU as this library uses it. The flavour is liburcu's "bp": its readers register themselves, and
+ * a library cannot ask the threads of a program to. With sys_membarrier() its read side is a few
  * instructions without a fence, as fast as the other flavours'.
  *
  * liburcu is not built with the thread sanitizer, which has to be told what a grace period orders:
@@ -11,8 +11,8 @@
 #define SACACHE_RCU_H
 
 /*
- * The read side inline. Not with the address sanitizer, whose companion for undefined behaviour rejects
- * how liburcu 0.13 aligns its readers; the library's own functions do the same unseen.
+ * The read side inline. Not with the address sanitizer, whose companion for undefined behaviour
+ * rejects how liburcu 0.13 aligns its readers; the library's own functions do the same unseen.
  */
 #ifndef __SANITIZE_ADDRESS__
 #define _LGPL_SOURCE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The reconnect procedure over rdma_cm: what the program calls, making and ending; rdmacm.h tells how it
- * is used. There are no threads and no locks here: everything runs in the program's thread.
+ * The reconnect procedure over rdma_cm: what the program calls, making and ending; rdmacm.h tells
+ * how it is used. There are no threads and no locks here: everything runs in the program's thread.
  *
  *	epoll ─┬─ event channel: what happens to ids
  *	       ├─ timerfd: the nearest deadline of the procedure
@@ -102,9 +102,10 @@ uint16_t sacache_rdmacm_listens(const struct sacache_rdmacm *cm)
 	return cm->listener ? be16toh(rdma_get_src_port(cm->listener)) : 0;
 }
 
-void sacache_rdmacm_stats(const struct sacache_rdmacm *cm, struct sacache_reconnect_stats *stats)
+void sacache_rdmacm_stats(const struct sacache_rdmacm *cm, struct sacache_reconnect_stats *stats,
+			  size_t size)
 {
-	sacache_reconnect_stats(cm->set, stats);
+	sacache_reconnect_stats(cm->set, stats, size);
 }
 
 static size_t address_length(const struct sockaddr *address)

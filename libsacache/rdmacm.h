@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libsacache-rdmacm: the reconnect procedure of <sacache/reconnect.h> over rdma_cm. A program says who
- * its peers are and makes their QPs; from then on they are connected again whenever they are not.
+ * libsacache-rdmacm: the reconnect procedure of <sacache/reconnect.h> over rdma_cm. A program says
+ * who its peers are and makes their QPs; from then on they are connected again whenever they are
+ * not.
  *
  * On an InfiniBand port the path comes from the cache, and is set (RDMA_OPTION_IB_PATH), so that no
- * query for it leaves the machine; where there is no such path (RoCE, iWARP) the route is resolved as
- * by any program. Requests carry the names of both ends in their private data.
+ * query for it leaves the machine; where there is no such path (RoCE, iWARP) the route is resolved
+ * as by any program. Requests carry the names of both ends in their private data.
  *
  *	cb prepare ──► (rdma_cm connects) ──► cb up ──► …traffic… ──► cb down ──► cb release
  *	     └────────── no connection came of it ───────────────────────────────────┘
  *
  * Callbacks run in the thread that calls the library. Either the program waits for
  * sacache_rdmacm_fd() among others, and calls sacache_rdmacm_run() when it is readable; or it lets
- * sacache_rdmacm_wait() do that until a peer is connected. One thread at a time may be in the functions
- * of a sacache_rdmacm and of its peers. Functions return 0 or a negative errno.
+ * sacache_rdmacm_wait() do that until a peer is connected. One thread at a time may be in the
+ * functions of a sacache_rdmacm and of its peers. Functions return 0 or a negative errno.
  */
 #ifndef SACACHE_RDMACM_H
 #define SACACHE_RDMACM_H
@@ -43,19 +44,20 @@ struct sacache_rdmacm_attr {
 
 struct sacache_rdmacm_ops {
 	/*
-	 * A connection may come to be with that id: makes its QP (rdma_create_qp()), posts receives. 0, or
-	 * an errno, and then it has left nothing behind.
+	 * A connection may come to be with that id: makes its QP (rdma_create_qp()), posts
+	 * receives. 0, or an errno, and then it has left nothing behind.
 	 */
 	int (*prepare)(void *ctx, void *user, struct rdma_cm_id *id);
-	/* Takes the QP away; the id is destroyed afterwards. Once for each prepare() that returned 0. */
+	/* Takes the QP away; the id is destroyed afterwards. Once for each prepare() that returned
+	 * 0. */
 	void (*release)(void *ctx, void *user, struct rdma_cm_id *id);
 	/* Connected. May be NULL. */
 	void (*up)(void *ctx, void *user, struct rdma_cm_id *id);
 	/* The connection is lost; release() follows. May be NULL. */
 	void (*down)(void *ctx, void *user, struct rdma_cm_id *id, int status);
 	/*
-	 * A request between names that no peer has. It may add the peer, which then is asked; the request is
-	 * rejected otherwise. May be NULL.
+	 * A request between names that no peer has. It may add the peer, which then is asked; the
+	 * request is rejected otherwise. May be NULL.
 	 */
 	void (*admit)(void *ctx, uint64_t local, uint64_t remote, const struct sockaddr *from);
 	/* Which port of the cache an id on an InfiniBand port belongs to. NULL: attr->port. */
@@ -73,7 +75,8 @@ struct sacache_rdmacm_name {
 	enum sacache_role role;
 };
 
-/* Listens nowhere, backlog 128, times as sacache_reconnect_attr_init(), 7 retries, 1 read each way. */
+/* Listens nowhere, backlog 128, times as sacache_reconnect_attr_init(), 7 retries, 1 read each way.
+ * */
 void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr);
 /* ops and attr->cache have to stay. -EINVAL, -ENOMEM, or what rdma_cm says. */
 int sacache_rdmacm_create(const struct sacache_rdmacm_attr *attr,
@@ -88,7 +91,8 @@ int sacache_rdmacm_fd(const struct sacache_rdmacm *cm);
 int sacache_rdmacm_run(struct sacache_rdmacm *cm);
 /* The TCP-like port it listens on, in host order; 0: none. */
 uint16_t sacache_rdmacm_listens(const struct sacache_rdmacm *cm);
-void sacache_rdmacm_stats(const struct sacache_rdmacm *cm, struct sacache_reconnect_stats *stats);
+void sacache_rdmacm_stats(const struct sacache_rdmacm *cm, struct sacache_reconnect_stats *stats,
+			  size_t size);
 
 /* -EEXIST (those names), -EINVAL (a client without an address), -ENOMEM. */
 int sacache_rdmacm_add(struct sacache_rdmacm *cm, const struct sacache_rdmacm_name *name,
@@ -100,8 +104,8 @@ void sacache_rdmacm_failed(struct sacache_rdmacm_peer *peer, int status);
 /* The id that is connected, or NULL. */
 struct rdma_cm_id *sacache_rdmacm_id(const struct sacache_rdmacm_peer *peer);
 /*
- * Runs until the peer is connected, at most so many ms (-1: for ever). -ETIMEDOUT, -EINTR, or an errno of
- * sacache_rdmacm_run(). Not from a callback.
+ * Runs until the peer is connected, at most so many ms (-1: for ever). -ETIMEDOUT, -EINTR, or an
+ * errno of sacache_rdmacm_run(). Not from a callback.
  */
 int sacache_rdmacm_wait(struct sacache_rdmacm_peer *peer, int timeout);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Attempts of the reconnect procedure as ids of rdma_cm. Everything here runs in the program's thread, but
- * for wake_up(), which writes to an eventfd.
+ * Attempts of the reconnect procedure as ids of rdma_cm. Everything here runs in the program's
+ * thread, but for wake_up(), which writes to an eventfd.
  *
- * An event is acknowledged before it is dealt with, because an id cannot be destroyed while one of its
- * events is not.
+ * An event is acknowledged before it is dealt with, because an id cannot be destroyed while one of
+ * its events is not.
  */
 #include <endian.h>
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "libsacache/rdmacm_link.h"
 
 /*
- * Private data of a request, big-endian; of a rejection because requests crossed, the first word with
- * the lowest bit flipped.
+ * Private data of a request, big-endian; of a rejection because requests crossed, the first word
+ * with the lowest bit flipped.
  */
 #define MAGIC 0x73616361u
 
@@ -264,7 +264,8 @@ static void reject(struct rdma_cm_id *id, uint32_t magic)
 	rdma_destroy_id(id);
 }
 
-/* The LID that the peer's request came from, if it came over InfiniBand: its path back leads there. */
+/* The LID that the peer's request came from, if it came over InfiniBand: its path back leads there.
+ * */
 static uint16_t lid_of(struct rdma_cm_id *id)
 {
 	return id->route.num_paths && on_infiniband(id) ? be16toh(id->route.path_rec->dlid) : 0;

@@ -2,9 +2,10 @@
 /*
  * The reconnect procedure; reconnect.h has the picture and the rules.
  *
- * Everything here runs in the owner's thread, but for answer_came(), which a port of the cache calls:
- * it leaves the answer in the inbox, whose lock is the only one here, and wakes the owner. An answer
- * may come after its peer, or the whole set, is gone: whoever of the two is last frees what they share.
+ * Everything here runs in the owner's thread, but for answer_came(), which a port of the cache
+ * calls: it leaves the answer in the inbox, whose lock is the only one here, and wakes the owner.
+ * An answer may come after its peer, or the whole set, is gone: whoever of the two is last frees
+ * what they share.
  *
  * Deadlines of peers are in a heap, the nearest first; a peer has at most one.
  */
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "libsacache/copy_out.h"
 #include "libsacache/cache.h"
 #include "libsacache/random.h"
 #include "libsacache/reconnect.h"
@@ -502,9 +504,9 @@ uint64_t sacache_reconnect_run(struct sacache_reconnect *set)
 }
 
 void sacache_reconnect_stats(const struct sacache_reconnect *set,
-			     struct sacache_reconnect_stats *stats)
+			     struct sacache_reconnect_stats *stats, size_t size)
 {
-	*stats = set->stats;
+	sa_copy_out(stats, size, &set->stats, sizeof(set->stats));
 }
 
 void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr)

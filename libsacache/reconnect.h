@@ -17,12 +17,13 @@
  *   up, and the request accepted. So there is never a second connection beside the first.
  * - Times are drawn from backoff_min to a limit that doubles with each failure, up to backoff_max.
  *
- * The cache is told what came of a path (sacache_failed(), sacache_connected()). A rejection because
- * requests crossed is no failure: the path has carried it.
+ * The cache is told what came of a path (sacache_failed(), sacache_connected()). A rejection
+ * because requests crossed is no failure: the path has carried it.
  *
- * It knows no transport: its owner has one, and calls back what happens there. <sacache/rdmacm.h> is
- * such an owner. One thread at a time may be in the functions of a sacache_reconnect and of its peers;
- * callbacks run in that thread, before the function returns, but for wake(). Times are milliseconds.
+ * It knows no transport: its owner has one, and calls back what happens there. <sacache/rdmacm.h>
+ * is such an owner. One thread at a time may be in the functions of a sacache_reconnect and of its
+ * peers; callbacks run in that thread, before the function returns, but for wake(). Times are
+ * milliseconds.
  */
 #ifndef SACACHE_RECONNECT_H
 #define SACACHE_RECONNECT_H
@@ -77,9 +78,9 @@ struct sacache_reconnect_ops {
 	 */
 	void (*wake)(void *ctx);
 	/*
-	 * Finds out the peer's addresses. 0: *key says what the path is to be asked for by (mask 0: it
-	 * needs none); -EINPROGRESS: sacache_peer_resolved() will be called. NULL: the key is always
-	 * that of sacache_peer_add().
+	 * Finds out the peer's addresses. 0: *key says what the path is to be asked for by (mask 0:
+	 * it needs none); -EINPROGRESS: sacache_peer_resolved() will be called. NULL: the key is
+	 * always that of sacache_peer_add().
 	 */
 	int (*resolve)(void *ctx, void *user, uint32_t attempt, struct sacache_key *key);
 	/* Sends a request; path NULL: there is no cache or no key. 0, or the failure at once. */
@@ -117,14 +118,15 @@ int sacache_reconnect_create(struct sacache *cache, const struct sacache_reconne
 /* Removes all peers. Not from a callback. */
 void sacache_reconnect_destroy(struct sacache_reconnect *set);
 /*
- * Does what is due: attempts, timeouts, answers of the SA. Returns when it has to be called next, in the
- * clock's time, UINT64_MAX: not before something else happens. Any other call may bring that forward.
+ * Does what is due: attempts, timeouts, answers of the SA. Returns when it has to be called next,
+ * in the clock's time, UINT64_MAX: not before something else happens. Any other call may bring that
+ * forward.
  */
 uint64_t sacache_reconnect_run(struct sacache_reconnect *set);
 /* When it has to be called next. */
 uint64_t sacache_reconnect_deadline(const struct sacache_reconnect *set);
 void sacache_reconnect_stats(const struct sacache_reconnect *set,
-			     struct sacache_reconnect_stats *stats);
+			     struct sacache_reconnect_stats *stats, size_t size);
 
 /* Adds a peer; a client's first attempt is due at once. key may be NULL. -ENOMEM. */
 int sacache_peer_add(struct sacache_reconnect *set, void *user, enum sacache_role role,
@@ -137,9 +139,9 @@ enum sacache_peer_state sacache_peer_state(const struct sacache_peer *peer);
 void sacache_peer_resolved(struct sacache_peer *peer, uint32_t attempt, int status,
 			   const struct sacache_key *key);
 /*
- * The peer requests a connection. 0: accept it, as *attempt; what there was before has been abandoned.
- * -EBUSY: reject it, and let the other end know why. dlid is the peer's LID as the request has it, 0: not
- * known; if it is another than that of the record, the cache is told.
+ * The peer requests a connection. 0: accept it, as *attempt; what there was before has been
+ * abandoned. -EBUSY: reject it, and let the other end know why. dlid is the peer's LID as the
+ * request has it, 0: not known; if it is another than that of the record, the cache is told.
  */
 int sacache_peer_request(struct sacache_peer *peer, uint16_t dlid, uint32_t *attempt);
 /* Established. -ESTALE: that attempt has been abandoned. */

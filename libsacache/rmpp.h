@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The receiving end of RMPP (IBTA vol. 1, 13.6): segments of an answer to one long run of records. Owned
- * and serialized by the client. Segments are taken in order only; what lies beyond a gap is sent
- * again by the sender, after the ACK that repeats where the gap is.
+ * The receiving end of RMPP (IBTA vol. 1, 13.6): segments of an answer to one long run of records.
+ * Owned and serialized by the client. Segments are taken in order only; what lies beyond a gap is
+ * sent again by the sender, after the ACK that repeats where the gap is.
  */
 #ifndef SACACHE_RMPP_H
 #define SACACHE_RMPP_H

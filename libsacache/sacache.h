@@ -2,12 +2,12 @@
 /*
  * libsacache: path records of an InfiniBand subnet, kept at the end node, so that a peer that comes
  * back costs the subnet administrator (SA) nothing. After "System and method for supporting subnet
- * management in a cloud environment" (Oracle) and Tasoulas et al., "A Novel Query Caching Scheme for
- * Dynamic InfiniBand Subnets" (CCGrid 2015); PathRecord and SubnAdm methods are those of IBTA vol. 1,
- * chapter 15, RMPP that of 13.6.
+ * management in a cloud environment" (Oracle) and Tasoulas et al., "A Novel Query Caching Scheme
+ * for Dynamic InfiniBand Subnets" (CCGrid 2015); PathRecord and SubnAdm methods are those of IBTA
+ * vol. 1, chapter 15, RMPP that of 13.6.
  *
- * The method: the table starts empty and caching is off. A path response whose reserved field the SM
- * has raised switches caching on and is stored; one with the field at 0 is used and not stored.
+ * The method: the table starts empty and caching is off. A path response whose reserved field the
+ * SM has raised switches caching on and is stored; one with the field at 0 is used and not stored.
  * Whoever connects looks in the table first; a miss, or caching being off, asks the SA.
  *
  *   program ──► sacache_lookup ──hit──► path			some 30 ns, never waits
@@ -17,6 +17,10 @@
  * Functions return 0 or a negative errno. Any thread may call any function at any time unless said
  * otherwise. sacache_lookup() takes no lock (RCU); the others may wait for a mutex, and those that
  * change the table now and then for a grace period. None may be called from a signal handler.
+ *
+ * Structures that grow with the library, attributes and reports, come with their size in the
+ * program's eyes: a member that only one of the two knows is 0 for the other. struct sacache_key
+ * and sacache_path stay as they are.
  */
 #ifndef SACACHE_SACACHE_H
 #define SACACHE_SACACHE_H
@@ -50,9 +54,9 @@ enum sacache_component {
 };
 
 /*
- * What a path is asked for by. Two keys are the same if port and mask are, and all components in the
- * mask. A mask with neither SACACHE_DGID nor SACACHE_DLID finds and asks nothing: -EINVAL. Where the
- * source is a wildcard the SA is asked for paths from the port that asks.
+ * What a path is asked for by. Two keys are the same if port and mask are, and all components in
+ * the mask. A mask with neither SACACHE_DGID nor SACACHE_DLID finds and asks nothing: -EINVAL.
+ * Where the source is a wildcard the SA is asked for paths from the port that asks.
  */
 struct sacache_key {
 	uint8_t dgid[16];
@@ -115,10 +119,10 @@ struct sacache_attr {
 	unsigned retries;	   /* 0 … 15 */
 	uint32_t max_records;	   /* of one GetTable answer; 1 … 2^20 */
 	/*
-	 * How often the subscription to the SA's notices is looked after (see enum sacache_event), not
-	 * below 100; up to 86,400,000; 0, the default: none is made. One program on a port can have the SA's reports,
-	 * and each subscriber is one more report to send for the SM, so this is for sacached, or for
-	 * the one service of a host that has no sacached.
+	 * How often the subscription to the SA's notices is looked after (see enum sacache_event),
+	 * not below 100; up to 86,400,000; 0, the default: none is made. One program on a port can
+	 * have the SA's reports, and each subscriber is one more report to send for the SM, so this
+	 * is for sacached, or for the one service of a host that has no sacached.
 	 */
 	uint32_t notices;
 	uint64_t seed; /* of all that is random here; 0: a seed from the system */
@@ -126,7 +130,8 @@ struct sacache_attr {
 
 /*
  * Defaults: auto, 2^20 entries, failures remembered for 1 s, asked again after 4 failures that are
- * 500 ms, 1 s, 2 s apart; window 64, no rate limit, 65,536 waiting, 1 s and 4 retries, 65,536 records.
+ * 500 ms, 1 s, 2 s apart; window 64, no rate limit, 65,536 waiting, 1 s and 4 retries, 65,536
+ * records.
  */
 void sacache_attr_init(struct sacache_attr *attr);
 
@@ -136,9 +141,10 @@ int sacache_create(const struct sacache_attr *attr, struct sacache **cache);
 void sacache_destroy(struct sacache *cache);
 
 /*
- * Looks in the table and nowhere else. 0: *path is filled in. -ENOENT: not there, or caching is off;
- * -ESTALE: there, but to be asked for again before use; -EINVAL: the key. Any other error is that of a
- * query of late which is still remembered: -EHOSTUNREACH (the SA knows no such path), -ETIMEDOUT, -EIO.
+ * Looks in the table and nowhere else. 0: *path is filled in. -ENOENT: not there, or caching is
+ * off; -ESTALE: there, but to be asked for again before use; -EINVAL: the key. Any other error is
+ * that of a query of late which is still remembered: -EHOSTUNREACH (the SA knows no such path),
+ * -ETIMEDOUT, -EIO.
  */
 int sacache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path);
 
@@ -163,8 +169,8 @@ int sacache_query(struct sacache *cache, const struct sacache_key *key, struct s
 		  sacache_done done, void *arg);
 
 /*
- * The same past the table: the SA is asked, whatever the table says, and its answer is stored as any.
- * Always -EINPROGRESS, or an error and done is not called.
+ * The same past the table: the SA is asked, whatever the table says, and its answer is stored as
+ * any. Always -EINPROGRESS, or an error and done is not called.
  */
 int sacache_query_sa(struct sacache *cache, const struct sacache_key *key, sacache_done done,
 		     void *arg);
@@ -179,18 +185,20 @@ int sacache_query_table(struct sacache *cache, const struct sacache_key *key,
 
 /*
  * A connection over the path for key was lost, rejected or timed out. The record stays and becomes
- * suspect, for a machine that moves comes back with the same addresses; after suspect_limit failures
- * that are spread by backoff it is asked for again. With `drop` it is forgotten. -ENOENT: not there.
+ * suspect, for a machine that moves comes back with the same addresses; after suspect_limit
+ * failures that are spread by backoff it is asked for again. With `drop` it is forgotten. -ENOENT:
+ * not there.
  */
 int sacache_failed(struct sacache *cache, const struct sacache_key *key);
 /* A connection over that path works: the suspicion is over. -ENOENT: not there. */
 int sacache_connected(struct sacache *cache, const struct sacache_key *key);
 
 /*
- * What happens in a port's subnet, and what it does to the table. The library hears of it by itself: a
- * port says it by libibverbs' asynchronous events, or where libibverbs does not have the port, by its
- * PortInfo, which is read every 2 s; and with sacache_attr.notices the SA reports it (13.4.8; after
- * SubnAdmSet(InformInfo), 15.2.5.12). A program that learns of it elsewhere calls sacache_event().
+ * What happens in a port's subnet, and what it does to the table. The library hears of it by
+ * itself: a port says it by libibverbs' asynchronous events, or where libibverbs does not have the
+ * port, by its PortInfo, which is read every 2 s; and with sacache_attr.notices the SA reports it
+ * (13.4.8; after SubnAdmSet(InformInfo), 15.2.5.12). A program that learns of it elsewhere calls
+ * sacache_event().
  *
  *	trap 65, GID out of service	SACACHE_GID_OUT
  *	trap 64, GID in service		SACACHE_GID_IN
@@ -205,8 +213,9 @@ int sacache_connected(struct sacache *cache, const struct sacache_key *key);
  *	the port goes down		nothing: it comes back with the same neighbours
  *	the port comes up		nothing, but the subscription is made again, and the SM looked at
  *
- * Not subscribed to: multicast groups (66, 67), which no path depends on; bad keys (256 …), which the
- * SA tells nobody who is not trusted; a new system image GUID (145), which no path record contains.
+ * Not subscribed to: multicast groups (66, 67), which no path depends on; bad keys (256 …), which
+ * the SA tells nobody who is not trusted; a new system image GUID (145), which no path record
+ * contains.
  */
 enum sacache_event {
 	SACACHE_GID_OUT,    /* records to this GID become suspect, once (with `drop`: go) */
@@ -239,16 +248,16 @@ enum sacache_entry_flags {
 	SACACHE_NEGATIVE = 1 << 2,
 };
 /*
- * Calls fn for every entry; flags are enum sacache_entry_flags. fn must not call this library and must
- * be quick: changes wait. Ends when fn returns other than 0 and returns that.
+ * Calls fn for every entry; flags are enum sacache_entry_flags. fn must not call this library and
+ * must be quick: changes wait. Ends when fn returns other than 0 and returns that.
  */
 typedef int (*sacache_visit)(void *arg, const struct sacache_key *key,
 			     const struct sacache_path *path, unsigned flags);
 int sacache_walk(struct sacache *cache, sacache_visit fn, void *arg);
 /*
- * A part of them, for who may not keep changes waiting that long: up to so many from *at on, which is 0
- * at first and moves. Returns how many; 0: that was all. What comes or goes between two parts may be
- * missed.
+ * A part of them, for who may not keep changes waiting that long: up to so many from *at on, which
+ * is 0 at first and moves. Returns how many; 0: that was all. What comes or goes between two parts
+ * may be missed.
  */
 unsigned sacache_walk_part(struct sacache *cache, uint32_t *at, unsigned most, sacache_visit fn,
 			   void *arg);
@@ -302,20 +311,20 @@ struct sacache_stats {
 	uint64_t reregisters; /* client re-register */
 	uint64_t port_downs;  /* it was active */
 };
-void sacache_stats(struct sacache *cache, struct sacache_stats *stats);
+void sacache_stats(struct sacache *cache, struct sacache_stats *stats, size_t size);
 /* Whether the SM of that port's subnet has switched caching on (auto), or the policy has. */
 bool sacache_caching(struct sacache *cache, unsigned port);
 
 /*
- * Opens a port for queries by libibumad and starts its thread; *port is the number for keys. ca_name
- * NULL, portnum 0: the first that is active. The SM's
- * LID is looked up when it is opened and when no answer came. -ENODEV (no such port), -ENOSPC, -EACCES
- * (needs to open /dev/infiniband/umadN).
+ * Opens a port for queries by libibumad and starts its thread; *port is the number for keys.
+ * ca_name NULL, portnum 0: the first that is active. The SM's LID is looked up when it is opened
+ * and when no answer came. -ENODEV (no such port), -ENOSPC, -EACCES (needs to open
+ * /dev/infiniband/umadN).
  */
 int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, unsigned *port);
 /*
- * Queries under way end with -ECANCELED; records stay until the number is another port's, or the same one's
- * again, whose SM may have changed meanwhile. Not from a callback.
+ * Queries under way end with -ECANCELED; records stay until the number is another port's, or the
+ * same one's again, whose SM may have changed meanwhile. Not from a callback.
  */
 int sacache_port_close(struct sacache *cache, unsigned port);
 
@@ -327,10 +336,13 @@ void sacache_path_encode(const struct sacache_path *path, uint8_t record[64]);
 void sacache_path_decode(const uint8_t record[64], struct sacache_path *path);
 
 /*
- * The GID behind an IP address: the IPoIB neighbour table of this network namespace, then the hosts
- * file that sacache_hosts_load() has read. -ENODATA: neither knows.
+ * The GID behind an IP address: the IPoIB neighbour table of this network namespace, which the
+ * kernel is asked for each time, then the hosts file that sacache_hosts_load() has read. -ENODATA:
+ * neither knows.
  */
 int sacache_ip_to_gid(struct sacache *cache, const struct sockaddr *addr, uint8_t gid[16]);
+/* By the hosts file alone, in memory: for who knows the neighbours himself. -ENODATA. */
+int sacache_hosts_lookup(struct sacache *cache, const struct sockaddr *addr, uint8_t gid[16]);
 /*
  * Reads a hosts file of ibacm's format, "address GID" in each line, # begins a comment, in place of
  * what was read before. Errors of open(); -EINVAL, nothing is changed and *line says where;
@@ -351,33 +363,37 @@ struct sacache_state {
 
 /*
  * Writes the records of all open ports to a file, for a warm start. It is written beside the old
- * one (".new") and takes its place when it is whole and on the disk: at no time is there half a file,
- * whether the disk is full, the process is killed or the machine fails. May take as long as the disk
- * does; changes of the table wait only while some entries are copied. report may be NULL. Errors of
- * open(), write() and rename(), the old file is as it was; -EBUSY: another process or thread is saving
- * to it; -ENODEV: no port is open, thus there is nothing to say about any; -ENOMEM. Where files may be
- * limited in size (RLIMIT_FSIZE) SIGXFSZ has to be ignored.
+ * one (".new") and takes its place when it is whole and on the disk: at no time is there half a
+ * file, whether the disk is full, the process is killed or the machine fails. May take as long as
+ * the disk does; changes of the table wait only while some entries are copied. report may be NULL.
+ * Errors of open(), write() and rename(), the old file is as it was; -EBUSY: another process or
+ * thread is saving to it; -ENODEV: no port is open, thus there is nothing to say about any;
+ * -ENOMEM. Where files may be limited in size (RLIMIT_FSIZE) SIGXFSZ has to be ignored.
  *
- * What the file has of other ports, known by their GUIDs, stays in it: for 30 days after they were open, of as
- * many ports as the file has room for beside those that are, and max_entries records.
+ * What the file has of other ports, known by their GUIDs, stays in it: for 30 days after they were
+ * open, of as many ports as the file has room for beside those that are, and max_entries records.
  */
-int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report);
-/* The same of some open ports (bit N: port N), so that one that was not loaded yet keeps what is in the file. */
+int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report,
+		 size_t size);
+/* The same of some open ports (bit N: port N), so that one that was not loaded yet keeps what is in
+ * the file. */
 int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
-		       struct sacache_state *report);
+		       struct sacache_state *report, size_t size);
 
 /*
  * Puts the records of such a file into the table, those of ports that are open, which are known by
- * port GUID and subnet prefix. Where the port's own LID or that of its SM is another now, or the SM's GUID as
- * far as notices tell it, each record is asked for again when it is used. Caching is on afterwards where it was. What the table has already
- * is kept. -EBADMSG: the file is damaged, none of ours, or these ports were all in another subnet: the table
- * is as it was, the file has been renamed (".bad") and report says why; errors of open() and read(), -EINVAL
- * (not a regular file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.
+ * port GUID and subnet prefix. Where the port's own LID or that of its SM is another now, or the
+ * SM's GUID as far as notices tell it, each record is asked for again when it is used. Caching is
+ * on afterwards where it was. What the table has already is kept. -EBADMSG: the file is damaged,
+ * none of ours, or these ports were all in another subnet: the table is as it was, the file has
+ * been renamed (".bad") and report says why; errors of open() and read(), -EINVAL (not a regular
+ * file), -ENODEV (no port is open): the file is left alone; -ENOMEM: some were loaded.
  */
-int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report);
+int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report,
+		 size_t size);
 /* The same for some open ports (bit N: port N): those that have come since, say. */
 int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
-		       struct sacache_state *report);
+		       struct sacache_state *report, size_t size);
 
 /* What became of a dump of paths. */
 struct sacache_import {
@@ -390,17 +406,17 @@ struct sacache_import {
 };
 
 /*
- * Puts the paths from a port into the table that a dump of OpenSM's has, the format that ibacm calls
- * opensm_full_v1 (opensm-path-records.dump of OpenSM's plugin dump_pr), each once for each mask, by
- * which it will be asked for: of SACACHE_DGID, _SGID, _DLID, _SLID, _PKEY, _SL. The dump has no P_Key
- * and no lifetime; they are the default partition's, if the port is in it, and OpenSM's 18. With the
- * policy auto they answer when the SM has switched caching on. What the table has is kept. -EINVAL: a
- * mask, or the file is none such, then report says where and nothing was put in; -ENXIO: the port is
- * not in the file; -ESTALE: it has another LID there; -ENETDOWN: it has none yet; -ENODEV (no such
- * port), -ENOMEM, errors of open() and read(). report may be NULL.
+ * Puts the paths from a port into the table that a dump of OpenSM's has, the format that ibacm
+ * calls opensm_full_v1 (opensm-path-records.dump of OpenSM's plugin dump_pr), each once for each
+ * mask, by which it will be asked for: of SACACHE_DGID, _SGID, _DLID, _SLID, _PKEY, _SL. The dump
+ * has no P_Key and no lifetime; they are the default partition's, if the port is in it, and
+ * OpenSM's 18. With the policy auto they answer when the SM has switched caching on. What the table
+ * has is kept. -EINVAL: a mask, or the file is none such, then report says where and nothing was
+ * put in; -ENXIO: the port is not in the file; -ESTALE: it has another LID there; -ENETDOWN: it has
+ * none yet; -ENODEV (no such port), -ENOMEM, errors of open() and read(). report may be NULL.
  */
 int sacache_import(struct sacache *cache, unsigned port, const char *path, const uint32_t *masks,
-		   unsigned nmasks, struct sacache_import *report);
+		   unsigned nmasks, struct sacache_import *report, size_t size);
 
 /* How far it is, or how far it came. */
 struct sacache_prefetch {
@@ -423,16 +439,16 @@ struct sacache_prefetch_attr {
 };
 
 /*
- * Asks the SA ahead for the paths from a port, and waits. All of them by one GetTable; where that has no
- * answer (in 10 s) by a Get for each GID that the hosts file or the table names. At most half of the
- * window is used, within the limit of queries a second, so that nobody who needs a path waits behind
- * it. What the table has is not asked for. report may be NULL. -EOPNOTSUPP: answers are not kept
- * (policy never; auto, and the SM does not raise the field); -ETIMEDOUT: the SA does not answer;
- * -ECANCELED: progress said so, or the port was closed; -ENODEV (no such port), -EINVAL (a mask),
- * -ENOMEM.
+ * Asks the SA ahead for the paths from a port, and waits. All of them by one GetTable; where that
+ * has no answer (in 10 s) by a Get for each GID that the hosts file or the table names. At most
+ * half of the window is used, within the limit of queries a second, so that nobody who needs a path
+ * waits behind it. What the table has is not asked for. report may be NULL. -EOPNOTSUPP: answers
+ * are not kept (policy never; auto, and the SM does not raise the field); -ETIMEDOUT: the SA does
+ * not answer; -ECANCELED: progress said so, or the port was closed; -ENODEV (no such port), -EINVAL
+ * (a mask), -ENOMEM.
  */
 int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *attr,
-		     struct sacache_prefetch *report);
+		     struct sacache_prefetch *report, size_t size);
 
 #pragma GCC visibility pop
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The table to a file and back; state.h has the picture of the file.
+ * The table to a file and back; state_file.c knows the file's bytes.
  *
- * Saving takes any thread's time and nobody else's: entries are copied in batches under cache->lock, and
- * written without it. A file is made beside the old one and takes its place when it is on the disk, so that
- * there is a whole one at any time. Loading believes nothing before all of it has been looked at.
+ * Saving takes any thread's time and nobody else's: entries are copied in batches under
+ * cache->lock, and written without it. A file is made beside the old one and takes its place when
+ * it is on the disk, so that there is a whole one at any time.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <isa-l/crc.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,153 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libsacache/copy_out.h"
 #include "libsacache/state.h"
 
-#define VERSION	     1
-#define BATCH	     4096
-#define MAX_FAILURES 14
-#define MOST_ENTRIES (1u << 24)
-#define DAYS_KEPT    30 /* of a port that is not there */
-#define NOT_KEPT     UINT8_MAX
-
-static const char magic[8] = "sacache\n";
-
-/* CRC-32C of what crc is of, and that behind it. */
-static uint32_t checksum(uint32_t crc, const uint8_t *data, size_t length)
-{
-	while (length) {
-		int part = length < INT_MAX ? (int)length : INT_MAX;
-
-		crc = ~crc32_iscsi((uint8_t *)data, part, ~crc);
-		data += part;
-		length -= part;
-	}
-	return crc;
-}
-
-static uint16_t day_of(int64_t when)
-{
-	return (uint16_t)(when / 86400);
-}
-
-static void encode_port(const struct sa_state_port *port, uint8_t out[SA_STATE_PORT])
-{
-	memset(out, 0, SA_STATE_PORT);
-	memcpy(out, port->identity.gid, 16);
-	sa_put16(out + 16, port->identity.lid);
-	sa_put16(out + 18, port->identity.sm_lid);
-	out[20] = port->caching;
-	sa_put16(out + 22, port->day);
-	sa_put64(out + 24, port->identity.sm_guid);
-}
-
-static void decode_port(const uint8_t in[SA_STATE_PORT], int64_t when, struct sa_state_port *port)
-{
-	memset(port, 0, sizeof(*port));
-	memcpy(port->identity.gid, in, 16);
-	port->identity.lid = sa_get16(in + 16);
-	port->identity.sm_lid = sa_get16(in + 18);
-	port->caching = in[20];
-	port->day = sa_get16(in + 22);
-	port->identity.sm_guid = sa_get64(in + 24);
-	if (!port->day)
-		port->day = day_of(when);
-}
-
-static void encode_entry(const struct sacache_key *key, const uint8_t *record, unsigned failures,
-			 uint8_t port, uint8_t out[SA_STATE_ENTRY])
-{
-	memset(out, 0, SA_STATE_ENTRY);
-	memcpy(out, record, SA_RECORD_SIZE);
-	sa_put64(out + 64, key->service_id);
-	sa_put32(out + 72, key->mask);
-	sa_put16(out + 76, key->pkey);
-	sa_put16(out + 78, key->qos_class);
-	out[80] = key->sl;
-	out[81] = key->tclass;
-	out[82] = port;
-	out[83] = failures < MAX_FAILURES ? failures : MAX_FAILURES;
-}
-
-static const uint8_t *entry_at(const struct sa_state *state, uint64_t index)
-{
-	return state->data + SA_STATE_HEADER + (size_t)state->ports * SA_STATE_PORT +
-	       index * SA_STATE_ENTRY;
-}
-
-const char *sa_state_decode(const struct sa_state *state, uint64_t index,
-			    struct sa_state_entry *entry)
-{
-	const uint8_t *in = entry_at(state, index);
-	struct sacache_key key = {
-		.service_id = sa_get64(in + 64),
-		.mask = sa_get32(in + 72),
-		.pkey = sa_get16(in + 76),
-		.qos_class = sa_get16(in + 78),
-		.sl = in[80],
-		.tclass = in[81],
-		.port = in[82],
-	};
-	static const char impossible[] = "one of its entries is none that could have been saved";
-
-	if (in[82] >= state->ports || in[83] > MAX_FAILURES || sa_get32(in + 84))
-		return impossible;
-	memcpy(entry->record, in, SA_RECORD_SIZE);
-	if (key.mask & SACACHE_DGID)
-		memcpy(key.dgid, in + 8, 16);
-	if (key.mask & SACACHE_SGID)
-		memcpy(key.sgid, in + 24, 16);
-	if (key.mask & SACACHE_DLID)
-		key.dlid = sa_get16(in + 40);
-	if (key.mask & SACACHE_SLID)
-		key.slid = sa_get16(in + 42);
-	if (sa_key_normalize(&key, &entry->key) || memcmp(&key, &entry->key, sizeof(key)) != 0 ||
-	    !sa_record_answers(entry->record, &key))
-		return impossible;
-	entry->failures = in[83];
-	return NULL;
-}
-
-static const char *parse_header(struct sa_state *state, const uint8_t *data, size_t length)
-{
-	uint64_t behind;
-
-	if (length < SA_STATE_HEADER)
-		return length ? "it is cut off" : "it is empty";
-	if (memcmp(data, magic, sizeof(magic)) != 0)
-		return "it is something else";
-	if (sa_get32(data + 36) != checksum(0, data, 36))
-		return "its header is damaged";
-	if (sa_get32(data + 8) != VERSION)
-		return "it has another version";
-	state->data = data;
-	state->ports = sa_get32(data + 12);
-	state->entries = sa_get64(data + 16);
-	state->when = (int64_t)sa_get64(data + 24);
-	if (!state->ports || state->ports > SACACHE_MAX_PORTS || state->entries > MOST_ENTRIES)
-		return "its header makes no sense";
-	behind = (uint64_t)state->ports * SA_STATE_PORT + state->entries * SA_STATE_ENTRY;
-	if (length - SA_STATE_HEADER < behind)
-		return "it is cut off";
-	if (length - SA_STATE_HEADER > behind)
-		return "there is something behind its end";
-	if (sa_get32(data + 32) != checksum(0, data + SA_STATE_HEADER, behind))
-		return "it is damaged";
-	return NULL;
-}
-
-const char *sa_state_parse(struct sa_state *state, const uint8_t *data, size_t length)
-{
-	const char *problem = parse_header(state, data, length);
-	struct sa_state_entry entry;
-
-	for (uint32_t i = 0; !problem && i < state->ports; i++)
-		decode_port(data + SA_STATE_HEADER + (size_t)i * SA_STATE_PORT, state->when,
-			    &state->port[i]);
-	for (uint64_t i = 0; !problem && i < state->entries; i++)
-		problem = sa_state_decode(state, i, &entry);
-	return problem;
-}
+#define BATCH	  4096
+#define DAYS_KEPT 30 /* of a port that is not there */
+#define NOT_KEPT  UINT8_MAX
 
 /* Which of those ports one of the file is, by its GUID; SACACHE_MAX_PORTS: none. */
 static unsigned find_port(const struct sa_state_port *port, const struct sa_port_identity *here,
@@ -177,7 +35,8 @@ static unsigned find_port(const struct sa_state_port *port, const struct sa_port
 	return n;
 }
 
-/* By the prefix, which is believed once an SM has given the port a LID: before, it is the default one. */
+/* By the prefix, which is believed once an SM has given the port a LID: before, it is the default
+ * one. */
 static bool same_subnet(const struct sa_port_identity *saved, const struct sa_port_identity *here)
 {
 	return !here->lid || !memcmp(saved->gid, here->gid, 8);
@@ -197,7 +56,8 @@ struct target {
 	uint32_t generation;
 };
 
-/* What an open port's records are put in as. An SM that turns out to be another later makes them old, too. */
+/* What an open port's records are put in as. An SM that turns out to be another later makes them
+ * old, too. */
 static void aim(struct sacache *cache, const struct sa_state_port *saved,
 		const struct sa_port_identity *here, unsigned number, struct target *target)
 {
@@ -312,7 +172,7 @@ static int append(struct save *save, const uint8_t *data, size_t length)
 {
 	int ret = write_all(save->fd, data, length, save->end);
 
-	save->crc = checksum(save->crc, data, length);
+	save->crc = sa_state_checksum(save->crc, data, length);
 	save->end += length;
 	return ret;
 }
@@ -322,11 +182,12 @@ static int append_port(struct save *save, const struct sa_state_port *port, uint
 	uint8_t out[SA_STATE_PORT];
 
 	*index = save->ports++;
-	encode_port(port, out);
+	sa_state_encode_port(port, out);
 	return append(save, out, sizeof(out));
 }
 
-/* Whether a port of the file before is none of those that are saved now, and was here not long ago. */
+/* Whether a port of the file before is none of those that are saved now, and was here not long ago.
+ * */
 static bool to_be_kept(const struct save *save, const struct sa_state_port *port,
 		       const struct sa_port_identity *here)
 {
@@ -389,8 +250,9 @@ static unsigned copy_batch(struct save *save)
 			continue;
 		sa_entry_key(&cache->table, entry, &key);
 		sa_entry_record(&cache->table, entry, record);
-		encode_entry(&key, record, atomic_load(&entry->state) >> 8,
-			     save->index[entry->port], save->batch + count++ * SA_STATE_ENTRY);
+		sa_state_encode_entry(&key, record, atomic_load(&entry->state) >> 8,
+				      save->index[entry->port],
+				      save->batch + count++ * SA_STATE_ENTRY);
 	}
 	pthread_mutex_unlock(&cache->lock);
 	return count;
@@ -399,7 +261,7 @@ static unsigned copy_batch(struct save *save)
 /* What the ports that are not here had, as it is; no more of it than the table could have. */
 static int append_kept(struct save *save)
 {
-	uint64_t most = MOST_ENTRIES - save->entries, i = 0;
+	uint64_t most = SA_STATE_MOST_ENTRIES - save->entries, i = 0;
 	unsigned count;
 	int ret = 0;
 
@@ -408,7 +270,7 @@ static int append_kept(struct save *save)
 	do {
 		for (count = 0; count < BATCH && save->kept < most && i < save->before.entries;
 		     i++) {
-			const uint8_t *in = entry_at(&save->before, i);
+			const uint8_t *in = sa_state_entry(&save->before, i);
 			uint8_t *out = save->batch + count * SA_STATE_ENTRY;
 
 			if (save->before_index[in[82]] == NOT_KEPT)
@@ -428,13 +290,7 @@ static int save_header(struct save *save, int64_t when)
 {
 	uint8_t out[SA_STATE_HEADER];
 
-	memcpy(out, magic, sizeof(magic));
-	sa_put32(out + 8, VERSION);
-	sa_put32(out + 12, save->ports);
-	sa_put64(out + 16, save->entries);
-	sa_put64(out + 24, (uint64_t)when);
-	sa_put32(out + 32, save->crc);
-	sa_put32(out + 36, checksum(0, out, 36));
+	sa_state_encode_header(save->ports, save->entries, when, save->crc, out);
 	return write_all(save->fd, out, sizeof(out), 0);
 }
 
@@ -447,7 +303,7 @@ static int save_all(struct save *save, const struct sa_port_identity *here, int6
 	ret = save_ports(save, here);
 	while (!ret && (count = copy_batch(save))) {
 		save->entries += count;
-		if (save->entries > MOST_ENTRIES)
+		if (save->entries > SA_STATE_MOST_ENTRIES)
 			return -EFBIG;
 		ret = append(save, save->batch, count * SA_STATE_ENTRY);
 	}
@@ -519,7 +375,7 @@ static int read_all(int fd, uint8_t *data, size_t length)
 static int read_file(const char *path, uint8_t **data, size_t *length, const char **problem)
 {
 	const uint64_t most = SA_STATE_HEADER + SACACHE_MAX_PORTS * SA_STATE_PORT +
-			      (uint64_t)MOST_ENTRIES * SA_STATE_ENTRY;
+			      (uint64_t)SA_STATE_MOST_ENTRIES * SA_STATE_ENTRY;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), ret = 0;
 	struct stat stat;
 
@@ -547,8 +403,8 @@ static int read_file(const char *path, uint8_t **data, size_t *length, const cha
 }
 
 /*
- * The file that will be replaced, if it has something that is to be kept: its ports tell, or else it is not
- * read. What is wrong with it is not kept.
+ * The file that will be replaced, if it has something that is to be kept: its ports tell, or else
+ * it is not read. What is wrong with it is not kept.
  */
 static int read_before(struct save *save, const char *path, const struct sa_port_identity *here)
 {
@@ -565,7 +421,7 @@ static int read_before(struct save *save, const char *path, const struct sa_port
 	for (; ports && at + SA_STATE_PORT <= got && !any; ports--, at += SA_STATE_PORT) {
 		struct sa_state_port port;
 
-		decode_port(begin + at, (int64_t)sa_get64(begin + 24), &port);
+		sa_state_decode_port(begin + at, (int64_t)sa_get64(begin + 24), &port);
 		any = to_be_kept(save, &port, here);
 	}
 	ret = any ? read_file(path, &data, &length, &problem) : -ENOENT;
@@ -596,10 +452,11 @@ static int save_beside(struct save *save, const char *path, const char *beside,
 }
 
 int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
-		       struct sacache_state *report)
+		       struct sacache_state *report, size_t size)
 {
 	struct sa_port_identity here[SACACHE_MAX_PORTS];
 	uint32_t wanted = identify_ports(cache, here) & ports;
+	struct sacache_state result;
 	char beside[PATH_MAX];
 	struct save *save;
 	int64_t when = time(NULL);
@@ -614,22 +471,23 @@ int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
 		return -ENOMEM;
 	save->cache = cache;
 	save->wanted = wanted;
-	save->day = day_of(when);
+	save->day = sa_state_day(when);
 	save->fd = ret = open_beside(beside);
 	if (ret >= 0) {
 		ret = save_beside(save, path, beside, here, when);
 		close(save->fd);
 	}
-	if (!ret && report)
-		*report = (struct sacache_state){
-			.records = save->entries - save->kept, .skipped = save->kept, .when = when};
+	result = (struct sacache_state){
+		.records = save->entries - save->kept, .skipped = save->kept, .when = when};
+	if (!ret)
+		sa_copy_out(report, size, &result, sizeof(result));
 	free(save);
 	return ret;
 }
 
-int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report)
+int sacache_save(struct sacache *cache, const char *path, struct sacache_state *report, size_t size)
 {
-	return sacache_save_ports(cache, UINT32_MAX, path, report);
+	return sacache_save_ports(cache, UINT32_MAX, path, report, size);
 }
 
 /* One that was put aside before makes room: they cannot fill the disk. */
@@ -644,21 +502,17 @@ static void put_aside(const char *path, const char *problem, struct sacache_stat
 		sync_folder(path);
 }
 
-int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
-		       struct sacache_state *report)
+static int load_file(struct sacache *cache, uint32_t ports, const char *path,
+		     struct sacache_state *report)
 {
 	struct sa_port_identity here[SACACHE_MAX_PORTS];
 	uint32_t wanted = identify_ports(cache, here) & ports;
-	struct sacache_state unwanted;
 	struct sa_state state;
 	const char *problem;
 	uint8_t *data;
 	size_t length = 0;
 	int ret;
 
-	if (!report)
-		report = &unwanted;
-	memset(report, 0, sizeof(*report));
 	if (!wanted)
 		return -ENODEV;
 	ret = read_file(path, &data, &length, &problem);
@@ -680,7 +534,17 @@ int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
 	return ret;
 }
 
-int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report)
+int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
+		       struct sacache_state *report, size_t size)
 {
-	return sacache_load_ports(cache, UINT32_MAX, path, report);
+	struct sacache_state result = {0};
+	int ret = load_file(cache, ports, path, &result);
+
+	sa_copy_out(report, size, &result, sizeof(result));
+	return ret;
+}
+
+int sacache_load(struct sacache *cache, const char *path, struct sacache_state *report, size_t size)
+{
+	return sacache_load_ports(cache, UINT32_MAX, path, report, size);
 }

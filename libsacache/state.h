@@ -1,57 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The table in a file, for a warm start. All numbers are big-endian:
+ * The table in a file, for a warm start; state_file.h has the picture of the file.
  *
- *	 0 "sacache\n"	 8 version, 4 bytes	12 ports, 4	16 entries, 8	24 when, seconds since 1970, 8
- *	32 CRC-32C of what is behind the header	36 CRC-32C of the 36 bytes before
- *	40 the ports, 32 bytes each:
- *	    0 GID: subnet prefix and port GUID	16 LID	18 the SM's LID	20 caching is on	21 zero
- *	   22 the day it was open last, since 1970, 2 bytes (0: when the file was written)
- *	   24 the SM's GUID, 8 bytes (0: not known)
- *	   the entries, 88 bytes each:
- *	    0 PathRecord	64 service ID	72 mask, 4 bytes	76 P_Key	78 QoS class
- *	   80 SL	81 TClass	82 index of its port above	83 failures counted	84 zeroes
- *
- * The file ends there. Only records that would answer are in it: no failures, and nothing that is to be
- * asked for again. Ports that were not open when it was written are as they were in the file before.
- *
- * An image is read by one thread, which needs no lock; what changes the table takes cache->lock.
+ * Only records that would answer are in it: no failures, and nothing that is to be asked for again.
+ * Ports that were not open when it was written are as they were in the file before. What changes
+ * the table takes cache->lock.
  */
 #ifndef SACACHE_STATE_H
 #define SACACHE_STATE_H
 
 #include "libsacache/cache.h"
+#include "libsacache/state_file.h"
 
-#define SA_STATE_HEADER 40
-#define SA_STATE_PORT	32
-#define SA_STATE_ENTRY	88
-
-struct sa_state_port {
-	struct sa_port_identity identity;
-	uint16_t day;
-	bool caching;
-};
-
-struct sa_state_entry {
-	struct sacache_key key; /* whose port is an index of the file's ports */
-	uint8_t record[SA_RECORD_SIZE];
-	uint8_t failures;
-};
-
-/* A file in memory, whose header and checksums have been looked at and whose entries make sense. */
-struct sa_state {
-	const uint8_t *data;
-	uint64_t entries;
-	int64_t when;
-	uint32_t ports;
-	struct sa_state_port port[SACACHE_MAX_PORTS];
-};
-
-/* NULL, or what is wrong with it in words. */
-const char *sa_state_parse(struct sa_state *state, const uint8_t *data, size_t length);
-/* NULL as well. */
-const char *sa_state_decode(const struct sa_state *state, uint64_t index,
-			    struct sa_state_entry *entry);
 /* Puts the entries of those ports into the table. -ENODEV: they were all in another subnet. */
 int sa_state_apply(struct sacache *cache, const struct sa_state *state,
 		   const struct sa_port_identity *here, uint32_t ports,

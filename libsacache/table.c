@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The table; table.h has the picture and the rules. Everything but sa_table_find() belongs to writers.
+ * The table; table.h has the picture and the rules. Everything but sa_table_find() belongs to
+ * writers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static inline uint64_t word(const uint8_t *p)
 	return v;
 }
 
-/* Products of key and seed, folded: GIDs differ in a few bits of few bytes, and the seed is secret. */
+/* Products of key and seed, folded: GIDs differ in a few bits of few bytes, and the seed is secret.
+ * */
 uint64_t sa_key_hash(const struct sacache_key *key, uint64_t seed)
 {
 	uint64_t rest = (uint64_t)key->dlid << 48 | (uint64_t)key->slid << 32 |

@@ -10,19 +10,21 @@
  *	└─────────┴─────────┘	└───────────────────┘	└───────────────────┘
  *				  both reserved once, touched as they fill
  *
- * What a lookup costs is mostly how far from the core the lines are that it touches. So it touches two,
- * one of slots and that of its entry, and both are as small as may be: with 50,000 entries they take
- * 3.4 MB. An entry is the record as the SA sent it, of which most is at the same time the key; in
- * the place of its service ID, which is 0 in nearly all, stands what is to be known of the entry.
- * What does not fit is elsewhere. Slots are 5/16 to 13/16 full (open addressing, linear probing).
+ * What a lookup costs is mostly how far from the core the lines are that it touches. So it touches
+ * two, one of slots and that of its entry, and both are as small as may be: with 50,000 entries
+ * they take 3.4 MB. An entry is the record as the SA sent it, of which most is at the same time the
+ * key; in the place of its service ID, which is 0 in nearly all, stands what is to be known of the
+ * entry. What does not fit is elsewhere. Slots are 5/16 to 13/16 full (open addressing, linear
+ * probing).
  *
- * Writers find all that leads to a GID by chains, which go through more, from an array with an element for four
- * slots; and whether anything begins at one by how many entries have a source with that hash. With all of it an
- * entry takes 102 to 112 bytes.
+ * Writers find all that leads to a GID by chains, which go through more, from an array with an
+ * element for four slots; and whether anything begins at one by how many entries have a source with
+ * that hash. With all of it an entry takes 102 to 112 bytes.
  *
  * Readers hold sa_rcu_read_lock() and nothing else. A published entry does not change, but for its
- * atomics: a change is a new entry in the old one's slot. Writers are serialized by the caller. What
- * they take out is reused after a grace period, which is waited for once in SA_RETIRED changes.
+ * atomics: a change is a new entry in the old one's slot. Writers are serialized by the caller.
+ * What they take out is reused after a grace period, which is waited for once in SA_RETIRED
+ * changes.
  */
 #ifndef SACACHE_TABLE_H
 #define SACACHE_TABLE_H
@@ -104,8 +106,8 @@ uint64_t sa_key_hash(const struct sacache_key *key, uint64_t seed);
 /* Under sa_rcu_read_lock() or the writers' lock; NULL: no such key. */
 struct sa_entry *sa_table_find(struct sa_table *table, const struct sacache_key *key);
 /*
- * Adds an entry or replaces that of the key; without a record it is a failure. *evicted tells whether
- * another made room. -ENOMEM.
+ * Adds an entry or replaces that of the key; without a record it is a failure. *evicted tells
+ * whether another made room. -ENOMEM.
  */
 int sa_table_put(struct sa_table *table, const struct sacache_key *key,
 		 const uint8_t record[SA_RECORD_SIZE], const struct sa_mark *mark, bool *evicted);
@@ -113,8 +115,8 @@ void sa_table_remove(struct sa_table *table, struct sa_entry *entry);
 /* The next entry in use from index *at on, which it advances; NULL: no more. */
 struct sa_entry *sa_table_next(struct sa_table *table, uint32_t *at);
 /*
- * The first entry that leads to a GID, and the one after another, which was taken before that was removed;
- * NULL: no more. Failures are there by the GID that was asked for.
+ * The first entry that leads to a GID, and the one after another, which was taken before that was
+ * removed; NULL: no more. Failures are there by the GID that was asked for.
  */
 struct sa_entry *sa_table_first_to(struct sa_table *table, const uint8_t gid[16]);
 struct sa_entry *sa_table_next_to(struct sa_table *table, const struct sa_entry *entry);

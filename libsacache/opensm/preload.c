@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded into opensm, which hands all that it sends to libibumad's umad_send(): path records have their
- * reserved field raised on the way, so that nodes with libsacache's policy `auto` cache them.
+ * Preloaded into opensm, which hands all that it sends to libibumad's umad_send(): path records
+ * have their reserved field raised on the way, so that nodes with libsacache's policy `auto` cache
+ * them.
  *
  *	SACACHE_OPENSM_RAISE	the field's value, up to 12 hexadecimal digits, 1 if it is not set;
  *				"off" leaves the records as they are
  *
- * Called by any of OpenSM's threads. What is written here before it has threads does not change later. OpenSM
- * owns the buffer and gives it up with the call, so it is changed in place.
+ * Called by any of OpenSM's threads. What is written here before it has threads does not change
+ * later. OpenSM owns the buffer and gives it up with the call, so it is changed in place.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -11,8 +11,8 @@
 _Static_assert(SA_RECORD_RESERVED + SA_RAISE_SIZE == SA_RECORD_SIZE, "the last of the record");
 
 /*
- * Part of a long run of records, stride apart: count bytes of it, from that place in the run on. The
- * first record may have begun before, the last may end behind.
+ * Part of a long run of records, stride apart: count bytes of it, from that place in the run on.
+ * The first record may have begun before, the last may end behind.
  */
 static unsigned raise_part(uint8_t *part, uint64_t from, size_t count, size_t stride,
 			   const uint8_t *value)
@@ -36,8 +36,8 @@ static unsigned raise_part(uint8_t *part, uint64_t from, size_t count, size_t st
 }
 
 /*
- * OpenSM leaves the cutting to the kernel and hands over the whole table: then there is no type yet. A
- * segment says which it is, and the last one how much of it counts.
+ * OpenSM leaves the cutting to the kernel and hands over the whole table: then there is no type
+ * yet. A segment says which it is, and the last one how much of it counts.
  */
 static unsigned raise_table(uint8_t *mad, size_t length, const uint8_t *value)
 {
