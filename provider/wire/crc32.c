@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * CRC-32 in two ways, and the choice between them. ISA-L's is several times as fast where the processor
- * multiplies without carry, and a fraction as fast in an emulated machine, which says that it does and
- * takes a loop for each product, or where it does not at all. So it is measured.
+ * CRC-32 in two ways, and the choice between them. ISA-L's is several times as fast where the
+ * processor multiplies without carry, and a fraction as fast in an emulated machine, which says
+ * that it does and takes a loop for each product, or where it does not at all. So it is measured.
  *
- * Our own has no products and, but for the last bytes, no tables: in an emulated machine a load costs as
- * much as ten shifts. x^300 + x^155 + x^117 + x^89 + 1 is a multiple of the polynomial. So a bit may be
- * taken out of a message, if four bits that come 145, 183, 211 and 300 places later are turned over
- * instead (Russell, Whyte and others: Chorba, arXiv:2412.16398). A word of 64 bits is taken out so by seven
- * shifts, which change the second to the fifth word behind it:
+ * Our own has no products and, but for the last bytes, no tables: in an emulated machine a load
+ * costs as much as ten shifts. x^300 + x^155 + x^117 + x^89 + 1 is a multiple of the polynomial. So
+ * a bit may be taken out of a message, if four bits that come 145, 183, 211 and 300 places later
+ * are turned over instead (Russell, Whyte and others: Chorba, arXiv:2412.16398). A word of 64 bits
+ * is taken out so by seven shifts, which change the second to the fifth word behind it:
  *
  *	word	 0	  1	  2	    3	      4		5
  *		 taken		  << 17	    >> 47			145 = 2 * 64 + 17

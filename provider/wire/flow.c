@@ -14,26 +14,20 @@
 #define BOOKKEEPING 768		 /* bytes that the kernel charges a small packet with */
 #define PATIENCE    500000000	 /* ns */
 
-static bool is_counted(const struct urxe_bth *bth)
+static bool is_counted(const struct urxe_wire *wire, const struct urxe_bth *bth)
 {
 	unsigned service = bth->opcode & URXE_SERVICE_MASK;
-	uint32_t qpn = urxe_bth_qpn(bth);
 
 	return (service == URXE_SERVICE_UC || service == URXE_SERVICE_UD) &&
-	       URXE_SLOT_OF_QPN(qpn) >= URXE_SLOT_FIRST && URXE_SLOT_OF_QPN(qpn) <= URXE_SLOT_LAST;
+	       urxe_packet_owner(wire, bth);
 }
 
 /* Of one path: all packets or none. */
 static bool stays_here(struct urxe_wire *wire, const struct urxe_path *path,
 		       const struct urxe_tx_packet *pkts)
 {
-	return is_counted((const struct urxe_bth *)pkts[0].header) &&
-	       !urxe_is_multicast(&path->dgid) && urxe_wire_find_dev(wire, &path->dgid, 0);
-}
-
-static unsigned slot_of(const struct urxe_tx_packet *pkt)
-{
-	return URXE_SLOT_OF_QPN(urxe_bth_qpn((const struct urxe_bth *)pkt->header));
+	return is_counted(wire, (const struct urxe_bth *)pkts[0].header) && !path->multicast &&
+	       urxe_wire_port_at(wire, path) != URXE_NO_PORT;
 }
 
 static uint64_t cost_of(const struct urxe_tx_packet *pkt)
@@ -64,7 +58,7 @@ unsigned urxe_flow_admit(struct urxe_wire *wire, const struct urxe_path *path,
 	if (!stays_here(wire, path, pkts))
 		return n;
 	for (k = 0; k < n; k++) {
-		unsigned slot = slot_of(&pkts[k]);
+		unsigned slot = urxe_packet_owner(wire, pkts[k].header);
 		struct urxe_unacked *flow = urxe_segment_unacked(wire->seg, slot);
 
 		if (flow && is_behind(wire, slot, flow))
@@ -82,7 +76,8 @@ void urxe_flow_unsent(struct urxe_wire *wire, const struct urxe_path *path,
 	if (!n || !stays_here(wire, path, pkts))
 		return;
 	for (unsigned k = 0; k < n; k++) {
-		struct urxe_unacked *flow = urxe_segment_unacked(wire->seg, slot_of(&pkts[k]));
+		struct urxe_unacked *flow =
+			urxe_segment_unacked(wire->seg, urxe_packet_owner(wire, pkts[k].header));
 
 		if (flow)
 			atomic_fetch_sub_explicit(&flow->sent, cost_of(&pkts[k]),
@@ -97,7 +92,7 @@ static struct urxe_unacked *own_flow(struct urxe_wire *wire)
 
 void urxe_flow_took(struct urxe_wire *wire, const void *packet, uint32_t len)
 {
-	struct urxe_unacked *flow = is_counted(packet) ? own_flow(wire) : NULL;
+	struct urxe_unacked *flow = is_counted(wire, packet) ? own_flow(wire) : NULL;
 
 	/* Those of other hosts as well: it matters only until the sockets are empty next. */
 	if (flow)

@@ -36,8 +36,8 @@ struct rollback {
  * What we know of the peer of an address. It is held to small identifications after LEARN packets
  * with identification 0 and none with a large one between them: each of its sends begins at 0. A
  * peer that numbers at random, or counts on from packet to packet through 0 as the kernel's rxe
- * does, does not come to that. It is released when FORGET packets in a row came with large ones that
- * would otherwise have fitted: something else now has that address.
+ * does, does not come to that. It is released when FORGET packets in a row came with large ones
+ * that would otherwise have fitted: something else now has that address.
  */
 struct peer {
 	struct in_addr addr;

@@ -31,7 +31,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "wire/roce.h"
+#include "wire/headers.h"
 
 /* The part of the headers that all packets of a flow have in common. */
 struct urxe_flow {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Multicast groups. Each (device, group) that is joined has a socket of its own, bound to the
+ * Multicast groups. Each (port, group) that is joined has a socket of its own, bound to the
  * group's address: it gets a copy of the group's packets whoever else joined, while the sockets
  * bound to all addresses get none (IP_MULTICAST_ALL is off), so that no packet comes twice.
  * Guarded by the wire's lock.
@@ -14,18 +14,18 @@
 
 struct urxe_group {
 	struct urxe_group *next;
-	struct urxe_device *dev;
+	const struct urxe_port *port;
 	struct in6_addr addr;
 	unsigned joins;
 	struct urxe_recv_socket sock;
 };
 
-static struct urxe_group **find(struct urxe_wire *wire, const struct urxe_device *dev,
+static struct urxe_group **find(struct urxe_wire *wire, const struct urxe_port *port,
 				const struct in6_addr *addr)
 {
 	struct urxe_group **link = &wire->groups;
 
-	while (*link && ((*link)->dev != dev || !IN6_ARE_ADDR_EQUAL(&(*link)->addr, addr)))
+	while (*link && ((*link)->port != port || !IN6_ARE_ADDR_EQUAL(&(*link)->addr, addr)))
 		link = &(*link)->next;
 	return link;
 }
@@ -47,17 +47,18 @@ static int join(int fd, const struct in6_addr *addr, unsigned ifindex)
 	return ret ? -errno : 0;
 }
 
-int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev, const union ibv_gid *mgid)
+int urxe_roce_join(struct urxe_wire *wire, const struct urxe_port *port,
+		   const struct urxe_link_addr *to)
 {
+	unsigned ifindex = urxe_port_ifindex(port);
+	struct in6_addr addr = to->gid;
 	struct urxe_group *group, **link;
 	enum urxe_family family;
-	struct in6_addr addr;
 	int ret;
 
-	urxe_wire_group_addr(&addr, mgid);
 	if (!urxe_is_multicast(&addr))
 		return -EINVAL;
-	link = find(wire, dev, &addr);
+	link = find(wire, port, &addr);
 	if (*link) {
 		(*link)->joins++;
 		return 0;
@@ -66,13 +67,13 @@ int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev, const 
 	if (!group)
 		return -ENOMEM;
 	family = urxe_is_ipv4(&addr) ? URXE_IPV4 : URXE_IPV6;
-	ret = urxe_udp_open_group(&addr, family, dev->ifindex);
+	ret = urxe_udp_open_group(&addr, family, ifindex);
 	if (ret < 0) {
 		free(group);
 		return ret;
 	}
-	group->sock = (struct urxe_recv_socket){.fd = ret, .vlen = 1};
-	ret = join(group->sock.fd, &addr, dev->ifindex);
+	group->sock = (struct urxe_recv_socket){.fd = ret, .vlen = 1, .receive = urxe_receive};
+	ret = join(group->sock.fd, &addr, ifindex);
 	if (!ret)
 		ret = urxe_wire_watch(wire, group->sock.fd, &group->sock);
 	if (ret) {
@@ -80,7 +81,7 @@ int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev, const 
 		free(group);
 		return ret;
 	}
-	group->dev = dev;
+	group->port = port;
 	group->addr = addr;
 	group->joins = 1;
 	*link = group;
@@ -97,14 +98,11 @@ static void close_group(struct urxe_wire *wire, struct urxe_group **link)
 	free(group);
 }
 
-void urxe_wire_mcast_leave(struct urxe_wire *wire, struct urxe_device *dev,
-			   const union ibv_gid *mgid)
+void urxe_roce_leave(struct urxe_wire *wire, const struct urxe_port *port,
+		     const struct urxe_link_addr *to)
 {
-	struct urxe_group **link;
-	struct in6_addr addr;
+	struct urxe_group **link = find(wire, port, &to->gid);
 
-	urxe_wire_group_addr(&addr, mgid);
-	link = find(wire, dev, &addr);
 	if (*link && !--(*link)->joins)
 		close_group(wire, link);
 }

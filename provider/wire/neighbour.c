@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Who our neighbours are, and the life of links and inlets: windows are made and mapped, rings opened
- * and closed here. Under the engine's lock, apart from urxe_wire_sleep(), _awake() and _look(), which
- * read what stays mapped for as long as the wire is.
+ * Who our neighbours are, and the life of links and inlets: windows are made and mapped, rings
+ * opened and closed here. Under the engine's lock, apart from urxe_wire_sleep(), _awake() and
+ * _look(), which read what stays mapped for as long as the wire is.
  *
  * A process that sleeps says so in its window, fences, and looks once more. Who lays a packet into
- * a ring fences, and then looks whether its owner sleeps. So one of the two sees the other. The bell
- * is a letter, which another thread that polls may take away before the sleeper has seen it: then
- * that thread wakes the sleeper itself.
+ * a ring fences, and then looks whether its owner sleeps. So one of the two sees the other. The
+ * wake-up comes by the socket of ipc.c, and another thread that polls may receive it before the
+ * sleeper has seen it: then that thread wakes the sleeper itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,13 +114,10 @@ static int open_link(struct urxe_wire *wire, struct urxe_link *link)
 	return ret;
 }
 
-static void close_link(struct urxe_wire *wire, struct urxe_link *link)
+static void close_link(struct urxe_link *link)
 {
 	if (!link->up)
 		return;
-	if (link->near.direct && wire->shm->gone)
-		wire->shm->gone(&link->near);
-	link->near.direct = NULL;
 	link->up = false;
 	munmap(link->window, sizeof(*link->window));
 	link->window = NULL;
@@ -136,6 +133,8 @@ struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot)
 		return NULL;
 	link = wire->shm->links[slot];
 	if (!link) {
+		if (wire->ending)
+			return NULL;
 		link = calloc(1, sizeof(*link));
 		if (!link)
 			return NULL;
@@ -163,7 +162,7 @@ struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct 
 
 	if (!wire->shm || !path->here)
 		return NULL;
-	link = urxe_shm_link(wire, URXE_SLOT_OF_QPN(qpn));
+	link = urxe_shm_link(wire, urxe_shm_slot(wire, path, qpn));
 	return link ? &link->near : NULL;
 }
 
@@ -176,12 +175,6 @@ uint64_t urxe_wire_neighbour_ran(struct urxe_wire *wire, const struct urxe_neigh
 	    clock_getcpuclockid(near->pid, &clock) || clock_gettime(clock, &ran))
 		return 0;
 	return ran.tv_sec * 1000000000ull + ran.tv_nsec;
-}
-
-void urxe_wire_neighbour_gone(struct urxe_wire *wire, urxe_neighbour_gone_fn *fn)
-{
-	if (wire->shm)
-		wire->shm->gone = fn;
 }
 
 /* ---- inlets: from others ---- */
@@ -277,7 +270,7 @@ void urxe_shm_housekeep(struct urxe_wire *wire)
 		struct urxe_inlet *inlet = shm->inlet_of[s];
 
 		if (link && link->up && urxe_shm_has_gone(wire, s, link->near.life))
-			close_link(wire, link);
+			close_link(link);
 		if (inlet && inlet->life && urxe_shm_has_gone(wire, s, inlet->life))
 			close_inlet(wire, inlet);
 	}
@@ -305,22 +298,22 @@ void urxe_wire_awake(struct urxe_wire *wire)
 	atomic_store_explicit(&window->sleeps, 0, memory_order_relaxed);
 }
 
-void urxe_shm_bell(struct urxe_wire *wire)
+void urxe_shm_woken(struct urxe_wire *wire)
 {
 	if (wire->shm)
-		wire->shm->rang = true;
+		wire->shm->woken = true;
 }
 
 bool urxe_wire_missed(struct urxe_wire *wire)
 {
 	struct urxe_shm *shm = wire->shm;
-	bool rang;
+	bool woken;
 
 	if (!shm || !atomic_load_explicit(&shm->asleep, memory_order_relaxed))
 		return false;
-	rang = shm->rang;
-	shm->rang = false;
-	if (!rang && urxe_wire_look(wire) != URXE_LOOK_WAITS)
+	woken = shm->woken;
+	shm->woken = false;
+	if (!woken && urxe_wire_look(wire) != URXE_LOOK_WAITS)
 		return false;
 	atomic_store(&shm->asleep, false); /* once is enough */
 	return true;
@@ -384,7 +377,7 @@ void urxe_shm_destroy(struct urxe_wire *wire, bool forked)
 	window = shm->window;
 	for (unsigned s = 0; s < URXE_SLOTS; s++) {
 		if (shm->links[s] && !forked)
-			close_link(wire, shm->links[s]);
+			close_link(shm->links[s]);
 		free(shm->links[s]);
 		free(shm->inlet_of[s]);
 	}

@@ -20,15 +20,12 @@ struct urxe_neighbour {
 	uint32_t life; /* urxe_segment_slot_life() */
 	uint32_t pid;  /* in its own pid namespace, which may not be ours */
 	bool self;     /* this process */
-	/* For the floor above: what it keeps about the neighbour. NULL at first, and again when the
-	 * neighbour has gone, after the function below was called. */
-	void *direct;
 };
 
 /*
- * The neighbour that has this QPN at the path's destination; NULL: there is none (any more, or yet),
- * and packets go by UDP. The pointer is good for as long as the wire is; what it points to, until the
- * engine's lock is given back. Cheap enough to be asked for each operation.
+ * The neighbour that has this QPN at the path's destination; NULL: there is none (any more, or
+ * yet), and packets go by UDP. The pointer is good for as long as the wire is; what it points to,
+ * until the engine's lock is given back. Cheap enough to be asked for each operation.
  */
 struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct urxe_path *path,
 					   uint32_t qpn);
@@ -37,19 +34,15 @@ struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct 
  * calls. */
 uint64_t urxe_wire_neighbour_ran(struct urxe_wire *wire, const struct urxe_neighbour *near);
 
-/* Called when a neighbour that has something in direct is gone: its process has died, or the wire
- * ends. One function; the floor above sets it once. */
-typedef void urxe_neighbour_gone_fn(struct urxe_neighbour *near);
-void urxe_wire_neighbour_gone(struct urxe_wire *wire, urxe_neighbour_gone_fn *fn);
-
 /*
- * The short way into a neighbour's ring, for one packet with or without an acknowledgement behind it: where
- * to write len bytes, or NULL, and then they go by urxe_wire_send(). Both together are URXE_PAIR_MAX
- * bytes at most.
+ * The short way into a neighbour's ring, for one packet with or without an acknowledgement behind
+ * it: where to write len bytes, or NULL, and then they go by urxe_wire_send(). Both together are
+ * URXE_PAIR_MAX bytes at most.
  */
 #define URXE_PAIR_MAX 48
 struct urxe_short {
 	struct urxe_link *link;
+	uint8_t *to;
 	int flow;
 };
 uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
@@ -57,6 +50,18 @@ uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, u
 /* What was written leaves; first: the bytes of the first of two packets, or len. */
 void urxe_wire_short_send(struct urxe_wire *wire, const struct urxe_path *path,
 			  const struct urxe_short *way, uint32_t first, uint32_t len);
+
+/*
+ * For who reaches a neighbour without packets: would packets of the path with that P_Key arrive for
+ * sure, and their answers? And counts on a fabric what would have been sent: packets, and words of
+ * four bytes from the BTH on without its ICRC; and what the answers would have been.
+ */
+struct urxe_load {
+	uint32_t packets, words;
+};
+bool urxe_wire_reaches(const struct urxe_path *path, uint16_t pkey);
+void urxe_wire_count_direct(const struct urxe_path *path, struct urxe_load there,
+			    struct urxe_load back);
 
 /* Do faults make packets of this path suffer now? Then other ways than packets should be declined at
  * times, so that both are exercised. */

@@ -11,7 +11,8 @@
 #define LEN_IF(m, flag, type) (((m)&URXE_OP_HAS_##flag) ? (int)sizeof(type) : 0)
 
 #define END_BTH(m)	  ((int)sizeof(struct urxe_bth))
-#define END_DETH(m)	  (END_BTH(m) + LEN_IF(m, DETH, struct urxe_deth))
+#define END_XRCETH(m)	  (END_BTH(m) + LEN_IF(m, XRCETH, struct urxe_xrceth))
+#define END_DETH(m)	  (END_XRCETH(m) + LEN_IF(m, DETH, struct urxe_deth))
 #define END_RETH(m)	  (END_DETH(m) + LEN_IF(m, RETH, struct urxe_reth))
 #define END_ATOMIC(m)	  (END_RETH(m) + LEN_IF(m, ATOMIC, struct urxe_atomic_eth))
 #define END_AETH(m)	  (END_ATOMIC(m) + LEN_IF(m, AETH, struct urxe_aeth))
@@ -29,7 +30,8 @@
 		.header_len = END_IETH(m),                                       \
 		.offset =                                                        \
 			{                                                        \
-				[URXE_HDR_DETH] = AT(m, DETH, BTH),              \
+				[URXE_HDR_XRCETH] = AT(m, XRCETH, BTH),          \
+				[URXE_HDR_DETH] = AT(m, DETH, XRCETH),           \
 				[URXE_HDR_RETH] = AT(m, RETH, DETH),             \
 				[URXE_HDR_ATOMIC] = AT(m, ATOMIC, RETH),         \
 				[URXE_HDR_AETH] = AT(m, AETH, ATOMIC),           \
@@ -56,41 +58,50 @@
 #define AETH	  URXE_OP_HAS_AETH
 #define DETH	  URXE_OP_HAS_DETH
 
+/* A row of the service S: RC's opcode, and what all requests of the service have beside. */
+#define OF(S, opcode, text, m) ROW(URXE_RC_##opcode + URXE_SERVICE_##S, #S " " text, m)
+
 /* SEND and RDMA WRITE are the same for the connected services. */
-#define CONNECTED_ROWS(S)                                                                         \
-	ROW(URXE_##S##_SEND_FIRST, #S " SEND FIRST", SEND | FIRST | RECV),                        \
-		ROW(URXE_##S##_SEND_MIDDLE, #S " SEND MIDDLE", SEND | MIDDLE),                    \
-		ROW(URXE_##S##_SEND_LAST, #S " SEND LAST", SEND | LAST),                          \
-		ROW(URXE_##S##_SEND_LAST_IMM, #S " SEND LAST with immediate", SEND | LAST | IMM), \
-		ROW(URXE_##S##_SEND_ONLY, #S " SEND ONLY", SEND | ONLY | RECV),                   \
-		ROW(URXE_##S##_SEND_ONLY_IMM, #S " SEND ONLY with immediate",                     \
-		    SEND | ONLY | RECV | IMM),                                                    \
-		ROW(URXE_##S##_WRITE_FIRST, #S " RDMA WRITE FIRST", WRITE | FIRST | RETH),        \
-		ROW(URXE_##S##_WRITE_MIDDLE, #S " RDMA WRITE MIDDLE", WRITE | MIDDLE),            \
-		ROW(URXE_##S##_WRITE_LAST, #S " RDMA WRITE LAST", WRITE | LAST),                  \
-		ROW(URXE_##S##_WRITE_LAST_IMM, #S " RDMA WRITE LAST with immediate",              \
-		    WRITE | LAST | RECV | IMM),                                                   \
-		ROW(URXE_##S##_WRITE_ONLY, #S " RDMA WRITE ONLY", WRITE | ONLY | RETH),           \
-		ROW(URXE_##S##_WRITE_ONLY_IMM, #S " RDMA WRITE ONLY with immediate",              \
-		    WRITE | ONLY | RETH | RECV | IMM)
+#define CONNECTED_ROWS(S, x)                                                                      \
+	OF(S, SEND_FIRST, "SEND FIRST", SEND | FIRST | RECV | (x)),                               \
+		OF(S, SEND_MIDDLE, "SEND MIDDLE", SEND | MIDDLE | (x)),                           \
+		OF(S, SEND_LAST, "SEND LAST", SEND | LAST | (x)),                                 \
+		OF(S, SEND_LAST_IMM, "SEND LAST with immediate", SEND | LAST | IMM | (x)),        \
+		OF(S, SEND_ONLY, "SEND ONLY", SEND | ONLY | RECV | (x)),                          \
+		OF(S, SEND_ONLY_IMM, "SEND ONLY with immediate", SEND | ONLY | RECV | IMM | (x)), \
+		OF(S, WRITE_FIRST, "RDMA WRITE FIRST", WRITE | FIRST | RETH | (x)),               \
+		OF(S, WRITE_MIDDLE, "RDMA WRITE MIDDLE", WRITE | MIDDLE | (x)),                   \
+		OF(S, WRITE_LAST, "RDMA WRITE LAST", WRITE | LAST | (x)),                         \
+		OF(S, WRITE_LAST_IMM, "RDMA WRITE LAST with immediate",                           \
+		   WRITE | LAST | RECV | IMM | (x)),                                              \
+		OF(S, WRITE_ONLY, "RDMA WRITE ONLY", WRITE | ONLY | RETH | (x)),                  \
+		OF(S, WRITE_ONLY_IMM, "RDMA WRITE ONLY with immediate",                           \
+		   WRITE | ONLY | RETH | RECV | IMM | (x))
+
+/* And what is answered by more than an acknowledgement, for the reliable ones. */
+#define RELIABLE_ROWS(S, x)                                                                       \
+	OF(S, READ_REQUEST, "RDMA READ request",                                                  \
+	   URXE_OP_REQUEST | URXE_OP_READ_REQ | ONLY | RETH | (x)),                               \
+		OF(S, READ_RESPONSE_FIRST, "RDMA READ response FIRST", READ_RESP | FIRST | AETH), \
+		OF(S, READ_RESPONSE_MIDDLE, "RDMA READ response MIDDLE", READ_RESP | MIDDLE),     \
+		OF(S, READ_RESPONSE_LAST, "RDMA READ response LAST", READ_RESP | LAST | AETH),    \
+		OF(S, READ_RESPONSE_ONLY, "RDMA READ response ONLY", READ_RESP | ONLY | AETH),    \
+		OF(S, ACKNOWLEDGE, "Acknowledge", RESP | URXE_OP_ACK | ONLY | AETH),              \
+		OF(S, ATOMIC_ACKNOWLEDGE, "ATOMIC Acknowledge",                                   \
+		   RESP | URXE_OP_ATOMIC_ACK | ONLY | AETH | URXE_OP_HAS_ATOMIC_ACK),             \
+		OF(S, COMPARE_SWAP, "CmpSwap", ATOMIC | (x)),                                     \
+		OF(S, FETCH_ADD, "FetchAdd", ATOMIC | (x)),                                       \
+		OF(S, SEND_LAST_INV, "SEND LAST with invalidate", SEND | LAST | INV | (x)),       \
+		OF(S, SEND_ONLY_INV, "SEND ONLY with invalidate", SEND | ONLY | RECV | INV | (x))
 
 const struct urxe_opcode_info urxe_opcodes[URXE_NUM_OPCODES] = {
-	CONNECTED_ROWS(RC),
-	ROW(URXE_RC_READ_REQUEST, "RC RDMA READ request",
-	    URXE_OP_REQUEST | URXE_OP_READ_REQ | ONLY | RETH),
-	ROW(URXE_RC_READ_RESPONSE_FIRST, "RC RDMA READ response FIRST", READ_RESP | FIRST | AETH),
-	ROW(URXE_RC_READ_RESPONSE_MIDDLE, "RC RDMA READ response MIDDLE", READ_RESP | MIDDLE),
-	ROW(URXE_RC_READ_RESPONSE_LAST, "RC RDMA READ response LAST", READ_RESP | LAST | AETH),
-	ROW(URXE_RC_READ_RESPONSE_ONLY, "RC RDMA READ response ONLY", READ_RESP | ONLY | AETH),
-	ROW(URXE_RC_ACKNOWLEDGE, "RC Acknowledge", RESP | URXE_OP_ACK | ONLY | AETH),
-	ROW(URXE_RC_ATOMIC_ACKNOWLEDGE, "RC ATOMIC Acknowledge",
-	    RESP | URXE_OP_ATOMIC_ACK | ONLY | AETH | URXE_OP_HAS_ATOMIC_ACK),
-	ROW(URXE_RC_COMPARE_SWAP, "RC CmpSwap", ATOMIC),
-	ROW(URXE_RC_FETCH_ADD, "RC FetchAdd", ATOMIC),
-	ROW(URXE_RC_SEND_LAST_INV, "RC SEND LAST with invalidate", SEND | LAST | INV),
-	ROW(URXE_RC_SEND_ONLY_INV, "RC SEND ONLY with invalidate", SEND | ONLY | RECV | INV),
+	CONNECTED_ROWS(RC, 0),
+	RELIABLE_ROWS(RC, 0),
 
-	CONNECTED_ROWS(UC),
+	CONNECTED_ROWS(UC, 0),
+
+	CONNECTED_ROWS(XRC, URXE_OP_HAS_XRCETH),
+	RELIABLE_ROWS(XRC, URXE_OP_HAS_XRCETH),
 
 	ROW(URXE_UD_SEND_ONLY, "UD SEND ONLY", SEND | ONLY | RECV | DETH),
 	ROW(URXE_UD_SEND_ONLY_IMM, "UD SEND ONLY with immediate", SEND | ONLY | RECV | DETH | IMM),
@@ -123,6 +134,7 @@ int urxe_packet_parse(const void *data, size_t len, struct urxe_packet *pkt)
 	pkt->opcode = (enum urxe_opcode)bth->opcode;
 	pkt->mask = info->mask;
 	pkt->bth = bth;
+	pkt->xrceth = header(bytes, info, URXE_HDR_XRCETH);
 	pkt->deth = header(bytes, info, URXE_HDR_DETH);
 	pkt->reth = header(bytes, info, URXE_HDR_RETH);
 	pkt->atomic = header(bytes, info, URXE_HDR_ATOMIC);

@@ -14,14 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/roce.h"
+#include "wire/headers.h"
 
 /* The upper three bits of an opcode: the transport service. */
 enum urxe_service {
 	URXE_SERVICE_RC = 0x00,
 	URXE_SERVICE_UC = 0x20,
 	URXE_SERVICE_UD = 0x60,
+	URXE_SERVICE_XRC = 0xa0,
 	URXE_SERVICE_MASK = 0xe0,
+	URXE_SERVICE_NONE = 0xff, /* of no packet: raw packet QPs have no transport header */
 };
 
 enum urxe_opcode {
@@ -98,6 +100,7 @@ enum urxe_opbits {
 	/* The responder needs a receive WR before it may take this packet: the first packet of a
 	 * SEND, the last of an RDMA WRITE with immediate. */
 	URXE_OP_CONSUMES_RECV = 1 << 20,
+	URXE_OP_HAS_XRCETH = 1 << 21,
 };
 
 struct urxe_opmask {
@@ -119,6 +122,7 @@ static inline bool urxe_op_all(struct urxe_opmask mask, enum urxe_opbits bits)
 /* The headers, in the order in which they stand in a packet. */
 enum urxe_header {
 	URXE_HDR_BTH,
+	URXE_HDR_XRCETH,
 	URXE_HDR_DETH,
 	URXE_HDR_RETH,
 	URXE_HDR_ATOMIC,
@@ -132,7 +136,7 @@ enum urxe_header {
 struct urxe_opcode_info {
 	const char *name; /* NULL: no such opcode */
 	struct urxe_opmask mask;
-	uint8_t header_len;	       /* BTH and extension headers: 12 … 40 */
+	uint8_t header_len;	       /* BTH and extension headers: 12 … 44 */
 	uint8_t offset[URXE_NUM_HDRS]; /* from the BTH; 0: not in this packet (or the BTH) */
 };
 
@@ -145,6 +149,7 @@ struct urxe_packet {
 	enum urxe_opcode opcode;
 	struct urxe_opmask mask;
 	const struct urxe_bth *bth;
+	const struct urxe_xrceth *xrceth;
 	const struct urxe_deth *deth;
 	const struct urxe_reth *reth;
 	const struct urxe_atomic_eth *atomic;

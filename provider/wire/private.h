@@ -6,15 +6,15 @@
  *
  *	wire.c	   the wire as a whole: create, poll, housekeeping, devices and their counters
  *	udp.c	   sockets: how they are opened and with which options
- *	path.c	   address vectors
+ *	link.h	   what a link layer provides; roce_link.c: RoCE
  *	send.c	   packets to datagrams, in runs that the kernel cuts itself
  *	receive.c  datagrams to packets, ICRC, whose packet it is
  *	steer.c	   the program that makes the kernel choose the right process
- *	forward.c  packets that came to the wrong process
+ *	ipc.c	   packets that came to the wrong process, and wake-ups
  *	mcast.c	   multicast groups
  *	ring.c	   a ring of packets in shared memory
  *	neighbour.c  whose rings there are (shm.h), shm_send.c, shm_receive.c: packets in and out
- *	hold.c	   packets that fault injection makes wait
+ *	fault_queue.c  packets that fault injection makes wait
  */
 #ifndef URXE_WIRE_PRIVATE_H
 #define URXE_WIRE_PRIVATE_H
@@ -30,13 +30,13 @@
 #include "wire/fault.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
-#include "wire/roce.h"
+#include "wire/headers.h"
 #include "wire/wire.h"
 
 #define URXE_DATAGRAM_MAX 65507 /* UDP payload of one send */
 #define URXE_RX_BUFFERS	  16
 #define URXE_RX_BUFFER	  65536
-#define URXE_DEV_MEMOS	  8
+#define URXE_PORT_MEMOS	  8
 
 enum urxe_family {
 	URXE_IPV4, /* also the number of the reuseport group in the host segment */
@@ -57,7 +57,9 @@ struct urxe_send_socket {
 
 /* A socket that packets come from. */
 struct urxe_recv_socket {
-	int fd;	       /* -1: this host has not that family */
+	int fd; /* -1: this host has not that family */
+	/* Takes up to budget packets: how many. */
+	int (*receive)(struct urxe_wire *wire, struct urxe_recv_socket *sock, unsigned budget);
 	unsigned vlen; /* datagrams to ask for: more when the last call was filled */
 	uint64_t lull; /* of the wire, when it was last asked */
 };
@@ -74,7 +76,7 @@ struct urxe_arrival {
 	uint32_t prefix;
 };
 
-struct urxe_dev_state {
+struct urxe_wire_port {
 	uint64_t *counters;
 	bool no_gso; /* its netdev refused UDP_SEGMENT */
 	struct urxe_fault fault;
@@ -82,14 +84,14 @@ struct urxe_dev_state {
 
 struct urxe_tx; /* send.c: scratch */
 struct urxe_rx; /* receive.c: buffers and scratch */
-struct urxe_mail;
+struct urxe_ipc;
 struct urxe_shm;
 struct urxe_record;
 
 /*
- * flow.c: how many of the packets may go now (their cost is counted); and those of them that did not
- * go after all. At the receiver: a packet was taken; and the sockets are empty of all that had been
- * sent when it was asked how much that is.
+ * flow.c: how many of the packets may go now (their cost is counted); and those of them that did
+ * not go after all. At the receiver: a packet was taken; and the sockets are empty of all that had
+ * been sent when it was asked how much that is.
  */
 unsigned urxe_flow_admit(struct urxe_wire *wire, const struct urxe_path *path,
 			 const struct urxe_tx_packet *pkts, unsigned n);
@@ -99,12 +101,11 @@ void urxe_flow_took(struct urxe_wire *wire, const void *packet, uint32_t len);
 uint64_t urxe_flow_sent(struct urxe_wire *wire);
 void urxe_flow_empty(struct urxe_wire *wire, uint64_t sent);
 
-/* forward.c */
 struct urxe_group;
-struct urxe_held;
+struct urxe_fault_packet;
 
-struct urxe_hold_list {
-	struct urxe_held *head, **tail;
+struct urxe_fault_queue {
+	struct urxe_fault_packet *head, **tail;
 	unsigned len;
 };
 
@@ -116,14 +117,16 @@ struct urxe_stall {
 
 struct urxe_wire {
 	struct urxe_segment *seg;
+	const struct urxe_link_ops *link; /* of all ports */
 	unsigned slot;
+	bool ending;
 	int epfd;
 	struct urxe_recv_socket recv[URXE_NUM_FAMILIES];
 	struct urxe_send_socket send[URXE_NUM_FAMILIES][URXE_SEND_SOCKETS];
 	struct urxe_icrc *icrc;
 	struct urxe_tx *tx;
 	struct urxe_rx *rx;
-	struct urxe_mail *mail;
+	struct urxe_ipc *ipc;
 	struct urxe_shm *shm; /* NULL: there is to be none */
 	uint64_t lull;	      /* times that no socket had anything */
 	uint64_t asked_at; /* when the sockets were last asked, and when they had something; ns */
@@ -137,73 +140,74 @@ struct urxe_wire {
 	uint32_t steered;	 /* generation of the group order that our program was made from */
 	uint64_t steered_gsi[4]; /* and the slots that it takes to serve QP 1 */
 
-	/* Devices, and which of them owns an address. */
-	struct urxe_device *devs[URXE_MAX_DEVICES];
-	int num_devs;
-	uint64_t devs_read;				 /* when, ns */
-	struct urxe_dev_state dev[URXE_MAX_DEVICES + 1]; /* the last: of none */
-	uint64_t nowhere[URXE_NUM_COUNTERS]; /* counters of packets that belong to no device */
+	/* Ports, and which of them has an address. */
+	struct urxe_wire_port port[URXE_MAX_PORTS + 1]; /* the last: of none */
+	uint64_t nowhere[URXE_NUM_COUNTERS]; /* counters of packets that belong to no port */
+	uint64_t devs_read;		     /* when devices were last looked for, ns */
 	struct {
 		struct in6_addr addr;
 		unsigned ifindex;
-		struct urxe_device *dev;
-	} memo[URXE_DEV_MEMOS];
+		unsigned port;
+	} memo[URXE_PORT_MEMOS];
 	unsigned memos;
 
 	/* Faults: what the environment says, and which settings of the segment were read. */
 	struct urxe_fault env_fault;
 	uint32_t fault_generation;
-	struct urxe_hold_list delayed; /* in the order in which they are due */
-	struct urxe_hold_list passed;  /* waiting for later packets to pass */
+	struct urxe_fault_queue delayed; /* in the order in which they are due */
+	struct urxe_fault_queue passed;	 /* waiting for later packets to pass */
 
 	struct urxe_stall stalls[256]; /* by slot */
 
 	/* Whom packets are handed to, while urxe_wire_poll() runs. */
 	urxe_wire_rx_fn *fn;
 	void *arg;
+	urxe_wire_message_fn *told;
 };
 
 uint64_t urxe_wire_now(void);
 
-/* Packets that belong to no device share the state of one that is never configured. */
-static inline struct urxe_dev_state *urxe_wire_dev(struct urxe_wire *wire,
-						   const struct urxe_device *dev)
+/* The slot of the process that a packet is for, by the QPN in its BTH; 0: see urxe_owner_of(). */
+static inline unsigned urxe_packet_owner(const struct urxe_wire *wire, const void *bth)
 {
-	unsigned index = dev ? (unsigned)dev->index : URXE_MAX_DEVICES;
-
-	return &wire->dev[index < URXE_MAX_DEVICES ? index : URXE_MAX_DEVICES];
+	return urxe_owner_of(wire->seg, urxe_bth_qpn(bth));
 }
 
-static inline uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_device *dev)
+/* Of the port of a path. Packets that belong to no port share the state of one that is never
+ * configured. */
+static inline struct urxe_wire_port *urxe_wire_port(struct urxe_wire *wire,
+						    const struct urxe_path *path)
 {
-	struct urxe_dev_state *state = urxe_wire_dev(wire, dev);
+	return &wire->port[path->port < URXE_MAX_PORTS ? path->port : URXE_NO_PORT];
+}
+
+static inline uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct urxe_path *path)
+{
+	struct urxe_wire_port *state = urxe_wire_port(wire, path);
 
 	if (__builtin_expect(!state->counters, 0)) {
-		if (state != &wire->dev[URXE_MAX_DEVICES])
-			state->counters = urxe_segment_counters(wire->seg, dev->index);
+		if (state != &wire->port[URXE_NO_PORT])
+			state->counters = urxe_segment_counters(wire->seg, path->port);
 		if (!state->counters)
 			state->counters = wire->nowhere;
 	}
 	return state->counters;
 }
 
-/* wire.c */
-/* The device that has the address; for a multicast one and unknown ones, that of the ifindex. */
-struct urxe_device *urxe_wire_find_dev(struct urxe_wire *wire, const struct in6_addr *addr,
-				       unsigned ifindex);
-/* Says that others of this user have what this process's place in the segment should have given it. */
-void urxe_wire_explain_strangers(const struct urxe_wire *wire);
-
-/* udp.c: descriptors or -errno. */
+/* udp.c: what RoCE has (link.h), and sockets: descriptors or -errno. */
+int urxe_udp_open(struct urxe_wire *wire);
+void urxe_udp_close(struct urxe_wire *wire);
+void urxe_udp_forked(struct urxe_wire *wire);
 int urxe_udp_open_recv(enum urxe_family family);
-/* 0, or -EADDRINUSE when anybody at all has the port, were it a process of this user that shares it. */
+/* 0, or -EADDRINUSE when anybody at all has the port, were it a process of this user that shares
+ * it. */
 int urxe_udp_probe(enum urxe_family family);
 /* Bound to a group address instead of all: for mcast.c. */
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex);
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port);
 /* A socket is about to be closed. */
 void urxe_wire_forget(struct urxe_wire *wire, const struct urxe_recv_socket *sock);
-/* Adds a socket to those that urxe_wire_poll() asks for; sock NULL: the mail's. */
+/* Adds a socket to those that urxe_wire_poll() asks for; sock NULL: ipc.c's. */
 int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *sock);
 
 static inline bool urxe_is_ipv4(const struct in6_addr *addr)
@@ -223,16 +227,25 @@ static inline bool urxe_is_multicast(const struct in6_addr *addr)
 	return urxe_is_ipv4(addr) ? addr->s6_addr[12] >> 4 == 0xe : IN6_IS_ADDR_MULTICAST(addr);
 }
 
-/* path.c: ifindex is the scope of link-local and multicast IPv6 addresses. */
-void urxe_path_sockaddr(union urxe_sockaddr *to, socklen_t *len, const struct in6_addr *addr,
+/* roce_link.c: ifindex is the scope of link-local and multicast IPv6 addresses. */
+void urxe_roce_sockaddr(union urxe_sockaddr *to, socklen_t *len, const struct in6_addr *addr,
 			uint16_t port, unsigned ifindex);
+/* A path from a GID of the port by the rest of an address vector. -EINVAL when the families differ or the
+ * destination is not reachable from such a source. */
+int urxe_roce_path(struct urxe_path *path, const struct urxe_port *port, const union ibv_gid *sgid,
+		   const struct ibv_global_route *grh, uint32_t hash);
+/* The port that has the address, by index; for a multicast one and unknown ones, that of the
+ * ifindex. */
+unsigned urxe_roce_port_at(struct urxe_wire *wire, const struct in6_addr *addr, unsigned ifindex);
 
 /* send.c */
 int urxe_tx_create(struct urxe_tx **tx);
 void urxe_tx_destroy(struct urxe_tx *tx);
+int urxe_roce_send(struct urxe_wire *wire, const struct urxe_path *path,
+		   struct urxe_tx_packet *pkts, unsigned n);
 /* Sends one packet, ICRC included, as it is. 0 or -errno. */
-int urxe_send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
-		  uint32_t len);
+int urxe_roce_send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		       uint32_t len);
 void urxe_send_close(struct urxe_wire *wire);
 
 /* receive.c */
@@ -250,39 +263,45 @@ void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packe
 /* steer.c: both under urxe_segment_lock(). leaving: this process's socket is about to be closed. */
 void urxe_steer(struct urxe_wire *wire, bool leaving);
 void urxe_steer_renew(struct urxe_wire *wire);
+/* The slot in a MAD, by the first rule that fits; 0: any process that serves QP 1. */
+unsigned urxe_steer_mad(const uint8_t *mad);
 
-/* forward.c */
-int urxe_mail_open(struct urxe_wire *wire);
-void urxe_mail_close(struct urxe_wire *wire);
+/* ipc.c */
+int urxe_ipc_open(struct urxe_wire *wire);
+void urxe_ipc_close(struct urxe_wire *wire);
 /* Adds a packet (of the datagram that is being walked) to those for its owner; sends at flush. */
-void urxe_mail_post(struct urxe_wire *wire, const struct urxe_arrival *from, unsigned slot,
-		    void *packet, uint32_t len, uint32_t stride);
-void urxe_mail_flush(struct urxe_wire *wire, const struct urxe_arrival *from);
-int urxe_mail_receive(struct urxe_wire *wire);
+void urxe_ipc_forward(struct urxe_wire *wire, struct urxe_arrival *from, unsigned slot,
+		      void *packet, uint32_t len, uint32_t stride);
+void urxe_ipc_flush(struct urxe_wire *wire, struct urxe_arrival *from);
+int urxe_ipc_receive(struct urxe_wire *wire);
 /* Sends what waits for its owner to take some; and when to do so next: ns, or UINT64_MAX. */
-void urxe_mail_retry(struct urxe_wire *wire, uint64_t now);
-/* Wakes the process of a slot that sleeps on its sockets. */
-void urxe_mail_ring(struct urxe_wire *wire, unsigned slot);
-uint64_t urxe_mail_deadline(const struct urxe_wire *wire);
+void urxe_ipc_retry(struct urxe_wire *wire, uint64_t now);
+/* Wakes a process that sleeps on its sockets. */
+void urxe_ipc_wake(struct urxe_wire *wire, unsigned slot);
+uint64_t urxe_ipc_deadline(const struct urxe_wire *wire);
 
 /* mcast.c */
+int urxe_roce_join(struct urxe_wire *wire, const struct urxe_port *port,
+		   const struct urxe_link_addr *group);
+void urxe_roce_leave(struct urxe_wire *wire, const struct urxe_port *port,
+		     const struct urxe_link_addr *group);
 void urxe_mcast_close(struct urxe_wire *wire);
 
-/* hold.c */
-int urxe_hold_open(struct urxe_wire *wire);
-void urxe_hold_close(struct urxe_wire *wire);
-void urxe_hold_settings(struct urxe_wire *wire);
+/* fault_queue.c */
+int urxe_fault_open(struct urxe_wire *wire);
+void urxe_fault_close(struct urxe_wire *wire);
+void urxe_fault_settings(struct urxe_wire *wire);
 /* Lets the fault of the device act on a packet that leaves or arrives; the packet is copied. */
-void urxe_hold_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		    uint32_t len);
+void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
 		   uint32_t len);
-void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
-		  uint32_t len);
 /* The same for what goes through rings; corruption is loss there. */
-void urxe_hold_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+			   const struct urxe_record *rec);
+void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
 			  const struct urxe_record *rec);
-void urxe_hold_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
-			 const struct urxe_record *rec);
-void urxe_hold_release(struct urxe_wire *wire, uint64_t now);
-uint64_t urxe_hold_deadline(const struct urxe_wire *wire);
+void urxe_fault_release(struct urxe_wire *wire, uint64_t now);
+uint64_t urxe_fault_deadline(const struct urxe_wire *wire);
 
 #endif

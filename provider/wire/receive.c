@@ -77,8 +77,8 @@ static void read_ipv4(const struct cmsghdr *cmsg, struct urxe_arrival *from)
 		from->flow.daddr = urxe_v4mapped(info.ipi_addr);
 		from->ifindex = info.ipi_ifindex;
 		break;
-	case IP_TOS: from->pkt.traffic_class = *CMSG_DATA(cmsg); break;
-	case IP_TTL: from->pkt.hop_limit = int_of(cmsg); break;
+	case IP_TOS: from->pkt.path.roce.traffic_class = *CMSG_DATA(cmsg); break;
+	case IP_TTL: from->pkt.path.roce.hop_limit = int_of(cmsg); break;
 	}
 }
 
@@ -92,8 +92,8 @@ static void read_ipv6(const struct cmsghdr *cmsg, struct urxe_arrival *from)
 		from->flow.daddr = info.ipi6_addr;
 		from->ifindex = info.ipi6_ifindex;
 		break;
-	case IPV6_TCLASS: from->pkt.traffic_class = int_of(cmsg); break;
-	case IPV6_HOPLIMIT: from->pkt.hop_limit = int_of(cmsg); break;
+	case IPV6_TCLASS: from->pkt.path.roce.traffic_class = int_of(cmsg); break;
+	case IPV6_HOPLIMIT: from->pkt.path.roce.hop_limit = int_of(cmsg); break;
 	}
 }
 
@@ -127,12 +127,15 @@ static uint32_t read_headers(struct msghdr *msg, struct urxe_arrival *from)
 /* Completes what follows from the addresses. */
 void urxe_arrival_finish(struct urxe_wire *wire, struct urxe_arrival *from)
 {
-	from->pkt.sgid = from->flow.saddr;
-	from->pkt.dgid = from->flow.daddr;
+	struct urxe_path *path = &from->pkt.path;
+
+	path->link = URXE_LINK_ROCE;
+	path->src.gid = from->flow.saddr;
+	path->dst.gid = from->flow.daddr;
+	path->multicast = urxe_is_multicast(&from->flow.daddr);
+	path->port = urxe_roce_port_at(wire, &from->flow.daddr, from->ifindex);
 	from->pkt.source_port = from->flow.sport;
 	from->pkt.span = 1;
-	from->pkt.multicast = urxe_is_multicast(&from->flow.daddr);
-	from->pkt.dev = urxe_wire_find_dev(wire, &from->flow.daddr, from->ifindex);
 	from->next_id = 0;
 	from->prefix_len = 0;
 }
@@ -141,12 +144,12 @@ void urxe_arrival_finish(struct urxe_wire *wire, struct urxe_arrival *from)
 
 void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packet, uint32_t len)
 {
-	uint64_t *counters = urxe_wire_counters(wire, from->pkt.dev);
+	uint64_t *counters = urxe_wire_counters(wire, &from->pkt.path);
 
 	counters[URXE_CNT_RCVD_PKTS]++;
 	counters[URXE_CNT_RCVD_BYTES] += len;
 	urxe_flow_took(wire, packet, len);
-	from->pkt.bth = packet;
+	from->pkt.bth = from->pkt.bytes = packet;
 	from->pkt.len = len - URXE_ICRC_LEN;
 	wire->fn(&from->pkt, wire->arg);
 }
@@ -155,7 +158,7 @@ void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packe
 static bool is_sound(struct urxe_wire *wire, struct urxe_arrival *from, void *packet, uint32_t len)
 {
 	if (len < sizeof(struct urxe_bth) + URXE_ICRC_LEN || len % 4) {
-		urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_RCVD_BAD]++;
+		urxe_wire_counters(wire, &from->pkt.path)[URXE_CNT_RCVD_BAD]++;
 		return false;
 	}
 	if (from->prefix_len != len) {
@@ -164,20 +167,8 @@ static bool is_sound(struct urxe_wire *wire, struct urxe_arrival *from, void *pa
 	}
 	if (urxe_icrc_check(wire->icrc, &from->flow, from->prefix, packet, len, &from->next_id))
 		return true;
-	urxe_wire_counters(wire, from->pkt.dev)[URXE_CNT_ICRC_ERR]++;
+	urxe_wire_counters(wire, &from->pkt.path)[URXE_CNT_ICRC_ERR]++;
 	return false;
-}
-
-/* Packets for a QP go to the slot in its number; all others are for us: QP 0 and 1, and multicast,
- * of which every process that joined gets a copy of its own. */
-static unsigned owner_of(const struct urxe_wire *wire, const struct urxe_arrival *from,
-			 const void *packet)
-{
-	unsigned slot = URXE_SLOT_OF_QPN(urxe_bth_qpn(packet));
-
-	if (from->pkt.multicast || slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST)
-		return wire->slot;
-	return slot;
 }
 
 /* stride: of the batch that the packet is in. */
@@ -188,18 +179,19 @@ static void receive_one(struct urxe_wire *wire, struct urxe_arrival *from, void 
 
 	if (!is_sound(wire, from, packet, len))
 		return;
-	owner = owner_of(wire, from, packet);
-	if (owner == wire->slot)
+	/* Of a multicast packet every process that joined gets a copy of its own. */
+	owner = from->pkt.path.multicast ? 0 : urxe_packet_owner(wire, packet);
+	if (!owner || owner == wire->slot)
 		urxe_deliver(wire, from, packet, len);
 	else
-		urxe_mail_post(wire, from, owner, packet, len, stride);
+		urxe_ipc_forward(wire, from, owner, packet, len, stride);
 }
 
 void urxe_receive_packet(struct urxe_wire *wire, struct urxe_arrival *from, void *packet,
 			 uint32_t len)
 {
 	receive_one(wire, from, packet, len, len);
-	urxe_mail_flush(wire, from);
+	urxe_ipc_flush(wire, from);
 }
 
 static unsigned walk(struct urxe_wire *wire, struct msghdr *msg, uint32_t len)
@@ -207,20 +199,18 @@ static unsigned walk(struct urxe_wire *wire, struct msghdr *msg, uint32_t len)
 	struct urxe_arrival from;
 	uint32_t stride = read_headers(msg, &from);
 	uint8_t *bytes = msg->msg_iov->iov_base;
-	struct urxe_dev_state *dev;
 	unsigned packets = 0;
 	bool faulty;
 
 	urxe_arrival_finish(wire, &from);
-	dev = urxe_wire_dev(wire, from.pkt.dev);
-	faulty = urxe_fault_active(&dev->fault, URXE_FAULT_IN);
+	faulty = urxe_fault_active(&urxe_wire_port(wire, &from.pkt.path)->fault, URXE_FAULT_IN);
 	if (!stride || stride > len)
 		stride = len;
 	do {
 		uint32_t size = stride < len ? stride : len;
 
 		if (faulty)
-			urxe_hold_in(wire, &from, bytes, size);
+			urxe_fault_in(wire, &from, bytes, size);
 		else
 			receive_one(wire, &from, bytes, size, stride);
 		packets++;
@@ -228,7 +218,7 @@ static unsigned walk(struct urxe_wire *wire, struct msghdr *msg, uint32_t len)
 		len -= size;
 	} while (len);
 	if (!faulty)
-		urxe_mail_flush(wire, &from);
+		urxe_ipc_flush(wire, &from);
 	return packets;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The ring of ring.h. Counters of cells and bytes run on and wrap at 2^32; only their differences and
- * their remainders by the ring's sizes, which are powers of two, mean something.
+ * The ring of ring.h. Counters of cells and bytes run on and wrap at 2^32; only their differences
+ * and their remainders by the ring's sizes, which are powers of two, mean something.
  */
 #include <string.h>
 
 #include "wire/ring.h"
 
-#define LINE	   64u
-#define TELL_CELLS (URXE_RING_CELLS / 4)
-#define TELL_BYTES (URXE_RING_DATA / 8)
+#define LINE	     64u
+#define REPORT_CELLS (URXE_RING_CELLS / 4)
+#define REPORT_BYTES (URXE_RING_DATA / 8)
 
 static_assert((URXE_RING_CELLS & (URXE_RING_CELLS - 1)) == 0, "a power of two");
 static_assert((URXE_RING_DATA & (URXE_RING_DATA - 1)) == 0, "a power of two");
@@ -29,10 +29,11 @@ void urxe_consumer_init(struct urxe_consumer *c, struct urxe_ring *ring)
 void urxe_consumer_reset(struct urxe_consumer *c)
 {
 	atomic_store_explicit(&c->tail, 0, memory_order_relaxed);
-	c->told = c->untold = 0;
+	c->reported = c->unreported = 0;
 }
 
-/* Pollers may be looking at the turn of a cell. What else is in it counts for nothing after that. */
+/* Pollers may be looking at the turn of a cell. What else is in it counts for nothing after that.
+ * */
 void urxe_ring_clear(struct urxe_ring *ring)
 {
 	memset(ring, 0, offsetof(struct urxe_ring, cells));
@@ -96,8 +97,9 @@ void *urxe_ring_claim(struct urxe_producer *p, uint32_t len)
 	if (len <= URXE_RING_INLINE)
 		return cell->body;
 	p->claimed = at + ((len + LINE - 1) & ~(LINE - 1));
-	cell->offset = at % URXE_RING_DATA;
-	return p->ring->data + cell->offset;
+	at %= URXE_RING_DATA;
+	cell->offset = at;
+	return p->ring->data + at;
 }
 
 void urxe_ring_publish(struct urxe_producer *p, enum urxe_ring_kind kind, uint8_t flow,
@@ -124,8 +126,8 @@ static bool is_sound(const struct urxe_record *rec, uint32_t offset)
 {
 	if (rec->kind < URXE_RECORD_PACKET || rec->kind > URXE_RECORD_PAIR || !rec->len)
 		return false;
-	return rec->len <= URXE_RING_INLINE ||
-	       (offset < URXE_RING_DATA && rec->len <= URXE_RING_DATA - offset);
+	return rec->len <= URXE_RING_INLINE || (offset < URXE_RING_DATA && offset % LINE == 0 &&
+						rec->len <= URXE_RING_DATA - offset);
 }
 
 bool urxe_ring_next(struct urxe_consumer *c, struct urxe_record *rec)
@@ -133,15 +135,17 @@ bool urxe_ring_next(struct urxe_consumer *c, struct urxe_record *rec)
 	while (urxe_ring_waits(c)) {
 		uint32_t tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
 		struct urxe_cell *cell = &c->ring->cells[tail % URXE_RING_CELLS];
-		uint32_t offset = cell->offset;
+		const volatile struct urxe_cell *once = cell;
+		uint32_t offset = once->offset;
 
 		*rec = (struct urxe_record){
-			.kind = cell->kind,
-			.flow = cell->flow,
-			.span = cell->span,
-			.len = cell->len,
+			.kind = once->kind,
+			.flow = once->flow,
+			.span = once->span,
+			.len = once->len,
 			.bytes = cell->body,
 		};
+		c->len = rec->len;
 		if (is_sound(rec, offset)) {
 			if (rec->len > URXE_RING_INLINE)
 				rec->bytes = c->ring->data + offset;
@@ -156,19 +160,19 @@ void urxe_ring_take(struct urxe_consumer *c)
 {
 	uint32_t tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
 
-	c->untold += c->ring->cells[tail % URXE_RING_CELLS].len;
+	c->unreported += c->len;
 	atomic_store_explicit(&c->tail, ++tail, memory_order_relaxed);
-	if (tail - c->told >= TELL_CELLS || c->untold >= TELL_BYTES)
-		urxe_ring_tell(c);
+	if (tail - c->reported >= REPORT_CELLS || c->unreported >= REPORT_BYTES)
+		urxe_ring_report(c);
 }
 
-void urxe_ring_tell(struct urxe_consumer *c)
+void urxe_ring_report(struct urxe_consumer *c)
 {
 	uint32_t tail = atomic_load_explicit(&c->tail, memory_order_relaxed);
 
-	if (tail == c->told)
+	if (tail == c->reported)
 		return;
-	c->told = tail;
-	c->untold = 0;
+	c->reported = tail;
+	c->unreported = 0;
 	atomic_store_explicit(&c->ring->taken, tail, memory_order_release);
 }

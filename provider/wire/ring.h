@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A ring of packets in shared memory, with one producer and one consumer, which may be two processes.
+ * A ring of packets in shared memory, with one producer and one consumer, which may be two
+ * processes.
  *
  *	+--------------------------------------+
  *	| line 0: what the producer says       |
@@ -32,6 +33,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define URXE_RING_CELLS	 256u
 #define URXE_RING_DATA	 (256u << 10)
@@ -58,7 +60,8 @@ struct urxe_cell {
 static_assert(sizeof(struct urxe_cell) == 64, "a cell is a cache line");
 
 struct urxe_ring {
-	/* The producer: who it is, and how to read its memory. Written before the ring is opened. */
+	/* The producer: who it is, and how to read its memory. Written before the ring is opened.
+	 * */
 	uint64_t cookie; /* what it has at cookie_at */
 	uint64_t cookie_at;
 	uint32_t pid;		/* in its own pid namespace */
@@ -87,8 +90,9 @@ struct urxe_producer {
 struct urxe_consumer {
 	struct urxe_ring *ring;
 	_Atomic uint32_t tail; /* cells taken */
-	uint32_t told;	       /* of them, those that the producer knows of */
-	uint32_t untold;       /* bytes of the others */
+	uint32_t reported;     /* of them, those that the producer knows of */
+	uint32_t unreported;   /* bytes of the others */
+	uint32_t len;	       /* of the record that urxe_ring_next() returned */
 };
 
 /* A ring whose memory is zero, or was cleared. */
@@ -109,7 +113,11 @@ bool urxe_ring_full(struct urxe_producer *p, uint32_t len);
 /* Has the consumer taken anything since this was last looked at, for a claim that found no room? */
 bool urxe_ring_moved(const struct urxe_producer *p);
 
-/* A record, in place. */
+/*
+ * A record. The fields are this process's own copy; what bytes points to lies in the ring, where
+ * the producer can still change it: nothing there may be read twice. urxe_ring_copy() is for what
+ * decides anything.
+ */
 struct urxe_record {
 	enum urxe_ring_kind kind;
 	uint8_t flow;
@@ -127,11 +135,19 @@ static inline bool urxe_ring_waits(const struct urxe_consumer *c)
 	       tail / URXE_RING_CELLS + 1;
 }
 
+/* Copies from a ring; the compiler may not read the ring again in place of the copy. */
+static inline void urxe_ring_copy(void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	__asm__ volatile("" ::: "memory");
+}
+
 /* The next record, which stays where it is until urxe_ring_take(); false: none. Records that no
- * sound producer writes (of no known kind, or not within the ring) are skipped. */
+ * sound producer writes (of no known kind, or not within the ring) are skipped. Of one that is
+ * longer than URXE_RING_INLINE at least 64 bytes may be read, of a shorter one that many. */
 bool urxe_ring_next(struct urxe_consumer *c, struct urxe_record *rec);
 void urxe_ring_take(struct urxe_consumer *c);
-/* Tells the producer what was taken. */
-void urxe_ring_tell(struct urxe_consumer *c);
+/* Reports to the producer what was taken. */
+void urxe_ring_report(struct urxe_consumer *c);
 
 #endif

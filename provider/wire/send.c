@@ -48,7 +48,8 @@ struct urxe_tx {
 struct send_job {
 	struct urxe_wire *wire;
 	const struct urxe_path *path;
-	struct urxe_dev_state *dev;
+	struct urxe_wire_port *port;
+	unsigned ifindex;
 	struct urxe_flow flow;
 	union urxe_sockaddr to;
 	socklen_t to_len;
@@ -127,19 +128,19 @@ static unsigned add_control(uint8_t *control, unsigned at, int level, int type, 
 static void make_control(struct send_job *job)
 {
 	const struct urxe_path *path = job->path;
-	int tclass = path->traffic_class, hops = path->hop_limit;
-	bool scoped = urxe_is_multicast(&path->dgid) || IN6_IS_ADDR_LINKLOCAL(&path->sgid);
-	unsigned ifindex = scoped ? path->dev->ifindex : 0;
+	int tclass = path->roce.traffic_class, hops = path->roce.hop_limit;
+	bool scoped = path->multicast || IN6_IS_ADDR_LINKLOCAL(&path->src.gid);
+	unsigned ifindex = scoped ? job->ifindex : 0;
 	unsigned at = 0;
 
 	if (!job->flow.ipv6) {
 		struct in_pktinfo info = {
 			.ipi_ifindex = ifindex,
-			.ipi_spec_dst.s_addr = path->sgid.s6_addr32[3],
+			.ipi_spec_dst.s_addr = path->src.gid.s6_addr32[3],
 		};
 		at = add_control(job->control, at, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 	} else {
-		struct in6_pktinfo info = {.ipi6_addr = path->sgid, .ipi6_ifindex = ifindex};
+		struct in6_pktinfo info = {.ipi6_addr = path->src.gid, .ipi6_ifindex = ifindex};
 
 		at = add_control(job->control, at, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 	}
@@ -158,27 +159,29 @@ static void make_control(struct send_job *job)
 
 static int job_init(struct send_job *job, struct urxe_wire *wire, const struct urxe_path *path)
 {
-	bool ipv6 = !urxe_is_ipv4(&path->sgid);
+	bool ipv6 = !urxe_is_ipv4(&path->src.gid);
+	const struct urxe_port *port = urxe_port(path->port);
 	struct urxe_send_socket *sock;
-	int ret = send_socket(wire, ipv6 ? URXE_IPV6 : URXE_IPV4, path->source, &sock);
+	int ret = send_socket(wire, ipv6 ? URXE_IPV6 : URXE_IPV4, path->roce_own.socket, &sock);
 
 	if (ret)
 		return ret;
 	job->wire = wire;
 	job->path = path;
-	job->dev = urxe_wire_dev(wire, path->dev);
+	job->port = urxe_wire_port(wire, path);
+	job->ifindex = port ? urxe_port_ifindex(port) : 0;
 	job->fd = sock->fd;
 	job->flow = (struct urxe_flow){
-		.saddr = path->sgid,
-		.daddr = path->dgid,
+		.saddr = path->src.gid,
+		.daddr = path->dst.gid,
 		.sport = sock->port,
 		.dport = URXE_UDP_PORT,
 		.ipv6 = ipv6,
 	};
-	urxe_path_sockaddr(&job->to, &job->to_len, &path->dgid, URXE_UDP_PORT, path->dev->ifindex);
+	urxe_roce_sockaddr(&job->to, &job->to_len, &path->dst.gid, URXE_UDP_PORT, job->ifindex);
 	if (ipv6)
-		job->to.in6.sin6_flowinfo = htobe32(path->flow_label);
-	job->gso = !job->dev->no_gso;
+		job->to.in6.sin6_flowinfo = htobe32(path->roce_own.flow_label);
+	job->gso = !job->port->no_gso;
 	job->prefix_len = 0;
 	make_control(job);
 	return 0;
@@ -337,7 +340,7 @@ static unsigned build(struct send_job *job, const struct urxe_tx_packet *pkts, u
 static int push(struct send_job *job, unsigned runs, unsigned *sent)
 {
 	struct urxe_tx *tx = job->wire->tx;
-	uint64_t *counters = urxe_wire_counters(job->wire, job->path->dev);
+	uint64_t *counters = urxe_wire_counters(job->wire, job->path);
 	unsigned done = 0;
 
 	while (done < runs) {
@@ -370,12 +373,13 @@ static bool is_full(int error)
 /* Sockets give EINVAL for a source address that the host does not have (any more). */
 static int path_error(struct send_job *job, int error)
 {
-	urxe_wire_counters(job->wire, job->path->dev)[URXE_CNT_SEND_ERR]++;
+	urxe_wire_counters(job->wire, job->path)[URXE_CNT_SEND_ERR]++;
 	return error == -EINVAL ? -EADDRNOTAVAIL : error;
 }
 
 static int send_all(struct send_job *job, const struct urxe_tx_packet *pkts, unsigned n)
 {
+	const struct urxe_port *port = urxe_port(job->path->port);
 	unsigned sent = 0;
 	bool suspect = false;
 
@@ -385,10 +389,10 @@ static int send_all(struct send_job *job, const struct urxe_tx_packet *pkts, uns
 		int ret = push(job, runs, &sent);
 
 		/* A send without UDP_SEGMENT went where one with it did not: the netdev cannot. */
-		if (suspect && sent > before && !job->dev->no_gso) {
-			job->dev->no_gso = true;
+		if (suspect && sent > before && !job->port->no_gso) {
+			job->port->no_gso = true;
 			urxe_log(URXE_LOG_INFO, "%s: no UDP segmentation here, sending singly",
-				 job->path->dev->netdev);
+				 port ? port->netdev.name : "?");
 		}
 		if (!ret)
 			break;
@@ -404,8 +408,8 @@ static int send_all(struct send_job *job, const struct urxe_tx_packet *pkts, uns
 	return n;
 }
 
-int urxe_send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
-		  uint32_t len)
+int urxe_roce_send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		       uint32_t len)
 {
 	struct urxe_tx *tx = wire->tx;
 	struct iovec iov = {(void *)packet, len};
@@ -445,7 +449,7 @@ static int send_faulty(struct send_job *job, const struct urxe_tx_packet *pkts, 
 		end = copy_payload(packet + pkts[k].header_len, &pkts[k]);
 		memset(end, 0, packet + body - end);
 		urxe_icrc_store(packet + body, urxe_icrc_bth(prefix_of(job, len, 0), packet, body));
-		urxe_hold_out(job->wire, job->path, packet, len);
+		urxe_fault_out(job->wire, job->path, packet, len);
 	}
 	return n;
 }
@@ -464,13 +468,8 @@ static int send_counted(struct send_job *job, struct urxe_tx_packet *pkts, unsig
 	return ret;
 }
 
-static unsigned slot_of(const struct urxe_tx_packet *pkt)
-{
-	return URXE_SLOT_OF_QPN(urxe_bth_qpn((const struct urxe_bth *)pkt->header));
-}
-
-static int send_datagrams(struct urxe_wire *wire, const struct urxe_path *path,
-			  struct urxe_tx_packet *pkts, unsigned n)
+int urxe_roce_send(struct urxe_wire *wire, const struct urxe_path *path,
+		   struct urxe_tx_packet *pkts, unsigned n)
 {
 	struct send_job job;
 	int ret;
@@ -478,26 +477,32 @@ static int send_datagrams(struct urxe_wire *wire, const struct urxe_path *path,
 	ret = job_init(&job, wire, path);
 	if (ret)
 		return ret;
-	if (urxe_fault_active(&job.dev->fault, URXE_FAULT_OUT))
+	if (urxe_fault_active(&job.port->fault, URXE_FAULT_OUT))
 		return send_faulty(&job, pkts, n);
 	return send_counted(&job, pkts, n);
 }
 
-/* Datagrams of one path may be for several processes of this host. */
+static unsigned slot_of(struct urxe_wire *wire, const struct urxe_path *path, const void *bth)
+{
+	return urxe_shm_slot(wire, path, urxe_bth_qpn(bth));
+}
+
+/* Packets of one path may be for several processes of this host. */
 static int send_here(struct urxe_wire *wire, const struct urxe_path *path,
 		     struct urxe_tx_packet *pkts, unsigned n)
 {
+	const struct urxe_link_ops *ops = urxe_link_of(path);
 	unsigned sent = 0;
 
 	while (sent < n) {
-		unsigned slot = slot_of(&pkts[sent]), count = 1;
+		unsigned slot = slot_of(wire, path, pkts[sent].header), count = 1;
 		struct urxe_link *link = urxe_shm_link(wire, slot);
 		int ret;
 
-		while (sent + count < n && slot_of(&pkts[sent + count]) == slot)
+		while (sent + count < n && slot_of(wire, path, pkts[sent + count].header) == slot)
 			count++;
 		ret = link ? urxe_shm_send(wire, link, path, pkts + sent, count)
-			   : send_datagrams(wire, path, pkts + sent, count);
+			   : ops->send(wire, path, pkts + sent, count);
 		if (ret < 0)
 			return sent ? (int)sent : ret;
 		sent += ret;
@@ -514,5 +519,5 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 		n = URXE_TX_BATCH;
 	if (wire->shm && path->here)
 		return send_here(wire, path, pkts, n);
-	return send_datagrams(wire, path, pkts, n);
+	return urxe_link_of(path)->send(wire, path, pkts, n);
 }

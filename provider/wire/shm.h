@@ -19,11 +19,12 @@
 #include "wire/neighbour.h"
 #include "wire/private.h"
 #include "wire/ring.h"
+#include "wire/route.h"
 
 #define URXE_SLOTS     256
 #define URXE_FLOWS     16
 #define WINDOW_MAGIC   0x776f646e6957u
-#define WINDOW_VERSION 2
+#define WINDOW_VERSION 3
 
 struct urxe_window {
 	uint64_t magic;
@@ -41,15 +42,8 @@ static_assert(offsetof(struct urxe_window, sleeps) == 64, "as in the picture");
 static_assert(offsetof(struct urxe_window, opened) == 4096, "as in the picture");
 static_assert(offsetof(struct urxe_window, rings) == 8192, "as in the picture");
 
-/* What the addresses of a packet are, said once for all that follow. */
-struct urxe_ring_flow {
-	struct in6_addr sgid, dgid;
-	uint32_t ifindex;
-	uint8_t traffic_class;
-	uint8_t hop_limit;
-	uint8_t unused[2];
-};
-static_assert(sizeof(struct urxe_ring_flow) <= URXE_RING_INLINE, "goes into a cell");
+/* How packets come is said once for all that follow: by the sender's path. */
+static_assert(sizeof(struct urxe_path) <= URXE_RING_INLINE, "goes into a cell");
 
 /* A packet whose payload is elsewhere: this, the pieces, the headers. */
 struct urxe_ring_refs {
@@ -70,7 +64,7 @@ struct urxe_link {
 	uint64_t try_at;	    /* while it is not: when to try next, ns */
 	struct urxe_window *window; /* its */
 	struct urxe_producer out;
-	struct urxe_path flows[URXE_FLOWS]; /* only what a flow is made of counts */
+	struct urxe_path flows[URXE_FLOWS];
 	unsigned num_flows, last_flow;
 	uint64_t full_since; /* no room since then, with the consumer here: */
 	uint32_t full_taken;
@@ -89,6 +83,8 @@ struct urxe_inlet {
 
 struct urxe_refs {
 	struct urxe_ring *ring; /* of the sender */
+	unsigned slot;
+	uint32_t life;
 	uint32_t epoch;
 	unsigned n;
 	struct iovec piece[URXE_MAX_REFS];
@@ -102,9 +98,8 @@ struct urxe_shm {
 	_Atomic unsigned num_inlets;
 	struct urxe_inlet *inlet_of[URXE_SLOTS]; /* the same, by slot */
 	struct urxe_link *links[URXE_SLOTS];	 /* by slot */
-	urxe_neighbour_gone_fn *gone;
 	_Atomic bool asleep; /* somebody is between urxe_wire_sleep() and urxe_wire_awake() */
-	bool rang;	     /* a bell was taken off the mail since the rings were last looked at */
+	bool woken;	     /* a wake-up was received since the rings were last looked at */
 	uint64_t heard_at;   /* when a neighbour's packet was last taken, ns */
 };
 
@@ -120,6 +115,19 @@ static inline struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned s
 
 	return link && link->up ? link : urxe_shm_try_link(wire, slot);
 }
+/* The slot of the process that has a QP at the other end of a path, if it can be reached; 0. A QP of another host
+ * than the path leads to is none of its, whatever its number. */
+static inline unsigned urxe_shm_slot(struct urxe_wire *wire, const struct urxe_path *path,
+				     uint32_t qpn)
+{
+	unsigned slot = urxe_owner_of(wire->seg, qpn);
+
+	if (__builtin_expect(path->link == URXE_LINK_FABRIC, 0) &&
+	    (!urxe_route_is_open(path) ||
+	     urxe_segment_slot_host(wire->seg, slot) != urxe_route_of(path)->host))
+		return 0;
+	return slot;
+}
 /* Is the neighbour of a link, or of an inlet, dead, whoever has its slot now? Some system calls. */
 bool urxe_shm_has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life);
 /* Looks for rings that were opened. */
@@ -130,7 +138,7 @@ static inline void urxe_shm_wake(struct urxe_wire *wire, struct urxe_link *link)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&link->window->sleeps, memory_order_relaxed) &&
 	    atomic_exchange(&link->window->sleeps, 0))
-		urxe_mail_ring(wire, link->near.slot);
+		urxe_ipc_wake(wire, link->near.slot);
 }
 
 /* shm_send.c: like urxe_wire_send(); the packets are for one slot. */
@@ -140,8 +148,8 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_path *path,
 		      const struct urxe_record *rec);
 
-/* A bell was taken off the mail. */
-void urxe_shm_bell(struct urxe_wire *wire);
+/* A wake-up of a neighbour was received. */
+void urxe_shm_woken(struct urxe_wire *wire);
 
 /* shm_receive.c */
 int urxe_shm_receive(struct urxe_wire *wire, unsigned budget);

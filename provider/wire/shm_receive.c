@@ -1,115 +1,173 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Packets out of the rings of neighbours, and the reading of what they refer to. What lies in a ring
- * was written by a process of the same user; it is checked as a packet from the network is, so that a
- * neighbour gone wild does no more harm than one could do there. Under the engine's lock.
+ * Packets out of the rings of neighbours, and the reading of what they refer to. What lies in a
+ * ring was written by a process of the same user; it is checked as a packet from the network is, so
+ * that a neighbour gone wild does no more harm than one could do there. It may also write to the
+ * ring while it is read: what decides anything is copied first, and checked and used in the copy.
+ * Under the engine's lock.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "wire/shm.h"
 
-/* Fills in what a packet refers to; the headers begin at the returned place, of *len bytes. */
-static const uint8_t *read_refs(const struct urxe_inlet *inlet, const struct urxe_record *rec,
-				struct urxe_refs *refs, uint32_t *payload_len, uint32_t *len)
+/* To QP 1: BTH, DETH and a MAD. Whoever takes MADs reads them field by field. */
+#define GSI_MAX	 (sizeof(struct urxe_bth) + sizeof(struct urxe_deth) + 256)
+#define REFS_MAX (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16 + URXE_MAX_HEADER)
+
+static_assert(sizeof(((struct urxe_ring_refs *)0)->piece[0]) == 16, "as in REFS_MAX");
+
+/* A packet to be delivered. Its head is this process's own. */
+struct packet {
+	const uint8_t *head;
+	const uint8_t *bytes;
+	uint32_t len;
+	uint16_t span;
+	const struct urxe_refs *refs;
+	uint32_t refs_len;
+};
+
+static uint32_t qpn_of(const uint8_t *head)
 {
-	const struct urxe_ring_refs *said = rec->bytes;
+	return urxe_bth_qpn((const struct urxe_bth *)head);
+}
+
+/* QP 1 is everybody's. */
+static bool is_ours(const struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
+{
+	return urxe_owner_of(wire->seg, qpn) == wire->slot || qpn == URXE_QPN_GSI ||
+	       (path->multicast && qpn == URXE_QPN_MULTICAST);
+}
+
+static void deliver(struct urxe_wire *wire, struct urxe_arrival *from, const struct packet *p)
+{
+	uint64_t *counters = urxe_wire_counters(wire, &from->pkt.path);
+
+	if (p->len < sizeof(struct urxe_bth) || p->len % 4 || !p->span ||
+	    !is_ours(wire, &from->pkt.path, qpn_of(p->head))) {
+		counters[URXE_CNT_RCVD_BAD]++;
+		return;
+	}
+	counters[URXE_CNT_RCVD_PKTS] += p->span;
+	counters[URXE_CNT_RCVD_BYTES] += p->len + p->refs_len + URXE_ICRC_LEN;
+	from->pkt.bth = p->head;
+	from->pkt.bytes = p->bytes;
+	from->pkt.len = p->len;
+	from->pkt.span = p->span;
+	from->pkt.refs = p->refs;
+	from->pkt.refs_len = p->refs_len;
+	wire->fn(&from->pkt, wire->arg);
+	from->pkt.refs = NULL;
+}
+
+static void deliver_packet(struct urxe_wire *wire, struct urxe_arrival *from,
+			   const struct urxe_record *rec)
+{
+	_Alignas(8) uint8_t head[GSI_MAX];
+	struct packet p = {.head = head, .bytes = head, .len = rec->len, .span = rec->span};
+
+	if (rec->len <= URXE_RING_INLINE) {
+		urxe_ring_copy(head, rec->bytes, URXE_RING_INLINE);
+	} else {
+		urxe_ring_copy(head, rec->bytes, URXE_MAX_HEADER);
+		if (qpn_of(head) == URXE_QPN_GSI && rec->len <= sizeof(head))
+			urxe_ring_copy(head, rec->bytes, rec->len);
+		else
+			p.bytes = rec->bytes;
+	}
+	deliver(wire, from, &p);
+}
+
+/* Fills in what a packet refers to, and where its headers are. said: a record of ours. */
+static bool read_refs(const struct urxe_ring_refs *said, uint32_t len, struct urxe_refs *refs,
+		      struct packet *p)
+{
 	uint64_t total = 0, head = sizeof(*said);
 
-	if (rec->len < head || said->n > URXE_MAX_REFS)
-		return NULL;
+	if (len < head || said->n > URXE_MAX_REFS)
+		return false;
 	head += said->n * sizeof(said->piece[0]);
-	if (rec->len < head || rec->len - head != said->header_len)
-		return NULL;
+	if (len < head || len - head != said->header_len)
+		return false;
 	for (unsigned k = 0; k < said->n; k++) {
 		refs->piece[k] =
 			(struct iovec){(void *)(uintptr_t)said->piece[k].addr, said->piece[k].len};
 		total += said->piece[k].len & UINT32_MAX;
 	}
 	if (said->payload_len > URXE_MAX_REFERRED || total != said->payload_len)
-		return NULL;
-	refs->ring = inlet->in.ring;
+		return false;
 	refs->epoch = said->epoch;
 	refs->n = said->n;
-	*payload_len = said->payload_len;
-	*len = said->header_len;
-	return (const uint8_t *)&said->piece[said->n];
+	p->head = p->bytes = (const uint8_t *)&said->piece[said->n];
+	p->len = said->header_len;
+	p->refs_len = said->payload_len;
+	return true;
 }
 
-/* QP 1 is everybody's. */
-static bool is_ours(const struct urxe_wire *wire, const struct urxe_bth *bth)
+static void deliver_refs(struct urxe_wire *wire, struct urxe_arrival *from,
+			 const struct urxe_record *rec)
 {
-	uint32_t qpn = urxe_bth_qpn(bth);
+	_Alignas(8) uint8_t own[REFS_MAX];
+	struct urxe_refs refs = {
+		.ring = from->inlet->in.ring, .slot = from->inlet->slot, .life = from->inlet->life};
+	struct packet p = {.span = rec->span, .refs = &refs};
+	uint32_t len = rec->len <= sizeof(own) ? rec->len : 0;
 
-	return URXE_SLOT_OF_QPN(qpn) == wire->slot || qpn == URXE_QPN_GSI;
-}
-
-static void deliver(struct urxe_wire *wire, const struct urxe_inlet *inlet,
-		    struct urxe_arrival *from, const struct urxe_record *rec)
-{
-	uint64_t *counters = urxe_wire_counters(wire, from->pkt.dev);
-	const uint8_t *bytes = rec->bytes;
-	uint32_t len = rec->len, refs_len = 0;
-	struct urxe_refs refs;
-
-	from->pkt.refs = NULL;
-	from->pkt.refs_len = 0;
-	from->pkt.span = rec->span;
-	if (rec->kind == URXE_RECORD_REFS) {
-		bytes = read_refs(inlet, rec, &refs, &refs_len, &len);
-		from->pkt.refs = &refs;
-		from->pkt.refs_len = refs_len;
-	}
-	if (!bytes || len < sizeof(struct urxe_bth) || len % 4 || !rec->span ||
-	    !is_ours(wire, (const struct urxe_bth *)bytes)) {
-		counters[URXE_CNT_RCVD_BAD]++;
-		return;
-	}
-	counters[URXE_CNT_RCVD_PKTS] += rec->span;
-	counters[URXE_CNT_RCVD_BYTES] += len + refs_len + URXE_ICRC_LEN;
-	from->pkt.bth = bytes;
-	from->pkt.len = len;
-	wire->fn(&from->pkt, wire->arg);
-	from->pkt.refs = NULL;
+	urxe_ring_copy(own, rec->bytes, len);
+	read_refs((const struct urxe_ring_refs *)own, len, &refs, &p);
+	deliver(wire, from, &p);
 }
 
 static void set_flow(struct urxe_wire *wire, struct urxe_inlet *inlet,
 		     const struct urxe_record *rec)
 {
-	const struct urxe_ring_flow *flow = rec->bytes;
 	struct urxe_arrival *from = &inlet->flows[rec->flow % URXE_FLOWS];
+	struct urxe_path path;
 
-	if (rec->len < sizeof(*flow))
+	if (rec->len < sizeof(path))
 		return;
-	memset(from, 0, sizeof(*from));
-	from->flow.saddr = flow->sgid;
-	from->flow.daddr = flow->dgid;
-	from->flow.ipv6 = !urxe_is_ipv4(&flow->sgid);
-	from->ifindex = flow->ifindex;
-	from->pkt.traffic_class = flow->traffic_class;
-	from->pkt.hop_limit = flow->hop_limit;
-	from->inlet = inlet;
-	urxe_arrival_finish(wire, from);
-	inlet->known[rec->flow % URXE_FLOWS] = true;
+	urxe_ring_copy(&path, rec->bytes, sizeof(path));
+	if (path.link >= URXE_NUM_LINKS)
+		return;
+	urxe_link_of(&path)->arrive(wire, &path);
+	*from = (struct urxe_arrival){.pkt = {.path = path}, .inlet = inlet};
+	/* To an address of another host: nothing is there. */
+	inlet->known[rec->flow % URXE_FLOWS] =
+		urxe_link_of(&path)->has_other_ways || path.multicast || path.port != URXE_NO_PORT;
 }
 
-static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
-			const struct urxe_record *rec);
+/* A packet in memory of our own. */
+static void receive_own(struct urxe_wire *wire, struct urxe_arrival *from, const void *bytes,
+			uint32_t len, uint16_t span)
+{
+	struct packet p = {.head = bytes, .bytes = bytes, .len = len, .span = span};
 
-static void receive_pair(struct urxe_wire *wire, struct urxe_inlet *inlet,
+	deliver(wire, from, &p);
+}
+
+static bool is_faulty(struct urxe_wire *wire, const struct urxe_arrival *from)
+{
+	return urxe_fault_active(&urxe_wire_port(wire, &from->pkt.path)->fault, URXE_FAULT_IN);
+}
+
+static void receive_pair(struct urxe_wire *wire, struct urxe_arrival *from,
 			 const struct urxe_record *pair)
 {
-	uint32_t first = pair->span;
-	struct urxe_record one = {.kind = URXE_RECORD_PACKET, .flow = pair->flow, .span = 1};
+	_Alignas(8) uint8_t both[URXE_RING_INLINE];
+	uint32_t lens[2] = {pair->span, pair->len - pair->span};
+	struct urxe_record one = {.kind = URXE_RECORD_PACKET, .span = 1, .bytes = both};
 
-	if (pair->len > URXE_RING_INLINE || first >= pair->len || !first)
+	if (pair->len > sizeof(both) || lens[0] >= pair->len || !lens[0] || lens[0] % 4)
 		return;
-	one.bytes = pair->bytes;
-	one.len = first;
-	receive_one(wire, inlet, &one);
-	one.bytes = (uint8_t *)pair->bytes + first;
-	one.len = pair->len - first;
-	receive_one(wire, inlet, &one);
+	urxe_ring_copy(both, pair->bytes, sizeof(both));
+	for (unsigned i = 0; i < 2; i++) {
+		one.len = lens[i];
+		if (is_faulty(wire, from))
+			urxe_fault_in_record(wire, from, &one);
+		else
+			receive_own(wire, from, one.bytes, one.len, 1);
+		one.bytes = both + lens[0];
+	}
 }
 
 static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
@@ -117,26 +175,27 @@ static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
 {
 	struct urxe_arrival *from = &inlet->flows[rec->flow % URXE_FLOWS];
 
-	if (rec->kind == URXE_RECORD_PAIR) {
-		receive_pair(wire, inlet, rec);
-		return;
-	}
-	if (rec->kind == URXE_RECORD_FLOW) {
+	if (rec->kind == URXE_RECORD_FLOW)
 		set_flow(wire, inlet, rec);
+	else if (!inlet->known[rec->flow % URXE_FLOWS])
 		return;
-	}
-	if (!inlet->known[rec->flow % URXE_FLOWS])
-		return;
-	if (urxe_fault_active(&urxe_wire_dev(wire, from->pkt.dev)->fault, URXE_FAULT_IN))
-		urxe_hold_in_record(wire, from, rec);
+	else if (rec->kind == URXE_RECORD_PAIR)
+		receive_pair(wire, from, rec);
+	else if (is_faulty(wire, from))
+		urxe_fault_in_record(wire, from, rec);
+	else if (rec->kind == URXE_RECORD_REFS)
+		deliver_refs(wire, from, rec);
 	else
-		deliver(wire, inlet, from, rec);
+		deliver_packet(wire, from, rec);
 }
 
 void urxe_shm_receive_raw(struct urxe_wire *wire, struct urxe_arrival *from,
 			  const struct urxe_record *rec)
 {
-	deliver(wire, from->inlet, from, rec);
+	if (rec->kind == URXE_RECORD_REFS)
+		deliver_refs(wire, from, rec);
+	else
+		receive_own(wire, from, rec->bytes, rec->len, rec->span);
 }
 
 static unsigned receive(struct urxe_wire *wire, struct urxe_inlet *inlet, unsigned budget)
@@ -149,7 +208,7 @@ static unsigned receive(struct urxe_wire *wire, struct urxe_inlet *inlet, unsign
 		urxe_ring_take(&inlet->in);
 		n++;
 	}
-	urxe_ring_tell(&inlet->in);
+	urxe_ring_report(&inlet->in);
 	return n;
 }
 
@@ -182,7 +241,7 @@ void urxe_shm_drain(struct urxe_wire *wire, struct urxe_inlet *inlet)
 
 /* ---- what packets refer to ---- */
 
-/* The pieces of [offset, offset + len), and behind them the producer's cookie. */
+/* The pieces of [offset, offset + len). */
 static unsigned slice(const struct urxe_refs *refs, uint32_t offset, uint32_t len, struct iovec *to)
 {
 	unsigned n = 0;
@@ -195,35 +254,52 @@ static unsigned slice(const struct urxe_refs *refs, uint32_t offset, uint32_t le
 			continue;
 		}
 		piece = size - offset < len ? size - offset : len;
-		to[n++] = (struct iovec){(uint8_t *)refs->piece[k].iov_base + offset, piece};
+		to[n++] = (struct iovec){(void *)((uintptr_t)refs->piece[k].iov_base + offset),
+					 piece};
 		len -= piece;
 		offset = 0;
 	}
 	return n;
 }
 
-/*
- * The cookie is read with the payload: a process that has another one, or none, has only the number of
- * the one that sent. The epoch is asked afterwards: whoever changes the memory before the end of the
- * WR first raises it.
- */
-int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
-		   unsigned n, uint32_t len)
+unsigned urxe_wire_refs_slot(const struct urxe_refs *refs, uint32_t *life)
 {
-	struct iovec from[URXE_MAX_REFS + 1], to[URXE_MAX_REFS + 2];
-	uint64_t cookie = 0;
-	unsigned pieces = slice(refs, offset, len, from);
-	ssize_t got;
+	*life = refs->life;
+	return refs->slot;
+}
 
-	if (n > URXE_MAX_REFS + 1)
-		return -EINVAL;
+/* With the cookie behind the payload: a process without it only has the process id of the sender.
+ * */
+static bool pull_with_cookie(const struct urxe_refs *refs, struct iovec *from, unsigned pieces,
+			     const struct iovec *iov, unsigned n, uint32_t len)
+{
+	struct iovec to[URXE_MAX_REFS + 2];
+	uint64_t cookie = 0;
+
 	from[pieces++] = (struct iovec){(void *)(uintptr_t)refs->ring->cookie_at, sizeof(cookie)};
 	memcpy(to, iov, n * sizeof(*iov));
 	to[n++] = (struct iovec){&cookie, sizeof(cookie)};
-	got = process_vm_readv(refs->ring->pid, to, n, from, pieces, 0);
+	return process_vm_readv(refs->ring->pid, to, n, from, pieces, 0) ==
+		       (ssize_t)(len + sizeof(cookie)) &&
+	       cookie == refs->ring->cookie;
+}
+
+/* The sender raises the epoch before it changes the memory ahead of the end of the WR. */
+int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
+		   unsigned n, uint32_t len, int pid)
+{
+	struct iovec from[URXE_MAX_REFS + 1];
+	unsigned pieces = slice(refs, offset, len, from);
+	bool whole;
+
+	if (n > URXE_MAX_REFS + 1)
+		return -EINVAL;
+	if (pid)
+		whole = process_vm_readv(pid, iov, n, from, pieces, 0) == (ssize_t)len;
+	else
+		whole = pull_with_cookie(refs, from, pieces, iov, n, len);
 	atomic_thread_fence(memory_order_acquire);
-	if (got != (ssize_t)(len + sizeof(cookie)) || cookie != refs->ring->cookie ||
-	    atomic_load(&refs->ring->epoch) != refs->epoch)
+	if (!whole || atomic_load(&refs->ring->epoch) != refs->epoch)
 		return -ESTALE;
 	return 0;
 }

@@ -1,41 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Packets into the rings of neighbours. There is no ICRC: memory has checks of its own. A full ring
- * is a full socket, up to a point: a neighbour that has taken nothing for PATIENCE (it is stopped, say)
- * is not waited for, and what it has no room for is lost, so that retries count and end. Under the
- * engine's lock.
+ * is a full socket, up to a point: a neighbour that has taken nothing for PATIENCE (it is stopped,
+ * say) is not waited for, and what it has no room for is lost, so that retries count and end. Under
+ * the engine's lock.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "wire/route.h"
 #include "wire/shm.h"
 
 #define PATIENCE  500000000ull /* ns */
 #define ASK_EVERY 5000000ull
 #define SEEN_FOR  1000000ull
 
-static bool same_flow(const struct urxe_path *a, const struct urxe_path *b)
-{
-	return !memcmp(&a->sgid, &b->sgid, sizeof(a->sgid)) &&
-	       !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid)) && a->dev == b->dev &&
-	       a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit;
-}
-
 /* Tells the neighbour what the number stands for from now on. */
 static int new_flow(struct urxe_link *link, const struct urxe_path *path)
 {
 	unsigned id = link->num_flows % URXE_FLOWS;
-	struct urxe_ring_flow *flow = urxe_ring_claim(&link->out, sizeof(*flow));
+	struct urxe_path *flow = urxe_ring_claim(&link->out, sizeof(*flow));
 
 	if (!flow)
 		return -EAGAIN;
-	*flow = (struct urxe_ring_flow){
-		.sgid = path->sgid,
-		.dgid = path->dgid,
-		.ifindex = path->dev->ifindex,
-		.traffic_class = path->traffic_class,
-		.hop_limit = path->hop_limit,
-	};
+	*flow = *path;
 	urxe_ring_publish(&link->out, URXE_RECORD_FLOW, id, 0, sizeof(*flow));
 	link->flows[id] = *path;
 	link->num_flows++;
@@ -47,10 +35,10 @@ static int flow_of(struct urxe_link *link, const struct urxe_path *path)
 	unsigned n = link->num_flows < URXE_FLOWS ? link->num_flows : URXE_FLOWS;
 	int id;
 
-	if (n && same_flow(&link->flows[link->last_flow], path))
+	if (n && urxe_same_flow(&link->flows[link->last_flow], path))
 		return link->last_flow;
 	for (id = 0; id < (int)n; id++)
-		if (same_flow(&link->flows[id], path))
+		if (urxe_same_flow(&link->flows[id], path))
 			break;
 	if (id == (int)n)
 		id = new_flow(link, path);
@@ -119,14 +107,19 @@ static void fill(const struct urxe_link *link, uint8_t *to, const struct urxe_tx
 		fill_packet(to, pkt);
 }
 
+static bool is_routed(const struct urxe_path *path)
+{
+	return __builtin_expect(path->link == URXE_LINK_FABRIC, 0) && !path->multicast;
+}
+
 static uint16_t span_of(const struct urxe_tx_packet *pkt)
 {
 	return pkt->span ? pkt->span : 1;
 }
 
 /*
- * Often a message leaves with the acknowledgement of the one that it answers: both in one cell are one
- * cache line to be moved instead of two. False when they do not fit, or there is no room.
+ * Often a message leaves with the acknowledgement of the one that it answers: both in one cell are
+ * one cache line to be moved instead of two. False when they do not fit, or there is no room.
  */
 static bool lay_pair(struct urxe_link *link, int flow, const struct urxe_tx_packet *pkts)
 {
@@ -159,6 +152,16 @@ static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *p
 	return true;
 }
 
+/* The same through a fabric, where it may be lost: then it counts as sent. */
+static bool lay_routed(struct urxe_link *link, int flow, const struct urxe_path *path,
+		       const struct urxe_tx_packet *pkt)
+{
+	return urxe_ring_claim(&link->out, record_len(pkt, is_referred(link, pkt))) &&
+	       (!urxe_route_take(path, pkt->header, record_len(pkt, false), pkt->payload_len,
+				 span_of(pkt)) ||
+		lay(link, flow, pkt));
+}
+
 /* ---- full rings ---- */
 
 /* Has the neighbour taken nothing for so long that packets are to be lost, or has it died? */
@@ -181,7 +184,7 @@ static bool is_stuck(struct urxe_wire *wire, struct urxe_link *link)
 static void count(struct urxe_wire *wire, const struct urxe_path *path,
 		  const struct urxe_tx_packet *pkts, unsigned n)
 {
-	uint64_t *counters = urxe_wire_counters(wire, path->dev);
+	uint64_t *counters = urxe_wire_counters(wire, path);
 
 	for (unsigned k = 0; k < n; k++) {
 		counters[URXE_CNT_SENT_PKTS] += span_of(&pkts[k]);
@@ -208,7 +211,7 @@ static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const str
 		if (rec.len > sizeof(bytes))
 			return -EMSGSIZE;
 		fill(link, bytes, &pkts[k], refer);
-		urxe_hold_out_record(wire, path, link->near.slot, &rec);
+		urxe_fault_out_record(wire, path, link->near.slot, &rec);
 	}
 	return n;
 }
@@ -219,10 +222,13 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	unsigned sent = 0;
 	int flow;
 
-	if (urxe_fault_active(&urxe_wire_dev(wire, path->dev)->fault, URXE_FAULT_OUT))
+	if (urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT))
 		return send_faulty(wire, link, path, pkts, n);
 	flow = flow_of(link, path);
-	while (flow >= 0 && sent < n) {
+	while (flow >= 0 && sent < n && is_routed(path) &&
+	       lay_routed(link, flow, path, &pkts[sent]))
+		sent++;
+	while (flow >= 0 && sent < n && !is_routed(path)) {
 		if (sent + 1 < n && lay_pair(link, flow, &pkts[sent]))
 			sent += 2;
 		else if (lay(link, flow, &pkts[sent]))
@@ -242,7 +248,7 @@ static struct urxe_link *link_to(struct urxe_wire *wire, const struct urxe_path 
 {
 	if (!wire->shm || !path->here)
 		return NULL;
-	return urxe_shm_link(wire, URXE_SLOT_OF_QPN(qpn));
+	return urxe_shm_link(wire, urxe_shm_slot(wire, path, qpn));
 }
 
 uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
@@ -251,19 +257,24 @@ uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, u
 	struct urxe_link *link = link_to(wire, path, qpn);
 
 	static_assert(URXE_PAIR_MAX == URXE_RING_INLINE, "a pair is in a cell");
-	if (!link || urxe_fault_active(&urxe_wire_dev(wire, path->dev)->fault, URXE_FAULT_OUT))
+	if (!link || urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT))
+		return NULL;
+	if (is_routed(path) && !urxe_route_is_sure(path))
 		return NULL;
 	way->link = link;
 	way->flow = flow_of(link, path);
-	return way->flow < 0 ? NULL : urxe_ring_claim(&link->out, len);
+	way->to = way->flow < 0 ? NULL : urxe_ring_claim(&link->out, len);
+	return way->to;
 }
 
 void urxe_wire_short_send(struct urxe_wire *wire, const struct urxe_path *path,
 			  const struct urxe_short *way, uint32_t first, uint32_t len)
 {
-	uint64_t *counters = urxe_wire_counters(wire, path->dev);
+	uint64_t *counters = urxe_wire_counters(wire, path);
 	bool pair = first < len;
 
+	if (is_routed(path) && !urxe_route_take_short(path, way->to, first, len))
+		return;
 	urxe_ring_publish(&way->link->out, pair ? URXE_RECORD_PAIR : URXE_RECORD_PACKET, way->flow,
 			  pair ? first : 1, len);
 	urxe_shm_wake(wire, way->link);
@@ -299,7 +310,7 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 		      const struct urxe_record *rec)
 {
 	struct urxe_link *link = urxe_shm_link(wire, slot);
-	uint64_t *counters = urxe_wire_counters(wire, path->dev);
+	uint64_t *counters = urxe_wire_counters(wire, path);
 	int flow = link ? flow_of(link, path) : -ESRCH;
 	void *to = flow < 0 ? NULL : urxe_ring_claim(&link->out, rec->len);
 
@@ -307,6 +318,8 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 		return -ESRCH;
 	if (!to)
 		return is_stuck(wire, link) ? -ESTALE : -EAGAIN;
+	if (is_routed(path) && !urxe_route_take(path, rec->bytes, rec->len, 0, rec->span))
+		return 0;
 	memcpy(to, rec->bytes, rec->len);
 	urxe_ring_publish(&link->out, rec->kind, flow, rec->span, rec->len);
 	counters[URXE_CNT_SENT_PKTS] += rec->span;
@@ -322,7 +335,7 @@ uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uin
 {
 	struct urxe_link *link = link_to(wire, path, qpn);
 
-	if (!link)
+	if (!link || (is_routed(path) && !urxe_route_is_sure(path)))
 		return 0;
 	return stable && may_refer(link) ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
@@ -347,7 +360,7 @@ bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)
 
 void urxe_wire_void_refs(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
 {
-	unsigned slot = URXE_SLOT_OF_QPN(qpn);
+	unsigned slot = urxe_owner_of(wire->seg, qpn);
 	struct urxe_link *link = wire->shm ? wire->shm->links[slot] : NULL;
 
 	if (!link || !link->up)

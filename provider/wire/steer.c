@@ -10,20 +10,22 @@
  * it runs it), so the byte is number 7: BTH byte 4 is reserved bits, 5 to 7 are the QPN. It
  * returns a number out of range where nobody suits; the kernel then chooses by its hash.
  *
- * A MAD to QP 1 concerns one process too, although its QPN does not say which: messages of the
- * connection manager carry a communication ID of the process that they are for, whose low byte is its
- * slot. Only a REQ and a SIDR_REQ are for whoever listens. They go to any process that has listeners
- * (else to any that serves QP 1) and was lately seen running, at random: so that a stopped one that is
- * still taken for running does not swallow every repetition.
+ * A MAD to QP 1 concerns one process too, although its QPN does not say which. Rules of the floors
+ * above (urxe_steer_mads()) say for each management class which byte of a MAD is the slot of that
+ * process, or that any process may answer: then it goes to one that has listeners (else to any that
+ * serves QP 1) and was lately seen running, at random, so that a stopped one that is still taken
+ * for running does not swallow every repetition. All processes of a host have the same rules, for
+ * the program of one serves all.
  *
  * Slots are found by binary search:
  *
  *	ld [7]
  *	jeq #1 ? QP 1 : search
- *	QP 1:
- *	ldh [36]				MAD attribute: which message
- *	jeq #REQ, #SIDR_REQ ? any : ...
- *	ld [51] (remote communication ID) or, of a SIDR_REP, [47] (request ID)
+ *	QP 1:					for each rule
+ *	ld [21]; jeq #class ? : next rule
+ *	ldh [36]; jeq #attribute ? : next rule
+ *	ld [20 + slot_at]; ja search, or ja any
+ *	ja any
  *	search:
  *	jge #slots[mid] ? next+1 : next		inner node; its left half follows,
  *	ja  right half				its right half after that
@@ -46,15 +48,13 @@
 #define NOBODY	     0xffffffffu
 #define MAX_MEMBERS  256
 #define MAX_SERVERS  32 /* of those that serve QP 1 this many are enough */
-#define MAX_INSNS    (16 + 5 * MAX_MEMBERS + 2 * MAX_SERVERS)
+#define MAX_RULES    16
+#define MAX_INSNS    (16 + 6 * MAX_RULES + 5 * MAX_MEMBERS + 2 * MAX_SERVERS)
 
-/* BTH and DETH are 20 bytes, the MAD's header 24, of which the attribute ID is at 16. */
-#define MAD_ATTRIBUTE	   36
-#define REMOTE_ID_LOW_BYTE 51
-#define LOCAL_ID_LOW_BYTE  47
-#define ATTRIBUTE_REQ	   0x10
-#define ATTRIBUTE_SIDR_REQ 0x17
-#define ATTRIBUTE_SIDR_REP 0x18
+/* BTH and DETH are 20 bytes; where in a MAD its class and attribute ID are. */
+#define MAD	      20
+#define MAD_CLASS     (MAD + 1)
+#define MAD_ATTRIBUTE (MAD + 16)
 
 struct member {
 	uint8_t slot;
@@ -65,6 +65,27 @@ struct program {
 	unsigned len;
 	struct sock_filter insns[MAX_INSNS];
 };
+
+static struct urxe_mad_rule rules[MAX_RULES];
+static unsigned num_rules;
+
+int urxe_steer_mads(const struct urxe_mad_rule *more, unsigned n)
+{
+	if (n > MAX_RULES - num_rules)
+		return -ENOSPC;
+	memcpy(rules + num_rules, more, n * sizeof(*more));
+	num_rules += n;
+	return 0;
+}
+
+unsigned urxe_steer_mad(const uint8_t *mad)
+{
+	for (unsigned k = 0; k < num_rules; k++)
+		if (mad[1] == rules[k].mgmt_class &&
+		    (!rules[k].attr_id || (mad[16] << 8 | mad[17]) == rules[k].attr_id))
+			return rules[k].slot_at ? mad[rules[k].slot_at] : 0;
+	return 0;
+}
 
 static void emit(struct program *prog, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
 {
@@ -89,23 +110,59 @@ static void emit_search(struct program *prog, const struct member *members, unsi
 	emit_search(prog, members + left, n - left);
 }
 
-/* Loads the slot that a MAD is for; jumps to a place still to be found if that is anybody's: the
- * instruction whose k is the distance. A is the low byte of the QPN, and at the end the slot. */
-static unsigned emit_qp1(struct program *prog)
+/* A jump whose distance is found later. */
+static unsigned emit_jump(struct program *prog)
 {
-	unsigned any;
-
-	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, URXE_QPN_GSI, 0, 8);
-	emit(prog, BPF_LD | BPF_H | BPF_ABS, MAD_ATTRIBUTE, 0, 0);
-	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_REQ, 1, 0);
-	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_SIDR_REQ, 0, 1);
-	any = prog->len;
 	emit(prog, BPF_JMP | BPF_JA, 0, 0, 0);
-	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, ATTRIBUTE_SIDR_REP, 2, 0);
-	emit(prog, BPF_LD | BPF_B | BPF_ABS, REMOTE_ID_LOW_BYTE, 0, 0);
-	emit(prog, BPF_JMP | BPF_JA, 1, 0, 0);
-	emit(prog, BPF_LD | BPF_B | BPF_ABS, LOCAL_ID_LOW_BYTE, 0, 0);
-	return any;
+	return prog->len - 1;
+}
+
+static void land(struct program *prog, unsigned jump)
+{
+	prog->insns[jump].k = prog->len - jump - 1;
+}
+
+/* Is it a MAD of that rule? If not, the next rule follows. Returns a jump, to the search for a slot that is
+ * loaded or to any server. */
+static unsigned emit_rule(struct program *prog, const struct urxe_mad_rule *rule)
+{
+	unsigned rest = 1 + (rule->slot_at > 0);
+
+	emit(prog, BPF_LD | BPF_B | BPF_ABS, MAD_CLASS, 0, 0);
+	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, rule->mgmt_class, 0, rest + (rule->attr_id ? 2 : 0));
+	if (rule->attr_id) {
+		emit(prog, BPF_LD | BPF_H | BPF_ABS, MAD_ATTRIBUTE, 0, 0);
+		emit(prog, BPF_JMP | BPF_JEQ | BPF_K, rule->attr_id, 0, rest);
+	}
+	if (rule->slot_at)
+		emit(prog, BPF_LD | BPF_B | BPF_ABS, MAD + rule->slot_at, 0, 0);
+	return emit_jump(prog);
+}
+
+/*
+ * The slot that a packet is for is loaded and the search follows; for what may be anybody's, jumps
+ * are left in any[], *n of them.
+ */
+static void emit_slot(struct program *prog, unsigned any[MAX_RULES + 1], unsigned *n)
+{
+	unsigned found[MAX_RULES], num_found = 0, qp;
+
+	*n = 0;
+	emit(prog, BPF_LD | BPF_B | BPF_ABS, QPN_LOW_BYTE, 0, 0);
+	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, URXE_QPN_GSI, 1, 0);
+	qp = emit_jump(prog);
+	for (unsigned k = 0; k < num_rules; k++) {
+		unsigned jump = emit_rule(prog, &rules[k]);
+
+		if (rules[k].slot_at)
+			found[num_found++] = jump;
+		else
+			any[(*n)++] = jump;
+	}
+	any[(*n)++] = emit_jump(prog);
+	land(prog, qp);
+	while (num_found)
+		land(prog, found[--num_found]);
 }
 
 static void emit_any(struct program *prog, const uint8_t *indices, unsigned n)
@@ -137,7 +194,7 @@ static int attach(const struct urxe_wire *wire, int fd, const uint8_t *slots, un
 {
 	struct member members[MAX_MEMBERS];
 	uint8_t servers[MAX_SERVERS];
-	unsigned num_servers = 0, any;
+	unsigned num_servers = 0, any[MAX_RULES + 1], num_any, search;
 	struct program prog;
 	struct sock_fprog fprog;
 
@@ -149,18 +206,19 @@ static int attach(const struct urxe_wire *wire, int fd, const uint8_t *slots, un
 	}
 	qsort(members, n, sizeof(members[0]), by_slot);
 	prog.len = 0;
-	emit(&prog, BPF_LD | BPF_B | BPF_ABS, QPN_LOW_BYTE, 0, 0);
-	any = emit_qp1(&prog);
+	emit_slot(&prog, any, &num_any);
+	search = prog.len;
 	if (n)
 		emit_search(&prog, members, n);
 	else
 		emit(&prog, BPF_RET | BPF_K, NOBODY, 0, 0);
 	/* What is for a slot that nobody has, any server may answer. */
-	for (unsigned k = any; num_servers && k < prog.len; k++)
+	for (unsigned k = search; num_servers && k < prog.len; k++)
 		if (prog.insns[k].code == (BPF_RET | BPF_K) && prog.insns[k].k == NOBODY)
 			prog.insns[k] = (struct sock_filter){.code = BPF_JMP | BPF_JA,
 							     .k = prog.len - k - 1};
-	prog.insns[any].k = prog.len - any - 1;
+	while (num_any)
+		land(&prog, any[--num_any]);
 	emit_any(&prog, servers, num_servers);
 	fprog.len = prog.len;
 	fprog.filter = prog.insns;

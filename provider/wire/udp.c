@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/fd.h"
@@ -117,7 +118,7 @@ static socklen_t everywhere(union urxe_sockaddr *addr, enum urxe_family family)
 
 	if (family == URXE_IPV4)
 		any = urxe_v4mapped((struct in_addr){INADDR_ANY});
-	urxe_path_sockaddr(addr, &len, &any, URXE_UDP_PORT, 0);
+	urxe_roce_sockaddr(addr, &len, &any, URXE_UDP_PORT, 0);
 	return len;
 }
 
@@ -152,7 +153,7 @@ int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, u
 	union urxe_sockaddr addr;
 	socklen_t len;
 
-	urxe_path_sockaddr(&addr, &len, group, URXE_UDP_PORT, ifindex);
+	urxe_roce_sockaddr(&addr, &len, group, URXE_UDP_PORT, ifindex);
 	return open_receive(family, &addr, len);
 }
 
@@ -209,4 +210,121 @@ int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *soc
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = sock};
 
 	return urxe_libc.epoll_ctl(wire->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* ---- all of a wire's ---- */
+
+#define STRANGERS_TRIES	  50
+#define STRANGERS_WAIT_NS 2000000
+
+static void explain_in_use(void)
+{
+	urxe_log(URXE_LOG_ERROR,
+		 "UDP port %d is taken, by the kernel's rdma_rxe or another user's process: run in "
+		 "a network namespace of your own (unshare -Urn), or end that process or unload "
+		 "rdma_rxe (ss -ulpn sport = :%d names it)",
+		 URXE_UDP_PORT, URXE_UDP_PORT);
+}
+
+/* Does a process of this user have the port that is not of this segment? The kernel would give each of
+ * the two packets of the other. Who is the first of the segment finds the port free, or soon: a
+ * process that is being killed leaves the segment before its sockets close. Under the segment's
+ * lock. */
+static bool has_strangers(struct urxe_wire *wire, unsigned family)
+{
+	const struct timespec moment = {.tv_nsec = STRANGERS_WAIT_NS};
+	uint8_t first;
+
+	if (urxe_segment_group(wire->seg, family, &first, 1))
+		return false;
+	for (unsigned k = 0; k < STRANGERS_TRIES; k++) {
+		if (!urxe_udp_probe(family))
+			return false;
+		nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
+static void explain_strangers(const struct urxe_wire *wire)
+{
+	urxe_log(URXE_LOG_ERROR,
+		 "processes of this user that do not share %s with this one have UDP port %d (in a "
+		 "container or sandbox with a /dev/shm of its own?): share it, name one folder for "
+		 "all of them in URXE_RUNTIME_DIR, or give each a network namespace",
+		 urxe_segment_path(wire->seg), URXE_UDP_PORT);
+}
+
+/* Both sockets and the group's member list change together, under the segment's lock. A host
+ * without one of the families goes on with the other. */
+int urxe_udp_open(struct urxe_wire *wire)
+{
+	int ret = 0, opened = 0;
+
+	urxe_segment_lock(wire->seg);
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		bool strangers = has_strangers(wire, f);
+		int fd = urxe_udp_open_recv(f);
+
+		if (fd >= 0 && strangers) {
+			urxe_fd_close(fd);
+			explain_strangers(wire);
+			ret = -EBUSY;
+			break;
+		}
+		if (fd < 0) {
+			ret = fd;
+			if (fd == -EADDRINUSE || fd == -EMFILE || fd == -ENFILE)
+				break;
+			continue;
+		}
+		wire->recv[f].fd = fd;
+		urxe_segment_group_add(wire->seg, f);
+		opened++;
+		ret = urxe_wire_watch(wire, fd, &wire->recv[f]);
+		if (ret)
+			break;
+	}
+	if (opened && ret != -EADDRINUSE && ret != -EBUSY)
+		urxe_steer(wire, false);
+	urxe_segment_unlock(wire->seg);
+	if (ret == -EADDRINUSE)
+		explain_in_use();
+	if (opened && (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL || ret == -EPROTONOSUPPORT))
+		ret = 0;
+	return ret;
+}
+
+static void leave_group(struct urxe_wire *wire)
+{
+	bool any = wire->recv[URXE_IPV4].fd >= 0 || wire->recv[URXE_IPV6].fd >= 0;
+
+	if (!any)
+		return;
+	urxe_segment_lock(wire->seg);
+	urxe_steer(wire, true);
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		if (wire->recv[f].fd < 0)
+			continue;
+		urxe_fd_close(wire->recv[f].fd);
+		wire->recv[f].fd = -1;
+		urxe_segment_group_remove(wire->seg, f);
+	}
+	urxe_segment_unlock(wire->seg);
+}
+
+void urxe_udp_close(struct urxe_wire *wire)
+{
+	leave_group(wire);
+	urxe_mcast_close(wire);
+	urxe_send_close(wire);
+}
+
+/* Only their owner may take the receive sockets out of the group. */
+void urxe_udp_forked(struct urxe_wire *wire)
+{
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
+		if (wire->recv[f].fd >= 0)
+			urxe_fd_close(wire->recv[f].fd);
+	urxe_mcast_close(wire);
+	urxe_send_close(wire);
 }

@@ -5,7 +5,7 @@
  * processes of a host, and fault injection. It knows nothing of QP state.
  *
  * One wire per process. All functions are called under the engine's lock, except
- * urxe_wire_path_init() and urxe_wire_fd(), which any thread may call.
+ * urxe_wire_fd(), which any thread may call.
  */
 #ifndef URXE_WIRE_WIRE_H
 #define URXE_WIRE_WIRE_H
@@ -18,6 +18,7 @@
 
 #include "host/device.h"
 #include "host/segment.h"
+#include "wire/link.h"
 
 #define URXE_UDP_PORT	  4791
 #define URXE_TX_BATCH	  64 /* most packets of one urxe_wire_send() */
@@ -30,20 +31,9 @@
 
 struct urxe_wire;
 
-/* Where a packet goes: an address vector with its source GID resolved. */
-struct urxe_path {
-	struct in6_addr sgid, dgid; /* IPv4-mapped or IPv6; both of one family */
-	struct urxe_device *dev;    /* counters, and the scope of link-local addresses */
-	uint32_t flow_label;	    /* 20 bits */
-	uint8_t traffic_class;	    /* DSCP and ECN */
-	uint8_t hop_limit;	    /* TTL; 0 means 64 */
-	uint8_t source;		    /* send socket, 0 … URXE_SEND_SOCKETS - 1 */
-	bool here;		    /* dgid is an address of this host (in this namespace) */
-};
-
 /*
- * To a neighbour (neighbour.h) a packet may be a run: it stands for span packets of one message that
- * follow each other, and has the opcode of all of them joined (FIRST and LAST make ONLY).
+ * To a neighbour (neighbour.h) a packet may be a run: it stands for span packets of one message
+ * that follow each other, and has the opcode of all of them joined (FIRST and LAST make ONLY).
  */
 struct urxe_tx_packet {
 	uint8_t header[URXE_MAX_HEADER]; /* BTH and extension headers; PadCnt set */
@@ -60,15 +50,15 @@ struct urxe_tx_packet {
 struct urxe_refs;
 
 struct urxe_rx_packet {
-	const uint8_t *bth; /* BTH, extension headers, payload, pad; ICRC checked and gone */
-	uint32_t len;	    /* of the above, at least 12 and a multiple of 4 */
-	struct in6_addr sgid, dgid; /* the sender's and our address, as GIDs */
-	struct urxe_device *dev;    /* the device that owns dgid, or NULL (multicast: by ifindex) */
-	uint8_t traffic_class;
-	uint8_t hop_limit;
-	uint16_t source_port; /* UDP, host order */
-	uint16_t span;	      /* PSNs that the packet stands for: 1, or a run of a neighbour's */
-	bool multicast;
+	const uint8_t *bth;   /* BTH and extension headers, which nobody else can change */
+	const uint8_t *bytes; /* the packet from the BTH on: headers, payload, pad; ICRC checked and
+			       * gone. A neighbour may still be writing to it: the headers count
+			       * that bth has, and the payload is to be read once. Where that would
+			       * be hard (to QP 1), bytes is bth. */
+	uint32_t len;	      /* of the packet, at least 12 and a multiple of 4 */
+	struct urxe_path path; /* as it came: src is the sender; port, the one that has dst */
+	uint16_t source_port;  /* UDP, host order; 0: it came through shared memory */
+	uint16_t span;	       /* PSNs that the packet stands for: 1, or a run of a neighbour's */
 	const struct urxe_refs *refs; /* where the payload is, if it is not behind the headers */
 	uint32_t refs_len;	      /* and its bytes */
 };
@@ -81,17 +71,10 @@ typedef void urxe_wire_rx_fn(const struct urxe_rx_packet *pkt, void *arg);
  */
 int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **wire);
 void urxe_wire_destroy(struct urxe_wire *wire);
+/* The process is about to end: sending allocates no memory from now on. */
+void urxe_wire_ending(struct urxe_wire *wire);
 /* In the child of a fork: closes the inherited descriptors and frees; the parent is undisturbed. */
 void urxe_wire_forked(struct urxe_wire *wire);
-
-/*
- * Fills a path from a source GID of dev, a destination GID and the rest of an address vector; hash
- * (of the QP pair) chooses the send socket. -EINVAL when the families differ or the destination is
- * not reachable from such a source.
- */
-int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
-			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
-			uint32_t flow_label, uint32_t hash);
 
 /*
  * Sends n packets (1 … URXE_TX_BATCH) of one path in order: computes the ICRCs, gathers the payload
@@ -106,15 +89,15 @@ int urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 /*
  * Sends one packet that concerns the process of a slot, which its QPN does not say (QP 1): to a
  * neighbour. -ESRCH: nobody there that it could reach this way; -ENOBUFS: no room in its ring. Then
- * urxe_wire_send() remains. now: CLOCK_MONOTONIC, ns; whether the neighbour lives is asked once in a
- * millisecond, because what would be lost with it is repeated after seconds.
+ * urxe_wire_send() remains. now: CLOCK_MONOTONIC, ns; whether the neighbour lives is asked once in
+ * a millisecond, because what would be lost with it is repeated after seconds.
  */
 int urxe_wire_send_near(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
 			const struct urxe_tx_packet *pkt, uint64_t now);
 
 /*
- * How much a packet to this destination may carry when it is not bound by a path MTU: 0 where packets
- * go by UDP. stable: as in struct urxe_tx_packet.
+ * How much a packet to this destination may carry when it is not bound by a path MTU: 0 where
+ * packets go by UDP. stable: as in struct urxe_tx_packet.
  */
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		       bool stable);
@@ -128,12 +111,16 @@ bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot);
  * reads it from now on must find out. */
 void urxe_wire_void_refs(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn);
 
+/* The neighbour that a packet's payload lies with: its slot, and urxe_segment_slot_life(). */
+unsigned urxe_wire_refs_slot(const struct urxe_refs *refs, uint32_t *life);
 /*
- * Reads len bytes at an offset of a packet's payload from its sender's memory. -ESTALE: they are not
- * to be had any more, and the packet is to be treated as lost; what was written to iov is worthless.
+ * Reads len bytes at an offset of a packet's payload from its sender's memory. -ESTALE: they are
+ * not to be had any more, and the packet is to be treated as lost; what was written to iov is
+ * worthless. pid: of the sender, if the caller makes sure afterwards that it was alive; 0: the
+ * sender is identified by a cookie in its memory, at the cost of a page more to read.
  */
 int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
-		   unsigned n, uint32_t len);
+		   unsigned n, uint32_t len, int pid);
 
 /*
  * Takes what has arrived, at most about budget packets, and calls fn for each packet whose ICRC
@@ -146,23 +133,48 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 		   void *arg);
 
 /*
- * Hands a packet that fn was called with (during that call) on to another process of this host, where
- * fn is called with it whatever its QPN. At most twice for one packet: -ELOOP. -ESRCH: nobody alive has
- * that slot, or it is ours. 0 else: a receiver whose queue is full is waited for, some seconds at most.
+ * Which process of this host a MAD to QP 1 is for: the first rule that fits says. Rules are added
+ * before a wire is made, in each process the same ones. -ENOSPC beyond 16.
+ */
+struct urxe_mad_rule {
+	uint8_t mgmt_class;
+	uint16_t attr_id; /* host order; 0: any */
+	uint8_t slot_at;  /* where in the MAD the slot is; 0: any process that serves QP 1 */
+};
+int urxe_steer_mads(const struct urxe_mad_rule *rules, unsigned n);
+
+/*
+ * Hands a packet that fn was called with (during that call) on to another process of this host,
+ * where fn is called with it whatever its QPN. At most twice for one packet: -ELOOP. -ESRCH: nobody
+ * alive has that slot, or it is ours. 0 else: a receiver whose queue is full is waited for, some
+ * seconds at most.
  */
 int urxe_wire_forward(struct urxe_wire *wire, unsigned slot, const struct urxe_rx_packet *pkt);
 /* The same to all others that serve QP 1 and are not stopped; they cannot hand it on any more. */
 int urxe_wire_forward_all(struct urxe_wire *wire, const struct urxe_rx_packet *pkt);
 
 /*
- * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if whoever waits for
- * it has said so: neighbours wake the one who sleeps. urxe_wire_sleep(): false when there is a packet
- * already. Any thread.
+ * A message to another process of this host that is no packet. Messages arrive in the order in
+ * which they were sent; one is lost if its receiver dies, or takes nothing for seconds. -ESRCH:
+ * nobody alive has that slot, or it is ours. -EMSGSIZE.
+ */
+#define URXE_MESSAGE_MAX (192u << 10) /* bytes */
+int urxe_wire_send_message(struct urxe_wire *wire, unsigned slot, const void *message,
+			   uint32_t len);
+/* Takes the messages that others have sent, while urxe_wire_poll() runs. from: the sender's slot,
+ * as it says. */
+typedef void urxe_wire_message_fn(unsigned from, const void *message, uint32_t len);
+void urxe_wire_on_message(struct urxe_wire *wire, urxe_wire_message_fn *fn);
+
+/*
+ * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if whoever waits
+ * for it has said so: neighbours wake the one who sleeps. urxe_wire_sleep(): false when there is a
+ * packet already. Any thread.
  */
 int urxe_wire_fd(const struct urxe_wire *wire);
 /*
- * Nobody sleeps on that descriptor, nor will before this has been called with false, and somebody polls:
- * it need not become readable. At first it is false.
+ * Nobody sleeps on that descriptor, nor will before this has been called with false, and somebody
+ * polls: it need not become readable. At first it is false.
  */
 void urxe_wire_attend(struct urxe_wire *wire, bool attended);
 bool urxe_wire_sleep(struct urxe_wire *wire);
@@ -171,28 +183,26 @@ void urxe_wire_awake(struct urxe_wire *wire);
  * packets of neighbours? Then that one is to be woken by other means. */
 bool urxe_wire_missed(struct urxe_wire *wire);
 /*
- * For those who poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without a
- * urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.
+ * For those who poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without
+ * a urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.
  */
 enum urxe_look { URXE_LOOK_NOTHING, URXE_LOOK_WAITS, URXE_LOOK_ALL };
 enum urxe_look urxe_wire_look(const struct urxe_wire *wire);
 /* When urxe_wire_poll() must next run for a packet that waits here: ns, or UINT64_MAX. */
 uint64_t urxe_wire_deadline(const struct urxe_wire *wire);
+/* A port is not as it was (urxe_device_monitor_read()). */
+void urxe_wire_ports_changed(struct urxe_wire *wire);
 /* Now and then (a second): reaps dead processes, renews steering, reads new fault settings. */
 void urxe_wire_housekeep(struct urxe_wire *wire);
 
-/* The address that packets of a multicast group carry as dgid: IPv4 groups have two MGIDs,
- * ::ffff:a.b.c.d and ff0e::ffff:a.b.c.d, and become the former. Any GID may be asked. */
-void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid);
+/* The port of this host at the other end of a path, by index; URXE_NO_PORT: it is elsewhere. */
+unsigned urxe_wire_port_at(struct urxe_wire *wire, const struct urxe_path *path);
 
-/* The device of this network namespace that has the address; NULL: it is elsewhere. */
-struct urxe_device *urxe_wire_device_at(struct urxe_wire *wire, const struct in6_addr *addr);
-
-/* Multicast groups, counted per (device, group). -EINVAL: no multicast address; or the error of a
+/* Multicast groups, counted per (port, group). -EINVAL: no multicast address; or the error of a
  * socket. */
-int urxe_wire_mcast_join(struct urxe_wire *wire, struct urxe_device *dev,
-			 const union ibv_gid *mgid);
-void urxe_wire_mcast_leave(struct urxe_wire *wire, struct urxe_device *dev,
-			   const union ibv_gid *mgid);
+int urxe_wire_mcast_join(struct urxe_wire *wire, const struct urxe_port *port,
+			 const struct urxe_link_addr *group);
+void urxe_wire_mcast_leave(struct urxe_wire *wire, const struct urxe_port *port,
+			   const struct urxe_link_addr *group);
 
 #endif

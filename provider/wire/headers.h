@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The RoCEv2 packet formats: IBTA vol. 1 chapter 9 for the transport headers, annex A17 for their
- * carriage in UDP. All of the wire format is here and nothing else is: no state, no locks.
+ * The packet formats: IBTA vol. 1 chapter 9 for the transport headers of every link, annex A17 for
+ * their carriage in UDP. All of the wire format is here and nothing else is: no state, no locks.
  *
  *      0      IPv4 or IPv6 header
  *      +20/40 UDP header, destination port 4791
@@ -24,8 +24,8 @@
  * The structs are packed, so a packet may lie at any address. Fields hold network byte order;
  * the functions take and give host order.
  */
-#ifndef URXE_WIRE_ROCE_H
-#define URXE_WIRE_ROCE_H
+#ifndef URXE_WIRE_HEADERS_H
+#define URXE_WIRE_HEADERS_H
 
 #include <assert.h>
 #include <endian.h>
@@ -36,6 +36,7 @@
 
 #define URXE_ICRC_LEN	     4
 #define URXE_PKEY_DEFAULT    0xffff
+#define URXE_PKEY_FULL	     0x8000 /* member */
 #define URXE_PKEY_FULL	     0x8000 /* full member; the other 15 bits name the partition */
 #define URXE_PKEY_BASE	     0x7fff
 #define URXE_QPN_MASK	     0xffffff
@@ -159,6 +160,12 @@ static inline void urxe_bth_set_pad(struct urxe_bth *bth, unsigned pad)
 static inline unsigned urxe_bth_tver(const struct urxe_bth *bth)
 {
 	return bth->flags & URXE_BTH_TVER_MASK;
+}
+
+/* May members with these P_Keys talk (10.9.3)? Two limited ones may not. */
+static inline bool urxe_pkeys_match(uint16_t a, uint16_t b)
+{
+	return !((a ^ b) & URXE_PKEY_BASE) && (a | b) & URXE_PKEY_FULL;
 }
 
 static inline uint16_t urxe_bth_pkey(const struct urxe_bth *bth)
@@ -292,6 +299,16 @@ static inline uint64_t urxe_atomic_ack_original(const struct urxe_atomic_ack_eth
 static inline uint32_t urxe_ieth_rkey(const struct urxe_ieth *ieth)
 {
 	return be32toh(ieth->rkey);
+}
+
+static inline uint32_t urxe_xrceth_srqn(const struct urxe_xrceth *xrceth)
+{
+	return be32toh(xrceth->srq) & 0xffffff;
+}
+
+static inline void urxe_xrceth_fill(struct urxe_xrceth *xrceth, uint32_t srqn)
+{
+	xrceth->srq = htobe32(srqn & 0xffffff);
 }
 
 static inline void urxe_ieth_fill(struct urxe_ieth *ieth, uint32_t rkey)

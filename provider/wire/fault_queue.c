@@ -13,8 +13,8 @@
 #define REORDER_WAIT 1000000 /* ns: how long a reordered packet waits at most */
 #define MAX_HELD     16384   /* packets; what comes on top is lost */
 
-struct urxe_held {
-	struct urxe_held *next;
+struct urxe_fault_packet {
+	struct urxe_fault_packet *next;
 	uint64_t due;
 	unsigned passes; /* packets that have yet to pass it */
 	bool out;
@@ -30,7 +30,7 @@ struct urxe_held {
 	_Alignas(8) uint8_t packet[];
 };
 
-static void append(struct urxe_hold_list *list, struct urxe_held *held)
+static void append(struct urxe_fault_queue *list, struct urxe_fault_packet *held)
 {
 	held->next = NULL;
 	*list->tail = held;
@@ -38,9 +38,10 @@ static void append(struct urxe_hold_list *list, struct urxe_held *held)
 	list->len++;
 }
 
-static struct urxe_held *unlink_at(struct urxe_hold_list *list, struct urxe_held **link)
+static struct urxe_fault_packet *unlink_at(struct urxe_fault_queue *list,
+					   struct urxe_fault_packet **link)
 {
-	struct urxe_held *held = *link;
+	struct urxe_fault_packet *held = *link;
 
 	*link = held->next;
 	if (!*link)
@@ -61,7 +62,7 @@ static int read_environment(struct urxe_wire *wire)
 	return ret;
 }
 
-int urxe_hold_open(struct urxe_wire *wire)
+int urxe_fault_open(struct urxe_wire *wire)
 {
 	wire->delayed.tail = &wire->delayed.head;
 	wire->passed.tail = &wire->passed.head;
@@ -69,59 +70,59 @@ int urxe_hold_open(struct urxe_wire *wire)
 
 	if (ret)
 		return ret;
-	for (int k = 0; k < URXE_MAX_DEVICES; k++)
-		wire->dev[k].fault = wire->env_fault;
+	for (int k = 0; k < URXE_MAX_PORTS; k++)
+		wire->port[k].fault = wire->env_fault;
 	wire->fault_generation = urxe_segment_fault_generation(wire->seg) - 1;
-	urxe_hold_settings(wire);
+	urxe_fault_settings(wire);
 	return 0;
 }
 
 bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path)
 {
-	return urxe_fault_active(&urxe_wire_dev(wire, path->dev)->fault, URXE_FAULT_BOTH);
+	return urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_BOTH);
 }
 
-static void clear(struct urxe_hold_list *list)
+static void clear(struct urxe_fault_queue *list)
 {
 	while (list->head)
 		free(unlink_at(list, &list->head));
 }
 
-void urxe_hold_close(struct urxe_wire *wire)
+void urxe_fault_close(struct urxe_wire *wire)
 {
 	clear(&wire->delayed);
 	clear(&wire->passed);
 }
 
 /* A device without a specification of its own in the segment has the environment's. */
-void urxe_hold_settings(struct urxe_wire *wire)
+void urxe_fault_settings(struct urxe_wire *wire)
 {
 	uint32_t generation = urxe_segment_fault_generation(wire->seg);
 
 	if (generation == wire->fault_generation)
 		return;
 	wire->fault_generation = generation;
-	for (int k = 0; k < URXE_MAX_DEVICES; k++) {
+	for (int k = 0; k < URXE_MAX_PORTS; k++) {
 		char spec[URXE_FAULT_SPEC_LEN] = "", err[200];
 		struct urxe_fault fault = wire->env_fault;
 
 		urxe_segment_fault_get(wire->seg, k, spec);
 		if (*spec && urxe_fault_parse(spec, &fault, err, sizeof(err))) {
-			urxe_log(URXE_LOG_ERROR, "device %d: %s", k, err);
+			urxe_log(URXE_LOG_ERROR, "port %d: %s", k, err);
 			continue;
 		}
 		/* The same settings as before go on in their random sequence. */
-		fault.state = wire->dev[k].fault.state;
-		if (memcmp(&fault, &wire->dev[k].fault, sizeof(fault))) {
+		fault.state = wire->port[k].fault.state;
+		if (memcmp(&fault, &wire->port[k].fault, sizeof(fault))) {
 			fault.state = fault.seed;
-			wire->dev[k].fault = fault;
+			wire->port[k].fault = fault;
 		}
 	}
 }
 
 /* ---- packets ---- */
 
-static int emit_record(struct urxe_wire *wire, struct urxe_held *held)
+static int emit_record(struct urxe_wire *wire, struct urxe_fault_packet *held)
 {
 	struct urxe_record rec = {
 		.kind = held->kind,
@@ -136,12 +137,13 @@ static int emit_record(struct urxe_wire *wire, struct urxe_held *held)
 	return 0;
 }
 
-static int emit(struct urxe_wire *wire, struct urxe_held *held)
+static int emit(struct urxe_wire *wire, struct urxe_fault_packet *held)
 {
 	if (held->kind)
 		return emit_record(wire, held);
 	if (held->out)
-		return urxe_send_raw(wire, &held->path, held->packet, held->len);
+		return urxe_link_of(&held->path)
+			->send_raw(wire, &held->path, held->packet, held->len);
 	held->from.next_id = 0;
 	held->from.prefix_len = 0;
 	urxe_receive_packet(wire, &held->from, held->packet, held->len);
@@ -149,7 +151,7 @@ static int emit(struct urxe_wire *wire, struct urxe_held *held)
 }
 
 /* Sends or hands up; tries again at the next poll when the socket is full. */
-static void let_go(struct urxe_wire *wire, struct urxe_held *held)
+static void let_go(struct urxe_wire *wire, struct urxe_fault_packet *held)
 {
 	int ret = emit(wire, held);
 
@@ -164,15 +166,15 @@ static void let_go(struct urxe_wire *wire, struct urxe_held *held)
 /* A packet has gone by: those that waited for it count down. */
 static void count_pass(struct urxe_wire *wire, bool out)
 {
-	for (struct urxe_held *held = wire->passed.head; held; held = held->next)
+	for (struct urxe_fault_packet *held = wire->passed.head; held; held = held->next)
 		if (held->out == out && held->passes)
 			held->passes--;
 }
 
 static void release_passed(struct urxe_wire *wire, uint64_t now)
 {
-	struct urxe_held **link = &wire->passed.head;
-	struct urxe_hold_list ready = {.tail = &ready.head};
+	struct urxe_fault_packet **link = &wire->passed.head;
+	struct urxe_fault_queue ready = {.tail = &ready.head};
 
 	while (*link) {
 		if ((*link)->passes && (*link)->due > now)
@@ -184,9 +186,9 @@ static void release_passed(struct urxe_wire *wire, uint64_t now)
 		let_go(wire, unlink_at(&ready, &ready.head));
 }
 
-static struct urxe_held *copy(const void *packet, uint32_t len)
+static struct urxe_fault_packet *copy(const void *packet, uint32_t len)
 {
-	struct urxe_held *held = calloc(1, sizeof(*held) + len);
+	struct urxe_fault_packet *held = calloc(1, sizeof(*held) + len);
 
 	if (!held)
 		return NULL;
@@ -196,8 +198,8 @@ static struct urxe_held *copy(const void *packet, uint32_t len)
 }
 
 /* One packet, to go now, later, or after others. */
-static void dispatch(struct urxe_wire *wire, struct urxe_held *held, const struct urxe_fault *fault,
-		     unsigned reorder)
+static void dispatch(struct urxe_wire *wire, struct urxe_fault_packet *held,
+		     const struct urxe_fault *fault, unsigned reorder)
 {
 	uint64_t now = fault->delay || reorder ? urxe_wire_now() : 0;
 	bool out = held->out;
@@ -224,8 +226,8 @@ static void dispatch(struct urxe_wire *wire, struct urxe_held *held, const struc
 	}
 }
 
-static void inject(struct urxe_wire *wire, struct urxe_fault *fault, const struct urxe_held *like,
-		   const void *packet, uint32_t len)
+static void inject(struct urxe_wire *wire, struct urxe_fault *fault,
+		   const struct urxe_fault_packet *like, const void *packet, uint32_t len)
 {
 	struct urxe_fate fate = urxe_fault_draw(fault);
 
@@ -234,7 +236,7 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault, const struc
 	if (fate.corrupt && like->kind)
 		fate.corrupt = fate.dup = false; /* one of the two */
 	for (int copies = fate.dup ? 2 : 1; copies; copies--) {
-		struct urxe_held *held = copy(packet, len);
+		struct urxe_fault_packet *held = copy(packet, len);
 
 		if (!held)
 			return;
@@ -253,26 +255,26 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault, const struc
 	}
 }
 
-void urxe_hold_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
+		    uint32_t len)
+{
+	struct urxe_fault_packet like = {.out = true, .path = *path};
+
+	inject(wire, &urxe_wire_port(wire, path)->fault, &like, packet, len);
+}
+
+void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
 		   uint32_t len)
 {
-	struct urxe_held like = {.out = true, .path = *path};
+	struct urxe_fault_packet like = {.from = *from};
 
-	inject(wire, &urxe_wire_dev(wire, path->dev)->fault, &like, packet, len);
+	inject(wire, &urxe_wire_port(wire, &from->pkt.path)->fault, &like, packet, len);
 }
 
-void urxe_hold_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
-		  uint32_t len)
+void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+			   const struct urxe_record *rec)
 {
-	struct urxe_held like = {.from = *from};
-
-	inject(wire, &urxe_wire_dev(wire, from->pkt.dev)->fault, &like, packet, len);
-}
-
-void urxe_hold_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
-			  const struct urxe_record *rec)
-{
-	struct urxe_held like = {
+	struct urxe_fault_packet like = {
 		.out = true,
 		.kind = rec->kind,
 		.span = rec->span,
@@ -280,22 +282,22 @@ void urxe_hold_out_record(struct urxe_wire *wire, const struct urxe_path *path, 
 		.path = *path,
 	};
 
-	inject(wire, &urxe_wire_dev(wire, path->dev)->fault, &like, rec->bytes, rec->len);
+	inject(wire, &urxe_wire_port(wire, path)->fault, &like, rec->bytes, rec->len);
 }
 
-void urxe_hold_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
-			 const struct urxe_record *rec)
+void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
+			  const struct urxe_record *rec)
 {
-	struct urxe_held like = {.kind = rec->kind, .span = rec->span, .from = *from};
+	struct urxe_fault_packet like = {.kind = rec->kind, .span = rec->span, .from = *from};
 
-	inject(wire, &urxe_wire_dev(wire, from->pkt.dev)->fault, &like, rec->bytes, rec->len);
+	inject(wire, &urxe_wire_port(wire, &from->pkt.path)->fault, &like, rec->bytes, rec->len);
 }
 
-void urxe_hold_release(struct urxe_wire *wire, uint64_t now)
+void urxe_fault_release(struct urxe_wire *wire, uint64_t now)
 {
 	/* What cannot leave now comes to the end of the list: look at each once. */
 	for (unsigned n = wire->delayed.len; n && wire->delayed.head->due <= now; n--) {
-		struct urxe_held *held = unlink_at(&wire->delayed, &wire->delayed.head);
+		struct urxe_fault_packet *held = unlink_at(&wire->delayed, &wire->delayed.head);
 		bool out = held->out;
 
 		let_go(wire, held);
@@ -304,11 +306,11 @@ void urxe_hold_release(struct urxe_wire *wire, uint64_t now)
 	release_passed(wire, now);
 }
 
-uint64_t urxe_hold_deadline(const struct urxe_wire *wire)
+uint64_t urxe_fault_deadline(const struct urxe_wire *wire)
 {
 	uint64_t deadline = wire->delayed.head ? wire->delayed.head->due : UINT64_MAX;
 
-	for (const struct urxe_held *held = wire->passed.head; held; held = held->next)
+	for (const struct urxe_fault_packet *held = wire->passed.head; held; held = held->next)
 		if (held->due < deadline)
 			deadline = held->due;
 	return deadline;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Routes through a virtual fabric, as this process sends by them. A path (path.h) names its route
+ * by a number. A route keeps what the tables of the fabric's map said of it, with the map's
+ * generation: to send by it takes one comparison, and two additions to its row of the process's
+ * ledger (fabric/ledger.h). When the generation has moved, the tables are walked anew.
+ *
+ * Routes are made by any thread, under a lock of their own, and stay. All else is under the
+ * engine's lock.
+ */
+#ifndef URXE_WIRE_ROUTE_H
+#define URXE_WIRE_ROUTE_H
+
+#include "fabric/route.h"
+#include "wire/private.h"
+
+#define URXE_LRH_WORDS	2
+#define URXE_GRH_WORDS	10
+#define URXE_BTH_WORDS	3
+#define URXE_ICRC_WORDS 1
+#define URXE_MAX_ROUTES 65536
+
+/* The hosts that have ports in a multicast group's tree, the sender's own first, by their numbers
+ * in slots. */
+#define URXE_MAX_MEMBERS 256
+struct urxe_members {
+	unsigned n;
+	uint32_t host[URXE_MAX_MEMBERS];
+};
+
+struct urxe_route {
+	/* What it was when the map had that generation: all that a packet asks for, in one cache
+	 * line. */
+	const struct fabric_map *map;
+	uint64_t generation;
+	struct fabric_row *row;
+	uint32_t host;	     /* where packets arrive: its number in the segment's slots */
+	uint32_t head_words; /* in front of a packet's BTH, and behind it */
+	uint16_t pkey;	     /* one that the switches let pass; 0: none was asked about yet */
+	bool open;	     /* packets arrive, */
+	bool sure;	     /* and none is lost on a link */
+	bool enforced;	     /* if the switches let their P_Key pass */
+
+	/* What it is: from a port, or back to one (from). */
+	const struct urxe_port *port;
+	uint32_t from;
+	uint32_t hashed; /* the next one of its hash; 0: none */
+	uint16_t slid, dlid;
+	uint8_t sl;
+	bool global; /* packets have a GRH */
+	bool group;  /* of multicast */
+
+	struct fabric_route way;
+	struct urxe_members *members; /* of a group */
+	struct urxe_route *back;      /* the way of answers, where they are no packets */
+	struct urxe_route_loss *lost; /* rows of packets that do not arrive */
+	uint64_t sent;		      /* packets, for faults */
+} __attribute__((aligned(64)));
+static_assert(offsetof(struct urxe_route, port) <= 64, "the first line has what is hot");
+
+/* Makes one or finds it. -ENOMEM; -EINVAL: the port is not of a fabric. Any thread. */
+int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
+		   bool global, uint32_t *number);
+
+extern struct urxe_route *urxe_routes[URXE_MAX_ROUTES];
+
+static inline struct urxe_route *urxe_route_of(const struct urxe_path *path)
+{
+	return urxe_routes[path->route % URXE_MAX_ROUTES];
+}
+
+/* Walks the tables anew. */
+void urxe_route_renew(struct urxe_route *route);
+
+static inline struct urxe_route *urxe_route_now(struct urxe_route *route)
+{
+	if (__builtin_expect(atomic_load_explicit(&route->map->generation, memory_order_acquire) !=
+				     route->generation,
+			     0))
+		urxe_route_renew(route);
+	return route;
+}
+
+/* Do packets of the path arrive, as far as the path alone can say? */
+static inline bool urxe_route_is_open(const struct urxe_path *path)
+{
+	return urxe_route_now(urxe_route_of(path))->open;
+}
+
+/* The same, and no packet's fate is drawn. */
+static inline bool urxe_route_is_sure(const struct urxe_path *path)
+{
+	return urxe_route_now(urxe_route_of(path))->sure;
+}
+
+/*
+ * A packet (or a run: span packets) leaves: counts it, on all its way or to where it is lost. True:
+ * it arrives. len: bytes from the BTH on, payload and pad included.
+ */
+bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t len,
+		     uint32_t payload, unsigned span);
+
+/* The same for packets to a multicast group: whom copies go to; NULL: nobody. */
+const struct urxe_members *urxe_route_take_group(const struct urxe_path *path,
+						 const struct urxe_tx_packet *pkts, unsigned n);
+
+static inline uint32_t urxe_packet_bytes(const struct urxe_tx_packet *pkt)
+{
+	return pkt->header_len + pkt->payload_len + urxe_pad_of(pkt->payload_len);
+}
+
+/* The short way: one small packet, or two of which the second begins at first, on a route that is
+ * sure. */
+static inline bool urxe_route_take_short(const struct urxe_path *path, const uint8_t *bth,
+					 uint32_t first, uint32_t len)
+{
+	struct urxe_route *route = urxe_route_of(path);
+	uint16_t pkey = urxe_bth_pkey((const struct urxe_bth *)bth);
+	unsigned n = first < len ? 2 : 1;
+	struct fabric_row *row = route->row;
+
+	if (!row || (route->enforced && pkey != route->pkey))
+		return urxe_route_take(path, bth, first, 0, 1) &&
+		       (n == 1 || urxe_route_take(path, bth + first, len - first, 0, 1));
+	atomic_store_explicit(&row->packets,
+			      atomic_load_explicit(&row->packets, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+	atomic_store_explicit(&row->words,
+			      atomic_load_explicit(&row->words, memory_order_relaxed) +
+				      n * route->head_words + len / 4,
+			      memory_order_relaxed);
+	return true;
+}
+
+/* What was found is to be found again: the power went or came. */
+void urxe_routes_renew(void);
+/* The end of the wire, and with it of the process's ledger. */
+void urxe_routes_close(bool forked);
+
+#endif
