@@ -10,14 +10,19 @@
  * taken before these, are also taken before these at a fork.
  */
 #include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/if.h> /* after net/if.h */
+
 #include "host/config.h"
 #include "host/device.h"
 #include "host/device_list.h"
+#include "host/fabric.h"
+#include "host/fabric_device.h"
 #include "host/gid.h"
 #include "host/log.h"
 
@@ -33,8 +38,9 @@ enum change {
 };
 
 struct entry {
-	struct urxe_device dev; /* first: a device pointer is an entry pointer */
-	unsigned changes;	/* enum change; device lock */
+	struct urxe_device dev;
+	struct urxe_port port;
+	unsigned changes; /* enum change; device lock */
 };
 
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -95,7 +101,7 @@ static int count_entries(void)
 
 static unsigned ifindex_of(const struct entry *e)
 {
-	return __atomic_load_n(&e->dev.ifindex, __ATOMIC_RELAXED);
+	return urxe_port_ifindex(&e->port);
 }
 
 struct urxe_device *urxe_device_by_name(const char *name)
@@ -108,25 +114,25 @@ struct urxe_device *urxe_device_by_name(const char *name)
 	return NULL;
 }
 
-struct urxe_device *urxe_device_by_ifindex(unsigned ifindex)
+struct urxe_port *urxe_port_by_ifindex(unsigned ifindex)
 {
 	int n = count_entries();
 
 	for (int i = 0; ifindex && i < n; i++)
 		if (ifindex_of(entries[i]) == ifindex)
-			return &entries[i]->dev;
+			return &entries[i]->port;
 	return NULL;
 }
 
-static bool has_gid(const struct urxe_device *dev, const struct in6_addr *addr)
+static bool has_gid(const struct urxe_port *port, const struct in6_addr *addr)
 {
-	for (unsigned k = 0; k < dev->gid_len; k++)
-		if (!memcmp(dev->gids[k].raw, addr, sizeof(*addr)))
+	for (unsigned k = 0; k < port->gid_len; k++)
+		if (!memcmp(port->gids[k].raw, addr, sizeof(*addr)))
 			return true;
 	return false;
 }
 
-bool urxe_device_has_address(const struct in6_addr *addr, unsigned ifindex)
+bool urxe_netdev_port_has(const struct in6_addr *addr, unsigned ifindex)
 {
 	int n = count_entries();
 	bool found = false;
@@ -134,62 +140,67 @@ bool urxe_device_has_address(const struct in6_addr *addr, unsigned ifindex)
 	urxe_device_lock();
 	for (int i = 0; i < n && !found; i++)
 		found = (!ifindex || ifindex_of(entries[i]) == ifindex) &&
-			has_gid(&entries[i]->dev, addr);
+			has_gid(&entries[i]->port, addr);
 	urxe_device_unlock();
 	return found;
 }
 
 /* Follows a netdev through renaming by its index, and through removal and return by its name. */
-static const struct urxe_netdev *find_netdev(const struct urxe_device *dev,
+static const struct urxe_netdev *find_netdev(const struct urxe_port *port,
 					     const struct urxe_netdevs *nds)
 {
 	const struct urxe_netdev *nd = NULL;
 
-	if (dev->ifindex)
-		nd = urxe_netdevs_by_index(nds, dev->ifindex);
+	if (port->netdev.ifindex)
+		nd = urxe_netdevs_by_index(nds, port->netdev.ifindex);
 	if (!nd) {
-		nd = urxe_netdevs_by_name(nds, dev->netdev);
-		if (nd && urxe_device_by_ifindex(nd->ifindex))
+		nd = urxe_netdevs_by_name(nds, port->netdev.name);
+		if (nd && urxe_port_by_ifindex(nd->ifindex))
 			return NULL;
 	}
 	return nd;
 }
 
-static void port_read(struct urxe_port *port, const struct urxe_netdev *nd)
+/*
+ * Can the netdev send? The kernel says that it is running some time after it has a carrier. (lo's
+ * operational state is "unknown", which counts as running.) A dormant one has a carrier and waits,
+ * for 802.1X say.
+ */
+static bool can_send(const struct urxe_netdev *nd)
 {
-	uint32_t speed = urxe_netdev_speed(nd->name);
+	return nd->flags & IFF_UP && (nd->flags & IFF_RUNNING ||
+				      (nd->flags & IFF_LOWER_UP && !(nd->flags & IFF_DORMANT)));
+}
 
-	/* lo's operational state is "unknown"; the kernel counts that as running. */
-	port->state =
-		nd->flags & IFF_UP && nd->flags & IFF_RUNNING ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-	port->netdev_mtu = nd->mtu;
+/* Under the device lock, or before the port is published. */
+static void port_update(struct urxe_port *port, const struct urxe_netdev *nd, uint32_t speed)
+{
+	port->state = nd && can_send(nd) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	__atomic_store_n(&port->netdev.ifindex, nd ? nd->ifindex : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&port->gone, !nd, __ATOMIC_RELAXED);
+	if (!nd)
+		return;
+	memcpy(port->netdev.name, nd->name, sizeof(port->netdev.name));
+	port->netdev.mtu = nd->mtu;
 	port->active_mtu = urxe_mtu_of_netdev(nd->mtu);
 	port->speed_mbps = speed ? speed : DEFAULT_SPEED_MBPS;
 }
 
 static void entry_update(struct entry *e, const struct urxe_netdevs *nds)
 {
-	const struct urxe_netdev *nd = find_netdev(&e->dev, nds);
-	struct urxe_device *dev = &e->dev;
-	struct urxe_port port = dev->port;
+	const struct urxe_netdev *nd = find_netdev(&e->port, nds);
+	uint32_t speed = nd ? urxe_netdev_speed(nd->name) : 0;
+	struct urxe_port *port = &e->port;
 	enum ibv_port_state old;
 
-	if (nd)
-		port_read(&port, nd);
-	else
-		port.state = IBV_PORT_DOWN;
-
 	urxe_device_lock();
-	old = dev->port.state;
-	dev->port = port;
-	__atomic_store_n(&dev->ifindex, nd ? nd->ifindex : 0, __ATOMIC_RELAXED);
-	if (nd)
-		memcpy(dev->netdev, nd->name, sizeof(dev->netdev));
-	if (urxe_gid_table_update(dev->gids, &dev->gid_len, nds->addrs, nd ? nds->num_addrs : 0,
+	old = port->state;
+	port_update(port, nd, speed);
+	if (urxe_gid_table_update(port->gids, &port->gid_len, nds->addrs, nd ? nds->num_addrs : 0,
 				  nd ? nd->ifindex : 0))
 		e->changes |= CHANGE_GIDS;
-	if (port.state != old)
-		e->changes |= port.state == IBV_PORT_ACTIVE ? CHANGE_UP : CHANGE_DOWN;
+	if (port->state != old)
+		e->changes |= port->state == IBV_PORT_ACTIVE ? CHANGE_UP : CHANGE_DOWN;
 	urxe_device_unlock();
 }
 
@@ -224,22 +235,31 @@ static int entry_create(const char *name, int index, const struct urxe_netdev *n
 {
 	struct entry *e = calloc(1, sizeof(*e));
 	struct urxe_device *dev;
+	struct urxe_port *port;
 
 	if (!e)
 		return -ENOMEM;
 	dev = &e->dev;
 	snprintf(dev->name, sizeof(dev->name), "%s", name);
-	memcpy(dev->netdev, nd->name, sizeof(dev->netdev));
-	memcpy(dev->mac, nd->mac, sizeof(dev->mac));
 	dev->index = index;
 	dev->guid = choose_guid(name, nd);
-	dev->ifindex = nd->ifindex;
-	port_read(&dev->port, nd);
-	urxe_gid_table_update(dev->gids, &dev->gid_len, nds->addrs, nds->num_addrs, nd->ifindex);
+	dev->num_ports = 1;
+	dev->ports = port = &e->port;
+	port->dev = dev;
+	port->kind = &urxe_netdev_port;
+	port->num = 1;
+	port->index = index;
+	port->max_mtu = IBV_MTU_4096;
+	port->pkeys[0] = 0xffff;
+	port->pkey_len = 1;
+	memcpy(port->netdev.mac, nd->mac, sizeof(port->netdev.mac));
+	port_update(port, nd, urxe_netdev_speed(nd->name));
+	urxe_gid_table_update(port->gids, &port->gid_len, nds->addrs, nds->num_addrs, nd->ifindex);
 
+	urxe_ports_add(dev);
 	entries[num_entries] = e;
 	__atomic_store_n(&num_entries, num_entries + 1, __ATOMIC_RELEASE);
-	urxe_log(URXE_LOG_INFO, "%s is on %s", dev->name, dev->netdev);
+	urxe_log(URXE_LOG_INFO, "%s is on %s", dev->name, port->netdev.name);
 	return 0;
 }
 
@@ -264,7 +284,7 @@ static int create_named(const struct urxe_netdevs *nds)
 				 want->name, want->netdev);
 			continue;
 		}
-		if (urxe_device_by_ifindex(nd->ifindex))
+		if (urxe_port_by_ifindex(nd->ifindex))
 			continue;
 		ret = entry_create(want->name, index - 1, nd, nds);
 		if (ret)
@@ -282,8 +302,7 @@ static int create_found(const struct urxe_netdevs *nds, bool loopback)
 		int ret;
 
 		if (!!(nd->flags & IFF_LOOPBACK) != loopback || !(nd->flags & IFF_UP) ||
-		    !urxe_netdev_has_address(nds, nd->ifindex) ||
-		    urxe_device_by_ifindex(nd->ifindex))
+		    !urxe_netdev_has_address(nds, nd->ifindex) || urxe_port_by_ifindex(nd->ifindex))
 			continue;
 		if (num_entries == URXE_MAX_DEVICES) {
 			urxe_log(URXE_LOG_WARN, "more than %d netdevs: %s gets no device",
@@ -298,6 +317,26 @@ static int create_found(const struct urxe_netdevs *nds, bool loopback)
 	return 0;
 }
 
+/* Is there a device that can be sent by? */
+static bool any_usable(void)
+{
+	static const union ibv_gid unused;
+
+	for (int i = 0; i < num_entries; i++) {
+		const struct urxe_port *port = &entries[i]->port;
+
+		for (unsigned k = 0; port->state == IBV_PORT_ACTIVE && k < port->gid_len; k++)
+			if (memcmp(&port->gids[k], &unused, sizeof(unused)))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * By default lo gets a device only where no other one can be sent by. Programs that use all devices
+ * (UCX, and libfabric, which takes the one that 127.0.0.1 belongs to) would send by lo what is for
+ * other hosts.
+ */
 static int create_new(const struct urxe_netdevs *nds)
 {
 	int ret;
@@ -309,7 +348,7 @@ static int create_new(const struct urxe_netdevs *nds)
 	if (config.named)
 		return create_named(nds);
 	ret = create_found(nds, false);
-	return ret ? ret : create_found(nds, true);
+	return ret || any_usable() ? ret : create_found(nds, true);
 }
 
 int urxe_devices_refresh(bool make_new)
@@ -334,9 +373,13 @@ int urxe_devices_refresh(bool make_new)
 
 int urxe_devices(struct urxe_device **devs, int max)
 {
-	int ret = urxe_devices_refresh(true);
-	int n = count_entries();
+	int ret, n;
 
+	/* On a host of a virtual fabric there are the host's adapters and no others. */
+	if (urxe_fabric_wanted())
+		return urxe_fabric_devices(devs, max);
+	ret = urxe_devices_refresh(true);
+	n = count_entries();
 	if (ret)
 		return ret;
 	if (n > max)
@@ -359,7 +402,7 @@ bool urxe_devices_concern(unsigned ifindex)
 	return false;
 }
 
-void urxe_devices_changes(urxe_device_event_fn *fn, void *arg)
+void urxe_devices_changes(urxe_port_event_fn *fn, void *arg)
 {
 	static const struct {
 		enum change change;
@@ -381,6 +424,6 @@ void urxe_devices_changes(urxe_device_event_fn *fn, void *arg)
 		urxe_device_unlock();
 		for (size_t j = 0; fn && j < sizeof(events) / sizeof(events[0]); j++)
 			if (changes & events[j].change)
-				fn(&e->dev, events[j].event, arg);
+				fn(&e->port, events[j].event, arg);
 	}
 }

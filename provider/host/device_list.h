@@ -16,6 +16,6 @@ int urxe_devices_refresh(bool make_new);
 bool urxe_devices_concern(unsigned ifindex);
 
 /* Calls fn (NULL: nothing) for every change since the last call, and forgets them. */
-void urxe_devices_changes(urxe_device_event_fn *fn, void *arg);
+void urxe_devices_changes(urxe_port_event_fn *fn, void *arg);
 
 #endif

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -57,4 +58,19 @@ int urxe_fd_size(int fd, size_t bytes)
 		return -1;
 	}
 	return ftruncate(fd, bytes);
+}
+
+int urxe_fd_memfd(const char *name, size_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -1;
+	if (!urxe_fd_size(fd, bytes) &&
+	    !urxe_libc.fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return urxe_fd_keep(fd);
+	err = errno;
+	urxe_libc.close(fd);
+	errno = err;
+	return -1;
 }

@@ -2,9 +2,9 @@
 /*
  * glibc lets the heap of any thread but the first grow by a page at a time: an mprotect(2), which
  * interrupts the processors that run the other threads, and a page fault, for each or every second
- * connection. So from time to time a larger block is taken, its pages brought in by one call, and given
- * back: what is behind the last object then is heap that is there. Below M_TRIM_THRESHOLD it stays.
- * To any other allocator this is a block that comes and goes.
+ * connection. So from time to time a larger block is taken, its pages brought in by one call, and
+ * given back: what is behind the last object then is heap that is there. Below M_TRIM_THRESHOLD it
+ * stays. To any other allocator this is a block that comes and goes.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -50,7 +50,7 @@ static ssize_t tsan_write(int fd, const void *buf, size_t len)
 
 static int tsan_close(int fd)
 {
-	/* The next descriptor of this number belongs to whoever opens it after this. */
+	/* The next descriptor of this number belongs to the thread that opens it after this. */
 	release(order_of(fd));
 	return real.close(fd);
 }

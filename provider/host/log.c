@@ -29,7 +29,7 @@ static int threshold = -1;
 static void put(const char *line, size_t len)
 {
 	urxe_libc_init();
-	/* Nobody can be told that stderr is closed or full. */
+	/* There is no way left to report that stderr is closed or full. */
 	if (urxe_libc.write(STDERR_FILENO, line, len) < 0)
 		return;
 }

@@ -12,19 +12,24 @@
 #include <string.h>
 
 #include "host/device_list.h"
+#include "host/fabric.h"
+#include "host/fabric_device.h"
 #include "host/fd.h"
 #include "host/log.h"
 
 int urxe_device_monitor_open(void)
 {
-	int fd = urxe_fd_keep(urxe_netlink_open(
-		RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, SOCK_NONBLOCK));
+	int fd;
 
+	if (urxe_fabric_wanted())
+		return urxe_fabric_monitor_open();
+	fd = urxe_fd_keep(urxe_netlink_open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+					    SOCK_NONBLOCK));
 	if (fd < 0) {
 		urxe_log(URXE_LOG_WARN, "cannot watch the netdevs: %s", strerror(-fd));
 		return fd;
 	}
-	/* What changed before this is nobody's news, and from here on nothing is missed. */
+	/* Changes before this line need no event, and no later change is missed. */
 	urxe_devices_refresh(false);
 	urxe_devices_changes(NULL, NULL);
 	return fd;
@@ -41,11 +46,17 @@ static bool message_concerns(struct nlmsghdr *nlh, int len)
 	return false;
 }
 
-void urxe_device_monitor_read(int fd, urxe_device_event_fn *fn, void *arg)
+void urxe_device_monitor_read(int fd, urxe_port_event_fn *fn, void *arg)
 {
-	struct nlmsghdr *buf = malloc(URXE_NETLINK_BUFFER);
-	bool changed = !buf;
+	struct nlmsghdr *buf;
+	bool changed;
 
+	if (urxe_fabric_wanted()) {
+		urxe_fabric_monitor_read(fn, arg);
+		return;
+	}
+	buf = malloc(URXE_NETLINK_BUFFER);
+	changed = !buf;
 	for (;;) {
 		char one;
 		ssize_t n = buf ? urxe_netlink_read(fd, buf, URXE_NETLINK_BUFFER, MSG_DONTWAIT)
@@ -67,5 +78,8 @@ void urxe_device_monitor_read(int fd, urxe_device_event_fn *fn, void *arg)
 
 void urxe_device_monitor_close(int fd)
 {
-	urxe_fd_close(fd);
+	if (urxe_fabric_wanted())
+		urxe_fabric_monitor_close(fd);
+	else
+		urxe_fd_close(fd);
 }

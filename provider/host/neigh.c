@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's knowledge of link-layer addresses, asked by netlink: its route to an address, and then
- * its neighbour on that route. Any thread; nothing here blocks, because the kernel has answered when it
- * has taken the question.
+ * The kernel's knowledge of link-layer addresses, asked by netlink: its route to an address, and
+ * then its neighbour on that route. Any thread; nothing here blocks, because the kernel has
+ * answered when it has taken the question.
  */
 #include "host/neigh.h"
 

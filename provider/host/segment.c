@@ -11,8 +11,8 @@
  *
  * The segment lock is a file lock too, and not a robust mutex in the segment: the kernel drops it
  * whatever happens, and it looks the same to 32-bit and 64-bit programs and to every libc. It is
- * taken under a (recursive) mutex of the process. Slots, groups, owners of keys and retired counters are
- * written under it; readers take none and are told by generations.
+ * taken under a (recursive) mutex of the process. Slots, groups, owners of keys and retired
+ * counters are written under it; readers take none and compare generations.
  *
  * members_lock guards the one membership of the process.
  */
@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/fabric.h"
+#include "host/guardian.h"
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
@@ -132,6 +134,7 @@ static void reap_locked(struct urxe_segment *seg, int fd)
 		urxe_log(URXE_LOG_INFO, "process %u (slot %u) is gone", map->slots[s].pid, s);
 		segment_records_orphan(seg, s);
 		segment_windows_forget(seg, s);
+		segment_socket_forget(seg, s);
 		slot_clear(map, s);
 	}
 }
@@ -239,6 +242,8 @@ static int slot_take(struct urxe_segment *seg, int fd)
 	__atomic_store_n(&slot->life, slot->life + 1 ? slot->life + 1 : 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->gsi, SLOT_NO_GSI, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->listeners, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->host, urxe_fabric_host_number(), __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->groups, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->state, SLOT_USED, __ATOMIC_RELEASE);
 	seg->slot = s;
 	return 0;
@@ -293,7 +298,8 @@ int urxe_segment_join(struct urxe_segment **seg)
 	pid_t pid = __atomic_load_n(&members_pid, __ATOMIC_RELAXED);
 	int ret = 0;
 
-	/* A child that was not told: the lock may be held by a thread that it does not have. */
+	/* A child whose fork handlers did not run: a thread that it does not have may hold the
+	 * lock. */
 	if (pid && pid != getpid())
 		urxe_segment_forked(member);
 	pthread_mutex_lock(&members_lock);
@@ -339,8 +345,10 @@ void urxe_segment_leave(struct urxe_segment *seg)
 		urxe_segment_lock(seg);
 		segment_records_close(seg);
 		segment_windows_forget(seg, seg->slot);
+		segment_socket_forget(seg, seg->slot);
 		slot_clear(seg->map, seg->slot);
 		urxe_segment_unlock(seg);
+		urxe_guardian_notify(seg);
 	}
 	segment_free(seg);
 	pthread_mutex_unlock(&members_lock);
@@ -420,6 +428,32 @@ bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot)
 	       AWAKE_SECONDS;
 }
 
+uint32_t urxe_segment_slot_host(const struct urxe_segment *seg, unsigned slot)
+{
+	return __atomic_load_n(&seg->map->slots[slot].host, __ATOMIC_RELAXED);
+}
+
+void urxe_segment_set_host(struct urxe_segment *seg, uint32_t host)
+{
+	if (seg->slot)
+		__atomic_store_n(&seg->map->slots[seg->slot].host, host, __ATOMIC_RELAXED);
+}
+
+void urxe_segment_count_groups(struct urxe_segment *seg, int change)
+{
+	if (seg->slot)
+		__atomic_fetch_add(&seg->map->slots[seg->slot].groups, change, __ATOMIC_RELAXED);
+}
+
+bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot, uint32_t host)
+{
+	const struct segment_slot *s = &seg->map->slots[slot];
+
+	return slot_state(seg->map, slot) == SLOT_USED &&
+	       urxe_segment_slot_host(seg, slot) == host &&
+	       __atomic_load_n(&s->groups, __ATOMIC_RELAXED);
+}
+
 bool urxe_segment_gsi_listens(const struct urxe_segment *seg, unsigned slot)
 {
 	return __atomic_load_n(&seg->map->slots[slot].listeners, __ATOMIC_ACQUIRE);
@@ -431,14 +465,16 @@ bool urxe_segment_servers_changed(struct urxe_segment *seg)
 	       __atomic_exchange_n(&seg->servers_changed, false, __ATOMIC_ACQUIRE);
 }
 
-unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
+/* One that serves QP 1 at a host, going round from a slot; never the one to be left out. */
+static unsigned next_server(const struct urxe_segment *seg, uint32_t host, unsigned after,
+			    unsigned without)
 {
 	const unsigned num = URXE_SLOT_LAST - URXE_SLOT_FIRST + 1;
 	unsigned s = after, asleep = 0;
 
 	for (unsigned i = 0; i < num; i++) {
 		s = s < URXE_SLOT_FIRST || s >= URXE_SLOT_LAST ? URXE_SLOT_FIRST : s + 1;
-		if (s == seg->slot || !gsi_serves(seg, s))
+		if (s == without || !gsi_serves(seg, s) || urxe_segment_slot_host(seg, s) != host)
 			continue;
 		if (urxe_segment_gsi_awake(seg, s))
 			return s;
@@ -446,4 +482,14 @@ unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
 			asleep = s;
 	}
 	return asleep;
+}
+
+unsigned urxe_segment_gsi_of(struct urxe_segment *seg, uint32_t host, unsigned after)
+{
+	return next_server(seg, host, after, 0);
+}
+
+unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after)
+{
+	return next_server(seg, urxe_segment_slot_host(seg, seg->slot), after, seg->slot);
 }

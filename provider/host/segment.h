@@ -9,9 +9,10 @@
  * /dev/shm is -ENOSPC and never SIGBUS.
  *
  * A slot belongs to its process as long as that holds a lock on the slot's byte of the file (an OFD
- * lock that lives and dies with the mapping: however the process ends, and whatever descriptors
- * it closes). Whoever joins, or finds a stale slot, reaps the dead: their key indices, group
- * membership, ports and counters (added to the retired ones). The file stays when the last one leaves.
+ * lock that lives and dies with the mapping: however the process ends, and whatever descriptors it
+ * closes). A process that joins, or finds a stale slot, reaps the dead: their key indices, group
+ * membership, ports and counters (added to the retired ones). The file stays when the last one
+ * leaves.
  *
  * Any thread, unless said otherwise.
  *
@@ -28,9 +29,8 @@
 
 #include "host/device.h"
 
-#define URXE_SLOT_FIRST	      2
-#define URXE_SLOT_LAST	      253
-#define URXE_SLOT_OF_QPN(qpn) ((qpn)&0xff)
+#define URXE_SLOT_FIRST 2
+#define URXE_SLOT_LAST	253
 
 /* Counters under the names that rxe has in hw_counters/, and the port's standard ones. */
 #define URXE_COUNTERS(X)                              \
@@ -67,6 +67,27 @@ extern const char *const urxe_counter_names[URXE_NUM_COUNTERS];
 #define URXE_FAULT_SPEC_LEN 256
 
 struct urxe_segment;
+
+/*
+ * The slot of the process of this host that has the QP of a number; 0: none has it, and it is of
+ * another
+ * host, QP 0, QP 1, or multicast. A QPN is index << 8 | slot of the process that made it, and this is the one
+ * place that knows: a QP that has left the process that made it would be looked up here. The
+ * program that steers packets to sockets (wire/steer.c) goes by the low byte too; what it gives to
+ * the wrong process is handed on to the owner. Any thread.
+ */
+static inline unsigned urxe_owner_of(const struct urxe_segment *seg, uint32_t qpn)
+{
+	unsigned slot = qpn & 0xff;
+
+	return slot >= URXE_SLOT_FIRST && slot <= URXE_SLOT_LAST ? slot : 0;
+}
+
+/* The index of a QPN among those of the process that made it, below 65536. */
+static inline unsigned urxe_qpn_index(uint32_t qpn)
+{
+	return qpn >> 8;
+}
 
 /*
  * Maps the host segment, making it if there is none, and takes a slot. One membership per process
@@ -130,8 +151,8 @@ unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *s
 uint32_t urxe_segment_group_generation(const struct urxe_segment *seg);
 
 /*
- * What was sent to a process without being acknowledged, and what it took of that: bytes as the wire
- * counts them. NULL: no such process.
+ * What was sent to a process without being acknowledged, and what it took of that: bytes as the
+ * wire counts them. NULL: no such process.
  */
 struct urxe_unacked {
 	_Atomic uint64_t sent, taken;
@@ -139,9 +160,10 @@ struct urxe_unacked {
 struct urxe_unacked *urxe_segment_unacked(struct urxe_segment *seg, unsigned slot);
 
 /*
- * Which processes serve QP 1 (their connection manager runs): says so of this one; tells whether one
- * does, and was seen running in the last few seconds, being neither stopped nor starved; and finds
- * another than this one, going round from a slot, stopped ones only where there are no others; 0: none.
+ * Which processes serve QP 1 (their connection manager runs): sets it for this one; returns whether
+ * one does, and was seen running in the last few seconds, being neither stopped nor starved; and
+ * finds another than this one, going round from a slot, stopped ones only where there are no
+ * others; 0: none.
  */
 void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves);
 void urxe_segment_beat(struct urxe_segment *seg); /* this one runs: to be said every second */
@@ -151,6 +173,19 @@ bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot);
 bool urxe_segment_gsi_listens(const struct urxe_segment *seg, unsigned slot);
 bool urxe_segment_servers_changed(struct urxe_segment *seg);
 unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after);
+
+/*
+ * On a fabric all its hosts share one segment, so that their processes can share memory, and each
+ * slot says of which host it is. What is asked above of "the host" then concerns slots of the same
+ * one. Here: the host of a slot; to say so of this process, when the fabric has come back; who
+ * serves QP 1 at a host, going round from a slot (0: nobody); and whether a slot is of a host and
+ * has QPs in multicast groups, whose number the second says of this process.
+ */
+uint32_t urxe_segment_slot_host(const struct urxe_segment *seg, unsigned slot);
+void urxe_segment_set_host(struct urxe_segment *seg, uint32_t host);
+unsigned urxe_segment_gsi_of(struct urxe_segment *seg, uint32_t host, unsigned after);
+void urxe_segment_count_groups(struct urxe_segment *seg, int change);
+bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot, uint32_t host);
 
 /*
  * This process's counters of a device, by device index (0 … URXE_MAX_DEVICES - 1): an array of

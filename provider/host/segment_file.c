@@ -3,13 +3,13 @@
  * The host segment's file: where it lies, that it is really ours, how it is made, and its locks.
  *
  * It lies in $URXE_RUNTIME_DIR, else in /dev/shm, else in $XDG_RUNTIME_DIR, else in /tmp, under the
- * name urxe-<uid>-<inode of the network namespace>. All but the first may be writable by other
- * users, who could put something there before us: so links are not followed, and a file of another
- * owner is refused.
+ * name urxe-<uid>-<inode of the network namespace>, or urxe-<uid>-fabric-<hash of its name>. All
+ * but the first may be writable by other users, who could put something there before us: so links
+ * are not followed, and a file of another owner is refused.
  *
  * The file is kept when the last process leaves (it is small, holds the retired counters, and is
  * gone at the next boot). Only a file of another version that nobody uses is removed, under its
- * lock; therefore whoever has waited for the lock looks whether the file still has its name.
+ * lock; therefore a process that has waited for the lock checks that the file still has its name.
  *
  * Any thread; the callers in segment.c hold their locks.
  */
@@ -23,10 +23,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/fabric.h"
 #include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
+#include "host/siphash.h"
 #include "host/sysinfo.h"
 
 #define MAX_RETRIES 100
@@ -131,6 +133,17 @@ static int open_path(const struct urxe_segment *seg, int flags, struct urxe_stat
 	return ret;
 }
 
+/* What processes that share a segment have in common: the network namespace; or the fabric, whose hosts may have
+ * namespaces of their own. */
+static uint64_t host_id(void)
+{
+	static const uint64_t key[2] = {0x75727865, 0x666162};
+	const char *fabric = getenv("URXE_FABRIC");
+
+	return urxe_fabric_wanted() ? urxe_siphash(key, fabric, strlen(fabric))
+				    : urxe_netns_inode();
+}
+
 static int open_anywhere(struct urxe_segment *seg, int flags, struct urxe_stat *st)
 {
 	const char *named = getenv("URXE_RUNTIME_DIR");
@@ -146,8 +159,9 @@ static int open_anywhere(struct urxe_segment *seg, int flags, struct urxe_stat *
 
 		if (!dirs[i] || !*dirs[i])
 			continue;
-		n = snprintf(seg->path, sizeof(seg->path), "%s/urxe-%u-%llu", dirs[i],
-			     (unsigned)geteuid(), (unsigned long long)urxe_netns_inode());
+		n = snprintf(seg->path, sizeof(seg->path), "%s/urxe-%u-%s%llu", dirs[i],
+			     (unsigned)geteuid(), urxe_fabric_wanted() ? "fabric-" : "",
+			     (unsigned long long)host_id());
 		if (n >= (int)sizeof(seg->path))
 			continue;
 		fd = open_path(seg, flags, st);
@@ -157,8 +171,10 @@ static int open_anywhere(struct urxe_segment *seg, int flags, struct urxe_stat *
 	if (flags & O_CREAT) {
 		urxe_log(URXE_LOG_ERROR,
 			 "cannot make the host segment in %s: name a folder that this user may "
-			 "write to in URXE_RUNTIME_DIR",
-			 num == 1 ? named : "/dev/shm or /tmp");
+			 "write to, with a path of %zu characters at most, in URXE_RUNTIME_DIR",
+			 num == 1 ? named : "/dev/shm or /tmp",
+			 sizeof(seg->path) -
+				 sizeof("/urxe-4294967295-fabric-18446744073709551615"));
 		return -EACCES;
 	}
 	return -ENOENT;

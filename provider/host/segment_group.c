@@ -23,7 +23,7 @@ static struct segment_group *begin_change(struct segment_map *map)
 	uint32_t gen = generation_of(map);
 	struct segment_group *next = map->groups[(gen + 1) & 1];
 
-	/* Whoever still reads this copy must see the generation that left it before it changes. */
+	/* A reader of this copy must see the generation that left it before it changes. */
 	segment_fence();
 	memcpy(next, map->groups[gen & 1], sizeof(map->groups[0]));
 	return next;

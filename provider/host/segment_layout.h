@@ -24,11 +24,13 @@
  *
  *	byte 1		the segment lock, held briefly
  *	byte 2…253	slot s is alive: held by the process for as long as it maps the segment
+ *	byte 254	held by the guardian (guardian.h)
  */
 #ifndef URXE_HOST_SEGMENT_LAYOUT_H
 #define URXE_HOST_SEGMENT_LAYOUT_H
 
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "host/libc_tsan.h"
@@ -36,7 +38,7 @@
 #include "host/segment_ports.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
-#define SEGMENT_VERSION	  3
+#define SEGMENT_VERSION	  5
 #define SEGMENT_LOCK_BYTE 1
 #define MAX_COUNTERS	  32
 #define KEY_BLOCKS	  4096
@@ -59,7 +61,7 @@ struct segment_header {
 	uint32_t fault_generation;
 	uint64_t retire;    /* RETIRE_…: which copy of the retired counters holds */
 	uint32_t next_slot; /* where the search for a free slot begins */
-	uint32_t unused;
+	uint32_t left;	    /* counts processes that have left: a futex (guardian.c) */
 };
 
 /*
@@ -91,7 +93,10 @@ struct segment_slot {
 	uint32_t listeners; /* rows of the port spaces that listen */
 	struct urxe_unacked flow;
 	uint32_t life; /* counts the processes that have had the slot; never 0 while it is taken */
-	uint8_t unused[20];
+	uint32_t socket; /* random end of its socket's name; 0: it has none */
+	uint32_t host;	 /* of a fabric; 0: the only one */
+	uint32_t groups; /* multicast groups of a fabric that its QPs are attached to */
+	uint8_t unused[8];
 };
 
 struct segment_group {
@@ -112,12 +117,12 @@ struct segment_counters {
 /*
  * Port spaces, written under the segment lock. A row is in the list of its port while its state is
  * not FREE: put there by one store to the head after it was filled, taken out by one store to
- * whatever points to it, and only then FREE; so whoever dies half-way leaves a list that holds, and
- * rows that a second removal does no harm. Readers take no lock: the generation is raised before
- * a row that was once in a list is filled again, and tells them to begin again.
+ * whatever points to it, and only then FREE; so a process that dies half-way leaves a list that
+ * holds, and rows that a second removal does no harm. Readers take no lock: the generation is
+ * raised before a row that was once in a list is filled again, and makes them begin again.
  *
- * Chunks of rows belong to a slot as blocks of key indices do; which of its rows are free is its own
- * business. Row 0 is never used.
+ * Chunks of rows belong to a slot as blocks of key indices do; which of its rows are free is its
+ * own business. Row 0 is never used.
  */
 struct segment_ports {
 	uint32_t generation;
@@ -183,6 +188,9 @@ _Static_assert(sizeof(struct segment_map) == 65536 + 256 * 8192 + 131072 + 83886
 
 #define SEGMENT_FIXED_SIZE offsetof(struct segment_map, living)
 
+/* Of the file's path, so that a socket's name has room for it (sun_path). */
+#define SEGMENT_PATH_MAX 94
+
 /* A block of 4096 key indices that this process owns. */
 struct key_block {
 	uint16_t id;
@@ -192,7 +200,7 @@ struct key_block {
 
 struct urxe_segment {
 	struct segment_map *map;
-	char path[256];
+	char path[SEGMENT_PATH_MAX];
 	int fd;		   /* for locks; checked before use, since a program may close it */
 	uint64_t dev, ino; /* of the file */
 	unsigned slot;	   /* 0: a view, or the parent's after a fork */
@@ -219,6 +227,11 @@ struct urxe_segment {
 	uint16_t port_last;	  /* the last ephemeral one */
 	uint16_t port_range[2];	  /* of the ephemeral ones, */
 	uint64_t port_range_read; /* and when it was read, ns */
+
+	/* guardian.c */
+	bool guarded;	      /* this process wants one, */
+	uint64_t guard_again; /* and when to start another, ns; then to wait so long: */
+	uint64_t guard_wait;
 
 	struct segment_records *records; /* segment_records.c; NULL: none were made */
 	int dead_fd;			 /* records of a slot that died, being read; -1 */
@@ -264,14 +277,23 @@ void segment_counters_retire(struct segment_map *map, unsigned slot);
 void segment_counters_settle(struct segment_map *map);
 void segment_keys_forget(struct segment_map *map, unsigned slot);
 void segment_ports_forget(struct segment_map *map, unsigned slot);
-/* The records of a slot that died wait for whoever will read them. */
+/* The records of a slot that died wait for the process that will read them. */
 void segment_records_orphan(struct urxe_segment *seg, unsigned slot);
 /* Ends our own: with their file, or, in a child, without touching it. */
 void segment_records_close(struct urxe_segment *seg);
 void segment_records_forked(struct urxe_segment *seg);
 
-/* Removes the names of a slot's windows. */
+/* The path of a file beside the segment: "<segment>.<kind><slot>". */
+#define SEGMENT_NAME_LEN (sizeof(((struct urxe_segment *)0)->path) + 32)
+static inline void segment_slot_file(const struct urxe_segment *seg, char kind, unsigned slot,
+				     char name[SEGMENT_NAME_LEN])
+{
+	snprintf(name, SEGMENT_NAME_LEN, "%s.%c%u", seg->path, kind, slot);
+}
+
+/* Removes the names of a slot's windows; of its socket. */
 void segment_windows_forget(struct urxe_segment *seg, unsigned slot);
+void segment_socket_forget(struct urxe_segment *seg, unsigned slot);
 
 int segment_numbers_init(struct urxe_segment *seg);
 void segment_numbers_free(struct urxe_segment *seg);

@@ -11,8 +11,8 @@
  * index but its image under a permutation of 24 bits with the segment's secret (a Feistel network
  * of 6 rounds over two halves of 12 bits, with SipHash as its function): unique because a
  * permutation is, and without the secret as unpredictable as random numbers, while the dead are
- * cleaned up after by looking through 4096 bytes. Images are kept: 12 times SipHash took a third of the
- * time of registering a page and taking it back.
+ * cleaned up after by looking through 4096 bytes. Images are kept: 12 times SipHash took a third of
+ * the time of registering a page and taking it back.
  *
  * alloc_lock guards all of it; blocks are claimed with compare-and-swap.
  */
@@ -99,10 +99,10 @@ uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
 
 void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
 {
-	if (!seg->slot || URXE_SLOT_OF_QPN(qpn) != seg->slot || qpn >> 24)
+	if (!seg->slot || urxe_owner_of(seg, qpn) != seg->slot || qpn >> 24)
 		return;
 	pthread_mutex_lock(&seg->alloc_lock);
-	test_and_clear_bit(seg->qpn_used, qpn >> 8);
+	test_and_clear_bit(seg->qpn_used, urxe_qpn_index(qpn));
 	pthread_mutex_unlock(&seg->alloc_lock);
 }
 
@@ -234,7 +234,7 @@ uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg)
 			claim_block(seg);
 		if (seg->keys_used == seg->num_blocks * KEY_BLOCK_SIZE)
 			break;
-		/* 0 is no key: whoever draws it keeps it and draws again. */
+		/* 0 is no key: the process that draws it keeps it and draws again. */
 		index = image_of(seg, next_index(seg));
 	}
 	pthread_mutex_unlock(&seg->alloc_lock);

@@ -2,11 +2,11 @@
 /*
  * The port spaces: lists of rows in the host segment, one list for every two ports (of each port
  * space), found by their number. segment_layout.h says how rows and lists survive the death of
- * whoever changes them. Written under the segment lock, read without.
+ * the process that changes them. Written under the segment lock, read without.
  *
  * The rules of conflict are those of rdma_cm: ids that ask for a port are compared by address (an
- * any-address meets every other, unless both are confined to their family), ids that take an ephemeral
- * one by address and peer.
+ * any-address meets every other, unless both are confined to their family), ids that take an
+ * ephemeral one by address and peer.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -141,7 +141,8 @@ static int check_port(struct segment_map *map, const struct urxe_binding *b, boo
 	return 0;
 }
 
-/* Can two ids with the same ephemeral port be told apart by where they are or connect to? */
+/* Can two ids with the same ephemeral port be distinguished by their own or their peers' addresses?
+ * */
 static bool distinct(const struct urxe_binding *a, const struct urxe_binding *b)
 {
 	if (a->peer_port && b->peer_port && a->peer_port != b->peer_port)
@@ -232,7 +233,7 @@ static unsigned free_chunks(const struct segment_ports *ports)
 	return n;
 }
 
-/* Only whoever holds the segment lock looks at chunks; the owner is the last thing written. */
+/* Chunks are read under the segment lock only; the owner is the last thing written. */
 static int claim_chunk(struct urxe_segment *seg)
 {
 	struct segment_ports *ports = &seg->map->ports;
@@ -287,7 +288,7 @@ static void insert(struct urxe_segment *seg, const struct urxe_binding *b, uint3
 	struct segment_port_row *row = &seg->map->port_rows[i];
 	uint32_t space = space_of(b->ps, b->port), *head = head_of(seg->map, space);
 
-	/* Whoever still stands on this row must see the generation before the row changes. */
+	/* A reader that is still at this row must see the generation before the row changes. */
 	__atomic_fetch_add(&seg->map->ports.generation, 1, __ATOMIC_ACQ_REL);
 	segment_fence();
 	set(&row->next, get(head));
@@ -300,7 +301,8 @@ static void insert(struct urxe_segment *seg, const struct urxe_binding *b, uint3
 		set(&row->addr[k], b->addr.s6_addr32[k]);
 		set(&row->peer[k], b->peer.s6_addr32[k]);
 	}
-	/* Not FREE before it is in the list: whoever reaps us looks for it there in any case. */
+	/* Not FREE before it is in the list: the process that reaps our slot looks for it there in
+	 * any case. */
 	set(&row->state, PORT_BOUND);
 	__atomic_store_n(head, i, __ATOMIC_RELEASE);
 }

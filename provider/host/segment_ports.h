@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a host share in
- * the host segment: who is bound to which port of which address, and who listens there. Binding
+ * The port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a host share
+ * in the host segment: who is bound to which port of which address, and who listens there. Binding
  * conflicts are those of the kernel's rdma_cm, so that programs find the errno they know.
  *
  * Each id that is bound holds a row. A row belongs to its process's slot and goes with it. All
@@ -32,14 +32,14 @@ struct urxe_binding {
 /*
  * Binds: fills in b->port where it was 0, and *row. -EADDRINUSE: that address and port is taken.
  * -EADDRNOTAVAIL: taken, where one of the two is an any-address; or no ephemeral port is left (of
- * /proc/sys/net/ipv4/ip_local_port_range). -ENOMEM no row is left, -ENOSPC no room in /dev/shm. That
- * ports below 1024 need a privilege is for the caller to check.
+ * /proc/sys/net/ipv4/ip_local_port_range). -ENOMEM no row is left, -ENOSPC no room in /dev/shm.
+ * That ports below 1024 need a privilege is for the caller to check.
  */
 int urxe_segment_port_bind(struct urxe_segment *seg, struct urxe_binding *b, uint32_t *row);
 
 /*
- * From now on the row is found. Ids that share the port, by reuse, can do so only until one wants to
- * listen: -EADDRINUSE, -EADDRNOTAVAIL as above.
+ * From now on the row is found. Ids that share the port, by reuse, can do so only until one wants
+ * to listen: -EADDRINUSE, -EADDRNOTAVAIL as above.
  */
 int urxe_segment_port_listen(struct urxe_segment *seg, uint32_t row);
 
@@ -68,8 +68,8 @@ struct urxe_port_holder {
 };
 
 /*
- * All rows of living processes, in no order: allocates *holders and returns their number, or -ENOMEM.
- * For members and views. Takes the segment lock while it copies.
+ * All rows of living processes, in no order: allocates *holders and returns their number, or
+ * -ENOMEM. For members and views. Takes the segment lock while it copies.
  */
 int urxe_segment_port_holders(struct urxe_segment *seg, struct urxe_port_holder **holders);
 

@@ -2,15 +2,15 @@
 /*
  * The records of a slot: a file beside the host segment, "<segment>.r<slot>", which the owner maps.
  *
- *	+---------------+---------------+-----+	128 bytes each: a word that is 1 while the
- *	| used, record  | used, record  | ... |	record counts, 4 spare bytes, 120 of record
+ *	+---------------+---------------+-----+	128 bytes each: a word that is the kind while the
+ *	| kind, record  | kind, record  | ... |	record counts, else 0, 4 spare bytes, 120 of record
  *	+---------------+---------------+-----+
  *
- * It has its full length from the beginning and is allocated as it is needed. When a process has died
- * whoever reaps its slot renames the file to "<segment>.d<slot>" and raises the slot's orphan flag;
- * the next process that takes the dead (one with a connection manager) removes the name and reads.
- * Should a second process die in the same slot before anybody does, only its records are kept: the
- * peers of the first find out by their retries.
+ * It has its full length from the beginning and is allocated as it is needed. When a process has
+ * died the process that reaps its slot renames the file to "<segment>.d<slot>" and raises the
+ * slot's orphan flag; the next process that takes the dead (one with a connection manager) removes
+ * the name and reads. Should a second process die in the same slot before anybody does, only its
+ * records are kept: the peers of the first find out by their retries.
  *
  * put, clear: the owner's engine lock. orphan, take: the segment lock.
  */
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "host/fd.h"
+#include "host/guardian.h"
 #include "host/libc.h"
 #include "host/segment_layout.h"
 #include "host/segment_records.h"
@@ -32,7 +33,7 @@
 #define GROW	    64 /* records that are allocated at a time: two pages */
 
 struct record {
-	uint32_t used;
+	uint32_t kind; /* enum urxe_record_kind; 0: not in use */
 	uint32_t spare;
 	uint8_t bytes[URXE_RECORD_BYTES];
 };
@@ -45,22 +46,14 @@ struct segment_records {
 	uint32_t free[MAX_RECORDS];
 };
 
-static void file_name(const struct urxe_segment *seg, char kind, unsigned slot, char *name,
-		      size_t len)
-{
-	snprintf(name, len, "%s.%c%u", seg->path, kind, slot);
-}
-
-#define NAME_LEN (sizeof(((struct urxe_segment *)0)->path) + 16)
-
 static int make_file(struct urxe_segment *seg, struct segment_records *rec)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 	int fd, ret = 0;
 	void *p;
 
-	file_name(seg, 'r', seg->slot, name, sizeof(name));
-	/* What is there is of a process that left without our being told. */
+	segment_slot_file(seg, 'r', seg->slot, name);
+	/* The file there is that of a process whose end was not noticed. */
 	unlink(name);
 	fd = urxe_libc.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -104,12 +97,12 @@ static struct segment_records *records_of(struct urxe_segment *seg)
 /* The file is not kept open: descriptors are the program's to close. */
 static int grow(struct urxe_segment *seg, struct segment_records *rec)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 	int fd, ret;
 
 	if (rec->backed + GROW > MAX_RECORDS)
 		return -ENOSPC;
-	file_name(seg, 'r', seg->slot, name, sizeof(name));
+	segment_slot_file(seg, 'r', seg->slot, name);
 	fd = urxe_libc.open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -ENOSPC;
@@ -124,29 +117,35 @@ static int grow(struct urxe_segment *seg, struct segment_records *rec)
 	return 0;
 }
 
-int urxe_segment_records_put(struct urxe_segment *seg, const uint8_t record[URXE_RECORD_BYTES],
-			     uint32_t *index)
+int urxe_segment_records_put(struct urxe_segment *seg, enum urxe_record_kind kind,
+			     const uint8_t record[URXE_RECORD_BYTES], uint32_t *index)
 {
 	struct segment_records *rec;
 
 	if (!seg->slot)
 		return -ENODEV;
+	urxe_guardian_want(seg);
 	rec = records_of(seg);
 	if (!rec || (!rec->num_free && grow(seg, rec)))
 		return -ENOSPC;
 	*index = rec->free[--rec->num_free];
 	memcpy(rec->map[*index].bytes, record, URXE_RECORD_BYTES);
-	__atomic_store_n(&rec->map[*index].used, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&rec->map[*index].kind, kind, __ATOMIC_RELEASE);
 	return 0;
+}
+
+uint8_t *urxe_segment_record(struct urxe_segment *seg, uint32_t index)
+{
+	return seg->records->map[index].bytes;
 }
 
 void urxe_segment_records_clear(struct urxe_segment *seg, uint32_t index)
 {
 	struct segment_records *rec = seg->records;
 
-	if (!rec || index >= rec->backed || !rec->map[index].used)
+	if (!rec || index >= rec->backed || !rec->map[index].kind)
 		return;
-	__atomic_store_n(&rec->map[index].used, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&rec->map[index].kind, 0, __ATOMIC_RELEASE);
 	rec->free[rec->num_free++] = index;
 }
 
@@ -160,11 +159,11 @@ void segment_records_forked(struct urxe_segment *seg)
 
 void segment_records_close(struct urxe_segment *seg)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 
 	if (!seg->records)
 		return;
-	file_name(seg, 'r', seg->slot, name, sizeof(name));
+	segment_slot_file(seg, 'r', seg->slot, name);
 	unlink(name);
 	munmap(seg->records->map, sizeof(struct record) * MAX_RECORDS);
 	munmap(seg->records, sizeof(*seg->records));
@@ -175,11 +174,11 @@ void segment_records_close(struct urxe_segment *seg)
 
 void segment_records_orphan(struct urxe_segment *seg, unsigned slot)
 {
-	char from[NAME_LEN], to[NAME_LEN];
+	char from[SEGMENT_NAME_LEN], to[SEGMENT_NAME_LEN];
 
-	file_name(seg, 'r', slot, from, sizeof(from));
-	file_name(seg, 'd', slot, to, sizeof(to));
-	/* In this order, so that whoever dies in between leaves no file that nobody looks for. */
+	segment_slot_file(seg, 'r', slot, from);
+	segment_slot_file(seg, 'd', slot, to);
+	/* In this order, so that a death in between leaves no file that no process looks for. */
 	__atomic_store_n(&seg->map->orphan[slot], 1, __ATOMIC_RELEASE);
 	if (rename(from, to) < 0)
 		unlink(to);
@@ -195,7 +194,7 @@ static unsigned next_orphan(const struct urxe_segment *seg)
 
 unsigned urxe_segment_dead_take(struct urxe_segment *seg)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 	unsigned slot;
 
 	if (seg->dead_fd >= 0)
@@ -206,7 +205,7 @@ unsigned urxe_segment_dead_take(struct urxe_segment *seg)
 	urxe_segment_lock(seg);
 	slot = next_orphan(seg);
 	if (slot) {
-		file_name(seg, 'd', slot, name, sizeof(name));
+		segment_slot_file(seg, 'd', slot, name);
 		seg->dead_fd = urxe_libc.open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 		unlink(name);
 		__atomic_store_n(&seg->map->orphan[slot], 0, __ATOMIC_RELEASE);
@@ -215,22 +214,34 @@ unsigned urxe_segment_dead_take(struct urxe_segment *seg)
 	return slot;
 }
 
-void urxe_segment_records_walk(struct urxe_segment *seg,
+/* Where the file has data at or after an offset; its end: nowhere. */
+static off_t next_data(int fd, off_t at, off_t end)
+{
+	off_t data = lseek(fd, at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? end : at; /* a file system that does not know its holes */
+	return data - data % (off_t)sizeof(struct record);
+}
+
+void urxe_segment_records_walk(struct urxe_segment *seg, enum urxe_record_kind kind,
 			       void (*fn)(const uint8_t *record, void *arg), void *arg)
 {
 	struct record records[GROW];
 	struct urxe_stat st;
 	ssize_t len;
+	off_t at;
 
 	/* Another user may have put a file under that name. */
 	if (seg->dead_fd < 0 || urxe_fstat(seg->dead_fd, &st) || st.uid != geteuid())
 		return;
-	for (off_t at = 0; at < (off_t)st.size; at += len) {
+	for (at = 0; (at = next_data(seg->dead_fd, at, st.size)) < (off_t)st.size; at += len) {
 		len = urxe_libc.pread(seg->dead_fd, records, sizeof(records), at);
 		if (len < (ssize_t)sizeof(records[0]))
 			return;
+		len -= len % (ssize_t)sizeof(records[0]);
 		for (size_t i = 0; i < len / sizeof(records[0]); i++)
-			if (records[i].used == 1)
+			if (records[i].kind == kind)
 				fn(records[i].bytes, arg);
 	}
 }

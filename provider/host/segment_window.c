@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Windows (segment_window.h): their files. Nothing is kept here, so there is nothing to lock; a slot's
- * windows are made by its owner, and removed by it or, under the segment lock, by whoever reaps it.
+ * Windows (segment_window.h): their files. Nothing is kept here, so there is nothing to lock; a
+ * slot's windows are made by its owner, and removed by it or, under the segment lock, by the
+ * process that reaps it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,22 +16,14 @@
 #include "host/segment_window.h"
 #include "host/sysinfo.h"
 
-#define NAME_LEN (sizeof(((struct urxe_segment *)0)->path) + 16)
-
-static void file_name(const struct urxe_segment *seg, enum urxe_window_kind kind, unsigned slot,
-		      char *name)
-{
-	snprintf(name, NAME_LEN, "%s.%c%u", seg->path, kind, slot);
-}
-
 int urxe_window_create(struct urxe_segment *seg, enum urxe_window_kind kind, size_t size)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 	int fd, ret;
 
 	if (!seg->slot)
 		return -ENODEV;
-	file_name(seg, kind, seg->slot, name);
+	segment_slot_file(seg, kind, seg->slot, name);
 	unlink(name);
 	fd = urxe_libc.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -47,10 +40,10 @@ int urxe_window_open(struct urxe_segment *seg, unsigned slot, enum urxe_window_k
 		     bool writable, size_t size)
 {
 	int flags = (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, fd, ret;
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 	struct urxe_stat st;
 
-	file_name(seg, kind, slot, name);
+	segment_slot_file(seg, kind, slot, name);
 	fd = urxe_libc.open(name, flags);
 	if (fd < 0)
 		return -errno;
@@ -72,20 +65,20 @@ int urxe_window_back(int fd, size_t offset, size_t len)
 
 void urxe_window_remove(struct urxe_segment *seg, enum urxe_window_kind kind)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 
 	if (!seg->slot)
 		return;
-	file_name(seg, kind, seg->slot, name);
+	segment_slot_file(seg, kind, seg->slot, name);
 	unlink(name);
 }
 
 void segment_windows_forget(struct urxe_segment *seg, unsigned slot)
 {
-	char name[NAME_LEN];
+	char name[SEGMENT_NAME_LEN];
 
-	file_name(seg, URXE_WINDOW_RINGS, slot, name);
+	segment_slot_file(seg, URXE_WINDOW_RINGS, slot, name);
 	unlink(name);
-	file_name(seg, URXE_WINDOW_TABLES, slot, name);
+	segment_slot_file(seg, URXE_WINDOW_TABLES, slot, name);
 	unlink(name);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Windows: files of shared memory beside the host segment, "<segment>.<kind><slot>" (mode 0600), that
- * a process shows to the others of its host segment. Named files and not memfds: whoever may open the
- * host segment may open them, also from another pid namespace, and no descriptor need be kept or
- * passed. A window goes with its slot: whoever reaps the slot removes the name, and mappings
- * that others still have lead to memory that nobody else uses.
+ * Windows: files of shared memory beside the host segment, "<segment>.<kind><slot>" (mode 0600),
+ * that a process shows to the others of its host segment. Named files and not memfds: a process
+ * that may open the host segment may open them, also from another pid namespace, and no descriptor
+ * need be kept or passed. A window goes with its slot: the process that reaps the slot removes the
+ * name, and mappings that others still have lead to memory that nobody else uses.
  *
  * A window has its full length from the beginning and is a hole; what is written must be backed
  * first, so that a full /dev/shm is -ENOSPC and not SIGBUS.

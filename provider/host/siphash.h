@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * SipHash-2-4 (Aumasson and Bernstein, 2012): a hash with a 128-bit key, whose results cannot be
- * told from random ones without the key. Pure functions, any thread.
+ * distinguished from random ones without the key. Pure functions, any thread.
  */
 #ifndef URXE_HOST_SIPHASH_H
 #define URXE_HOST_SIPHASH_H

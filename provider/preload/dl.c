@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Programs that load libibverbs with dlopen() and look its functions up by dlsym() or dlvsym() on
- * that handle (NCCL and others) would pass us by. The hooks, in dl_<arch>.S, ask urxe_dl_serve() and
- * either return what it says or jump to the next dlsym with stack and arguments as they came: dlsym
- * reads its return address to know who calls, and with ours there RTLD_NEXT would find ourselves.
+ * that handle (NCCL and others) would pass us by. The hooks, in dl_<arch>.S, ask urxe_dl_serve()
+ * and either return what it says or jump to the next dlsym with stack and arguments as they came:
+ * dlsym reads its return address to know who calls, and with ours there RTLD_NEXT would find
+ * ourselves.
  *
  *   RTLD_NEXT     asks for what comes behind the caller: passed on. Another preloaded library that
  *                 wraps a verb finds ours if it stands before us and libibverbs if behind.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Finds the real dlsym and dlvsym without calling anything. The runtime of a sanitizer, ours or that
- * of the program, looks the functions up that it is about to replace, through our dlsym hook: before
- * any constructor has run, when its own strcmp leads nowhere yet and instrumented code cannot
- * run. urxe_libc_init() comes too early then; this walks the dynamic linker's list of objects by
- * hand, and is not instrumented.
+ * Finds the real dlsym and dlvsym without calling anything. The runtime of a sanitizer, ours or
+ * that of the program, looks the functions up that it is about to replace, through our dlsym hook:
+ * before any constructor has run, when its own strcmp leads nowhere yet and instrumented code
+ * cannot run. urxe_libc_init() comes too early then; this walks the dynamic linker's list of
+ * objects by hand, and is not instrumented.
  *
  * Any thread: the objects it reads (libc, and libdl before glibc 2.34) are there from the start and
  * are never unloaded.

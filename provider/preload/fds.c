@@ -10,12 +10,12 @@
  *   instead is not possible: the program may know its number (a completion channel's, say) or have
  *   it in an epoll set. The adapter opens its descriptors at high numbers, where this is rare.
  *
- * What the program opened itself, as rdma_cm files (rdma_cm.c), is closed and replaced as it asks, and
- * counted.
+ * What the program opened itself, as rdma_cm files (rdma_cm.c), is closed and replaced as it asks,
+ * and counted.
  *
- * A vfork child runs these functions in its parent's memory, and a child of a bare clone() in a copy
- * of it. Their descriptor tables are their own: there ours are closed and replaced like any other,
- * and no state is changed. They are known by their process id.
+ * A vfork child runs these functions in its parent's memory, and a child of a bare clone() in a
+ * copy of it. Their descriptor tables are their own: there ours are closed and replaced like any
+ * other, and no state is changed. They are known by their process id.
  *
  * Async-signal-safe, any thread: system calls only, no locks, no memory.
  */
@@ -31,6 +31,7 @@
 #include "host/libc.h"
 #include "preload/preload.h"
 #include "preload/rdma_cm.h"
+#include "preload/umad.h"
 
 #define MOST_NUMBERS (1 << 20)
 
@@ -50,6 +51,7 @@ void urxe_fds_init(void)
 	next.close_range = urxe_libc_next("close_range");
 	next.closefrom = urxe_libc_next("closefrom");
 	urxe_rdma_cm_init();
+	urxe_umad_init();
 	next.close = urxe_libc_next("close");
 }
 
@@ -81,6 +83,7 @@ URXE_EXPORT int close(int fd)
 	need_next();
 	if (guarded(fd))
 		return 0;
+	urxe_umad_closing(fd);
 	if (!urxe_rdma_cm_is_fd(fd))
 		return next.close(fd);
 	/* Out of the table first: once it is closed, the number can be another thread's. */
@@ -108,10 +111,16 @@ static int dup_done(int from, int to)
 
 	if (to < 0 || from == to || getpid() != urxe_owner_pid)
 		return to;
+	urxe_umad_closing(to);
 	old = urxe_ucma_fd_remove(to);
 	if (old)
 		urxe_ucma_close(old);
-	return urxe_rdma_cm_copied(from, to);
+	return urxe_umad_copied(from, urxe_rdma_cm_copied(from, to));
+}
+
+static bool is_file(int fd)
+{
+	return urxe_ucma_is_fd(fd) || urxe_umad_is_fd(fd);
 }
 
 URXE_EXPORT int dup2(int from, int to)
@@ -119,7 +128,7 @@ URXE_EXPORT int dup2(int from, int to)
 	need_next();
 	if (dup_refused(from, to))
 		return -1;
-	if (!urxe_ucma_is_fd(from) && !urxe_ucma_is_fd(to))
+	if (!is_file(from) && !is_file(to))
 		return next.dup2(from, to);
 	return dup_done(from, next.dup2(from, to));
 }
@@ -129,7 +138,7 @@ URXE_EXPORT int dup3(int from, int to, int flags)
 	need_next();
 	if (dup_refused(from, to))
 		return -1;
-	if (!urxe_ucma_is_fd(from) && !urxe_ucma_is_fd(to))
+	if (!is_file(from) && !is_file(to))
 		return next.dup3(from, to, flags);
 	return dup_done(from, next.dup3(from, to, flags));
 }
@@ -227,6 +236,7 @@ URXE_EXPORT int close_range(unsigned first, unsigned last, int flags)
 	if (errno)
 		return -1;
 	urxe_rdma_cm_swept(first, last);
+	urxe_umad_swept(first, last);
 	return 0;
 }
 
@@ -245,4 +255,5 @@ URXE_EXPORT void closefrom(int first)
 		sweep(&s);
 	}
 	urxe_rdma_cm_swept(first < 0 ? 0 : first, ~0U);
+	urxe_umad_swept(first < 0 ? 0 : first, ~0U);
 }

@@ -7,10 +7,10 @@
  *   files.c       open, stat, access, readlink, realpath and their relatives
  *   files_list.c  opendir, scandir, glob, ftw, chdir, getcwd
  *
- * Every call has a fast way out: urxe_view_maybe() looks at the path alone and lets all but a few go
- * on to the next definition at once, with errno, memory and locks untouched, so that this is safe
- * wherever the call itself is (signal handlers, a vfork child, before our constructor). Calls on the
- * view itself are as safe as malloc.
+ * Every call has a fast way out: urxe_view_maybe() looks at the path alone and lets all but a few
+ * go on to the next definition at once, with errno, memory and locks untouched, so that this is
+ * safe wherever the call itself is (signal handlers, a vfork child, before our constructor). Calls
+ * on the view itself are as safe as malloc.
  */
 #ifndef URXE_PRELOAD_FILES_H
 #define URXE_PRELOAD_FILES_H
@@ -119,9 +119,9 @@ void urxe_view_init(void);
 bool urxe_view_absolute(const char *path);
 
 /*
- * Whether a path may lie in the view; false for nearly all. Paths are "/sys/…" and "/dev/…", spelled
- * with more slashes and dots perhaps; relative ones are of interest from a directory of the view or,
- * as hwloc asks, from the root directory.
+ * Whether a path may lie in the view; false for nearly all. Paths are "/sys/…" and "/dev/…",
+ * spelled with more slashes and dots perhaps; relative ones are of interest from a directory of the
+ * view or, as hwloc asks, from the root directory.
  */
 static inline bool urxe_view_maybe(const char *path)
 {
@@ -149,8 +149,8 @@ int urxe_view_find(int dirfd, const char *path, bool nofollow, const void *calle
 		   struct urxe_sysfs_found *found);
 
 /*
- * Each call on a path that may lie in the view: true if it was answered, with the result in *ret and
- * errno set as the call sets it; false if it is the next definition's.
+ * Each call on a path that may lie in the view: true if it was answered, with the result in *ret
+ * and errno set as the call sets it; false if it is the next definition's.
  */
 bool urxe_view_open(int dirfd, const char *path, int flags, const void *caller, int *ret);
 bool urxe_view_stat(int dirfd, const char *path, int flags, struct stat *st, const void *caller,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The libc calls that list directories. A directory of the view is a real one in the mirror, so that
- * opendir() and scandir() are given its path there, and readdir(), dirfd(), fdopendir(), getdents and
- * the rest need no replacement. glob() and ftw() walk with libc's own calls, which do not come
- * through here: glob() is made to walk with ours, ftw() on a path of the view walks by the code below.
- * (fts(3) is not served; the programs that use it bring their own copy.)
+ * The libc calls that list directories. A directory of the view is a real one in the mirror, so
+ * that opendir() and scandir() are given its path there, and readdir(), dirfd(), fdopendir(),
+ * getdents and the rest need no replacement. glob() and ftw() walk with libc's own calls, which do
+ * not come through here: glob() is made to walk with ours, ftw() on a path of the view walks by the
+ * code below. (fts(3) is not served; the programs that use it bring their own copy.)
  *
  * Any thread, as the calls themselves.
  */

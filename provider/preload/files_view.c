@@ -4,16 +4,16 @@
  *
  * A file is opened as a memfd that holds what it contained at that moment, read-only, so that every
  * call on a descriptor works without being replaced. stat() describes it as sysfs does (size 4096,
- * mode 0444), and so does fstat() on such a descriptor, with the same inode number; programs like cp
- * compare the two. An attribute that cannot be read (of an empty GID slot) opens as an epoll
+ * mode 0444), and so does fstat() on such a descriptor, with the same inode number; programs like
+ * cp compare the two. An attribute that cannot be read (of an empty GID slot) opens as an epoll
  * descriptor: the one kind whose read() says EINVAL, as the kernel's attribute does.
  *
- * A directory is opened in the mirror (sysfs_mirror.c). From then on relative paths are checked: the
- * descriptor's name in /proc tells whether it is a directory of a mirror, also when it was
+ * A directory is opened in the mirror (sysfs_mirror.c). From then on relative paths are checked:
+ * the descriptor's name in /proc tells whether it is a directory of a mirror, also when it was
  * duplicated. The device /dev/infiniband/rdma_cm is opened as rdma_cm.c says. Those called
- * /dev/infiniband/uverbsN can be seen, but open() says ENXIO: verbs go through
- * libibverbs' functions, and a program that speaks the kernel's command ABI itself would get no
- * answer from any descriptor we could give it.
+ * /dev/infiniband/uverbsN can be seen, but open() says ENXIO: verbs go through libibverbs'
+ * functions, and a program that speaks the kernel's command ABI itself would get no answer from any
+ * descriptor we could give it.
  *
  * Any thread. No lock of its own; `busy` keeps what liburxe does itself meanwhile out of the view.
  */
@@ -27,6 +27,7 @@
 
 #include "host/libc.h"
 #include "preload/rdma_cm.h"
+#include "preload/umad.h"
 
 #define MEMFD_NAME  "urxe:"
 #define FD_PATH_LEN 64
@@ -128,8 +129,8 @@ static bool view_base(int dirfd, char *link, size_t len, const char **base,
 }
 
 /*
- * A relative path. From a directory of the view a name that is not ours is the kernel's: it leads up
- * and out of the view, or to something that the kernel has beside ours.
+ * A relative path. From a directory of the view a name that is not ours is the kernel's: it leads
+ * up and out of the view, or to something that the kernel has beside ours.
  */
 static int find_relative(int dirfd, const char *path, bool nofollow, struct urxe_sysfs_found *found)
 {
@@ -278,6 +279,17 @@ static int open_mirrored(const struct urxe_sysfs_found *f, int flags)
 	return fd;
 }
 
+static int open_device(const struct urxe_sysfs_found *f, int flags)
+{
+	int fd;
+
+	busy = true;
+	fd = f->node.open(&f->node, flags);
+	busy = false;
+	atomic_store(&urxe_view_read, true);
+	return fd;
+}
+
 static int open_node(const struct urxe_sysfs_found *f, int flags)
 {
 	bool dir = f->node.type == URXE_SYSFS_DIR;
@@ -295,6 +307,8 @@ static int open_node(const struct urxe_sysfs_found *f, int flags)
 	case URXE_SYSFS_CHR:
 		if (flags & O_DIRECTORY)
 			return -ENOTDIR;
+		if (f->node.open)
+			return open_device(f, flags);
 		return urxe_sysfs_is_rdma_cm(&f->node) ? urxe_rdma_cm_open(flags) : -ENXIO;
 	case URXE_SYSFS_DIR: break;
 	}
@@ -396,7 +410,7 @@ bool urxe_view_fstat(int fd, struct stat *st)
 	int saved = errno;
 	bool ours = false;
 
-	if (!(st->st_mode & S_IFMT) && urxe_rdma_cm_is_fd(fd)) {
+	if (!(st->st_mode & S_IFMT) && (urxe_rdma_cm_is_fd(fd) || urxe_umad_is_fd(fd))) {
 		st->st_mode = S_IFCHR | 0666;
 		st->st_uid = 0;
 		st->st_gid = 0;

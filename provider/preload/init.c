@@ -2,8 +2,8 @@
 /*
  * The library's life in a process. Loading it into a program that may never call a verb does next
  * to nothing: it finds the libc functions behind its hooks and registers a fork handler. Devices,
- * threads, sockets and the segment come with the first verb. The library is linked with -z nodelete,
- * so that dlclose() cannot take the code of running threads away.
+ * threads, sockets and the segment come with the first verb. The library is linked with -z
+ * nodelete, so that dlclose() cannot take the code of running threads away.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -11,44 +11,57 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cm/manager.h"
 #include "hca/verbs.h"
+#include "host/fabric.h"
 #include "host/libc.h"
 #include "preload/preload.h"
 #include "preload/rdma_cm.h"
+#include "preload/umad.h"
 
 pid_t urxe_owner_pid;
 atomic_bool urxe_attached;
 
-/* In the child of a fork: what it inherited is its parent's. vfork() and _Fork() run no handlers. */
+/* In the child of a fork: what it inherited is its parent's. vfork() and _Fork() run no handlers.
+ * */
 static void forked(void)
 {
 	urxe_owner_pid = getpid();
 	urxe_device_lists_forked();
 	urxe_bufs_forked();
 	urxe_ucma_fds_forked();
+	urxe_umad_forked();
+	urxe_fabric_forked();
 	urxe_ucma_forked();
 	urxe_forked();
 }
 
-__attribute__((constructor)) static void loaded(void)
+void urxe_loaded(void)
 {
 	urxe_libc_init();
 	urxe_owner_pid = getpid();
 	urxe_may_cancel(false);
 	urxe_fds_init();
+	urxe_manager_init();
 	pthread_atfork(NULL, NULL, forked);
 }
 
+__attribute__((constructor)) static void loaded(void)
+{
+	urxe_loaded();
+	urxe_guardian_init();
+}
+
 /* A peer that has been answered in the program's eyes must be in its own. */
-static void ending(void)
+static void ending(bool in_handler)
 {
 	if (atomic_load(&urxe_attached) && getpid() == urxe_owner_pid)
-		urxe_ending();
+		urxe_ending(in_handler);
 }
 
 __attribute__((destructor)) static void unloaded(void)
 {
-	ending();
+	ending(false);
 }
 
 URXE_EXPORT int pthread_cancel(pthread_t thread)
@@ -59,10 +72,11 @@ URXE_EXPORT int pthread_cancel(pthread_t thread)
 	return next ? next(thread) : ENOSYS;
 }
 
-/* These run no destructors. The next definition may not be known yet, and does no more than this. */
+/* These run no destructors. The next definition may not be known yet, and does no more than this.
+ * */
 URXE_EXPORT void _exit(int status)
 {
-	ending();
+	ending(true);
 	for (;;)
 		syscall(SYS_exit_group, status);
 }

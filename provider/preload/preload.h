@@ -2,7 +2,7 @@
 /*
  * What the files of this floor share: how a symbol is exported, and how the definition behind ours
  * is found. liburxe.so stands in front of libibverbs and libc; whatever is not about a urxe device
- * goes on to the next definition as if we were not there.
+ * calls the next definition as if we were not there.
  *
  * liburxe.map gives the verbs the versions of libibverbs. Every other exported symbol gets the base
  * version, which the dynamic linker accepts for a reference to any version: right for libc's
@@ -57,8 +57,8 @@ static inline void *urxe_verb_next(struct urxe_verb *verb)
 
 /*
  * The file name of the object that an address lies in; "" if in none. dladdr() would take the
- * loader's lock, which a thread that waits for us may hold; this takes none, and needs no cache that
- * would have to follow dlopen() and dlclose(). Any thread.
+ * loader's lock, which a thread that waits for us may hold; this takes none, and needs no cache
+ * that would have to follow dlopen() and dlclose(). Any thread.
  */
 const char *urxe_object_of(const void *address);
 /* Does that address lie in a libibverbs? Any thread. */
@@ -76,6 +76,11 @@ extern pid_t urxe_owner_pid;
 
 /* Set before the adapter is first used: from then on it may have descriptors and threads. */
 extern atomic_bool urxe_attached;
+
+/* What the library's constructor does, which the guardian does itself; and what it does in all other
+ * processes: says which program is to guard the host segment. */
+void urxe_loaded(void);
+void urxe_guardian_init(void);
 
 /* Called in the child of a fork by the library's fork handler. */
 void urxe_device_lists_forked(void);

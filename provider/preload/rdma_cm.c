@@ -3,12 +3,12 @@
  * The file /dev/infiniband/rdma_cm. librdmacm opens it once for each event channel (and id), looks
  * whether it is a character device, writes commands to it, polls it, and closes it. The program's
  * descriptor is a real one: an epoll descriptor that the connection manager makes, readable when an
- * event waits, so that poll, epoll and fcntl(O_NONBLOCK) are the kernel's business. Here is what the
- * kernel cannot do: write() carries a command out, dup() and close() count.
+ * event waits, so that poll, epoll and fcntl(O_NONBLOCK) are the kernel's business. Here is what
+ * the kernel cannot do: write() carries a command out, dup() and close() count.
  *
  * Where the kernel has an rdma_cm of its own, the device is ours as soon as there is a urxe device;
- * else open() goes to the kernel. Its number is then the kernel's, because librdmacm is told that by
- * netlink and compares. Ids of kernel devices are served on the same descriptor (cm/kernel.h).
+ * else open() goes to the kernel. Its number is then the kernel's, because librdmacm is told that
+ * by netlink and compares. Ids of kernel devices are served on the same descriptor (cm/kernel.h).
  *
  * The hooks on write, writev, dup and fcntl cost a program that has no such file open one load and
  * one comparison, and are then as async-signal-safe as what they stand in front of.
@@ -34,6 +34,7 @@
 #include "host/libc.h"
 #include "host/sysinfo.h"
 #include "preload/files.h"
+#include "preload/umad.h"
 
 #undef next
 
@@ -186,6 +187,8 @@ URXE_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 
 	if (file)
 		return command(file, fd, buf, len);
+	if (urxe_umad_is_fd(fd))
+		return urxe_umad_write(fd, buf, len);
 	need_behind();
 	return behind.write(fd, buf, len);
 }
@@ -235,26 +238,30 @@ int urxe_rdma_cm_copied(int old, int fd)
 URXE_EXPORT int dup(int fd)
 {
 	need_behind();
+	if (urxe_umad_is_fd(fd))
+		return urxe_umad_copied(fd, behind.dup(fd));
 	return urxe_rdma_cm_is_fd(fd) ? urxe_rdma_cm_copied(fd, behind.dup(fd)) : behind.dup(fd);
 }
 
 /* The argument, whatever it is, is passed on as libc does it: as a pointer. */
-#define FCNTL(name)                                                           \
-	URXE_EXPORT int name(int fd, int cmd, ...)                            \
-	{                                                                     \
-		void *arg;                                                    \
-		va_list ap;                                                   \
-		int ret;                                                      \
-                                                                              \
-		va_start(ap, cmd);                                            \
-		arg = va_arg(ap, void *);                                     \
-		va_end(ap);                                                   \
-		need_behind();                                                \
-		ret = behind.name(fd, cmd, arg);                              \
-		if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && ret >= 0 && \
-		    urxe_rdma_cm_is_fd(fd))                                   \
-			return urxe_rdma_cm_copied(fd, ret);                  \
-		return ret;                                                   \
+#define FCNTL(name)                                                                                \
+	URXE_EXPORT int name(int fd, int cmd, ...)                                                 \
+	{                                                                                          \
+		void *arg;                                                                         \
+		va_list ap;                                                                        \
+		int ret;                                                                           \
+                                                                                                   \
+		va_start(ap, cmd);                                                                 \
+		arg = va_arg(ap, void *);                                                          \
+		va_end(ap);                                                                        \
+		need_behind();                                                                     \
+		ret = behind.name(fd, cmd, arg);                                                   \
+		if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && ret >= 0 &&                      \
+		    urxe_rdma_cm_is_fd(fd))                                                        \
+			return urxe_rdma_cm_copied(fd, ret);                                       \
+		if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && ret >= 0 && urxe_umad_is_fd(fd)) \
+			return urxe_umad_copied(fd, ret);                                          \
+		return ret;                                                                        \
 	}
 
 FCNTL(fcntl)

@@ -19,8 +19,8 @@ int urxe_rdma_cm_open(int flags);
 dev_t urxe_rdma_cm_rdev(void);
 
 /*
- * Is it an open rdma_cm file of the process that we live in? A descriptor of a vfork child or a bare
- * clone() is not: its table is its own, and the files are its parent's.
+ * Is it an open rdma_cm file of the process that we live in? A descriptor of a vfork child or a
+ * bare clone() is not: its table is its own, and the files are its parent's.
  */
 bool urxe_rdma_cm_is_fd(int fd);
 

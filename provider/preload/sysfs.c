@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * From a path to what it names in the sysfs view: component by component through the tables of
- * sysfs_tree.c, by the kernel's rules (path_resolution(7)): repeated slashes, ".", "..", links in the
- * middle and at the end, a trailing slash that asks for a directory. A name that the tables do not
- * have, in a directory that the kernel has too, is the kernel's.
+ * sysfs_tree.c, by the kernel's rules (path_resolution(7)): repeated slashes, ".", "..", links in
+ * the middle and at the end, a trailing slash that asks for a directory. A name that the tables do
+ * not have, in a directory that the kernel has too, is the kernel's.
  *
  * Any thread; works on its arguments only. A path outside the view leaves it at the first component
  * that is not in the tables, before any device is asked for.
@@ -33,7 +33,7 @@ static void walk_to_root(struct walk *w)
 {
 	w->depth = 0;
 	w->len[0] = 0;
-	w->stack[0] = (struct urxe_sysfs_node){.type = URXE_SYSFS_DIR, .dir = &urxe_sysfs_root};
+	w->stack[0] = (struct urxe_sysfs_node){.type = URXE_SYSFS_DIR, .dir = urxe_sysfs_root()};
 	w->found->path[0] = '\0';
 }
 

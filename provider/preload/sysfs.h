@@ -3,6 +3,7 @@
  * The sysfs view: what /sys/class/infiniband and its kin would hold if the kernel knew our devices.
  *
  *   sysfs_tree.c    which directories, links and files there are; sysfs_show.c: what they contain
+ *   sysfs_fabric.c  the same for a process on a host of a virtual fabric
  *   sysfs.c         from a path to what it names, by the rules of path resolution
  *   sysfs_mirror.c  the directories once more, as real ones, so that they can be opened and listed
  *   files*.c        the libc calls through which programs look
@@ -35,7 +36,8 @@
 /* The longest contents of a file, and the size that sysfs gives every file. */
 #define URXE_SYSFS_FILE_SIZE 4096
 
-/* The devices that the view shows; made anew when they change, never freed (readers hold no lock). */
+/* The devices that the view shows; made anew when they change, never freed (readers hold no lock).
+ * */
 struct urxe_sysfs_devices {
 	int len;
 	int first_uverbs; /* number of device index 0: above those of the kernel */
@@ -67,7 +69,8 @@ struct urxe_sysfs_attr {
 
 /* One kind of directory. */
 struct urxe_sysfs_dir {
-	/* The kernel may have this directory as well: a name that is not ours is looked up there. */
+	/* The kernel may have this directory as well: a name that is not ours is looked up there.
+	 * */
 	bool kernel;
 	/* With kernel: it is nevertheless ours, and its listing holds the kernel's entries too. */
 	bool merged;
@@ -83,12 +86,17 @@ struct urxe_sysfs_node {
 	const struct urxe_sysfs_dir *dir;
 	urxe_sysfs_show_fn *show;
 	const char *text;
+	/* URXE_SYSFS_CHR: a descriptor of it, or -errno. NULL: there is another way, or none. */
+	int (*open)(const struct urxe_sysfs_node *node, int flags);
 	struct urxe_device *dev; /* NULL above the devices */
+	struct urxe_port *port;	 /* NULL above the ports */
 	unsigned index;		 /* slot of a table, number of a counter or of a uverbs */
 };
 
-/* sysfs_tree.c */
-extern const struct urxe_sysfs_dir urxe_sysfs_root;
+/* sysfs_tree.c, and sysfs_fabric.c for a process on a host of a fabric. */
+const struct urxe_sysfs_dir *urxe_sysfs_root(void);
+extern const struct urxe_sysfs_dir urxe_sysfs_fabric_root;
+dev_t urxe_sysfs_mad_rdev(const struct urxe_sysfs_node *node);
 /* Entry i of a directory; false past the last. And the entry of that name. */
 bool urxe_sysfs_entry(const struct urxe_sysfs_node *dir, unsigned i, struct urxe_sysfs_node *node);
 bool urxe_sysfs_lookup(const struct urxe_sysfs_node *dir, const char *name,
@@ -99,7 +107,8 @@ const struct urxe_sysfs_devices *urxe_sysfs_refresh(void);
 /* The devices as they were last found; asks for them when that was never done. */
 const struct urxe_sysfs_devices *urxe_sysfs_devices(void);
 
-/* sysfs_show.c: the numbers of a character device, and whether it is the one that belongs to no adapter. */
+/* sysfs_show.c: the numbers of a character device, and whether it is the one that belongs to no
+ * adapter. */
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node);
 bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node);
 
@@ -118,9 +127,9 @@ struct urxe_sysfs_found {
 };
 
 /*
- * Resolves an absolute path. nofollow: a link in the last place is itself what is asked for. Returns
- * an enum urxe_sysfs_verdict or what the kernel would say about a path inside the view: -ENOENT,
- * -ENOTDIR, -ELOOP, -ENAMETOOLONG.
+ * Resolves an absolute path. nofollow: a link in the last place is itself what is asked for.
+ * Returns an enum urxe_sysfs_verdict or what the kernel would say about a path inside the view:
+ * -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG.
  */
 int urxe_sysfs_find(const char *path, bool nofollow, struct urxe_sysfs_found *found);
 

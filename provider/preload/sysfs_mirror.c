@@ -11,13 +11,13 @@
  *            urxe-view-UID-HASH.TRY
  *
  * The hash is that of everything in the tree, so that a mirror never changes: it is built under
- * another name, renamed into place and from then on shared by all processes of the user that see the
- * same devices. A user finds the name taken by somebody else (an id that another user namespace
+ * another name, renamed into place and from then on shared by all processes of the user that see
+ * the same devices. A user finds the name taken by somebody else (an id that another user namespace
  * maps differently) and takes the next TRY. Mirrors that nobody began to use for a day are removed
- * when a new one is built; whoever still needs one builds it again.
+ * when a new one is built; a process that still needs one builds it again.
  *
- * Any thread. What a process knows of its mirror is an immutable structure behind an atomic pointer.
- * System calls are made directly, since another preload may redirect libc's.
+ * Any thread. What a process knows of its mirror is an immutable structure behind an atomic
+ * pointer. System calls are made directly, since another preload may redirect libc's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -111,7 +111,7 @@ static int walk(const struct urxe_sysfs_node *dir, char *path, visit_fn *visit, 
 
 static int walk_view(visit_fn *visit, void *arg)
 {
-	const struct urxe_sysfs_node root = {.type = URXE_SYSFS_DIR, .dir = &urxe_sysfs_root};
+	const struct urxe_sysfs_node root = {.type = URXE_SYSFS_DIR, .dir = urxe_sysfs_root()};
 	char path[PATH_MAX] = "";
 	int ret = walk(&root, path, visit, arg);
 
@@ -257,8 +257,8 @@ static int build(const char *base, const char *root)
 	if (!ret)
 		return 0;
 	remove_tree(AT_FDCWD, tmp);
-	/* Somebody else was faster: theirs is the same. */
-	return ret == -EEXIST || ret == -ENOTEMPTY ? 0 : ret;
+	/* Another process was faster. If it is one of this user, its mirror is the same. */
+	return ret == -EEXIST || ret == -ENOTEMPTY ? root_check(root) : ret;
 }
 
 static int find_in(const char *base, uint64_t hash, char root[ROOT_LEN])

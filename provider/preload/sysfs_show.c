@@ -27,11 +27,13 @@
 /* The one character device that belongs to no adapter. */
 bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node)
 {
-	return node->type == URXE_SYSFS_CHR && !node->dev;
+	return node->type == URXE_SYSFS_CHR && !node->dev && !node->open;
 }
 
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node)
 {
+	if (node->open)
+		return urxe_sysfs_mad_rdev(node);
 	if (urxe_sysfs_is_rdma_cm(node))
 		return urxe_rdma_cm_rdev();
 	return makedev(UVERBS_MAJOR, UVERBS_MINOR + node->index);
@@ -64,7 +66,7 @@ SHOW(netdev)
 	char name[IF_NAMESIZE];
 
 	urxe_device_lock();
-	memcpy(name, node->dev->netdev, sizeof(name));
+	memcpy(name, node->dev->ports[0].netdev.name, sizeof(name));
 	urxe_device_unlock();
 	return snprintf(buf, len, "%s\n", name);
 }
@@ -74,43 +76,57 @@ SHOW(uevent)
 	return snprintf(buf, len, "NAME=%s\n", node->dev->name);
 }
 
-static void port_get(const struct urxe_device *dev, struct urxe_port *port)
+static bool is_active(const struct urxe_sysfs_node *node)
 {
+	bool active;
+
 	urxe_device_lock();
-	*port = dev->port;
+	active = node->port->state == IBV_PORT_ACTIVE;
 	urxe_device_unlock();
+	return active;
 }
 
 SHOW(state)
 {
-	struct urxe_port port;
-
-	port_get(node->dev, &port);
-	return snprintf(buf, len, "%s\n", port.state == IBV_PORT_ACTIVE ? "4: ACTIVE" : "1: DOWN");
+	return snprintf(buf, len, "%s\n", is_active(node) ? "4: ACTIVE" : "1: DOWN");
 }
 
 SHOW(phys_state)
 {
-	struct urxe_port port;
+	return snprintf(buf, len, "%s\n", is_active(node) ? "5: LinkUp" : "3: Disabled");
+}
 
-	port_get(node->dev, &port);
-	return snprintf(buf, len, "%s\n",
-			port.state == IBV_PORT_ACTIVE ? "5: LinkUp" : "3: Disabled");
+#define SHOW_PORT(name, format, field)                         \
+	SHOW(name)                                             \
+	{                                                      \
+		unsigned value;                                \
+                                                               \
+		urxe_device_lock();                            \
+		value = node->port->field;                     \
+		urxe_device_unlock();                          \
+		return snprintf(buf, len, format "\n", value); \
+	}
+
+SHOW_PORT(cap_mask, "0x%08x", kind->sysfs_cap_mask)
+SHOW_PORT(lid, "0x%x", lid)
+SHOW_PORT(lid_mask_count, "%u", lmc)
+SHOW_PORT(sm_lid, "0x%x", sm_lid)
+SHOW_PORT(sm_sl, "%u", sm_sl)
+SHOW_PORT(pkey, "0x%04x", pkeys[node->index])
+
+SHOW(link_layer)
+{
+	return snprintf(buf, len, "%s\n", node->port->kind->link_layer);
 }
 
 SHOW(rate)
 {
-	struct urxe_port port;
+	uint32_t mbps;
 
-	port_get(node->dev, &port);
-	return snprintf(buf, len, "%s\n", urxe_rate_of(port.speed_mbps)->text);
-}
-
-static void gid_get(const struct urxe_sysfs_node *node, union ibv_gid *gid)
-{
 	urxe_device_lock();
-	*gid = node->dev->gids[node->index];
+	mbps = node->port->speed_mbps;
 	urxe_device_unlock();
+	return snprintf(buf, len, "%s\n", urxe_rate_of(mbps)->text);
 }
 
 SHOW(gid)
@@ -118,7 +134,7 @@ SHOW(gid)
 	uint16_t g[8];
 	union ibv_gid gid;
 
-	gid_get(node, &gid);
+	urxe_port_gid(node->port, node->index, &gid);
 	memcpy(g, &gid, sizeof(g));
 	return snprintf(buf, len, "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n", ntohs(g[0]),
 			ntohs(g[1]), ntohs(g[2]), ntohs(g[3]), ntohs(g[4]), ntohs(g[5]),
@@ -128,31 +144,32 @@ SHOW(gid)
 /* The attributes of an empty slot cannot be read; programs count on EINVAL to tell. */
 static bool gid_is_empty(const struct urxe_sysfs_node *node)
 {
-	static const union ibv_gid empty;
 	union ibv_gid gid;
 
-	gid_get(node, &gid);
-	return !memcmp(&gid, &empty, sizeof(gid));
+	return !urxe_port_gid(node->port, node->index, &gid);
 }
 
 SHOW(gid_type)
 {
-	return gid_is_empty(node) ? -EINVAL : snprintf(buf, len, "RoCE v2\n");
+	return gid_is_empty(node) ? -EINVAL
+				  : snprintf(buf, len, "%s\n", node->port->kind->gid_type_name);
 }
 
 SHOW(gid_ndev)
 {
-	return gid_is_empty(node) ? -EINVAL : urxe_show_netdev(node, buf, len);
+	bool none = gid_is_empty(node) || !node->port->netdev.name[0];
+
+	return none ? -EINVAL : urxe_show_netdev(node, buf, len);
 }
 
-static void counters_get(const struct urxe_device *dev, uint64_t sum[URXE_NUM_COUNTERS])
+static void counters_get(const struct urxe_port *port, uint64_t sum[URXE_NUM_COUNTERS])
 {
 	struct urxe_segment *seg;
 
 	memset(sum, 0, sizeof(*sum) * URXE_NUM_COUNTERS);
 	if (urxe_segment_view(&seg))
 		return; /* nobody has opened a device yet */
-	urxe_segment_counters_sum(seg, dev->index, sum);
+	urxe_segment_counters_sum(seg, port->index, sum);
 	urxe_segment_leave(seg);
 }
 
@@ -160,7 +177,7 @@ SHOW(hw_counter)
 {
 	uint64_t sum[URXE_NUM_COUNTERS];
 
-	counters_get(node->dev, sum);
+	counters_get(node->port, sum);
 	return snprintf(buf, len, "%llu\n", (unsigned long long)sum[node->index]);
 }
 
@@ -169,7 +186,7 @@ SHOW(port_counter)
 	uint64_t sum[URXE_NUM_COUNTERS];
 	uint64_t v = 0;
 
-	counters_get(node->dev, sum);
+	counters_get(node->port, sum);
 	switch ((enum urxe_port_counter)node->index) {
 	case URXE_PORT_XMIT_DATA: v = sum[URXE_CNT_SENT_BYTES] / 4; break;
 	case URXE_PORT_RCV_DATA: v = sum[URXE_CNT_RCVD_BYTES] / 4; break;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The contents of the sysfs view's files and the targets of its links, for the tables of sysfs_tree.c.
+ * The contents of the sysfs view's files and the targets of its links, for the tables of
+ * sysfs_tree.c.
  */
 #ifndef URXE_PRELOAD_SYSFS_SHOW_H
 #define URXE_PRELOAD_SYSFS_SHOW_H
 
 #include "preload/sysfs.h"
 
-/* For urxe_show_port_counter: PortCounters and PortCountersExtended (IBTA vol. 1, 16.1.3.5 and 16.1.4.11). */
+/* For urxe_show_port_counter: PortCounters and PortCountersExtended (IBTA vol. 1, 16.1.3.5 and
+ * 16.1.4.11). */
 enum urxe_port_counter {
 	URXE_PORT_XMIT_DATA, /* in units of four bytes, as the standard counts */
 	URXE_PORT_RCV_DATA,
@@ -26,6 +28,13 @@ urxe_sysfs_show_fn urxe_show_uevent;
 urxe_sysfs_show_fn urxe_show_state;
 urxe_sysfs_show_fn urxe_show_phys_state;
 urxe_sysfs_show_fn urxe_show_rate;
+urxe_sysfs_show_fn urxe_show_cap_mask;
+urxe_sysfs_show_fn urxe_show_lid;
+urxe_sysfs_show_fn urxe_show_lid_mask_count;
+urxe_sysfs_show_fn urxe_show_sm_lid;
+urxe_sysfs_show_fn urxe_show_sm_sl;
+urxe_sysfs_show_fn urxe_show_link_layer;
+urxe_sysfs_show_fn urxe_show_pkey;
 urxe_sysfs_show_fn urxe_show_gid;
 urxe_sysfs_show_fn urxe_show_gid_type;
 urxe_sysfs_show_fn urxe_show_gid_ndev;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What there is in the sysfs view, as tables, and the devices it is about, which are found anew when it is
- * looked at and kept as a snapshot. What each file contains is in sysfs_show.c.
+ * What there is in the sysfs view, as tables, and the devices it is about, which are found anew
+ * when it is looked at and kept as a snapshot. What each file contains is in sysfs_show.c.
  *
  * Any thread.
  */
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/fabric.h"
 #include "host/segment.h"
 #include "preload/files.h"
 #include "preload/sysfs_show.h"
@@ -42,6 +43,10 @@ const struct urxe_sysfs_devices *urxe_sysfs_refresh(void)
 	const struct urxe_sysfs_devices *old = atomic_load(&snapshot);
 	struct urxe_sysfs_devices now, *fresh;
 
+	if (urxe_fabric_wanted()) {
+		urxe_fabric_host();
+		return &none;
+	}
 	memset(&now, 0, sizeof(now));
 	now.first_uverbs = first_free_uverbs();
 	now.len = urxe_devices(now.dev, URXE_MAX_DEVICES);
@@ -51,7 +56,7 @@ const struct urxe_sysfs_devices *urxe_sysfs_refresh(void)
 	}
 	urxe_device_lock();
 	for (int i = 0; i < now.len; i++)
-		memcpy(now.netdev[i], now.dev[i]->netdev, IF_NAMESIZE);
+		memcpy(now.netdev[i], now.dev[i]->ports[0].netdev.name, IF_NAMESIZE);
 	urxe_device_unlock();
 
 	if (old && !memcmp(old, &now, sizeof(now)))
@@ -147,8 +152,13 @@ static const struct urxe_sysfs_attr gid_attrs[] = {
 };
 static const struct urxe_sysfs_dir dir_gid_attrs = {.fixed = gid_attrs};
 
-static const struct urxe_sysfs_attr pkeys[] = {FILE_TEXT("0", "0xffff\n"), END};
-static const struct urxe_sysfs_dir dir_pkeys = {.fixed = pkeys};
+static bool more_pkeys(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	return numbered(node, i, node->port->pkey_len, urxe_show_pkey);
+}
+
+static const struct urxe_sysfs_dir dir_pkeys = {.more = more_pkeys};
 
 static const struct urxe_sysfs_attr counters[] = {
 	FILE_TEXT("VL15_dropped", "0\n"),
@@ -185,26 +195,37 @@ static const struct urxe_sysfs_attr hw_counters[] = {
 static const struct urxe_sysfs_dir dir_hw_counters = {.fixed = hw_counters};
 
 static const struct urxe_sysfs_attr port[] = {
-	FILE_TEXT("cap_mask", "0x00010000\n"),
+	FILE_SHOW("cap_mask", urxe_show_cap_mask),
 	DIRECTORY("counters", &dir_counters),
 	DIRECTORY("gid_attrs", &dir_gid_attrs),
 	DIRECTORY("gids", &dir_gids),
 	DIRECTORY("hw_counters", &dir_hw_counters),
-	FILE_TEXT("lid", "0x0\n"),
-	FILE_TEXT("lid_mask_count", "0\n"),
-	FILE_TEXT("link_layer", "Ethernet\n"),
+	FILE_SHOW("lid", urxe_show_lid),
+	FILE_SHOW("lid_mask_count", urxe_show_lid_mask_count),
+	FILE_SHOW("link_layer", urxe_show_link_layer),
 	FILE_SHOW("phys_state", urxe_show_phys_state),
 	DIRECTORY("pkeys", &dir_pkeys),
 	FILE_SHOW("rate", urxe_show_rate),
-	FILE_TEXT("sm_lid", "0x0\n"),
-	FILE_TEXT("sm_sl", "0\n"),
+	FILE_SHOW("sm_lid", urxe_show_sm_lid),
+	FILE_SHOW("sm_sl", urxe_show_sm_sl),
 	FILE_SHOW("state", urxe_show_state),
 	END,
 };
 static const struct urxe_sysfs_dir dir_port = {.fixed = port};
 
-static const struct urxe_sysfs_attr ports[] = {DIRECTORY("1", &dir_port), END};
-static const struct urxe_sysfs_dir dir_ports = {.fixed = ports};
+static bool more_ports(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	if (i >= node->dev->num_ports)
+		return false;
+	node->port = &node->dev->ports[i];
+	node->type = URXE_SYSFS_DIR;
+	node->dir = &dir_port;
+	snprintf(node->name, sizeof(node->name), "%u", node->port->num);
+	return true;
+}
+
+static const struct urxe_sysfs_dir dir_ports = {.more = more_ports};
 
 static const struct urxe_sysfs_attr device[] = {
 	FILE_TEXT("board_id", "urxe\n"),
@@ -261,7 +282,7 @@ static bool parent_verbs(const struct urxe_sysfs_node *parent, unsigned i,
 static bool parent_net(const struct urxe_sysfs_node *parent, unsigned i,
 		       struct urxe_sysfs_node *node)
 {
-	if (i)
+	if (i || !node->dev->ports[0].netdev.name[0])
 		return false;
 	set_entry(node, URXE_SYSFS_LINK, "");
 	urxe_show_netdev(node, node->name, sizeof(node->name));
@@ -441,7 +462,12 @@ static const struct urxe_sysfs_attr root[] = {
 	DIRECTORY("sys", &dir_sys),
 	END,
 };
-const struct urxe_sysfs_dir urxe_sysfs_root = {.kernel = true, .fixed = root};
+static const struct urxe_sysfs_dir dir_root = {.kernel = true, .fixed = root};
+
+const struct urxe_sysfs_dir *urxe_sysfs_root(void)
+{
+	return urxe_fabric_wanted() ? &urxe_sysfs_fabric_root : &dir_root;
+}
 
 static void node_of_attr(const struct urxe_sysfs_attr *attr, struct urxe_sysfs_node *node)
 {
@@ -454,11 +480,12 @@ static void node_of_attr(const struct urxe_sysfs_attr *attr, struct urxe_sysfs_n
 		node->index = attr->index;
 }
 
-/* A child belongs to the device of its parent, unless it says otherwise. */
+/* A child belongs to the device and port of its parent, unless it says otherwise. */
 static void node_inherit(const struct urxe_sysfs_node *dir, struct urxe_sysfs_node *node)
 {
 	memset(node, 0, sizeof(*node));
 	node->dev = dir->dev;
+	node->port = dir->port;
 	node->index = dir->index;
 }
 

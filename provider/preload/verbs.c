@@ -48,6 +48,9 @@ VERB(struct ibv_pd *, alloc_pd, "IBVERBS_1.1", (struct ibv_context *context), (c
 VERB(int, dealloc_pd, "IBVERBS_1.1", (struct ibv_pd *pd), (pd), pd->context, ERRNO_RESULT)
 VERB(struct ibv_mr *, reg_mr_iova2, "IBVERBS_1.8", (struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access), (pd, addr, length, iova, access), pd->context, NULL_RESULT)
 VERB(int, rereg_mr, "IBVERBS_1.1", (struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access), (mr, flags, pd, addr, length, access), mr->context, ERRNO_RESULT)
+VERB(struct ibv_pd *, import_pd, "IBVERBS_1.10", (struct ibv_context *context, uint32_t handle), (context, handle), context, NULL_RESULT)
+VERB(struct ibv_mr *, import_mr, "IBVERBS_1.10", (struct ibv_pd *pd, uint32_t handle), (pd, handle), pd->context, NULL_RESULT)
+VERB(struct ibv_dm *, import_dm, "IBVERBS_1.13", (struct ibv_context *context, uint32_t handle), (context, handle), context, NULL_RESULT)
 VERB(int, dereg_mr, "IBVERBS_1.1", (struct ibv_mr *mr), (mr), mr->context, ERRNO_RESULT)
 
 /* Completions */

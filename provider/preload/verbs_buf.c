@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Buffers that are the driver's to allocate (ibv_alloc_buf(3)), and ibv_reg_mr_ex(3), which registers
- * them and other memory. They are younger than the installed verbs.h, so they are declared here.
+ * Buffers that are the driver's to allocate (ibv_alloc_buf(3)), and ibv_reg_mr_ex(3), which
+ * registers them and other memory. They are younger than the installed verbs.h, so they are
+ * declared here.
  *
  * Called by any thread of the program; the set of buffers has a lock of its own.
  */
@@ -35,7 +36,8 @@ struct mr_init_attr {
 struct ibv_mr_init_attr;
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init);
 
-/* What a handle points to is libibverbs' own; whether one is ours is told by the set of them, by address. */
+/* What a handle points to is libibverbs' own; whether one is ours is told by the set of them, by
+ * address. */
 struct ibv_buf {
 	void *addr;
 	size_t size;

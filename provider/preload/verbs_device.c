@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Listing and opening devices. A list that a program gets holds the urxe devices and behind them the
- * devices of the next definition (the kernel's), so both kinds are at hand in one process. The next
- * definition counts references by list, therefore its list is kept as long as the program keeps ours
- * and then given back to it.
+ * Listing and opening devices. A list that a program gets holds the urxe devices and behind them
+ * the devices of the next definition (the kernel's), so both kinds are at hand in one process. The
+ * next definition counts references by list, therefore its list is kept as long as the program
+ * keeps ours and then given back to it.
  *
- * Any thread. lists_lock guards the chain of lists; the child of a fork makes it anew, which is safe
- * because the chain changes by single pointer stores.
+ * Any thread. lists_lock guards the chain of lists; the child of a fork makes it anew, which is
+ * safe because the chain changes by single pointer stores.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,8 @@ static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device_list *lists;
 
 /* Set while the next ibv_import_device() runs: it looks for the device in the list that it gets
- * through our ibv_get_device_list() and reads private fields of each entry, which ours do not have. */
+ * through our ibv_get_device_list() and reads private fields of each entry, which ours do not have.
+ * */
 static __thread bool only_next __attribute__((tls_model("initial-exec")));
 
 void urxe_device_lists_forked(void)
@@ -186,9 +187,9 @@ URXE_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 URXE_VERB(ibv_get_device_index, "IBVERBS_1.9")
 
 /*
- * Under an index the kernel's netlink knows a device, and librdmacm tells ours from the kernel's by it. Where
- * the kernel has no RDMA there are neither, and who is given one asks netlink all the same and reports an
- * error (UCX since 1.19).
+ * Under an index the kernel's netlink knows a device, by which librdmacm distinguishes ours from
+ * the kernel's. Where the kernel has no RDMA there are neither, and who is given one asks netlink
+ * all the same and reports an error (UCX since 1.19).
  */
 static bool kernel_has_indexes(void)
 {
@@ -222,49 +223,18 @@ URXE_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 	return next ? next(device) : 0;
 }
 
-/*
- * A context's cmd_fd. Programs duplicate it and hand it to other processes, to import the context
- * there, and expect to be told if that cannot be done: it is an open descriptor, which nothing can be
- * done with, of a name by which we know it again.
- */
-static const char cmd_name[] = "urxe-context";
-
-static int cmd_open(void)
-{
-	return urxe_fd_keep(syscall(SYS_memfd_create, cmd_name, MFD_CLOEXEC));
-}
-
-static bool is_cmd(int fd)
-{
-	static const char prefix[] = "/memfd:";
-	char link[64], name[64];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = syscall(SYS_readlinkat, AT_FDCWD, link, name, sizeof(name) - 1);
-	if (len < 0)
-		return false;
-	name[len] = '\0';
-	return !strncmp(name, prefix, sizeof(prefix) - 1) &&
-	       !strncmp(name + sizeof(prefix) - 1, cmd_name, sizeof(cmd_name) - 1);
-}
-
 URXE_VERB(ibv_open_device, "IBVERBS_1.1")
 
 URXE_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	__typeof__(ibv_open_device) *next;
-	struct ibv_context *context;
 
 	if (!urxe_is_device(device)) {
 		next = urxe_verb_next(&verb_ibv_open_device);
 		return next ? next(device) : (errno = ENOSYS, NULL);
 	}
 	atomic_store(&urxe_attached, true);
-	context = urxe_open_device(device);
-	if (context)
-		context->cmd_fd = cmd_open();
-	return context;
+	return urxe_open_device(device);
 }
 
 URXE_VERB(ibv_close_device, "IBVERBS_1.1")
@@ -272,30 +242,24 @@ URXE_VERB(ibv_close_device, "IBVERBS_1.1")
 URXE_EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	__typeof__(ibv_close_device) *next;
-	int cmd_fd, ret;
 
 	if (!urxe_is_context(context)) {
 		next = urxe_verb_next(&verb_ibv_close_device);
 		return next ? next(context) : (errno = ENOSYS, -1);
 	}
-	cmd_fd = context->cmd_fd;
-	ret = urxe_close_device(context);
-	if (!ret)
-		urxe_fd_close(cmd_fd);
-	return ret;
+	return urxe_close_device(context);
 }
 
 URXE_VERB(ibv_import_device, "IBVERBS_1.10")
 
-/* A context of ours cannot be imported: there is no kernel object that another process could share. */
 URXE_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	__typeof__(ibv_import_device) *next;
 	struct ibv_context *context;
 
-	if (is_cmd(cmd_fd)) {
-		errno = EOPNOTSUPP;
-		return NULL;
+	if (urxe_import_device(cmd_fd, &context)) {
+		atomic_store(&urxe_attached, true);
+		return context;
 	}
 	next = urxe_verb_next(&verb_ibv_import_device);
 	if (!next) {

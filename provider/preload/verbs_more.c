@@ -2,7 +2,7 @@
 /*
  * The verbs that are not one line: several symbols for one operation (registration), structures
  * whose size the caller says, results that differ, and verbs that a software adapter without a
- * kernel object cannot have (import, dmabuf, DMA handles, completion counters),
+ * kernel object cannot have (dmabuf, DMA handles, completion counters),
  * which answer EOPNOTSUPP for our objects as libibverbs does for a driver without them.
  *
  * Some are younger than the installed verbs.h. They are declared here, so that a program built with
@@ -189,16 +189,18 @@ URXE_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port,
 {
 	__typeof__(ibv_query_port_speed) *next;
 	struct urxe_device *dev;
+	struct urxe_port *own;
 
 	if (!urxe_is_context(context)) {
 		next = urxe_verb_next(&verb_ibv_query_port_speed);
 		return next ? next(context, port, speed) : ENOSYS;
 	}
 	dev = urxe_device_by_name(context->device->name);
-	if (!dev || port != 1)
+	own = dev ? urxe_device_port(dev, port) : NULL;
+	if (!own)
 		return EINVAL;
 	urxe_device_lock();
-	*speed = dev->port.speed_mbps / 100;
+	*speed = own->speed_mbps / 100;
 	urxe_device_unlock();
 	return 0;
 }
@@ -275,9 +277,6 @@ struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_ini
 
 /* clang-format off */
 REFUSED(struct ibv_mr *, ibv_reg_dmabuf_mr, "IBVERBS_1.12", (struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access), (pd, offset, length, iova, fd, access), pd->context, UNSUPPORTED_NULL)
-REFUSED(struct ibv_mr *, ibv_import_mr, "IBVERBS_1.10", (struct ibv_pd *pd, uint32_t handle), (pd, handle), pd->context, UNSUPPORTED_NULL)
-REFUSED(struct ibv_pd *, ibv_import_pd, "IBVERBS_1.10", (struct ibv_context *context, uint32_t handle), (context, handle), context, UNSUPPORTED_NULL)
-REFUSED(struct ibv_dm *, ibv_import_dm, "IBVERBS_1.13", (struct ibv_context *context, uint32_t handle), (context, handle), context, UNSUPPORTED_NULL)
 REFUSED(struct ibv_dmah *, ibv_alloc_dmah, "IBVERBS_1.15", (struct ibv_context *context, struct ibv_dmah_init_attr *attr), (context, attr), context, UNSUPPORTED_NULL)
 REFUSED(int, ibv_dm_export_dmabuf_fd, "IBVERBS_1.16", (struct ibv_dm *dm), (dm), dm->context, UNSUPPORTED_MINUS)
 REFUSED(int, _ibv_query_comp_cntr_caps, "IBVERBS_1.18", (struct ibv_context *context, struct ibv_comp_cntr_caps *caps, size_t size), (context, caps, size), context, UNSUPPORTED_ERRNO)
@@ -285,20 +284,22 @@ REFUSED(struct ibv_comp_cntr *, ibv_create_comp_cntr, "IBVERBS_1.18", (struct ib
 REFUSED(int, ibv_qp_attach_comp_cntr, "IBVERBS_1.18", (struct ibv_qp *qp, struct ibv_comp_cntr *counter, struct ibv_qp_attach_comp_cntr_attr *attr), (qp, counter, attr), qp->context, UNSUPPORTED_ERRNO)
 /* clang-format on */
 
-/* Nothing of ours was imported: giving it up does nothing, rather than crash in the next one. */
-#define IGNORED(symbol, version, type, object)         \
-	URXE_VERB(symbol, version)                     \
-	URXE_EXPORT void symbol(type object)           \
-	{                                              \
-		__typeof__(symbol) *next;              \
-                                                       \
-		if (urxe_is_context(object->context))  \
-			return;                        \
-		next = urxe_verb_next(&verb_##symbol); \
-		if (next)                              \
-			next(object);                  \
+/* Verbs without a result. */
+#define UNIMPORT(name, version, type)                    \
+	URXE_VERB(ibv_##name, version)                   \
+	URXE_EXPORT void ibv_##name(type object)         \
+	{                                                \
+		__typeof__(ibv_##name) *next;            \
+                                                         \
+		if (urxe_is_context(object->context)) {  \
+			urxe_##name(object);             \
+			return;                          \
+		}                                        \
+		next = urxe_verb_next(&verb_ibv_##name); \
+		if (next)                                \
+			next(object);                    \
 	}
 
-IGNORED(ibv_unimport_pd, "IBVERBS_1.10", struct ibv_pd *, pd)
-IGNORED(ibv_unimport_mr, "IBVERBS_1.10", struct ibv_mr *, mr)
-IGNORED(ibv_unimport_dm, "IBVERBS_1.13", struct ibv_dm *, dm)
+UNIMPORT(unimport_pd, "IBVERBS_1.10", struct ibv_pd *)
+UNIMPORT(unimport_mr, "IBVERBS_1.10", struct ibv_mr *)
+UNIMPORT(unimport_dm, "IBVERBS_1.13", struct ibv_dm *)

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The process's connection to its fabric. See fabric.h. lock guards it; the host that was found
+ * last is an immutable structure behind an atomic pointer and is never freed.
+ */
+#include "host/fabric.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "host/fd.h"
+#include "host/libc.h"
+#include "host/log.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int connection = -1;
+static _Atomic(const struct urxe_fabric_host *) current;
+static bool complained;
+
+bool urxe_fabric_wanted(void)
+{
+	const char *path = getenv("URXE_FABRIC");
+
+	return path && *path;
+}
+
+static int connect_socket(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const char *path = getenv("URXE_FABRIC");
+	int fd, err;
+
+	if (!path || strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = urxe_libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!urxe_libc.connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return urxe_fd_keep(fd);
+	err = errno;
+	urxe_libc.close(fd);
+	return -err;
+}
+
+/* The answer, and the descriptor that came with it (-1: none). */
+static int receive_welcome(int sock, struct fabric_welcome *welcome, int *map_fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = {welcome, sizeof(*welcome)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	*map_fd = -1;
+	do
+		n = urxe_libc.recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(*welcome))
+		return n < 0 ? -errno : -EPROTO;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(map_fd, CMSG_DATA(c), sizeof(int));
+	welcome->message[sizeof(welcome->message) - 1] = '\0';
+	return -welcome->error;
+}
+
+/* The first datagram, with a descriptor beside it; -1: none. */
+static int send_hello(int sock, const struct fabric_hello *hello, int fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec iov = {(void *)hello, sizeof(*hello)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	return urxe_libc.sendmsg(sock, &msg, MSG_NOSIGNAL) == sizeof(*hello) ? 0 : -errno;
+}
+
+/* Connects and says what for. The connection, or -errno. */
+static int greet(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome, int *map_fd)
+{
+	struct fabric_hello hello = {FABRIC_HELLO_MAGIC, FABRIC_PROTOCOL, kind, port, ""};
+	const char *host = getenv("URXE_HOST");
+	int sock = connect_socket(), ret;
+
+	*map_fd = -1;
+	if (sock < 0)
+		return sock;
+	snprintf(hello.host, sizeof(hello.host), "%s", host ? host : "");
+	ret = send_hello(sock, &hello, fd);
+	if (!ret)
+		ret = receive_welcome(sock, welcome, map_fd);
+	if (!ret)
+		return sock;
+	urxe_fd_close(sock);
+	return ret;
+}
+
+static const struct fabric_map *map_of(int fd)
+{
+	struct fabric_map *map;
+	uint64_t size;
+
+	if (urxe_libc.pread(fd, &size, sizeof(size), offsetof(struct fabric_map, size)) !=
+	    sizeof(size))
+		return NULL;
+	map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return NULL;
+	if (map->magic == FABRIC_MAP_MAGIC)
+		return map;
+	munmap(map, size);
+	return NULL;
+}
+
+static void complain(const struct fabric_welcome *welcome, int err)
+{
+	if (complained)
+		return;
+	complained = true;
+	if (err == -ENODEV && *welcome->message)
+		urxe_log(URXE_LOG_ERROR, "%s", welcome->message);
+	else
+		urxe_log(URXE_LOG_ERROR, "the fabric %s: %s; urxe fabric up starts it",
+			 getenv("URXE_FABRIC"), strerror(-err));
+}
+
+/* Under lock. */
+static const struct urxe_fabric_host *attach(void)
+{
+	struct fabric_welcome welcome = {0};
+	struct urxe_fabric_host *host;
+	int map_fd, sock = greet(FABRIC_HOST, 0, -1, &welcome, &map_fd);
+
+	if (sock < 0) {
+		complain(&welcome, sock);
+		return NULL;
+	}
+	host = calloc(1, sizeof(*host));
+	if (host)
+		host->map = map_of(map_fd);
+	urxe_libc.close(map_fd);
+	if (!host || !host->map || welcome.num_adapters > FABRIC_HOST_ADAPTERS) {
+		urxe_fd_close(sock);
+		free(host);
+		return NULL;
+	}
+	host->num_adapters = welcome.num_adapters;
+	memcpy(host->adapters, welcome.adapters, sizeof(host->adapters));
+	connection = sock;
+	complained = false;
+	return host;
+}
+
+/* Under lock. */
+static bool connected(void)
+{
+	char byte;
+
+	return connection >= 0 &&
+	       (urxe_libc.recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0 ||
+		errno == EAGAIN);
+}
+
+bool urxe_fabric_alive(const struct urxe_fabric_host *host)
+{
+	bool alive;
+
+	pthread_mutex_lock(&lock);
+	errno = 0;
+	alive = atomic_load(&current) == host && connected();
+	pthread_mutex_unlock(&lock);
+	return alive;
+}
+
+const struct urxe_fabric_host *urxe_fabric_host(void)
+{
+	const struct urxe_fabric_host *host;
+
+	if (!urxe_fabric_wanted())
+		return NULL;
+	pthread_mutex_lock(&lock);
+	errno = 0;
+	if (!connected()) {
+		urxe_fd_close(connection);
+		connection = -1;
+		host = attach();
+		if (host)
+			atomic_store(&current, host);
+	}
+	pthread_mutex_unlock(&lock);
+	/* While there is none, the last one shows what was there. */
+	return atomic_load(&current);
+}
+
+int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome)
+{
+	int map_fd, sock = greet(kind, port, fd, welcome, &map_fd);
+
+	if (map_fd >= 0)
+		urxe_libc.close(map_fd);
+	return sock;
+}
+
+uint32_t urxe_fabric_host_number(void)
+{
+	const struct urxe_fabric_host *host = urxe_fabric_host();
+
+	if (!host || !host->num_adapters)
+		return 0;
+	return fabric_map_node(host->map, host->adapters[0])->host + 1;
+}
+
+int urxe_fabric_request(const struct fabric_request *request, struct fabric_reply *reply)
+{
+	ssize_t n = -1;
+
+	urxe_fabric_host();
+	pthread_mutex_lock(&lock);
+	errno = ENODEV;
+	if (connection >= 0 && urxe_libc.sendto(connection, request, sizeof(*request), MSG_NOSIGNAL,
+						NULL, 0) == sizeof(*request))
+		do
+			n = urxe_libc.recv(connection, reply, sizeof(*reply), 0);
+		while (n < 0 && errno == EINTR);
+	pthread_mutex_unlock(&lock);
+	if (n == sizeof(*reply))
+		return 0;
+	return n < 0 ? -errno : -ENODEV;
+}
+
+void urxe_fabric_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	urxe_fd_close(connection);
+	connection = -1;
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Devices of a host of a fabric (fabric_device.h). The list only grows and its entries live as long
+ * as the process, as in device.c; the number is published after the entry. list_lock serialises
+ * those that bring it up to date; attributes are written under urxe_device_lock, which is taken
+ * inside it.
+ *
+ * The monitor is an epoll descriptor, since what it waits for changes: a connection to fabricd, by
+ * which events come and keys are reported, or, while there is no fabric, a timer after which it is
+ * looked for again. To lose the connection is to lose the power: all ports are down.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include "host/fabric.h"
+#include "host/fabric_device.h"
+#include "host/fd.h"
+#include "host/libc.h"
+#include "host/log.h"
+
+#define LOOK_AGAIN_NS 100000000 /* for a fabric that is off */
+
+enum change {
+	CHANGE_DOWN = 1 << 0,
+	CHANGE_UP = 1 << 1,
+	CHANGE_LID = 1 << 2,
+	CHANGE_SM = 1 << 3,
+	CHANGE_PKEYS = 1 << 4,
+	CHANGE_GIDS = 1 << 5,
+	CHANGE_REREGISTER = 1 << 6,
+};
+
+struct entry {
+	struct urxe_device dev;
+	unsigned *changes; /* enum change, by port; the device lock */
+	struct urxe_port ports[];
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct entry *entries[URXE_MAX_DEVICES];
+static int num_entries;
+static unsigned num_ports; /* of all of them */
+
+/* The monitor's; the thread that reads it. */
+static int epoll_fd = -1, timer_fd = -1;
+static _Atomic int events_fd = -1;
+
+static _Atomic(const struct urxe_fabric_host *) powered;
+
+const struct urxe_fabric_host *urxe_fabric_powered(void)
+{
+	return atomic_load_explicit(&powered, memory_order_acquire);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* Before device.c's, so that at a fork this lock is taken before those. */
+__attribute__((constructor(103))) static void init_fork_handlers(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+/* ---- from the map to a port ---- */
+
+/* As the kernel's drivers say it: an enumeration of lanes, and the standard's codes of speeds. */
+static void read_rate(struct urxe_port *port, const struct fabric_port *from)
+{
+	static const uint8_t speeds[FABRIC_NUM_SPEEDS] = {1, 2, 4, 8, 16, 32, 64, 128};
+	static const uint32_t mbps[FABRIC_NUM_SPEEDS] = {2500,	5000,  10000, 10000,
+							 14000, 25000, 50000, 100000};
+	static const uint8_t lanes[] = {1, 4, 8, 12, 2};
+	uint8_t speed = from->speed < FABRIC_NUM_SPEEDS ? from->speed : 0;
+	unsigned i = 0;
+
+	while (i < 4 && !(from->info[PI_WIDTH_ACTIVE] & 1u << i))
+		i++;
+	port->width = 1u << i;
+	port->speed = speeds[speed];
+	port->speed_mbps = mbps[speed] * lanes[i];
+}
+
+static bool read_gids(struct urxe_port *port, const struct fabric_map *map,
+		      const struct fabric_port *from)
+{
+	const uint64_t *guids = (const uint64_t *)fabric_map_bytes(map, from->guids);
+	bool changed = false;
+
+	port->gid_len = 0;
+	for (unsigned i = 0; i < URXE_MAX_GIDS && i < FABRIC_GUIDS; i++) {
+		uint64_t guid = i ? guids[i] : from->guid;
+		union ibv_gid gid = {{0}};
+
+		if (guid) {
+			memcpy(gid.raw, from->info + PI_PREFIX, 8);
+			gid.global.interface_id = htobe64(guid);
+			port->gid_len = i + 1;
+		}
+		changed = changed || memcmp(&port->gids[i], &gid, sizeof(gid));
+		port->gids[i] = gid;
+	}
+	return changed;
+}
+
+static bool read_pkeys(struct urxe_port *port, const struct fabric_map *map,
+		       const struct fabric_port *from)
+{
+	const uint16_t *keys = (const uint16_t *)fabric_map_bytes(map, from->pkeys);
+	bool changed = false;
+
+	port->pkey_len = from->pkey_cap < URXE_MAX_PKEYS ? from->pkey_cap : URXE_MAX_PKEYS;
+	for (unsigned i = 0; i < port->pkey_len; i++) {
+		changed = changed || port->pkeys[i] != keys[i];
+		/* QPs read it at each packet. */
+		__atomic_store_n(&port->pkeys[i], keys[i], __ATOMIC_RELAXED);
+	}
+	return changed;
+}
+
+static unsigned read_state(struct urxe_port *port, enum ibv_port_state state)
+{
+	enum ibv_port_state old = port->state;
+
+	port->state = state;
+	if (old != IBV_PORT_ACTIVE && state == IBV_PORT_ACTIVE)
+		return CHANGE_UP;
+	return old == IBV_PORT_ACTIVE && state != IBV_PORT_ACTIVE ? CHANGE_DOWN : 0;
+}
+
+/* Under the device lock, or before the port is published: what has changed. */
+static unsigned port_read(struct urxe_port *port, const struct fabric_map *map,
+			  const struct fabric_port *from)
+{
+	const uint8_t *info = from->info;
+	unsigned changes = read_state(port, fabric_port_state(from));
+	uint16_t lid = fabric_port_lid(from), sm_lid = get16(info + PI_SM_LID);
+	uint8_t lmc = fabric_port_lmc(from), sm_sl = lo4(info[PI_MTU_SMSL]);
+
+	if (port->lid != lid || port->lmc != lmc)
+		changes |= CHANGE_LID;
+	if (port->sm_lid != sm_lid || port->sm_sl != sm_sl)
+		changes |= CHANGE_SM;
+	if (read_pkeys(port, map, from))
+		changes |= CHANGE_PKEYS;
+	if (read_gids(port, map, from))
+		changes |= CHANGE_GIDS;
+	read_rate(port, from);
+	port->lid = lid;
+	port->lmc = lmc;
+	port->sm_lid = sm_lid;
+	port->sm_sl = sm_sl;
+	port->max_mtu = lo4(info[PI_MTU_CAP]);
+	port->active_mtu = hi4(info[PI_MTU_SMSL]);
+	port->cap_flags = get32(info + PI_CAP);
+	__atomic_store_n(&port->fabric_port, from - fabric_map_port(map, 0), __ATOMIC_RELAXED);
+	__atomic_store_n(&port->gone, false, __ATOMIC_RELAXED);
+	return changes;
+}
+
+/* ---- the list ---- */
+
+static struct entry *entry_create(int index, const struct fabric_map *map,
+				  const struct fabric_node *hca)
+{
+	struct entry *e;
+
+	if (num_ports + hca->num_ports > URXE_MAX_PORTS) {
+		urxe_log(URXE_LOG_WARN, "more than %d ports: urxe%d gets no device", URXE_MAX_PORTS,
+			 index);
+		return NULL;
+	}
+	e = calloc(1, sizeof(*e) + hca->num_ports * sizeof(*e->ports));
+	if (e)
+		e->changes = calloc(hca->num_ports, sizeof(*e->changes));
+	if (!e || !e->changes) {
+		free(e);
+		return NULL;
+	}
+	snprintf(e->dev.name, sizeof(e->dev.name), "urxe%d", index);
+	e->dev.index = index;
+	e->dev.guid = htobe64(hca->guid);
+	e->dev.num_ports = hca->num_ports;
+	e->dev.ports = e->ports;
+	for (unsigned i = 0; i < hca->num_ports; i++) {
+		struct urxe_port *port = &e->ports[i];
+
+		port->dev = &e->dev;
+		port->kind = &urxe_fabric_port;
+		port->num = i + 1;
+		port->index = num_ports++;
+		port_read(port, map, fabric_node_port(map, hca, port->num));
+	}
+	urxe_ports_add(&e->dev);
+	return e;
+}
+
+static void entry_update(struct entry *e, const struct fabric_map *map,
+			 const struct fabric_node *hca)
+{
+	urxe_device_lock();
+	for (unsigned i = 0; i < e->dev.num_ports; i++) {
+		if (hca && i < hca->num_ports)
+			e->changes[i] |=
+				port_read(&e->ports[i], map, fabric_node_port(map, hca, i + 1));
+		else
+			e->changes[i] |= read_state(&e->ports[i], IBV_PORT_DOWN);
+	}
+	urxe_device_unlock();
+}
+
+/* Brings all entries up to date; host NULL: there is no fabric. Under list_lock. */
+static void update(const struct urxe_fabric_host *host)
+{
+	unsigned n = host ? host->num_adapters : 0;
+
+	for (int i = 0; i < num_entries; i++) {
+		const struct fabric_node *hca =
+			(unsigned)i < n ? fabric_map_node(host->map, host->adapters[i]) : NULL;
+
+		entry_update(entries[i], hca ? host->map : NULL, hca);
+	}
+	for (unsigned i = num_entries; i < n && i < URXE_MAX_DEVICES; i++) {
+		struct entry *e =
+			entry_create(i, host->map, fabric_map_node(host->map, host->adapters[i]));
+
+		if (!e)
+			break;
+		entries[i] = e;
+		__atomic_store_n(&num_entries, i + 1, __ATOMIC_RELEASE);
+	}
+}
+
+int urxe_fabric_devices(struct urxe_device **devs, int max)
+{
+	const struct urxe_fabric_host *host;
+	int n;
+
+	pthread_mutex_lock(&list_lock);
+	host = urxe_fabric_host();
+	update(host && urxe_fabric_alive(host) ? host : NULL);
+	n = num_entries;
+	pthread_mutex_unlock(&list_lock);
+	for (int i = 0; i < n && i < max; i++)
+		devs[i] = &entries[i]->dev;
+	return n < max ? n : max;
+}
+
+/* ---- the monitor ---- */
+
+static void watch(int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	urxe_libc.epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void set_timer(bool on)
+{
+	struct itimerspec after = {.it_value.tv_nsec = on ? LOOK_AGAIN_NS : 0};
+
+	urxe_libc.timerfd_settime(timer_fd, 0, &after, NULL);
+}
+
+/* The fabric as of now, with events from now on. */
+static void connect_events(void)
+{
+	const struct urxe_fabric_host *host = urxe_fabric_host();
+	struct fabric_welcome welcome;
+	int fd = -1;
+
+	if (host && urxe_fabric_alive(host))
+		fd = urxe_fabric_connect(FABRIC_EVENTS, 0, -1, &welcome);
+	if (fd >= 0)
+		watch(fd);
+	atomic_store(&events_fd, fd);
+	atomic_store(&powered, fd < 0 ? NULL : host);
+	set_timer(fd < 0);
+	pthread_mutex_lock(&list_lock);
+	update(fd >= 0 ? host : NULL);
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void report(urxe_port_event_fn *fn, void *arg)
+{
+	static const struct {
+		enum change change;
+		enum ibv_event_type event;
+	} events[] = {
+		{CHANGE_DOWN, IBV_EVENT_PORT_ERR},
+		{CHANGE_LID, IBV_EVENT_LID_CHANGE},
+		{CHANGE_PKEYS, IBV_EVENT_PKEY_CHANGE},
+		{CHANGE_GIDS, IBV_EVENT_GID_CHANGE},
+		{CHANGE_SM, IBV_EVENT_SM_CHANGE},
+		{CHANGE_UP, IBV_EVENT_PORT_ACTIVE},
+		{CHANGE_REREGISTER, IBV_EVENT_CLIENT_REREGISTER},
+	};
+	int n = __atomic_load_n(&num_entries, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; i < n; i++)
+		for (unsigned p = 0; p < entries[i]->dev.num_ports; p++) {
+			unsigned changes;
+
+			urxe_device_lock();
+			changes = entries[i]->changes[p];
+			entries[i]->changes[p] = 0;
+			urxe_device_unlock();
+			for (size_t k = 0; fn && k < sizeof(events) / sizeof(*events); k++)
+				if (changes & events[k].change)
+					fn(&entries[i]->ports[p], events[k].event, arg);
+		}
+}
+
+int urxe_fabric_monitor_open(void)
+{
+	epoll_fd = urxe_fd_keep(urxe_libc.epoll_create1(EPOLL_CLOEXEC));
+	timer_fd =
+		urxe_fd_keep(urxe_libc.timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+	if (epoll_fd < 0 || timer_fd < 0) {
+		int err = errno;
+
+		urxe_fabric_monitor_close(epoll_fd);
+		return -err;
+	}
+	watch(timer_fd);
+	connect_events();
+	/* What changed before this is nobody's news. */
+	report(NULL, NULL);
+	return epoll_fd;
+}
+
+static void reregister(uint32_t index)
+{
+	for (int i = 0; i < num_entries; i++)
+		for (unsigned p = 0; p < entries[i]->dev.num_ports; p++)
+			if (entries[i]->ports[p].fabric_port == index)
+				entries[i]->changes[p] |= CHANGE_REREGISTER;
+}
+
+/* Takes what the connection has; false: it has ended. */
+static bool take_events(int fd)
+{
+	struct fabric_event event;
+	bool any = false;
+	ssize_t n;
+
+	while ((n = urxe_libc.recv(fd, &event, sizeof(event), MSG_DONTWAIT)) > 0) {
+		any = true;
+		if (n == sizeof(event) && event.reregister) {
+			urxe_device_lock();
+			reregister(event.port);
+			urxe_device_unlock();
+		}
+	}
+	if (!n || (errno != EAGAIN && errno != EINTR))
+		return false;
+	if (any) {
+		pthread_mutex_lock(&list_lock);
+		update(urxe_fabric_host());
+		pthread_mutex_unlock(&list_lock);
+	}
+	return true;
+}
+
+void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg)
+{
+	int fd = atomic_load(&events_fd);
+	uint64_t times;
+
+	(void)!urxe_libc.read(timer_fd, &times, sizeof(times));
+	if (fd < 0) {
+		connect_events();
+	} else if (!take_events(fd)) {
+		atomic_store(&events_fd, -1);
+		urxe_fd_close(fd);
+		connect_events();
+	}
+	report(fn, arg);
+}
+
+void urxe_fabric_monitor_close(int fd)
+{
+	urxe_fd_close(atomic_exchange(&events_fd, -1));
+	atomic_store(&powered, NULL);
+	urxe_fd_close(timer_fd);
+	urxe_fd_close(epoll_fd);
+	timer_fd = epoll_fd = -1;
+}
+
+void urxe_fabric_report(const struct fabric_violation *violation)
+{
+	int fd = atomic_load(&events_fd);
+
+	if (fd >= 0)
+		urxe_libc.sendto(fd, violation, sizeof(*violation), MSG_DONTWAIT | MSG_NOSIGNAL,
+				 NULL, 0);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Starting the guardian so that its program notices nothing, and what the guardian asks the
+ * segment.
+ *
+ * It is started by two clones. The first child has no exit signal, so that no wait() of the program
+ * finds it and no SIGCHLD tells of it; it makes the second one and exits, and is taken away here by
+ * the one kind of wait that finds such children. The second child, which init adopts, executes the
+ * guardian in a session of its own, with no descriptor of the program and in "/". Both run in the
+ * program's memory until then, as vfork's child does: the program may be large, and have many
+ * threads.
+ *
+ * The state of starting is under the engine lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/guardian.h"
+#include "host/log.h"
+#include "host/segment_layout.h"
+
+#define GUARDIAN_BYTE 254 /* of the segment's file */
+#define STACK	      65536
+#define AGAIN_MIN     1000000000ull /* ns until another is started */
+#define AGAIN_MAX     64000000000ull
+#define MAX_ENV	      32
+
+/* In the program's memory while it runs on: nothing that a sanitizer would keep accounts of. */
+#define UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
+
+static const char *program, *linker;
+
+struct launch {
+	char *argv[3]; /* of the program; of the linker */
+	char *env[MAX_ENV + 1];
+	uint8_t stacks[2][STACK] __attribute__((aligned(64)));
+};
+
+void urxe_guardian_program(const char *path, const char *its_linker)
+{
+	program = path;
+	linker = its_linker;
+}
+
+/* ---- starting it ---- */
+
+UNINSTRUMENTED static void close_all(void)
+{
+	if (syscall(SYS_close_range, 0u, ~0u, 0))
+		for (int fd = 0; fd < 65536; fd++)
+			syscall(SYS_close, fd);
+	syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
+	syscall(SYS_dup, 0);
+	syscall(SYS_dup, 0);
+}
+
+UNINSTRUMENTED static int execute(void *arg)
+{
+	struct launch *l = arg;
+
+	syscall(SYS_setsid);
+	syscall(SYS_chdir, "/");
+	close_all();
+	syscall(SYS_execve, program, l->argv, l->env);
+	/* A package may have installed the library as one that cannot be executed. */
+	syscall(SYS_execve, linker, l->argv, l->env);
+	syscall(SYS_exit, 1);
+	return 1;
+}
+
+UNINSTRUMENTED static int orphan(void *arg)
+{
+	struct launch *l = arg;
+	int pid = clone(execute, l->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, l);
+
+	syscall(SYS_exit, pid < 0);
+	return 0;
+}
+
+/* What decides where the segment is and which devices there are. No LD_PRELOAD. */
+static void fill_env(struct launch *l)
+{
+	static const char *const names[] = {"URXE_",	     "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=",
+					    "HOME=",	     "LD_LIBRARY_PATH=", "ASAN_OPTIONS=",
+					    "TSAN_OPTIONS=", "LSAN_OPTIONS=",	 "UBSAN_OPTIONS="};
+	unsigned n = 0;
+
+	for (char **e = environ; e && *e && n < MAX_ENV; e++)
+		for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+			if (!strncmp(*e, names[i], strlen(names[i]))) {
+				l->env[n++] = *e;
+				break;
+			}
+}
+
+static int launch(void)
+{
+	struct launch *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	int saved = errno, pid, status = 0, ret = 0;
+	sigset_t all, old;
+
+	if (l == MAP_FAILED)
+		return -ENOMEM;
+	l->argv[0] = (char *)"urxe-guardian";
+	l->argv[1] = (char *)program;
+	fill_env(l);
+	/* They stay blocked in the guardian: only SIGKILL ends it before its time. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = clone(orphan, l->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, l);
+	if (pid < 0)
+		ret = -errno;
+	else if (syscall(SYS_wait4, pid, &status, __WCLONE, NULL) == pid && status)
+		ret = -ECHILD;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	munmap(l, sizeof(*l));
+	errno = saved;
+	return ret;
+}
+
+/*
+ * The children of process 1 and of a subreaper that lose their parent become theirs: the guardian
+ * would be found by wait(). With process 1 it would be killed, too, before it could do anything.
+ */
+static bool would_adopt(void)
+{
+	int subreaper = 0;
+
+	return getpid() == 1 || prctl(PR_GET_CHILD_SUBREAPER, &subreaper) || subreaper;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static bool there_is_one(struct urxe_segment *seg)
+{
+	int fd = segment_file_fd(seg);
+
+	return fd < 0 || segment_file_locked(fd, GUARDIAN_BYTE, 1);
+}
+
+void urxe_guardian_keep(struct urxe_segment *seg)
+{
+	uint64_t now;
+	int ret;
+
+	if (!seg->guarded || there_is_one(seg))
+		return;
+	now = now_ns();
+	if (now < seg->guard_again)
+		return;
+	seg->guard_wait = seg->guard_wait ? seg->guard_wait * 2 : AGAIN_MIN;
+	if (seg->guard_wait > AGAIN_MAX)
+		seg->guard_wait = AGAIN_MAX;
+	seg->guard_again = now + seg->guard_wait;
+	ret = launch();
+	if (ret)
+		urxe_log(
+			URXE_LOG_INFO,
+			"cannot start %s: %s: should this process be killed, its peers find out by "
+			"their own retries",
+			program, strerror(-ret));
+}
+
+/* libtsan takes a child that shares the memory for one of a fork, and forgets who has which lock.
+ * */
+#ifdef __SANITIZE_THREAD__
+#define CAN_LAUNCH false
+#else
+#define CAN_LAUNCH true
+#endif
+
+void urxe_guardian_want(struct urxe_segment *seg)
+{
+	if (!CAN_LAUNCH || seg->guarded || !program || !seg->slot || would_adopt())
+		return;
+	seg->guarded = true;
+	urxe_guardian_keep(seg);
+}
+
+/* ---- being it ---- */
+
+static uint32_t *left_word(struct urxe_segment *seg)
+{
+	return &seg->map->header.left;
+}
+
+void urxe_guardian_notify(struct urxe_segment *seg)
+{
+	__atomic_add_fetch(left_word(seg), 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, left_word(seg), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void urxe_guardian_wait(struct urxe_segment *seg, unsigned ms)
+{
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+	uint32_t left = __atomic_load_n(left_word(seg), __ATOMIC_ACQUIRE);
+	bool dead;
+
+	if (urxe_guardian_look(seg, &dead) && !dead)
+		syscall(SYS_futex, left_word(seg), FUTEX_WAIT, left, &ts, NULL, 0);
+}
+
+int urxe_guardian_begin(struct urxe_segment *seg)
+{
+	return segment_file_lock(seg->fd, GUARDIAN_BYTE, true);
+}
+
+unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead)
+{
+	unsigned alive = 0;
+
+	*dead = false;
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+		if (!urxe_segment_slot_life(seg, s))
+			continue;
+		if (urxe_segment_slot_alive(seg, s))
+			alive++;
+		else
+			*dead = true;
+	}
+	return alive;
+}
+
+bool urxe_guardian_end(struct urxe_segment *seg)
+{
+	bool dead, last;
+
+	urxe_segment_lock(seg);
+	last = !urxe_guardian_look(seg, &dead) && !dead;
+	if (last)
+		segment_file_unlock(seg->fd, GUARDIAN_BYTE);
+	urxe_segment_unlock(seg);
+	return last;
+}

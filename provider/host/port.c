@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Ports: the kinds that there are, the table of all ports of the host, and what their GID and P_Key
+ * tables say. Any thread; the tables are read under urxe_device_lock, which is taken here.
+ */
+#include <string.h>
+
+#include "host/device.h"
+
+const struct urxe_port_kind urxe_netdev_port = {
+	.link = URXE_LINK_ROCE,
+	.link_layer = "Ethernet",
+	.verbs_link_layer = IBV_LINK_LAYER_ETHERNET,
+	.gid_type = IBV_GID_TYPE_ROCE_V2,
+	.gid_type_name = "RoCE v2",
+	.port_flags = IBV_QPF_GRH_REQUIRED,
+	.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+	.sysfs_cap_mask = IBV_PORT_CM_SUP, /* as the kernel shows it */
+};
+
+const struct urxe_port_kind urxe_fabric_port = {
+	.link = URXE_LINK_FABRIC,
+	.link_layer = "InfiniBand",
+	.verbs_link_layer = IBV_LINK_LAYER_INFINIBAND,
+	.gid_type = IBV_GID_TYPE_IB,
+	.gid_type_name = "IB/RoCE v1",
+};
+
+struct urxe_port *urxe_ports[URXE_MAX_PORTS + 1];
+
+void urxe_ports_add(struct urxe_device *dev)
+{
+	for (unsigned i = 0; i < dev->num_ports; i++)
+		__atomic_store_n(&urxe_ports[dev->ports[i].index], &dev->ports[i],
+				 __ATOMIC_RELEASE);
+}
+
+static bool is_empty(const union ibv_gid *gid)
+{
+	static const union ibv_gid none;
+
+	return !memcmp(gid, &none, sizeof(none));
+}
+
+bool urxe_port_gid(const struct urxe_port *port, unsigned index, union ibv_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (index >= URXE_MAX_GIDS)
+		return false;
+	urxe_device_lock();
+	*gid = port->gids[index];
+	urxe_device_unlock();
+	return !is_empty(gid);
+}
+
+int urxe_port_gid_index(const struct urxe_port *port, const union ibv_gid *gid)
+{
+	int index = -1;
+
+	if (is_empty(gid))
+		return -1;
+	urxe_device_lock();
+	for (unsigned i = 0; i < port->gid_len && index < 0; i++)
+		if (!memcmp(&port->gids[i], gid, sizeof(*gid)))
+			index = i;
+	urxe_device_unlock();
+	return index;
+}
+
+uint16_t urxe_port_pkey(const struct urxe_port *port, unsigned index)
+{
+	uint16_t pkey;
+
+	if (index >= port->pkey_len)
+		return 0;
+	urxe_device_lock();
+	pkey = port->pkeys[index];
+	urxe_device_unlock();
+	return pkey;
+}
+
+int urxe_port_pkey_index(const struct urxe_port *port, uint16_t pkey)
+{
+	int index = -1;
+
+	urxe_device_lock();
+	for (unsigned i = 0; pkey && i < port->pkey_len && index < 0; i++)
+		if (port->pkeys[i] == pkey)
+			index = i;
+	urxe_device_unlock();
+	return index;
+}

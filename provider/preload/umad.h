@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The devices /dev/infiniband/umadN and issmN of a host of a virtual fabric, as libibumad uses
+ * them.
+ *
+ *   umad.c        the table of open files, and the libc calls on their descriptors
+ *   umad_file.c   one open file: its socket, agents, reading and writing
+ *   umad_lost.c   a fabric that ends and comes back
+ *
+ * A program's descriptor is an epoll descriptor, so that poll, epoll, dup and O_NONBLOCK are the
+ * kernel's business. In it lies the socket to fabricd (fabric/protocol.h), which is replaced when
+ * the fabric has ended and come back, and an event descriptor for what this process itself has to
+ * say.
+ *
+ * Any thread. The lock of a file guards what it contains.
+ */
+#ifndef URXE_PRELOAD_UMAD_H
+#define URXE_PRELOAD_UMAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "fabric/protocol.h"
+
+#define URXE_UMAD_FLIGHTS 256
+
+/* A request that waits for its answer: what a timeout would show of it. */
+struct urxe_umad_flight {
+	struct urxe_umad_flight *next;
+	uint32_t tid; /* the program's half of the transaction ID, as on the wire */
+	uint8_t class;
+	bool response;
+	uint8_t lid[2];
+	uint8_t shown[FABRIC_UMAD_HDR + 24];
+};
+
+struct urxe_umad {
+	struct urxe_umad *link; /* of all open files */
+	atomic_uint refs;
+	pthread_mutex_t lock;
+	int fd, sock, event; /* fd: what the program has; sock: -1 while there is no fabric */
+	bool issm, pkey_index;
+	bool used;	    /* an agent was registered once */
+	uint64_t node_guid; /* of the adapter, by which the port is found again */
+	uint8_t port;
+	uint32_t cookie;
+	uint32_t registered; /* a bit for each agent */
+	struct fabric_request agents[FABRIC_AGENTS];
+	struct urxe_umad_flight *flights[URXE_UMAD_FLIGHTS];
+	struct urxe_umad_flight *late; /* to be read as timed out */
+	/* A long MAD that the program had no room for: its beginning, and all of it in a file. */
+	uint8_t held[FABRIC_INLINE];
+	int held_fd; /* -1: there is none */
+};
+
+/* ---- umad.c ---- */
+
+extern atomic_uint urxe_umad_num_fds;
+bool urxe_umad_listed(int fd);
+
+/* Is it an open umad or issm file? One load where there is none. */
+static inline bool urxe_umad_is_fd(int fd)
+{
+	return atomic_load_explicit(&urxe_umad_num_fds, memory_order_relaxed) &&
+	       urxe_umad_listed(fd);
+}
+
+/* A new file for a port of the host; -errno. flags: of open(2). */
+int urxe_umad_open(uint32_t node, uint8_t port, bool issm, int flags);
+/* For the hooks on descriptors: fd is about to be closed or replaced; fd is a copy of old. */
+void urxe_umad_closing(int fd);
+int urxe_umad_copied(int old, int fd);
+void urxe_umad_swept(unsigned first, unsigned last);
+ssize_t urxe_umad_write(int fd, const void *buf, size_t len);
+void urxe_umad_forked(void);
+void urxe_umad_init(void);
+
+/* ---- umad_file.c ---- */
+
+/* A file, its descriptor in file->fd. -errno. */
+int urxe_umad_file_open(uint32_t node, uint8_t port, bool issm, struct urxe_umad **file);
+void urxe_umad_file_close(struct urxe_umad *file);
+/* Results of read, write and ioctl: -errno. */
+ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len);
+ssize_t urxe_umad_file_write(struct urxe_umad *file, const void *buf, size_t len);
+int urxe_umad_file_ioctl(struct urxe_umad *file, unsigned long request, void *arg);
+/* Connects, or connects again, and registers the agents anew. Under the file's lock; -errno. */
+int urxe_umad_file_connect(struct urxe_umad *file);
+
+/* ---- umad_lost.c ---- */
+
+/* The fabric has ended: what waits is timed out, and a thread waits for the fabric to come back.
+ * Under the file's lock. */
+void urxe_umad_file_lost(struct urxe_umad *file);
+void urxe_umad_lost_forked(void);
+/* All open files, for the one thread that looks for the fabric. */
+void urxe_umad_each(void (*fn)(struct urxe_umad *file, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * One open umad or issm file: what reading, writing and ioctl do, with the results that the
+ * kernel's user_mad.c has. Registrations are commands to fabricd; MADs are datagrams on the file's
+ * own socket. What the kernel refuses when it is written is refused here, because a datagram has no
+ * answer: a MAD that is too short, an agent that is not there, a request whose transaction ID is
+ * under way already. See umad.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/ib_user_mad.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cm/user_memory.h"
+#include "host/fabric.h"
+#include "host/fd.h"
+#include "host/libc.h"
+#include "preload/umad.h"
+
+#define OLD_HDR 56 /* without the P_Key index, until IB_USER_MAD_ENABLE_PKEY */
+
+/* ---- opening ---- */
+
+static bool find_port(const struct urxe_umad *file, uint32_t *index)
+{
+	const struct urxe_fabric_host *host = urxe_fabric_host();
+
+	for (unsigned i = 0; host && i < host->num_adapters; i++) {
+		const struct fabric_node *node = fabric_map_node(host->map, host->adapters[i]);
+
+		if (node->guid == file->node_guid && file->port && file->port <= node->num_ports) {
+			*index = node->first_port + file->port;
+			return true;
+		}
+	}
+	return false;
+}
+
+int urxe_umad_file_connect(struct urxe_umad *file)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct fabric_welcome welcome;
+	struct fabric_reply reply;
+	uint32_t index;
+	int sock;
+
+	if (!find_port(file, &index))
+		return -ENODEV;
+	sock = urxe_fabric_connect(file->issm ? FABRIC_ISSM : FABRIC_UMAD, index, -1, &welcome);
+	if (sock < 0)
+		return sock;
+	file->cookie = welcome.cookie;
+	for (unsigned i = 0; i < FABRIC_AGENTS; i++) {
+		if (!(file->registered & 1u << i))
+			continue;
+		file->agents[i].cookie = file->cookie;
+		file->agents[i].id = i;
+		urxe_fabric_request(&file->agents[i], &reply);
+	}
+	/* An issm file says nothing: it is there to be closed. */
+	if (!file->issm && urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_ADD, sock, &ev)) {
+		urxe_fd_close(sock);
+		return -errno;
+	}
+	file->sock = sock;
+	return 0;
+}
+
+int urxe_umad_file_open(uint32_t node, uint8_t port, bool issm, struct urxe_umad **out)
+{
+	const struct urxe_fabric_host *host = urxe_fabric_host();
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct urxe_umad *file;
+	int ret;
+
+	if (!host)
+		return -ENODEV;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	atomic_init(&file->refs, 1);
+	pthread_mutex_init(&file->lock, NULL);
+	file->issm = issm;
+	file->node_guid = fabric_map_node(host->map, node)->guid;
+	file->port = port;
+	file->sock = file->held_fd = -1;
+	file->fd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
+	file->event = urxe_fd_keep(urxe_libc.eventfd(0, EFD_NONBLOCK));
+	ret = file->fd < 0 || file->event < 0 ||
+			      urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_ADD, file->event, &ev)
+		      ? -errno
+		      : urxe_umad_file_connect(file);
+	if (!ret) {
+		*out = file;
+		return 0;
+	}
+	if (file->fd >= 0)
+		urxe_libc.close(file->fd);
+	urxe_umad_file_close(file);
+	return ret;
+}
+
+void urxe_umad_file_close(struct urxe_umad *file)
+{
+	struct urxe_umad_flight *f;
+
+	urxe_fd_close(file->sock);
+	urxe_fd_close(file->event);
+	urxe_fd_close(file->held_fd);
+	for (unsigned i = 0; i < URXE_UMAD_FLIGHTS; i++)
+		while ((f = file->flights[i])) {
+			file->flights[i] = f->next;
+			free(f);
+		}
+	while ((f = file->late)) {
+		file->late = f->next;
+		free(f);
+	}
+	pthread_mutex_destroy(&file->lock);
+	free(file);
+}
+
+/* ---- requests under way ---- */
+
+static bool is_response(const uint8_t *mad)
+{
+	return mad[3] & 0x80 || mad[3] == 7 || (mad[1] == 5 && mad[23] & 1);
+}
+
+static struct urxe_umad_flight **flight_at(struct urxe_umad *file, const uint8_t *mad,
+					   bool response)
+{
+	struct urxe_umad_flight **at;
+	uint32_t tid;
+
+	memcpy(&tid, mad + 12, sizeof(tid));
+	at = &file->flights[(tid ^ tid >> 16 ^ tid >> 24) % URXE_UMAD_FLIGHTS];
+	while (*at && ((*at)->tid != tid || (*at)->class != mad[1] || (*at)->response != response))
+		at = &(*at)->next;
+	return at;
+}
+
+/* Under the lock. -EINVAL: as user_mad.c's is_duplicate() says. */
+static int flight_begin(struct urxe_umad *file, const uint8_t *umad)
+{
+	const struct ib_user_mad_hdr *hdr = (const void *)umad;
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
+	struct urxe_umad_flight **at = flight_at(file, mad, is_response(mad)), *f = *at;
+
+	if (f && (!f->response || !memcmp(f->lid, &hdr->lid, sizeof(f->lid))))
+		return -EINVAL;
+	if (!hdr->timeout_ms)
+		return 0;
+	f = malloc(sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	memcpy(&f->tid, mad + 12, sizeof(f->tid));
+	f->class = mad[1];
+	f->response = is_response(mad);
+	memcpy(f->lid, &hdr->lid, sizeof(f->lid));
+	memcpy(f->shown, umad, sizeof(f->shown));
+	f->next = *at;
+	*at = f;
+	return 0;
+}
+
+/* What was read ends a request: it is its answer, or says that none came. Under the lock. */
+static void flight_end(struct urxe_umad *file, const uint8_t *umad)
+{
+	const struct ib_user_mad_hdr *hdr = (const void *)umad;
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
+	struct urxe_umad_flight **at, *f;
+
+	if (!hdr->status && !is_response(mad))
+		return;
+	at = flight_at(file, mad, hdr->status ? is_response(mad) : false);
+	f = *at;
+	if (!f)
+		return;
+	*at = f->next;
+	free(f);
+}
+
+/* ---- reading ---- */
+
+/* Gives the program what it sees of a header. */
+static size_t show_header(const struct urxe_umad *file, void *buf, const uint8_t *hdr)
+{
+	size_t len = file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR;
+
+	memcpy(buf, hdr, len);
+	return len;
+}
+
+/* Under the lock: what is timed out because there is no fabric. */
+static ssize_t read_late(struct urxe_umad *file, void *buf, size_t len)
+{
+	struct urxe_umad_flight *f = file->late;
+	struct ib_user_mad_hdr hdr;
+	uint64_t count;
+	size_t at;
+
+	if (!f)
+		return -EAGAIN;
+	if (len < (file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR) + 24u)
+		return -EINVAL;
+	memcpy(&hdr, f->shown, sizeof(hdr));
+	hdr.status = ETIMEDOUT;
+	at = show_header(file, buf, (const uint8_t *)&hdr);
+	memcpy((char *)buf + at, f->shown + FABRIC_UMAD_HDR, 24);
+	file->late = f->next;
+	free(f);
+	if (!file->late && file->held_fd < 0)
+		urxe_libc.read(file->event, &count, sizeof(count));
+	return at + 24;
+}
+
+/*
+ * A long MAD is in a memory file; its beginning came with it. A program that has no room for all of
+ * it gets the beginning and ENOSPC, and reads it again: it stays at the head, and the file
+ * readable.
+ */
+static ssize_t read_held(struct urxe_umad *file, void *buf, size_t len)
+{
+	const struct ib_user_mad_hdr *hdr = (const void *)file->held;
+	size_t shown = file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR;
+	size_t mad = hdr->length - FABRIC_UMAD_HDR, at;
+	uint64_t count;
+	ssize_t n;
+
+	if (len < shown + MAD_LEN)
+		return -EINVAL;
+	at = show_header(file, buf, file->held);
+	if (len < shown + mad) {
+		memcpy((char *)buf + at, file->held + FABRIC_UMAD_HDR, MAD_LEN);
+		return -ENOSPC;
+	}
+	n = urxe_libc.pread(file->held_fd, (char *)buf + at, mad, FABRIC_UMAD_HDR);
+	urxe_fd_close(file->held_fd);
+	file->held_fd = -1;
+	if (!file->late)
+		urxe_libc.read(file->event, &count, sizeof(count));
+	return n == (ssize_t)mad ? (ssize_t)(at + n) : -EIO;
+}
+
+static int hold(struct urxe_umad *file, const uint8_t *head, int fd)
+{
+	uint64_t one = 1;
+
+	if (fd < 0)
+		return -EIO;
+	memcpy(file->held, head, FABRIC_INLINE);
+	file->held_fd = urxe_fd_keep(fd);
+	urxe_libc.write(file->event, &one, sizeof(one));
+	return 0;
+}
+
+/* Takes a datagram off the socket, with the descriptor that came with it (-1: none). */
+static ssize_t receive(struct urxe_umad *file, uint8_t *head, int *fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = {head, FABRIC_INLINE};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = urxe_libc.recvmsg(file->sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+	*fd = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return n;
+}
+
+/* Under the lock: one datagram, if there is one. */
+static ssize_t read_datagram(struct urxe_umad *file, void *buf, size_t len)
+{
+	_Alignas(8) uint8_t head[FABRIC_INLINE];
+	const struct ib_user_mad_hdr *hdr = (const void *)head;
+	size_t at;
+	ssize_t n;
+	int fd;
+
+	if (file->sock < 0)
+		return -EAGAIN;
+	/* A program with no room for any MAD is refused before one is taken off. */
+	if (len < (file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR) + MAD_LEN &&
+	    urxe_libc.recv(file->sock, head, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) > (ssize_t)len)
+		return -EINVAL;
+	n = receive(file, head, &fd);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (n < FABRIC_UMAD_HDR + 24) {
+		urxe_umad_file_lost(file);
+		return read_late(file, buf, len);
+	}
+	flight_end(file, head);
+	if (!hdr->status && hdr->length > (size_t)n) {
+		int ret = hold(file, head, fd);
+
+		return ret ? ret : read_held(file, buf, len);
+	}
+	at = show_header(file, buf, head);
+	memcpy((char *)buf + at, head + FABRIC_UMAD_HDR, n - FABRIC_UMAD_HDR);
+	return at + n - FABRIC_UMAD_HDR;
+}
+
+ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len)
+{
+	struct pollfd p = {.fd = file->fd, .events = POLLIN};
+	ssize_t ret;
+
+	if (file->issm)
+		return -EINVAL;
+	for (;;) {
+		pthread_mutex_lock(&file->lock);
+		ret = file->held_fd >= 0 ? read_held(file, buf, len) : read_late(file, buf, len);
+		if (ret == -EAGAIN)
+			ret = read_datagram(file, buf, len);
+		pthread_mutex_unlock(&file->lock);
+		if (ret != -EAGAIN || urxe_libc.fcntl(file->fd, F_GETFL) & O_NONBLOCK)
+			return ret;
+		if (urxe_libc.poll(&p, 1, -1) < 0)
+			return -errno;
+	}
+}
+
+/* ---- writing ---- */
+
+static int send_long(const struct urxe_umad *file, const uint8_t *umad, size_t len)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = {(void *)umad, FABRIC_INLINE};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int fd = memfd_create("urxe-mad", MFD_CLOEXEC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	if (urxe_libc.write(fd, umad, len) != (ssize_t)len ||
+	    urxe_libc.sendmsg(file->sock, &msg, MSG_NOSIGNAL) < 0)
+		ret = -errno;
+	urxe_libc.close(fd);
+	return ret;
+}
+
+static int check(const struct urxe_umad *file, const uint8_t *umad, size_t len)
+{
+	const struct ib_user_mad_hdr *hdr = (const void *)umad;
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
+	const struct fabric_request *agent;
+	bool segments;
+
+	if (hdr->id >= FABRIC_AGENTS)
+		return -EINVAL;
+	if (!(file->registered & 1u << hdr->id))
+		return -EIO;
+	/* Not even the headers of its class. */
+	if (len < FABRIC_UMAD_HDR + class_header_len(mad[MAD_CLASS]))
+		return -EINVAL;
+	agent = &file->agents[hdr->id];
+	segments = agent->rmpp_version && !(agent->flags & IB_USER_MAD_USER_RMPP) &&
+		   class_has_rmpp(mad[1]) && mad[RMPP_FLAGS] & RMPP_ACTIVE;
+	if (!segments && len > FABRIC_UMAD_HDR + MAD_LEN)
+		return -EINVAL;
+	/* mad.c: a directed route must begin at this port. */
+	if (mad[1] == CLASS_SUBN_DR && len >= FABRIC_UMAD_HDR + MAD_LEN &&
+	    get16(mad + SMP_DR_SLID) == LID_PERMISSIVE && !(mad[MAD_STATUS] & 0x80) &&
+	    (mad[SMP_HOP_PTR] || (mad[SMP_HOP_COUNT] && mad[SMP_INIT_PATH + 1] != file->port)))
+		return -EINVAL;
+	return len <= FABRIC_MAX_MAD ? 0 : -ENOMEM;
+}
+
+static int transmit(struct urxe_umad *file, const uint8_t *umad, size_t len)
+{
+	int ret = check(file, umad, len);
+
+	if (!ret)
+		ret = flight_begin(file, umad);
+	if (ret)
+		return ret;
+	if (file->sock < 0) /* no fabric: nothing arrives anywhere */
+		urxe_umad_file_lost(file);
+	else if (len > FABRIC_INLINE)
+		ret = send_long(file, umad, len);
+	else if (urxe_libc.sendto(file->sock, umad, len, MSG_NOSIGNAL, NULL, 0) < 0)
+		ret = -errno;
+	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN) {
+		urxe_umad_file_lost(file);
+		ret = 0;
+	}
+	return ret;
+}
+
+/* A header of the old kind made into one with a P_Key index. */
+static int transmit_old(struct urxe_umad *file, const void *buf, size_t len)
+{
+	uint8_t *umad = calloc(1, len + FABRIC_UMAD_HDR - OLD_HDR);
+	int ret;
+
+	if (!umad)
+		return -ENOMEM;
+	memcpy(umad, buf, OLD_HDR);
+	memcpy(umad + FABRIC_UMAD_HDR, (const char *)buf + OLD_HDR, len - OLD_HDR);
+	ret = transmit(file, umad, len + FABRIC_UMAD_HDR - OLD_HDR);
+	free(umad);
+	return ret;
+}
+
+ssize_t urxe_umad_file_write(struct urxe_umad *file, const void *buf, size_t len)
+{
+	size_t hdr = file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR;
+	int ret;
+
+	if (file->issm || len < hdr + MAD_RMPP_LEN)
+		return -EINVAL;
+	pthread_mutex_lock(&file->lock);
+	ret = file->pkey_index ? transmit(file, buf, len) : transmit_old(file, buf, len);
+	pthread_mutex_unlock(&file->lock);
+	return ret ? ret : (ssize_t)len;
+}
+
+/* ---- ioctl ---- */
+
+/* Under the lock. The agent's number, or -errno. */
+static int register_agent(struct urxe_umad *file, struct fabric_request *r)
+{
+	struct fabric_reply reply;
+	int ret;
+
+	r->command = FABRIC_REGISTER;
+	r->cookie = file->cookie;
+	r->id = FABRIC_AGENTS;
+	ret = urxe_fabric_request(r, &reply);
+	if (!ret)
+		ret = -reply.error;
+	if (ret)
+		return ret;
+	file->agents[reply.id % FABRIC_AGENTS] = *r;
+	file->registered |= 1u << reply.id % FABRIC_AGENTS;
+	file->used = true;
+	return reply.id;
+}
+
+static int ioctl_register(struct urxe_umad *file, void *arg)
+{
+	struct fabric_request r = {0};
+	struct ib_user_mad_reg_req u;
+	int id;
+
+	if (urxe_user_read(&u, (uintptr_t)arg, sizeof(u)))
+		return -EFAULT;
+	r.qpn = u.qpn;
+	r.mgmt_class = u.mgmt_class;
+	r.class_version = u.mgmt_class_version;
+	r.rmpp_version = u.rmpp_version;
+	r.oui = u.oui[0] << 16 | u.oui[1] << 8 | u.oui[2];
+	memcpy(r.method_mask, u.method_mask, sizeof(r.method_mask));
+	id = register_agent(file, &r);
+	if (id < 0)
+		return id;
+	u.id = id;
+	memcpy(arg, &u, sizeof(u));
+	return 0;
+}
+
+static int ioctl_register2(struct urxe_umad *file, void *arg)
+{
+	struct fabric_request r = {0};
+	struct ib_user_mad_reg_req2 u;
+	int id;
+
+	if (urxe_user_read(&u, (uintptr_t)arg, sizeof(u)))
+		return -EFAULT;
+	if (u.flags & ~IB_USER_MAD_REG_FLAGS_CAP) {
+		u.flags = IB_USER_MAD_REG_FLAGS_CAP;
+		memcpy(arg, &u, sizeof(u));
+		return -EINVAL;
+	}
+	if (u.oui & 0xff000000)
+		return -EINVAL;
+	r.qpn = u.qpn;
+	r.flags = u.flags;
+	r.mgmt_class = u.mgmt_class;
+	r.class_version = u.mgmt_class_version;
+	r.rmpp_version = u.rmpp_version;
+	r.oui = u.oui;
+	memcpy(r.method_mask, u.method_mask, sizeof(r.method_mask));
+	id = register_agent(file, &r);
+	if (id < 0)
+		return id;
+	u.id = id;
+	memcpy(arg, &u, sizeof(u));
+	return 0;
+}
+
+static int ioctl_unregister(struct urxe_umad *file, const void *arg)
+{
+	struct fabric_request r = {.command = FABRIC_UNREGISTER, .cookie = file->cookie};
+	struct fabric_reply reply = {0};
+
+	if (urxe_user_read(&r.id, (uintptr_t)arg, sizeof(r.id)))
+		return -EFAULT;
+	if (r.id >= FABRIC_AGENTS || !(file->registered & 1u << r.id))
+		return -EINVAL;
+	file->registered &= ~(1u << r.id);
+	urxe_fabric_request(&r, &reply);
+	return -reply.error;
+}
+
+int urxe_umad_file_ioctl(struct urxe_umad *file, unsigned long request, void *arg)
+{
+	int ret = -ENOTTY;
+
+	pthread_mutex_lock(&file->lock);
+	if (file->issm)
+		ret = -ENOTTY;
+	else if (request == IB_USER_MAD_REGISTER_AGENT)
+		ret = ioctl_register(file, arg);
+	else if (request == IB_USER_MAD_REGISTER_AGENT2)
+		ret = ioctl_register2(file, arg);
+	else if (request == IB_USER_MAD_UNREGISTER_AGENT)
+		ret = ioctl_unregister(file, arg);
+	else if (request == IB_USER_MAD_ENABLE_PKEY) {
+		ret = file->used ? -EINVAL : 0;
+		file->pkey_index |= !ret;
+	}
+	pthread_mutex_unlock(&file->lock);
+	return ret;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A fabric that ends while programs use it: to them it is as if its power was cut. Requests under
+ * way time out, nothing arrives any more, and no call fails: OpenSM would answer an error of
+ * read(2) with another read(2) at once. A thread looks for the fabric ten times a second as long as
+ * some file has none, connects the files again and registers their agents. A program that only
+ * waits hears of it when MADs arrive.
+ */
+#include <poll.h>
+#include <signal.h>
+
+#include "host/fabric.h"
+#include "host/fd.h"
+#include "host/libc.h"
+#include "preload/umad.h"
+
+#define LOOK_MS 100
+
+static atomic_bool looking;
+
+struct look {
+	bool missing;
+};
+
+static void look_at(struct urxe_umad *file, void *arg)
+{
+	struct look *look = arg;
+	char byte;
+
+	/* A program that is reading it now will find out itself. */
+	if (pthread_mutex_trylock(&file->lock)) {
+		look->missing = true;
+		return;
+	}
+	if (file->issm && file->sock >= 0 &&
+	    !urxe_libc.recv(file->sock, &byte, 1, MSG_DONTWAIT | MSG_PEEK)) {
+		urxe_fd_close(file->sock);
+		file->sock = -1;
+	}
+	if (file->sock < 0 && urxe_umad_file_connect(file))
+		look->missing = true;
+	pthread_mutex_unlock(&file->lock);
+}
+
+static void *look_for_fabric(void *arg)
+{
+	struct look look = {.missing = true};
+
+	while (look.missing) {
+		urxe_libc.poll(NULL, 0, LOOK_MS);
+		look.missing = false;
+		urxe_umad_each(look_at, &look);
+	}
+	atomic_store(&looking, false);
+	return NULL;
+}
+
+static void start_looking(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (atomic_exchange(&looking, true))
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&thread, &attr, look_for_fabric, NULL))
+		atomic_store(&looking, false);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void urxe_umad_file_lost(struct urxe_umad *file)
+{
+	struct urxe_umad_flight *f, **last = &file->late;
+	uint64_t one = 1;
+
+	if (file->sock >= 0) {
+		urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_DEL, file->sock, NULL);
+		urxe_fd_close(file->sock);
+		file->sock = -1;
+	}
+	while (*last)
+		last = &(*last)->next;
+	for (unsigned i = 0; i < URXE_UMAD_FLIGHTS; i++)
+		while ((f = file->flights[i])) {
+			file->flights[i] = f->next;
+			f->next = NULL;
+			*last = f;
+			last = &f->next;
+		}
+	if (file->late)
+		urxe_libc.write(file->event, &one, sizeof(one));
+	start_looking();
+}
+
+void urxe_umad_lost_forked(void)
+{
+	atomic_store(&looking, false);
+}
