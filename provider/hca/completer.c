@@ -15,6 +15,7 @@
 
 #include "hca/engine.h"
 #include "hca/memory.h"
+#include "hca/tag_matching.h"
 #include "host/log.h"
 
 #define PROBE_MIN     4000000ull /* ns */
@@ -53,8 +54,15 @@ void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_
 	enum ibv_wc_opcode opcode = wc_opcode(wqe->opcode);
 	struct urxe_cqe *cqe;
 
+	if (wqe->tm) {
+		struct urxe_send_wqe done = *wqe;
+
+		atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
+		urxe_tm_sent(qp, &done, status);
+		return;
+	}
 	if (status == IBV_WC_SUCCESS && opcode == IBV_WC_SEND)
-		urxe_count(qp->dev, URXE_CNT_RDMA_SEND);
+		urxe_count(qp->port, URXE_CNT_RDMA_SEND);
 	cqe = report ? urxe_cq_claim(qp->scq, qp) : NULL;
 	if (cqe)
 		*cqe = (struct urxe_cqe){
@@ -62,7 +70,7 @@ void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_
 			.status = status,
 			.opcode = opcode,
 			.byte_len = wqe->length,
-			.qp_num = qp->qpn,
+			.qp_num = qp->proto.qpn,
 		};
 	/* Before the program sees the completion, and can count on the place. */
 	atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
@@ -74,23 +82,23 @@ static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *w
 {
 	if (wqe->done)
 		return true;
-	if (qp->ibv.qp_type != IBV_QPT_RC || wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode) ||
+	if (!qp->transport->reliable || wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode) ||
 	    wr_is_local(wqe->opcode))
 		return false;
-	return urxe_psn_diff(qp->una, wqe->last_psn) > 0;
+	return urxe_psn_diff(qp->proto.una, wqe->last_psn) > 0;
 }
 
 /* A send queue in error: RC's QP fails; UC's and UD's send queue alone stops (SQE). */
 static void fail_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
 {
 	urxe_log(URXE_LOG_DEBUG, "QP 0x%06x: work request %u, PSN 0x%06x: completion status %d",
-		 qp->qpn, wqe->opcode, wqe->first_psn, status);
+		 qp->proto.qpn, wqe->opcode, wqe->first_psn, status);
 	urxe_complete_send(qp, wqe, status);
-	if (qp->ibv.qp_type == IBV_QPT_RC) {
+	if (qp->transport->reliable) {
 		urxe_qp_fail(qp, 0);
 		return;
 	}
-	atomic_store(&qp->state, IBV_QPS_SQE);
+	atomic_store(&qp->proto.state, IBV_QPS_SQE);
 	urxe_qp_flush(qp);
 }
 
@@ -98,13 +106,13 @@ static void check_drained(struct urxe_qp *qp)
 {
 	uint32_t tail = atomic_load(&qp->sq.tail);
 
-	if (atomic_load(&qp->state) != IBV_QPS_SQD || qp->sqd_notified)
+	if (atomic_load(&qp->proto.state) != IBV_QPS_SQD || qp->proto.sqd_notified)
 		return;
 	if (tail != qp->sq.send ||
 	    (tail != atomic_load(&qp->sq.head) && sq_wqe(&qp->sq, tail)->started))
 		return;
-	qp->sqd_notified = true;
-	if (qp->attr.en_sqd_async_notify)
+	qp->proto.sqd_notified = true;
+	if (qp->proto.attr.en_sqd_async_notify)
 		urxe_event_qp(qp, IBV_EVENT_SQ_DRAINED);
 }
 
@@ -126,7 +134,7 @@ void urxe_completer_retire(struct urxe_qp *qp)
 		/* Acknowledged while a retry had moved the cursor back to it. */
 		if (tail == qp->sq.send) {
 			qp->sq.send = tail + 1;
-			qp->offset = 0;
+			qp->proto.offset = 0;
 		}
 		urxe_complete_send(qp, wqe, IBV_WC_SUCCESS);
 	}
@@ -137,8 +145,8 @@ static void progressed(struct urxe_qp *qp)
 {
 	qp->progress_at = urxe_hca.now;
 	qp->probes = 0;
-	qp->retries = qp->attr.retry_cnt;
-	qp->rnr_retries = qp->attr.rnr_retry;
+	qp->proto.retries = qp->proto.attr.retry_cnt;
+	qp->proto.rnr_retries = qp->proto.attr.rnr_retry;
 }
 
 static void measure_rtt(struct urxe_qp *qp, uint32_t psn)
@@ -156,7 +164,7 @@ static void measure_rtt(struct urxe_qp *qp, uint32_t psn)
 static uint64_t credit(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t upto)
 {
 	uint32_t packets = urxe_psn_diff(upto, wqe->first_psn);
-	uint64_t bytes = (uint64_t)packets * qp->mtu, back;
+	uint64_t bytes = (uint64_t)packets * qp->proto.mtu, back;
 
 	if (bytes > wqe->length)
 		bytes = wqe->length;
@@ -172,7 +180,7 @@ static uint64_t credit(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t u
  */
 static uint32_t acknowledge(struct urxe_qp *qp, uint32_t psn)
 {
-	uint32_t head = atomic_load(&qp->sq.head), reached = qp->una;
+	uint32_t head = atomic_load(&qp->sq.head), reached = qp->proto.una;
 	uint64_t bytes = 0;
 
 	for (uint32_t i = atomic_load(&qp->sq.tail); i != head; i++) {
@@ -194,9 +202,9 @@ static uint32_t acknowledge(struct urxe_qp *qp, uint32_t psn)
 								: psn;
 		bytes += credit(qp, wqe, reached);
 	}
-	if (urxe_psn_diff(reached, qp->una) > 0) {
+	if (urxe_psn_diff(reached, qp->proto.una) > 0) {
 		measure_rtt(qp, urxe_psn_add(reached, -1));
-		qp->una = reached;
+		qp->proto.una = reached;
 		progressed(qp);
 		urxe_peer_acked(qp, bytes);
 	}
@@ -206,29 +214,29 @@ static uint32_t acknowledge(struct urxe_qp *qp, uint32_t psn)
 /* After una moved: the cursor may have been left behind it by a retry. */
 static void catch_up(struct urxe_qp *qp)
 {
-	if (urxe_psn_diff(qp->una, qp->psn) > 0)
-		urxe_requester_rewind(qp, qp->una);
+	if (urxe_psn_diff(qp->proto.una, qp->proto.psn) > 0)
+		urxe_requester_rewind(qp, qp->proto.una);
 	urxe_completer_retire(qp);
-	urxe_set_flying(qp, qp->una != qp->psn);
+	urxe_set_flying(qp, qp->proto.una != qp->proto.psn);
 	if (urxe_requester_has_work(qp))
 		urxe_engine_ready(qp);
 }
 
 static void resend(struct urxe_qp *qp, bool timeout)
 {
-	urxe_count(qp->dev, URXE_CNT_COMP_RETRY);
+	urxe_count(qp->port, URXE_CNT_COMP_RETRY);
 	urxe_peer_lost(qp, timeout);
-	urxe_requester_rewind(qp, qp->una);
+	urxe_requester_rewind(qp, qp->proto.una);
 	urxe_engine_ready(qp);
 }
 
 /* An answer is missing: asks again, once until there is progress; after that it is the clocks'. */
 static void resend_once(struct urxe_qp *qp)
 {
-	if (qp->resent && qp->resent_una == qp->una)
+	if (qp->proto.resent && qp->proto.resent_una == qp->proto.una)
 		return;
-	qp->resent = true;
-	qp->resent_una = qp->una;
+	qp->proto.resent = true;
+	qp->proto.resent_una = qp->proto.una;
 	resend(qp, false);
 }
 
@@ -239,25 +247,25 @@ static void fail_oldest(struct urxe_qp *qp, enum ibv_wc_status status)
 
 	urxe_completer_retire(qp);
 	tail = atomic_load(&qp->sq.tail);
-	if (tail == atomic_load(&qp->sq.head) || atomic_load(&qp->state) == IBV_QPS_ERR)
+	if (tail == atomic_load(&qp->sq.head) || atomic_load(&qp->proto.state) == IBV_QPS_ERR)
 		return;
 	fail_send(qp, sq_wqe(&qp->sq, tail), status);
 }
 
 static void on_rnr_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 {
-	urxe_count(qp->dev, URXE_CNT_RCV_RNR);
+	urxe_count(qp->port, URXE_CNT_RCV_RNR);
 	/* Said again while we wait: the packet that it answers was sent before the wait. Not so when
 	 * it was for room that we wait. */
 	if (qp->rnr_until && !qp->full_wait)
 		return;
 	acknowledge(qp, psn);
-	if (qp->una != psn) {
+	if (qp->proto.una != psn) {
 		resend(qp, false);
 		return;
 	}
-	if (qp->attr.rnr_retry != RNR_INFINITE && qp->rnr_retries-- == 0) {
-		urxe_count(qp->dev, URXE_CNT_RNR_RETRY_EXCEEDED);
+	if (qp->proto.attr.rnr_retry != RNR_INFINITE && qp->proto.rnr_retries-- == 0) {
+		urxe_count(qp->port, URXE_CNT_RNR_RETRY_EXCEEDED);
 		fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
@@ -273,7 +281,7 @@ static void on_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 	acknowledge(qp, psn);
 	switch (urxe_aeth_value(syndrome)) {
 	case URXE_NAK_PSN_SEQUENCE:
-		urxe_count(qp->dev, URXE_CNT_RCV_SEQ_ERR);
+		urxe_count(qp->port, URXE_CNT_RCV_SEQ_ERR);
 		urxe_completer_retire(qp);
 		resend(qp, false);
 		break;
@@ -291,7 +299,7 @@ static void on_acknowledge(struct urxe_qp *qp, const struct urxe_packet *pkt, ui
 
 	switch (urxe_aeth_kind(syndrome)) {
 	case URXE_AETH_ACK:
-		if (urxe_psn_diff(psn, qp->una) < 0)
+		if (urxe_psn_diff(psn, qp->proto.una) < 0)
 			return;
 		/* An answer before it is missing: an implied NAK (9.7.5.2.8), once per round. */
 		if (acknowledge(qp, next) != next)
@@ -299,11 +307,11 @@ static void on_acknowledge(struct urxe_qp *qp, const struct urxe_packet *pkt, ui
 		catch_up(qp);
 		break;
 	case URXE_AETH_RNR_NAK:
-		if (urxe_psn_diff(psn, qp->una) >= 0)
+		if (urxe_psn_diff(psn, qp->proto.una) >= 0)
 			on_rnr_nak(qp, syndrome, psn);
 		break;
 	case URXE_AETH_NAK:
-		if (urxe_psn_diff(psn, qp->una) >= 0)
+		if (urxe_psn_diff(psn, qp->proto.una) >= 0)
 			on_nak(qp, syndrome, psn);
 		break;
 	}
@@ -316,10 +324,11 @@ bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn)
 
 	if (!qp->near || atomic_load_explicit(&qp->sq.send, memory_order_relaxed) - tail != 1 ||
 	    wqe->last_psn != psn || wqe->error || wqe->done || wr_is_read(wqe->opcode) ||
-	    wr_is_atomic(wqe->opcode) || qp->psn != urxe_psn_add(psn, 1) || qp->psn != qp->max_psn)
+	    wr_is_atomic(wqe->opcode) || qp->proto.psn != urxe_psn_add(psn, 1) ||
+	    qp->proto.psn != qp->proto.max_psn)
 		return false;
 	measure_rtt(qp, psn);
-	qp->una = qp->psn;
+	qp->proto.una = qp->proto.psn;
 	progressed(qp);
 	urxe_complete_send(qp, wqe, IBV_WC_SUCCESS);
 	urxe_set_flying(qp, false);
@@ -334,7 +343,7 @@ static bool scatter(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t offs
 {
 	const uint8_t *from = data;
 	struct iovec iov[URXE_MAX_SGE];
-	int n = urxe_gather(qp, wqe, offset, len, MEMPOOL_LOCAL_WRITE, iov);
+	int n = urxe_gather(qp, wqe, offset, len, RMEMPOOL_LOCAL_WRITE, iov);
 
 	for (int i = 0; i < n; i++) {
 		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
@@ -368,12 +377,12 @@ static void answered(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t psn
 	uint64_t bytes = credit(qp, wqe, next);
 
 	measure_rtt(qp, psn);
-	qp->una = next;
+	qp->proto.una = next;
 	wqe->done = psn == wqe->last_psn;
 	progressed(qp);
-	while (qp->rd_count && urxe_psn_diff(qp->rd_ends[qp->rd_first], psn) <= 0) {
-		qp->rd_first = (qp->rd_first + 1) % qp->rd_size;
-		qp->rd_count--;
+	while (qp->proto.rd_count && urxe_psn_diff(qp->rd_ends[qp->proto.rd_first], psn) <= 0) {
+		qp->proto.rd_first = (qp->proto.rd_first + 1) % qp->proto.rd_size;
+		qp->proto.rd_count--;
 	}
 	urxe_peer_acked(qp, bytes);
 	catch_up(qp);
@@ -384,12 +393,12 @@ static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_
 	struct urxe_send_wqe *wqe;
 	uint32_t offset, expected, last = urxe_psn_add(psn, pkt->span - 1), skip = 0;
 
-	if (urxe_psn_diff(last, qp->una) < 0)
+	if (urxe_psn_diff(last, qp->proto.una) < 0)
 		return;
 	/* A run of which a part has come before. */
-	if (urxe_psn_diff(psn, qp->una) < 0) {
-		skip = (uint32_t)urxe_psn_diff(qp->una, psn) * qp->mtu;
-		psn = qp->una;
+	if (urxe_psn_diff(psn, qp->proto.una) < 0) {
+		skip = (uint32_t)urxe_psn_diff(qp->proto.una, psn) * qp->proto.mtu;
+		psn = qp->proto.una;
 	}
 	if (acknowledge(qp, psn) != psn) {
 		/* An earlier answer was lost; ask again, but once for all that follow it. */
@@ -415,8 +424,8 @@ static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_
 		return;
 	if (urxe_psn_diff(last, wqe->last_psn) > 0)
 		return;
-	offset = (uint32_t)urxe_psn_diff(psn, wqe->first_psn) * qp->mtu;
-	expected = (uint32_t)(urxe_psn_diff(last, psn) + 1) * qp->mtu;
+	offset = (uint32_t)urxe_psn_diff(psn, wqe->first_psn) * qp->proto.mtu;
+	expected = (uint32_t)(urxe_psn_diff(last, psn) + 1) * qp->proto.mtu;
 	if (expected > wqe->length - offset)
 		expected = wqe->length - offset;
 	if (pkt->refs || pkt->payload_len != skip + expected)
@@ -430,10 +439,10 @@ void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	uint32_t psn = urxe_bth_psn(pkt->bth);
 
-	if (qp->ibv.qp_type != IBV_QPT_RC)
+	if (!qp->transport->reliable)
 		return;
 	/* For what was never sent, a ghost of another connection (9.7.5.1.1). */
-	if (urxe_psn_diff(psn, qp->max_psn) >= 0)
+	if (urxe_psn_diff(psn, qp->proto.max_psn) >= 0)
 		return;
 	if (urxe_op_any(pkt->mask, URXE_OP_ACK))
 		on_acknowledge(qp, pkt, psn);
@@ -441,7 +450,8 @@ void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		on_answer(qp, pkt, psn);
 }
 
-/* The next probe is due as long after the last one as that was after the last progress; PROBE_MAX at most. */
+/* The next probe is due as long after the last one as that was after the last progress; PROBE_MAX
+ * at most. */
 static uint64_t next_probe(const struct urxe_qp *qp)
 {
 	uint64_t span = PROBE_UNKNOWN;
@@ -456,7 +466,7 @@ static uint64_t next_probe(const struct urxe_qp *qp)
 
 static uint64_t deadline_of(const struct urxe_qp *qp)
 {
-	uint64_t probe, timeout = qp->timeout ? qp->timeout_at : UINT64_MAX;
+	uint64_t probe, timeout = qp->proto.timeout ? qp->timeout_at : UINT64_MAX;
 
 	if (qp->rnr_until)
 		return qp->rnr_until;
@@ -479,8 +489,8 @@ static void arm_timer(struct urxe_qp *qp, uint64_t deadline)
  */
 void urxe_completer_arm(struct urxe_qp *qp)
 {
-	if (qp->timeout_at < qp->progress_at + qp->timeout)
-		qp->timeout_at = qp->progress_at + qp->timeout;
+	if (qp->timeout_at < qp->progress_at + qp->proto.timeout)
+		qp->timeout_at = qp->progress_at + qp->proto.timeout;
 	arm_timer(qp, deadline_of(qp));
 }
 
@@ -501,14 +511,15 @@ static void answers_timer(struct urxe_qp *qp, uint64_t now)
 }
 
 /*
- * Has the peer not had the CPU since the last timeout? An adapter's hardware would have answered while its
- * process is stopped, or waits for a busy machine: so this costs a neighbour that lives no retry, for
- * NEAR_MOST. One that ran and did not answer has had its chance.
+ * Has the peer not had the CPU since the last timeout? An adapter's hardware would have answered
+ * while its process is stopped, or waits for a busy machine: so this costs a neighbour that lives
+ * no retry, for NEAR_MOST. One that ran and did not answer has had its chance.
  */
 static bool peer_stands_still(struct urxe_qp *qp, uint64_t now)
 {
 	const struct urxe_neighbour *near =
-		qp->near ? urxe_wire_neighbour(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num)
+		qp->near ? urxe_wire_neighbour(urxe_hca.wire, &qp->proto.path,
+					       qp->proto.attr.dest_qp_num)
 			 : NULL;
 	uint64_t before = qp->peer_ran;
 
@@ -520,7 +531,7 @@ static bool peer_stands_still(struct urxe_qp *qp, uint64_t now)
 
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 {
-	int state = atomic_load(&qp->state);
+	int state = atomic_load(&qp->proto.state);
 
 	answers_timer(qp, now);
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
@@ -536,21 +547,21 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 		}
 		return;
 	}
-	if (qp->una == qp->max_psn)
+	if (qp->proto.una == qp->proto.max_psn)
 		return;
-	if (qp->timeout_at < qp->progress_at + qp->timeout)
-		qp->timeout_at = qp->progress_at + qp->timeout;
+	if (qp->timeout_at < qp->progress_at + qp->proto.timeout)
+		qp->timeout_at = qp->progress_at + qp->proto.timeout;
 	if (now < deadline_of(qp)) {
 		urxe_completer_arm(qp);
 		return;
 	}
-	if (qp->timeout && now >= qp->timeout_at) {
-		if (!peer_stands_still(qp, now) && qp->retries-- == 0) {
-			urxe_count(qp->dev, URXE_CNT_RETRY_EXCEEDED);
+	if (qp->proto.timeout && now >= qp->timeout_at) {
+		if (!peer_stands_still(qp, now) && qp->proto.retries-- == 0) {
+			urxe_count(qp->port, URXE_CNT_RETRY_EXCEEDED);
 			fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
 			return;
 		}
-		qp->timeout_at = now + qp->timeout;
+		qp->timeout_at = now + qp->proto.timeout;
 	}
 	qp->probes += qp->probes < 20;
 	qp->probed_at = now;

@@ -5,11 +5,20 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hca/device.h"
+#include "hca/counters.h"
 #include "hca/direct.h"
+#include "hca/dm.h"
 #include "hca/engine.h"
+#include "hca/memory.h"
+#include "hca/pace.h"
 #include "hca/query.h"
+#include "hca/raw_packet.h"
+#include "hca/tag_matching.h"
+#include "hca/wq.h"
+#include "hca/xrc.h"
 #include "host/log.h"
 
 static void fill_ops(struct urxe_context *ctx)
@@ -26,7 +35,28 @@ static void fill_ops(struct urxe_context *ctx)
 	v->modify_cq = urxe_modify_cq;
 	v->create_qp_ex = urxe_create_qp_ex;
 	v->create_srq_ex = urxe_create_srq_ex;
+	v->post_srq_ops = urxe_post_srq_ops;
 	v->advise_mr = urxe_advise_mr;
+	v->alloc_null_mr = urxe_alloc_null_mr;
+	v->open_xrcd = urxe_open_xrcd;
+	v->close_xrcd = urxe_close_xrcd;
+	v->get_srq_num = urxe_get_srq_num;
+	v->open_qp = urxe_open_qp;
+	v->modify_qp_rate_limit = urxe_modify_qp_rate_limit;
+	v->create_wq = urxe_create_wq;
+	v->modify_wq = urxe_modify_wq;
+	v->destroy_wq = urxe_destroy_wq;
+	v->create_rwq_ind_table = urxe_create_rwq_ind_table;
+	v->destroy_rwq_ind_table = urxe_destroy_rwq_ind_table;
+	v->ibv_create_flow = urxe_create_flow;
+	v->ibv_destroy_flow = urxe_destroy_flow;
+	v->create_counters = urxe_create_counters;
+	v->destroy_counters = urxe_destroy_counters;
+	v->attach_counters_point_flow = urxe_attach_counters;
+	v->read_counters = urxe_read_counters;
+	v->alloc_dm = urxe_alloc_dm;
+	v->free_dm = urxe_free_dm;
+	v->reg_dm_mr = urxe_reg_dm_mr;
 	v->alloc_td = urxe_alloc_td;
 	v->dealloc_td = urxe_dealloc_td;
 	v->alloc_parent_domain = urxe_alloc_parent_domain;
@@ -41,8 +71,8 @@ static void fill_ops(struct urxe_context *ctx)
 }
 
 /*
- * In the child of a fork, where threads that are not there may have the locks of queues. The operations that a
- * program calls all the time need not ask whose context it is.
+ * In the child of a fork, where threads that are not there may have the locks of queues. The
+ * operations that a program calls all the time need not ask whose context it is.
  */
 static int poll_inherited(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -86,14 +116,16 @@ void urxe_context_forked(struct urxe_context *ctx)
 	ops->post_srq_recv = receive_shared_inherited;
 }
 
-struct ibv_context *urxe_open_device(struct ibv_device *device)
+/* A context that has its file; NULL and errno, and then the file is closed. */
+static struct ibv_context *open_context(struct ibv_device *device, struct urxe_context_file *file)
 {
 	struct urxe_context *ctx = calloc(1, sizeof(*ctx));
-	int ret;
+	int ret = -ENOMEM;
 
 	if (!ctx)
-		return NULL;
+		goto err;
 	ctx->dev = urxe_device_of(device);
+	ctx->file = *file;
 	ret = urxe_engine_get();
 	if (ret)
 		goto err;
@@ -103,8 +135,7 @@ struct ibv_context *urxe_open_device(struct ibv_device *device)
 		goto err;
 	}
 	ctx->vctx.context.device = device;
-	/* A program that asks for the uverbs descriptor (to poll or to pass it on) gets none. */
-	ctx->vctx.context.cmd_fd = -1;
+	ctx->vctx.context.cmd_fd = file->fd;
 	ctx->vctx.context.num_comp_vectors = 16;
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
@@ -120,16 +151,61 @@ err:
 	if (ret == -ENOMEM)
 		urxe_log(URXE_LOG_ERROR,
 			 "no memory to open %s, or no address space where that is limited (ulimit "
-			 "-v): it takes some 256 MiB, most of which are never touched",
+			 "-v): it takes some 320 MiB, most of which are never touched",
 			 device->name);
 	free(ctx);
+	urxe_context_file_close(file);
 	errno = -ret;
 	return NULL;
 }
 
+struct ibv_context *urxe_open_device(struct ibv_device *device)
+{
+	struct urxe_context_file file;
+
+	/* Without it (descriptors, address space, RLIMIT_FSIZE) there is no device memory, and no
+	 * import. */
+	urxe_context_file_create(&file, device->name);
+	return open_context(device, &file);
+}
+
+static struct ibv_device *find_device(const char *name)
+{
+	struct ibv_device **devices = urxe_get_devices(NULL);
+
+	for (; devices && *devices; devices++)
+		if (!strcmp((*devices)->name, name))
+			return *devices;
+	return NULL;
+}
+
+bool urxe_import_device(int cmd_fd, struct ibv_context **context)
+{
+	struct urxe_context_file file;
+	struct ibv_device *device;
+	char name[64];
+	int ret = urxe_context_file_open(&file, cmd_fd);
+
+	*context = NULL;
+	if (ret) {
+		errno = -ret;
+		return ret != -ENOENT && ret != -EBADF;
+	}
+	urxe_context_file_device(&file, name, sizeof(name));
+	device = find_device(name);
+	if (device) {
+		*context = open_context(device, &file);
+	} else {
+		urxe_context_file_close(&file);
+		errno = ENODEV;
+	}
+	return true;
+}
+
 /*
  * Programs leave objects behind: those stop working, as they do when the kernel closes a context.
- * Their memory stays, because the program still has pointers to it.
+ * Their memory stays, because the program still has pointers to it. Neighbours may still be at
+ * work.
  */
 static void abandon_objects(struct urxe_context *ctx)
 {
@@ -148,10 +224,6 @@ static void abandon_objects(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
 			urxe_mr_revoke(mr, false);
-	urxe_direct_changed();
-	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
-		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
-			urxe_place_put(&mr->place);
 	cds_list_for_each_entry (cq, &ctx->cqs, node)
 		urxe_cq_disarm(cq);
 }
@@ -159,15 +231,21 @@ static void abandon_objects(struct urxe_context *ctx)
 int urxe_close_device(struct ibv_context *context)
 {
 	struct urxe_context *ctx = to_context(context);
+	struct urxe_mr *mr;
 
 	if (!ctx->stale) {
 		urxe_engine_lock();
 		abandon_objects(ctx);
 		cds_list_del(&ctx->node);
 		urxe_engine_unlock();
+		urxe_direct_changed();
+		for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
+			cds_list_for_each_entry (mr, &ctx->mrs[i], node)
+				urxe_place_put(&mr->place);
 		urxe_engine_put();
 	}
 	urxe_events_destroy(ctx->events);
+	urxe_context_file_close(&ctx->file);
 	free(ctx);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Copies incoming data so that programs which spin on its last byte see the rest first: memcpy makes
- * no promise about the order of its stores (of 4 KiB copies, 7 % showed their last byte early).
+ * Copies incoming data so that programs which spin on its last byte see the rest first: memcpy
+ * makes no promise about the order of its stores (of 4 KiB copies, 7 % showed their last byte
+ * early).
  */
 #include <stdatomic.h>
 #include <string.h>

@@ -18,8 +18,17 @@ static uint32_t ring_size(uint32_t entries)
 	return size;
 }
 
+/* A ring of zeros. */
+static struct urxe_cqe *new_ring(struct ibv_pd *pd, uint32_t size, bool *custom)
+{
+	size_t bytes = size * sizeof(struct urxe_cqe);
+	struct urxe_cqe *ring = urxe_buffer_alloc(pd, bytes, URXE_BUFFER_CQ, custom);
+
+	return ring ? memset(ring, 0, bytes) : NULL;
+}
+
 static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *cq_context,
-			      struct ibv_comp_channel *channel, uint32_t vector)
+			      struct ibv_comp_channel *channel, uint32_t vector, struct ibv_pd *pd)
 {
 	struct urxe_cq *cq;
 
@@ -35,7 +44,8 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	if (!cq)
 		return NULL;
 	cq->size = ring_size(cqe);
-	cq->ring = calloc(cq->size, sizeof(*cq->ring));
+	cq->pd = pd;
+	cq->ring = new_ring(pd, cq->size, &cq->custom);
 	if (!cq->ring) {
 		free(cq);
 		errno = ENOMEM;
@@ -48,7 +58,9 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = cqe;
-	cq->told = UINT32_MAX; /* of nothing */
+	cq->event_at = UINT32_MAX; /* of nothing */
+	if (pd)
+		atomic_fetch_add(&to_pd(pd)->users, 1);
 	if (channel)
 		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&to_context(context)->lock);
@@ -66,17 +78,16 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *context, int cqe, void *cq_con
 		errno = EINVAL;
 		return NULL;
 	}
-	cq = new_cq(context, cqe, cq_context, channel, comp_vector);
+	cq = new_cq(context, cqe, cq_context, channel, comp_vector, NULL);
 	return cq ? &cq->ibv : NULL;
 }
 
 #define CREATE_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
-#define WC_FLAGS                      \
-	(IBV_CREATE_CQ_SUP_WC_FLAGS & \
-	 ~(IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO))
+#define WC_FLAGS     IBV_CREATE_CQ_SUP_WC_FLAGS
 
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
+	bool has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	struct urxe_cq *cq;
 
 	if ((attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
@@ -85,7 +96,13 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	if (has_pd && (!attr->parent_domain || attr->parent_domain->context != context ||
+		       !to_pd(attr->parent_domain)->of)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,
+		    has_pd ? attr->parent_domain : NULL);
 	if (!cq)
 		return NULL;
 	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
@@ -94,43 +111,53 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	return &cq->ex;
 }
 
+/* Moves the entries to another ring and exchanges the rings. Under cq->lock. */
+static int move(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custom)
+{
+	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail), count = head - tail;
+	struct urxe_cqe *old = cq->ring;
+	bool old_custom = cq->custom;
+
+	if (count > (uint32_t)cqe)
+		return EINVAL;
+	for (uint32_t i = 0; i < count; i++)
+		(*ring)[i] = old[(tail + i) & (cq->size - 1)];
+	cq->ring = *ring;
+	cq->custom = *custom;
+	cq->size = ring_size(cqe);
+	cq->ibv.cqe = cqe;
+	cq->event_at -= tail;
+	atomic_store(&cq->tail, 0);
+	atomic_store(&cq->head, count);
+	*ring = old;
+	*custom = old_custom;
+	return 0;
+}
+
 int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct urxe_cq *cq = to_cq(ibv);
 	struct urxe_cqe *ring;
-	uint32_t size, head, tail, count;
+	bool custom;
+	int ret;
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
 	if (cqe <= 0 || cqe > URXE_MAX_CQE)
 		return EINVAL;
-	size = ring_size(cqe);
-	ring = calloc(size, sizeof(*ring));
+	/* Without a lock, as this may be the program's allocator. */
+	ring = new_ring(cq->pd, ring_size(cqe), &custom);
 	if (!ring)
 		return ENOMEM;
-	/* What was posted, and left to the thread that has the engine, is done: a poll would find it, too. */
+	/* What was posted, and left to the thread that has the engine, is done: a poll would find
+	 * it, too. */
 	urxe_engine_lock();
 	urxe_engine_unlock();
 	urxe_lock(&cq->lock);
-	head = atomic_load(&cq->head);
-	tail = atomic_load(&cq->tail);
-	count = head - tail;
-	if (count > (uint32_t)cqe) {
-		urxe_unlock(&cq->lock);
-		free(ring);
-		return EINVAL;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		ring[i] = cq->ring[(tail + i) & (cq->size - 1)];
-	free(cq->ring);
-	cq->ring = ring;
-	cq->size = size;
-	cq->ibv.cqe = cqe;
-	cq->told -= tail;
-	atomic_store(&cq->tail, 0);
-	atomic_store(&cq->head, count);
+	ret = move(cq, cqe, &ring, &custom);
 	urxe_unlock(&cq->lock);
-	return 0;
+	urxe_buffer_free(cq->pd, ring, URXE_BUFFER_CQ, custom);
+	return ret;
 }
 
 void urxe_cq_disarm(struct urxe_cq *cq)
@@ -162,7 +189,9 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_lock(&to_context(ibv->context)->lock);
 	cds_list_del(&cq->node);
 	pthread_mutex_unlock(&to_context(ibv->context)->lock);
-	free(cq->ring);
+	urxe_buffer_free(cq->pd, cq->ring, URXE_BUFFER_CQ, cq->custom);
+	if (cq->pd)
+		atomic_fetch_sub(&to_pd(cq->pd)->users, 1);
 	free(cq);
 	return 0;
 }
@@ -181,15 +210,15 @@ static bool notifies(enum urxe_arm arm, const struct urxe_cqe *cqe)
 }
 
 /*
- * Whether there is a completion that no event will ever be for. Programs that poll until nothing is left and
- * then ask for an event, without a look in between, count on one for what came meanwhile, as mlx5 makes it:
- * UCX does. Who has not yet looked at what the last event was for is going to.
+ * Whether there is a completion that no event will ever be for. Programs that poll until nothing is
+ * left and then ask for an event, without a look in between, count on one for what came meanwhile,
+ * as mlx5 makes it: UCX does. Who has not yet looked at what the last event was for is going to.
  */
 static bool missed(const struct urxe_cq *cq, enum urxe_arm arm)
 {
 	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail);
 
-	if (cq->told - tail < head - tail)
+	if (cq->event_at - tail < head - tail)
 		return false;
 	for (; tail != head; tail++)
 		if (notifies(arm, &cq->ring[tail & (cq->size - 1)]))
@@ -208,7 +237,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	urxe_lock(&cq->lock);
 	now = missed(cq, arm);
 	if (now) {
-		cq->told = atomic_load(&cq->head) - 1;
+		cq->event_at = atomic_load(&cq->head) - 1;
 		urxe_cq_disarm(cq);
 	} else {
 		if (cq->arm == URXE_ARM_NONE)
@@ -225,7 +254,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-/* Whoever asked to ignore overruns knows that there are none. */
+/* A consumer that asked to ignore overruns promises that there are none. */
 static void overrun(struct urxe_cq *cq, struct urxe_qp *qp)
 {
 	if (cq->ignore_overrun)
@@ -233,6 +262,8 @@ static void overrun(struct urxe_cq *cq, struct urxe_qp *qp)
 	if (!cq->overflow)
 		urxe_event_cq(cq, IBV_EVENT_CQ_ERR);
 	cq->overflow = true;
+	if (!qp)
+		return;
 	qp->overrun = true;
 	urxe_engine_ready(qp);
 }
@@ -259,7 +290,7 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
 		cqe->timestamp = urxe_now();
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 	if (notify) {
-		cq->told = head;
+		cq->event_at = head;
 		urxe_cq_disarm(cq);
 	}
 	urxe_unlock(&cq->lock);
@@ -309,13 +340,15 @@ static void to_wc(const struct urxe_cqe *cqe, struct ibv_wc *wc)
 		.wr_id = cqe->wr_id,
 		.status = cqe->status,
 		.opcode = cqe->opcode,
-		.vendor_err = cqe->vendor_err,
 		.byte_len = cqe->byte_len,
 		.imm_data = cqe->imm,
 		.qp_num = cqe->qp_num,
 		.src_qp = cqe->src_qp,
 		.wc_flags = cqe->wc_flags,
+		.pkey_index = cqe->pkey_index,
+		.slid = cqe->slid,
 		.sl = cqe->sl,
+		.dlid_path_bits = cqe->dlid_path_bits,
 	};
 }
 

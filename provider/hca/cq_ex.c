@@ -41,7 +41,7 @@ static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return of(ex)->current.vendor_err;
+	return 0;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ex)
@@ -69,10 +69,9 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 	return of(ex)->current.wc_flags;
 }
 
-/* RoCE has no LIDs. */
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
-	return 0;
+	return of(ex)->current.slid;
 }
 
 static uint8_t read_sl(struct ibv_cq_ex *ex)
@@ -82,7 +81,23 @@ static uint8_t read_sl(struct ibv_cq_ex *ex)
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
-	return 0;
+	return of(ex)->current.dlid_path_bits;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+{
+	return of(ex)->current.flow_tag;
+}
+
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+	return of(ex)->current.imm;
+}
+
+static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
+{
+	info->tag = of(ex)->current.tag;
+	info->priv = of(ex)->current.tm_priv;
 }
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
@@ -126,6 +141,12 @@ void urxe_cq_ex_fill(struct urxe_cq *cq, uint64_t wc_flags)
 		ex->read_sl = read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		ex->read_dlid_path_bits = read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = read_flow_tag;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		ex->read_cvlan = read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_TM_INFO)
+		ex->read_tm_info = read_tm_info;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

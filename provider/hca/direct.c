@@ -4,11 +4,10 @@
  * lock, so that a process has one access under way, and one hazard.
  *
  * An operation may overtake nothing: an RC QP must have had everything before it acknowledged, a UC
- * QP must never have sent a packet (nobody tells when those have arrived). It is made in chunks of
- * 64 KiB, each of which asks the tables anew. The last bytes of a write become visible last; an
+ * QP must never have sent a packet (nothing reports when those have arrived). It is made in chunks
+ * of 64 KiB, each of which asks the tables anew. The last bytes of a write become visible last; an
  * attempt that was interrupted has not stored them.
  */
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,11 +34,11 @@ struct access {
 	uint32_t qpn; /* of the target */
 };
 
-static unsigned devices; /* counts their changes */
+static unsigned ports; /* counts their changes */
 
-void urxe_direct_devices_changed(void)
+void urxe_direct_ports_changed(void)
 {
-	devices++;
+	ports++;
 }
 
 void urxe_direct_forget(struct urxe_qp *qp)
@@ -65,45 +64,49 @@ static enum kind kind_of(uint8_t opcode)
 static unsigned right_of(enum kind kind)
 {
 	switch (kind) {
-	case WRITE: return MEMPOOL_REMOTE_WRITE;
-	case READ: return MEMPOOL_REMOTE_READ;
-	default: return MEMPOOL_REMOTE_ATOMIC;
+	case WRITE: return RMEMPOOL_REMOTE_WRITE;
+	case READ: return RMEMPOOL_REMOTE_READ;
+	default: return RMEMPOOL_REMOTE_ATOMIC;
 	}
 }
 
-static_assert(MEMPOOL_REMOTE_WRITE == (int)IBV_ACCESS_REMOTE_WRITE &&
-		      MEMPOOL_REMOTE_READ == (int)IBV_ACCESS_REMOTE_READ &&
-		      MEMPOOL_REMOTE_ATOMIC == (int)IBV_ACCESS_REMOTE_ATOMIC,
+static_assert(RMEMPOOL_REMOTE_WRITE == (int)IBV_ACCESS_REMOTE_WRITE &&
+		      RMEMPOOL_REMOTE_READ == (int)IBV_ACCESS_REMOTE_READ &&
+		      RMEMPOOL_REMOTE_ATOMIC == (int)IBV_ACCESS_REMOTE_ATOMIC,
 	      "a QP's rights are named as a region's");
 
 /* ---- who is at the other end ---- */
 
-/* Is the destination an address of this network namespace, and are both devices up? */
+/* Is the destination an address of this host, and are both ports up? */
 static bool address_is_near(struct urxe_qp *qp)
 {
-	struct urxe_device *dev = urxe_wire_device_at(urxe_hca.wire, &qp->path.dgid);
+	unsigned index = urxe_wire_port_at(urxe_hca.wire, &qp->proto.path);
+	const struct urxe_port *port = urxe_port(index);
 	bool up;
 
-	if (!dev)
-		return false;
+	qp->direct.port = index;
+	/* Another host of a fabric: each operation asks for the route. */
+	if (!port)
+		return !urxe_link_of(&qp->proto.path)->has_other_ways;
 	urxe_device_lock();
-	up = dev->port.state == IBV_PORT_ACTIVE && qp->dev->port.state == IBV_PORT_ACTIVE;
+	up = port->state == IBV_PORT_ACTIVE && qp->port->state == IBV_PORT_ACTIVE;
 	urxe_device_unlock();
-	qp->direct.device = dev->index;
 	return up;
 }
 
 static bool is_near(struct urxe_qp *qp)
 {
-	uint32_t dest = qp->attr.dest_qp_num;
+	uint32_t dest = qp->proto.attr.dest_qp_num;
 
-	if (qp->direct.near == URXE_NEAR_UNKNOWN || qp->direct.devices != devices) {
-		qp->direct.devices = devices;
-		qp->direct.near = direct_enabled() && address_is_near(qp) &&
-						  urxe_segment_slot_alive(urxe_hca.seg,
-									  URXE_SLOT_OF_QPN(dest))
-					  ? URXE_NEAR_YES
-					  : URXE_NEAR_NO;
+	if (qp->direct.near == URXE_NEAR_UNKNOWN || qp->direct.ports != ports) {
+		qp->direct.ports = ports;
+		qp->direct.region.at = NULL;
+		qp->direct.near =
+			direct_enabled() && address_is_near(qp) &&
+					urxe_segment_slot_alive(urxe_hca.seg,
+								urxe_owner_of(urxe_hca.seg, dest))
+				? URXE_NEAR_YES
+				: URXE_NEAR_NO;
 	}
 	return qp->direct.near == URXE_NEAR_YES;
 }
@@ -113,7 +116,7 @@ static bool declined(struct urxe_qp *qp)
 {
 	static uint32_t random = 1;
 
-	if (!urxe_wire_faulty(urxe_hca.wire, &qp->path))
+	if (!urxe_wire_faulty(urxe_hca.wire, &qp->proto.path))
 		return false;
 	random = random * 1664525 + 1013904223;
 	return random >> 31;
@@ -121,8 +124,8 @@ static bool declined(struct urxe_qp *qp)
 
 static bool in_order(struct urxe_qp *qp)
 {
-	if (qp->ibv.qp_type == IBV_QPT_RC)
-		return qp->una == qp->psn && qp->psn == qp->max_psn;
+	if (qp->transport->reliable)
+		return qp->proto.una == qp->proto.psn && qp->proto.psn == qp->proto.max_psn;
 	return !qp->direct.behind_packets;
 }
 
@@ -141,7 +144,7 @@ static bool find_local(const struct access *a, uint32_t offset, uint32_t len, st
 
 	local->split = false;
 	local->n = urxe_gather(a->qp, a->wqe, offset, len,
-			       a->kind == WRITE ? 0 : MEMPOOL_LOCAL_WRITE, local->iov);
+			       a->kind == WRITE ? 0 : RMEMPOOL_LOCAL_WRITE, local->iov);
 	if (local->n <= 0)
 		return !local->n;
 	last = &local->iov[local->n - 1];
@@ -157,23 +160,15 @@ static bool find_local(const struct access *a, uint32_t offset, uint32_t len, st
 
 /* ---- in another process ---- */
 
-static bool word_is(const _Atomic uint64_t at[2], const struct in6_addr *gid)
-{
-	uint64_t words[2];
-
-	memcpy(words, gid, sizeof(words));
-	return atomic_load_explicit(&at[0], memory_order_relaxed) == words[0] &&
-	       atomic_load_explicit(&at[1], memory_order_relaxed) == words[1];
-}
-
 /* Does the target's QP take such a request from us? */
 static bool qp_permits(const struct access *a, const struct direct_qp *row)
 {
-	enum direct_service service = a->qp->ibv.qp_type == IBV_QPT_RC ? DIRECT_RC : DIRECT_UC;
-
-	return atomic_load(&row->service) == service && row->qpn == a->qpn &&
-	       row->dest_qpn == a->qp->qpn && (row->access & right_of(a->kind)) &&
-	       word_is(row->dgid, &a->qp->path.sgid) && word_is(row->sgid, &a->qp->path.dgid);
+	return atomic_load(&row->service) == a->qp->transport->direct && row->qpn == a->qpn &&
+	       row->dest_qpn == a->qp->proto.qpn &&
+	       urxe_pkeys_match(row->pkey, urxe_qp_pkey(a->qp)) &&
+	       (row->access & right_of(a->kind)) &&
+	       direct_addr_is(row->dst, &a->qp->proto.path.src) &&
+	       direct_addr_is(row->src, &a->qp->proto.path.dst);
 }
 
 /* One call for n pieces from the first on; in the target they lie at *to, which moves on. */
@@ -258,7 +253,8 @@ static enum result copy_mapped(const struct access *a, uint8_t *at, const struct
 	return result_of(ret);
 }
 
-/* Most requests are for the region of the last one. What was taken from the tables since raised the epoch. */
+/* Most requests are for the region of the last one. What was taken from the tables since raised the
+ * epoch. */
 static uint8_t *remembered(const struct access *a, const struct direct_peer *peer, uint64_t epoch)
 {
 	const __typeof__(a->qp->direct.region) *is = &a->qp->direct.region;
@@ -273,7 +269,7 @@ static uint8_t *remembered(const struct access *a, const struct direct_peer *pee
 
 static void remember(const struct access *a, struct direct_peer *peer, uint64_t epoch)
 {
-	const struct direct_qp *qp = &peer->tables->qps[a->qpn >> 8];
+	const struct direct_qp *qp = &peer->tables->qps[urxe_qpn_index(a->qpn)];
 	struct mempool_row row;
 
 	a->qp->direct.region.at = NULL;
@@ -296,7 +292,7 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 			   uint32_t len, const struct local *local)
 {
 	const struct direct_tables *t = peer->tables;
-	const struct direct_qp *row = &t->qps[a->qpn >> 8];
+	const struct direct_qp *row = &t->qps[urxe_qpn_index(a->qpn)];
 	struct urxe_guard guard = {
 		.epoch = (const void *)&t->epoch,
 		.epoch_is = atomic_load(&t->epoch),
@@ -313,7 +309,7 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 	if (!qp_permits(a, row) ||
 	    mempool_table_match_object(peer->regions, a->wqe->rdma.rkey, row->pd, a->qpn,
 				       a->wqe->rdma.remote_addr, a->wqe->length, right_of(a->kind),
-				       true, &va, &object) != MEMPOOL_OK)
+				       true, &va, &object) != RMEMPOOL_OK)
 		return REFUSED;
 	if (!len)
 		return COPIED;
@@ -325,24 +321,6 @@ static enum result attempt(const struct access *a, struct direct_peer *peer, uin
 		return copy_mapped(a, at + offset, local, &guard);
 	}
 	return copy_visibly(a, peer, local, va + offset, &guard);
-}
-
-static uint32_t life_of(const struct direct_peer *peer)
-{
-	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
-}
-
-/* Its process holds the mutex; neither has it not begun yet, nor is it dead. */
-static bool alive(struct direct_peer *peer)
-{
-	if (!peer->alive)
-		peer->alive = life_of(peer) & FUTEX_TID_MASK;
-	if (!peer->alive)
-		return false;
-	if (life_of(peer) == peer->alive)
-		return true;
-	direct_peer_refuse(peer);
-	return false;
 }
 
 /* A child that a fork left has its parent's memory, this variable too, and another number. */
@@ -372,7 +350,8 @@ static enum result copy_chunk(const struct access *a, struct direct_peer *peer, 
 		return REFUSED;
 	atomic_store_explicit(&hazard->tid, thread_id(peer), memory_order_relaxed);
 	atomic_store(&hazard->word, word + DIRECT_BUSY + DIRECT_CALLS);
-	for (unsigned i = 0; result == AGAIN && i < ATTEMPTS && life_of(peer) == peer->alive; i++)
+	for (unsigned i = 0;
+	     result == AGAIN && i < ATTEMPTS && direct_peer_life(peer) == peer->alive; i++)
 		result = attempt(a, peer, offset, len, &local);
 	atomic_store_explicit(&hazard->word, word + 4, memory_order_release);
 	return result;
@@ -382,20 +361,21 @@ static enum result copy_chunk(const struct access *a, struct direct_peer *peer, 
 
 static bool gids_fit(const struct urxe_qp *qp, const struct urxe_qp *target)
 {
-	return !memcmp(&qp->path.sgid, &target->path.dgid, sizeof(qp->path.sgid)) &&
-	       !memcmp(&qp->path.dgid, &target->path.sgid, sizeof(qp->path.dgid));
+	return urxe_same_addr(&qp->proto.path.src, &target->proto.path.dst) &&
+	       urxe_same_addr(&qp->proto.path.dst, &target->proto.path.src);
 }
 
 /* The target and where it has the memory; NULL when a packet shall tell. */
 static struct urxe_qp *own_target(const struct access *a, uint64_t *va)
 {
 	struct urxe_qp *target = urxe_engine_qp(a->qpn);
-	int state = target ? atomic_load(&target->state) : IBV_QPS_RESET;
+	int state = target ? atomic_load(&target->proto.state) : IBV_QPS_RESET;
 
-	if (!target || target->ibv.qp_type != a->qp->ibv.qp_type ||
+	if (!target || target->transport != a->qp->transport ||
 	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
-	    target->attr.dest_qp_num != a->qp->qpn || !gids_fit(a->qp, target) ||
-	    !(target->attr.qp_access_flags & right_of(a->kind)) ||
+	    target->proto.attr.dest_qp_num != a->qp->proto.qpn || !gids_fit(a->qp, target) ||
+	    !urxe_pkeys_match(urxe_qp_pkey(target), urxe_qp_pkey(a->qp)) ||
+	    !(target->proto.attr.qp_access_flags & right_of(a->kind)) ||
 	    !urxe_reach(target, a->wqe->rdma.rkey, a->wqe->rdma.remote_addr, a->wqe->length,
 			right_of(a->kind), true, va))
 		return NULL;
@@ -443,8 +423,8 @@ static enum result own_atomic(const struct access *a)
 	uint64_t va, value;
 	uint8_t *result = (uint8_t *)&value;
 
-	if (!a->qp->attr.max_rd_atomic || (wqe->rdma.remote_addr & 7) || !own_target(a, &va) ||
-	    (va & 7) || !find_local(a, 0, sizeof(value), &local))
+	if (!a->qp->proto.attr.max_rd_atomic || (wqe->rdma.remote_addr & 7) ||
+	    !own_target(a, &va) || (va & 7) || !find_local(a, 0, sizeof(value), &local))
 		return REFUSED;
 	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		value = __atomic_fetch_add((uint64_t *)(uintptr_t)va, wqe->rdma.compare_add,
@@ -463,17 +443,52 @@ static enum result own_atomic(const struct access *a)
 
 /* ---- all of it ---- */
 
-/* The sum over a device's processes is right if we count for both ends. */
+/* The sum over a port's processes is right if we count for both ends; those of other hosts count
+ * for themselves. */
 static void count(const struct access *a, uint32_t len)
 {
-	uint64_t *own = urxe_segment_counters(urxe_hca.seg, a->qp->dev->index);
-	uint64_t *other = urxe_segment_counters(urxe_hca.seg, a->qp->direct.device);
-	uint64_t *from = a->kind == WRITE ? own : other, *to = a->kind == WRITE ? other : own;
+	static uint64_t elsewhere[URXE_NUM_COUNTERS];
+	uint64_t *own = urxe_segment_counters(urxe_hca.seg, a->qp->port->index);
+	uint64_t *other = urxe_segment_counters(urxe_hca.seg, a->qp->direct.port);
+	uint64_t *from, *to;
 
+	if (!other)
+		other = elsewhere;
+	from = a->kind == WRITE ? own : other;
+	to = a->kind == WRITE ? other : own;
 	from[URXE_CNT_SENT_PKTS]++;
 	from[URXE_CNT_SENT_BYTES] += len;
 	to[URXE_CNT_RCVD_PKTS]++;
 	to[URXE_CNT_RCVD_BYTES] += len;
+}
+
+#define WORDS(header) ((uint32_t)sizeof(header) / 4)
+
+/* A fabric counts the packets that the message would have been, and its answer's. */
+static void count_packets(const struct access *a)
+{
+	uint32_t mtu = a->qp->proto.mtu, len = a->wqe->length;
+	uint32_t packets = len ? (len + mtu - 1) / mtu : 1;
+	const uint32_t bth = WORDS(struct urxe_bth), aeth = WORDS(struct urxe_aeth);
+	struct urxe_load data = {packets, packets * bth + (len + 3) / 4};
+	struct urxe_load one = {1, bth + aeth};
+
+	switch (a->kind) {
+	case WRITE:
+		data.words += WORDS(struct urxe_reth);
+		urxe_wire_count_direct(&a->qp->proto.path, data, one);
+		break;
+	case READ:
+		data.words += packets > 1 ? 2 * aeth : aeth;
+		one.words = bth + WORDS(struct urxe_reth);
+		urxe_wire_count_direct(&a->qp->proto.path, one, data);
+		break;
+	default:
+		data = (struct urxe_load){1, bth + WORDS(struct urxe_atomic_eth)};
+		one.words += WORDS(struct urxe_atomic_ack_eth);
+		urxe_wire_count_direct(&a->qp->proto.path, data, one);
+		break;
+	}
 }
 
 static enum result next_chunk(const struct access *a, struct direct_peer *peer)
@@ -510,19 +525,23 @@ void urxe_direct_housekeep(void)
 
 enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	struct access a = {
-		.qp = qp, .wqe = wqe, .kind = kind_of(wqe->opcode), .qpn = qp->attr.dest_qp_num};
-	bool own = URXE_SLOT_OF_QPN(a.qpn) == urxe_segment_slot(urxe_hca.seg);
+	struct access a = {.qp = qp,
+			   .wqe = wqe,
+			   .kind = kind_of(wqe->opcode),
+			   .qpn = qp->proto.attr.dest_qp_num};
+	unsigned owner = urxe_owner_of(urxe_hca.seg, a.qpn);
 	struct direct_peer *peer = NULL;
 
 	if (wr_is_local(wqe->opcode))
 		return URXE_DIRECT_NO;
-	if (a.kind == OTHER || qp->ibv.qp_type == IBV_QPT_UD || !in_order(qp) || !is_near(qp) ||
-	    (a.kind != WRITE && !qp->attr.max_rd_atomic) || (!qp->direct.offset && declined(qp)))
+	if (a.kind == OTHER || !qp->transport->direct || !in_order(qp) || !is_near(qp) ||
+	    !urxe_wire_reaches(&qp->proto.path, urxe_qp_pkey(qp)) ||
+	    (a.kind != WRITE && !qp->proto.attr.max_rd_atomic) ||
+	    (!qp->direct.offset && declined(qp)))
 		return by_packets(qp);
-	if (!own) {
-		peer = direct_peer_get(URXE_SLOT_OF_QPN(a.qpn));
-		if (!peer || !alive(peer))
+	if (owner != urxe_segment_slot(urxe_hca.seg)) {
+		peer = direct_peer_get(owner);
+		if (!peer || !direct_peer_alive(peer))
 			return by_packets(qp);
 	}
 	do {
@@ -534,5 +553,6 @@ enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_s
 			return by_packets(qp);
 	} while (qp->direct.offset < wqe->length);
 	qp->direct.offset = 0;
+	count_packets(&a);
 	return URXE_DIRECT_DONE;
 }

@@ -4,9 +4,10 @@
  * neighbour, a process of the same host segment (docs/architecture.md, "Direct access").
  *
  * Every process shows its neighbours two tables, read-only: its registration table, and a row for
- * each QP that takes requests. An initiator whose QP has nothing outstanding asks them what a responder
- * would ask, and then copies: as memory within one process, and where the target's memory lies in a
- * file of libmempool's, which is mapped; else by process_vm_readv(2) and process_vm_writev(2). Whatever the tables do not plainly permit goes the way of packets, so that
+ * each QP that takes requests. An initiator whose QP has nothing outstanding asks them what a
+ * responder would ask, and then copies: as memory within one process, and where the target's memory
+ * lies in a file of libmempool's, which is mapped; else by process_vm_readv(2) and
+ * process_vm_writev(2). Whatever the tables do not plainly permit goes the way of packets, so that
  * errors are the standard's.
  *
  * Under the engine lock, unless said otherwise.
@@ -18,9 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mempool/mempool.h"
+#include "mempool/hold.h"
+#include "mempool/table.h"
 
+struct iovec;
+struct urxe_context_file;
 struct urxe_qp;
+struct urxe_refs;
 struct urxe_send_wqe;
 
 /* Makes the tables (urxe_hca.table is one of them) and shows them; -errno. Without the lock. */
@@ -38,34 +43,67 @@ void urxe_direct_dead(void);
 
 /*
  * Rows have been taken from the registration table, or changed: returns when no neighbour works by
- * what they said before. Waits for as long as it takes to copy 64 KiB, as a rule. Without the engine
- * lock too.
+ * what they said before. Waits for as long as it takes to copy 64 KiB, as a rule, and ten seconds
+ * if need be. Without the engine lock.
  */
 void urxe_direct_changed(void);
 
-/* Where the memory of a region lies, if it is libmempool's, which then keeps it. */
+/*
+ * The same in two steps, for one who has the engine lock. The first gives a ticket for the accesses
+ * that are under way: 0 when there are none. Then urxe_direct_over() says whether they have ended,
+ * under the lock, and urxe_direct_wait() waits for those that were under way when it was called,
+ * without it.
+ */
+uint64_t urxe_direct_change(void);
+bool urxe_direct_over(uint64_t ticket);
+void urxe_direct_wait(void);
+
+/* urxe_wire_pull() in the cheapest way that is safe with that neighbour. */
+int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
+		     unsigned n, uint32_t len);
+
+/* The file that the memory of a region lies in: libmempool's, which then keeps it, or a context's.
+ * */
 struct urxe_place {
-	struct mempool_hold hold; /* of no meaning unless held */
-	bool held;
+	struct rmempool_hold hold; /* of no meaning unless known */
+	bool known;
+	bool held;	 /* by libmempool */
 	uint32_t object; /* for the region's row; 0: neighbours do not map it */
 };
 
 /*
- * Finds the place of [addr, addr + length), and shows it to neighbours. It stays until it is put back,
- * behind urxe_direct_changed(). Any thread, with or without the engine lock.
+ * Finds the place of [addr, addr + length), and shows it to neighbours. It stays until it is put
+ * back, behind urxe_direct_changed(). Any thread, with or without the engine lock.
  */
 void urxe_place_get(struct urxe_place *place, const void *addr, size_t length);
+void urxe_place_of_file(struct urxe_place *place, const struct urxe_context_file *file);
 void urxe_place_show(struct urxe_place *place);
 void urxe_place_put(const struct urxe_place *place);
+/* Memory of another process, mapped here. */
+struct urxe_mapping {
+	uint8_t *at; /* NULL: none */
+	uint64_t size, offset;
+};
+
+/*
+ * The row that a key has with another process of this host, and its memory: -ENOENT no such key in
+ * that protection domain, -EOPNOTSUPP it is not in a file that can be mapped here.
+ */
+int urxe_direct_import(uint32_t key, uint32_t pd, struct mempool_row *row,
+		       struct urxe_mapping *mapping);
+void urxe_direct_unmap(struct urxe_mapping *mapping);
 /* Now and then. */
 void urxe_direct_housekeep(void);
-/* Brings a QP's row up to its state and attributes; as above if it permits less than before. */
+/*
+ * Brings a QP's row up to its state and attributes; and takes it away. If it permits less than
+ * before, qp->direct.ticket is for those who work by what it said: they must be done before its
+ * queues are flushed or reset, and before the verb that asked for it returns.
+ */
 void urxe_direct_publish(struct urxe_qp *qp);
-/* Takes a QP's row away, and waits as above: before its queues are flushed, reset or freed. */
 void urxe_direct_retract(struct urxe_qp *qp);
-/* The QP's address vector, or the devices, are others: who is at the other end must be found anew. */
+/* The QP's address vector, or the ports, are others: who is at the other end must be found anew. */
 void urxe_direct_forget(struct urxe_qp *qp);
-void urxe_direct_devices_changed(void);
+void urxe_direct_ports_changed(void);
 
 enum urxe_direct_outcome {
 	URXE_DIRECT_NO,	  /* by packets */

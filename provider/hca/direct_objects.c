@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Objects: files that registered memory lies in, which neighbours map to reach it as memory
- * (direct_private.h). They are the memfds of libmempool, of which this library knows no more than the
- * functions that hold memory, saying where it lies, and release it.
+ * (direct_private.h). They are the memfds of libmempool, of which this library knows no more than
+ * the functions that hold memory, saying where it lies, and release it.
  *
- * A region's row names its object. So memory is reached through a mapping only while a row says that
- * it lies there, and an address that has become something else is not taken for what it was.
+ * A region's row names its object. So memory is reached through a mapping only while a row says
+ * that it lies there, and an address that has become something else is not taken for what it was.
  *
- * In a hole of a file of huge pages an access may be a signal for whoever makes it, if none is free. So
- * an object of huge pages is told only for regions all of whose pages are there, and libmempool does not
- * give them back until the region is gone. A hole in ordinary memory reads as zeros.
+ * In a hole of a file of huge pages an access may raise a signal in the thread that makes it, if
+ * none is free. So an object of huge pages is named only for regions all of whose pages are there,
+ * and libmempool does not give them back until the region is gone. A hole in ordinary memory reads
+ * as zeros.
  *
- * Our own objects are guarded by a lock of theirs, which any thread takes and inside of which nobody
- * waits. What we map of others' is guarded by the engine lock.
+ * Our own objects are guarded by a lock of theirs, which any thread takes and inside of which
+ * nobody waits. What we map of others' is guarded by the engine lock.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -35,8 +37,8 @@ static uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them; 0: none */
 static unsigned users[DIRECT_OBJECTS]; /* regions in each */
 static uint32_t made;		       /* so far, for ids */
 static bool shown;
-static __typeof__(mempool_hold) *hold;
-static __typeof__(mempool_release) *release;
+static __typeof__(rmempool_hold) *hold;
+static __typeof__(rmempool_release) *release;
 
 /* libmempool is there from the start, preloaded or a library of the program's, or not at all. */
 void direct_objects_reset(struct direct_tables *tables)
@@ -47,8 +49,10 @@ void direct_objects_reset(struct direct_tables *tables)
 	objects = tables ? tables->objects : NULL;
 	shown = direct_enabled();
 	if (!release) {
-		hold = (__typeof__(hold))urxe_libc.dlsym(RTLD_DEFAULT, "mempool_hold");
-		release = (__typeof__(release))urxe_libc.dlsym(RTLD_DEFAULT, "mempool_release");
+		hold = (__typeof__(hold))urxe_libc.dlvsym(RTLD_DEFAULT, "rmempool_hold",
+							  RMEMPOOL_HOLD_VERSION);
+		release = (__typeof__(release))urxe_libc.dlvsym(RTLD_DEFAULT, "rmempool_release",
+								RMEMPOOL_HOLD_VERSION);
 	}
 }
 
@@ -75,7 +79,7 @@ static unsigned find_free(void)
 }
 
 /* Fills a place in; false: that is no file for others. */
-static bool enter(unsigned place, const struct mempool_hold *h)
+static bool enter(unsigned place, const struct rmempool_hold *h)
 {
 	struct direct_object *o = &objects[place];
 	struct urxe_stat st;
@@ -93,22 +97,42 @@ static bool enter(unsigned place, const struct mempool_hold *h)
 	files[place] = h->file;
 	atomic_store(&o->id, ++made * DIRECT_OBJECTS + place);
 	urxe_log(URXE_LOG_INFO, "a pool in %s pages is shown to neighbours",
-		 h->pages == MEMPOOL_PAGES_PLAIN ? "ordinary" : "huge");
+		 h->pages == RMEMPOOL_PAGES_PLAIN ? "ordinary" : "huge");
 	return true;
 }
 
 void urxe_place_get(struct urxe_place *place, const void *addr, size_t length)
 {
 	place->object = 0;
-	place->held = release && hold && !hold(addr, length, &place->hold);
+	place->held = release && hold && !hold(addr, length, &place->hold, sizeof(place->hold));
+	place->known = place->held;
+}
+
+/* The top bit distinguishes it from the files of libmempool. */
+void urxe_place_of_file(struct urxe_place *place, const struct urxe_context_file *file)
+{
+	struct urxe_stat st;
+
+	*place = (struct urxe_place){0};
+	if (file->fd < 0 || urxe_fstat(file->fd, &st))
+		return;
+	place->known = true;
+	place->hold = (struct rmempool_hold){
+		.fd = file->fd,
+		.pages = RMEMPOOL_PAGES_PLAIN,
+		.file = 1ull << 63 | file->mapping,
+		.inode = st.ino,
+		.base = (uintptr_t)urxe_context_file_base(file),
+		.resident = true,
+	};
 }
 
 void urxe_place_show(struct urxe_place *place)
 {
-	const struct mempool_hold *h = &place->hold;
+	const struct rmempool_hold *h = &place->hold;
 	unsigned at;
 
-	if (!place->held || !shown || (h->pages != MEMPOOL_PAGES_PLAIN && !h->resident))
+	if (!place->known || !shown || (h->pages != RMEMPOOL_PAGES_PLAIN && !h->resident))
 		return;
 	pthread_mutex_lock(&lock);
 	at = find(h->file);
@@ -214,6 +238,8 @@ static __attribute__((noinline)) void map(struct direct_peer *peer, struct direc
 		return;
 	unmap(m);
 	m->id = id;
+	m->dev = dev;
+	m->ino = ino;
 	m->size = size;
 	m->base = base;
 	fd = memory_is_strict() ? -1 : open_object(peer->pid, number, dev, ino, size);
@@ -237,6 +263,63 @@ uint8_t *direct_object_at(struct direct_peer *peer, uint32_t id, uint64_t va, ui
 	if (m->id != id || !m->at || va < m->base || offset > m->size || length > m->size - offset)
 		return NULL;
 	return m->at + offset;
+}
+
+/* The row of that key in the tables of any other process; *hidden: some cannot be seen. */
+static struct direct_peer *find_owner(uint32_t key, uint32_t pd, struct mempool_row *row,
+				      bool *hidden)
+{
+	*hidden = false;
+	for (unsigned slot = 0; slot < 256; slot++) {
+		struct direct_peer *peer;
+
+		if (slot == urxe_segment_slot(urxe_hca.seg) ||
+		    !urxe_segment_slot_alive(urxe_hca.seg, slot))
+			continue;
+		peer = direct_peer_get(slot);
+		if (peer && !mempool_table_get(peer->regions, key, row) && row->pd == pd &&
+		    row->kind == MEMPOOL_REGION)
+			return peer;
+		*hidden |= !peer;
+	}
+	return NULL;
+}
+
+int urxe_direct_import(uint32_t key, uint32_t pd, struct mempool_row *row,
+		       struct urxe_mapping *mapping)
+{
+	bool hidden;
+	struct direct_peer *peer = find_owner(key, pd, row, &hidden);
+	struct direct_mapping *m;
+	int fd;
+
+	if (!peer && !hidden)
+		return -ENOENT;
+	if (!peer || !direct_object_at(peer, row->object, row->va, row->length)) {
+		urxe_log(URXE_LOG_ERROR,
+			 "a region that is imported must lie in device memory or in a pool (urxe "
+			 "run "
+			 "--pool), have remote rights, and be of a process with direct access");
+		return -EOPNOTSUPP;
+	}
+	/* A mapping of its own, since that of a neighbour ends with the neighbour. */
+	m = &peer->objects[row->object % DIRECT_OBJECTS];
+	fd = open_object(peer->pid, peer->tables->objects[row->object % DIRECT_OBJECTS].fd, m->dev,
+			 m->ino, m->size);
+	if (fd < 0)
+		return -EOPNOTSUPP;
+	mapping->at = map_file(fd, m->size);
+	mapping->size = m->size;
+	mapping->offset = row->va - m->base;
+	urxe_libc.close(fd);
+	return mapping->at ? 0 : -ENOMEM;
+}
+
+void urxe_direct_unmap(struct urxe_mapping *mapping)
+{
+	if (mapping->at)
+		munmap(mapping->at, mapping->size);
+	*mapping = (struct urxe_mapping){0};
 }
 
 void direct_objects_unmap(struct direct_peer *peer)

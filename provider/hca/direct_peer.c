@@ -5,7 +5,9 @@
  * their cookie at the address and under the process id that they give: so the id is known to mean
  * the same process here as there. Under the engine lock.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,7 +41,8 @@ static struct direct_window *map_window(unsigned slot)
 	return NULL;
 }
 
-/* A descriptor of the memfd; the number is the owner's, which may have another file there by now. */
+/* A descriptor of the memfd; the number is the owner's, which may have another file there by now.
+ * */
 static int open_memfd(const struct direct_window *w, size_t bytes)
 {
 	struct urxe_stat st;
@@ -111,7 +114,7 @@ static void be_reader(struct direct_peer *peer)
 	peer->hazard = &peer->window->hazards[own];
 	atomic_store(&peer->hazard->pid, getpid());
 	atomic_store(&peer->hazard->life, life);
-	/* Behind whoever had our slot before us: he is dead, and nobody waits for him. */
+	/* After the last process that had our slot: it is dead, and no process waits for it. */
 	atomic_store(&peer->hazard->word, (atomic_load(&peer->hazard->word) | 3) + 1);
 	atomic_fetch_or(&peer->window->readers[own / 64], 1ull << own % 64);
 }
@@ -163,6 +166,36 @@ struct direct_peer *direct_peer_get(unsigned slot)
 	return life && !peer->refused ? peer : NULL;
 }
 
+bool direct_peer_alive(struct direct_peer *peer)
+{
+	if (!peer->alive)
+		peer->alive = direct_peer_life(peer) & FUTEX_TID_MASK;
+	if (!peer->alive)
+		return false;
+	if (direct_peer_life(peer) == peer->alive)
+		return true;
+	direct_peer_refuse(peer);
+	return false;
+}
+
+/*
+ * While the neighbour's life says that it lives no other process can have its id: the word changes
+ * before the memory goes, and the id is given to another process after that. So it is read
+ * afterwards.
+ */
+int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
+		     unsigned n, uint32_t len)
+{
+	uint32_t life;
+	struct direct_peer *peer = direct_peer_get(urxe_wire_refs_slot(refs, &life));
+	int ret;
+
+	if (!peer || peer->slot_life != life || !direct_peer_alive(peer))
+		return urxe_wire_pull(refs, offset, iov, n, len, 0);
+	ret = urxe_wire_pull(refs, offset, iov, n, len, peer->pid);
+	return ret || direct_peer_life(peer) == peer->alive ? ret : -ESTALE;
+}
+
 void direct_peer_refuse(struct direct_peer *peer)
 {
 	forget(peer);
@@ -184,9 +217,7 @@ void direct_peers_housekeep(void)
 	for (unsigned slot = 0; slot < 256; slot++) {
 		struct direct_peer *peer = &peers[slot];
 
-		if (peer->tables && peer->alive &&
-		    __atomic_load_n((const uint32_t *)direct_life(peer->tables),
-				    __ATOMIC_ACQUIRE) != peer->alive)
+		if (peer->tables && peer->alive && direct_peer_life(peer) != peer->alive)
 			direct_peer_refuse(peer);
 	}
 }

@@ -45,9 +45,7 @@
 #include "mempool/table.h"
 
 #define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
-#define DIRECT_VERSION 3
-
-enum direct_service { DIRECT_NONE, DIRECT_RC, DIRECT_UC };
+#define DIRECT_VERSION 4
 
 /* A QP that takes requests. Written while service is NONE, or with the epoch raised before. */
 struct direct_qp {
@@ -56,10 +54,16 @@ struct direct_qp {
 	_Atomic uint32_t dest_qpn;
 	_Atomic uint32_t access; /* IBV_ACCESS_REMOTE_… of the QP */
 	_Atomic uint32_t pd;
-	uint32_t unused0;
-	_Atomic uint64_t sgid[2], dgid[2];
+	_Atomic uint32_t pkey;
+	_Atomic uint64_t src[2], dst[2]; /* struct urxe_link_addr */
 	uint8_t unused1[8];
 };
+
+static inline bool direct_addr_is(const _Atomic uint64_t at[2], const struct urxe_link_addr *addr)
+{
+	return atomic_load_explicit(&at[0], memory_order_relaxed) == addr->word[0] &&
+	       atomic_load_explicit(&at[1], memory_order_relaxed) == addr->word[1];
+}
 
 /*
  * A memfd of the owner's that others may map, and where it lies in the owner's memory. Rows of the
@@ -132,7 +136,7 @@ static inline const void *direct_life(const struct direct_tables *tables)
 struct direct_mapping {
 	uint32_t id;
 	uint8_t *at;
-	uint64_t base, size;
+	uint64_t base, size, dev, ino;
 };
 
 /* A neighbour whose tables are mapped. */
@@ -152,6 +156,12 @@ struct direct_peer {
 
 /* The neighbour of a slot, mapped; NULL when it cannot be had. */
 struct direct_peer *direct_peer_get(unsigned slot);
+/* Does its process live, which it does from when it holds the mutex of life? */
+bool direct_peer_alive(struct direct_peer *peer);
+static inline uint32_t direct_peer_life(const struct direct_peer *peer)
+{
+	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
+}
 /* It is dead, or must not be accessed any more. */
 void direct_peer_refuse(struct direct_peer *peer);
 void direct_peers_drop(void);
@@ -161,20 +171,26 @@ void direct_peers_forked(void);
 void direct_peers_housekeep(void);
 
 /*
- * Where [va, va + length) of a neighbour lies here, which is in its object id; NULL when that is not
- * mapped and cannot be. The hazard is there.
+ * Where [va, va + length) of a neighbour lies here, which is in its object id; NULL when that is
+ * not mapped and cannot be. The hazard is there.
  */
 uint8_t *direct_object_at(struct direct_peer *peer, uint32_t id, uint64_t va, uint64_t length);
 void direct_objects_unmap(struct direct_peer *peer);
 /* Our own objects: none any more, in these tables. */
 void direct_objects_reset(struct direct_tables *tables);
 
-/* Shows the tables to neighbours (direct_window.c); whatever hinders it, there is no direct access. */
+/* Shows the tables to neighbours (direct_window.c); whatever hinders it, there is no direct access.
+ * */
 void direct_window_open(int memfd, struct direct_tables *tables);
 void direct_window_close(void);
 void direct_window_forked(void);
 /* Waits until no neighbour works by what the tables said when this was called. */
 void direct_window_wait(void);
+/* The same without waiting, under the engine lock: a ticket, 0 when no access is under way; and whether
+ * those are over that were when it was given. Takes the microseconds that an access lasts as a
+ * rule. */
+uint64_t direct_window_note(void);
+bool direct_window_over(uint64_t ticket);
 
 /* Is direct access wanted and possible here at all? */
 bool direct_enabled(void);

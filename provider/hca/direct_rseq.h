@@ -52,8 +52,8 @@ long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_gu
  * These end with the store that makes them done: when they are aborted that has not been made. They
  * become visible behind what was copied before.
  *
- * 1 … 8 bytes, the last one last; 8 at once where they are aligned. Atomics on an aligned word: what it
- * was goes to *value, which begins as what is added or compared with.
+ * 1 … 8 bytes, the last one last; 8 at once where they are aligned. Atomics on an aligned word:
+ * what it was goes to *value, which begins as what is added or compared with.
  */
 long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_guard *guard);
 long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard);

@@ -4,7 +4,7 @@
  * the QP rows, in a memfd; ordinary memory where there can be none, and then nobody sees them.
  *
  * Rows of QPs are written under the engine lock, the registration table under its own, the epoch by
- * whoever took something away.
+ * the thread that took something away.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,22 +35,6 @@ bool direct_enabled(void)
 static size_t tables_bytes(void)
 {
 	return sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
-}
-
-static int open_memfd(size_t bytes)
-{
-	int fd;
-
-	if (!direct_enabled())
-		return -1;
-	fd = memfd_create("urxe-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -1;
-	if (!urxe_fd_size(fd, bytes) &&
-	    !urxe_libc.fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return urxe_fd_keep(fd);
-	urxe_libc.close(fd);
-	return -1;
 }
 
 static int init_life(struct direct_tables *t)
@@ -92,7 +76,7 @@ int urxe_direct_start(void)
 	void *p = MAP_FAILED;
 	int ret;
 
-	memfd = open_memfd(bytes);
+	memfd = direct_enabled() ? urxe_fd_memfd("urxe-tables", bytes) : -1;
 	if (memfd >= 0)
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0);
 	if (p == MAP_FAILED) {
@@ -131,9 +115,9 @@ void urxe_direct_stop(void)
 }
 
 /*
- * What the child inherited of its parent's objects asks a table of its own, in which nothing is. The
- * parent's was not inherited, and something else may lie there by now. It stays for as long as the
- * child lives: urxe_direct_start() makes another.
+ * What the child inherited of its parent's objects asks a table of its own, in which nothing is.
+ * The parent's was not inherited, and something else may lie there by now. It stays for as long as
+ * the child lives: urxe_direct_start() makes another.
  */
 void urxe_direct_forked(void)
 {
@@ -169,6 +153,22 @@ void urxe_direct_dead(void)
 	pthread_mutex_unlock(&tables->life);
 }
 
+uint64_t urxe_direct_change(void)
+{
+	atomic_fetch_add(&tables->epoch, 1);
+	return direct_window_note();
+}
+
+bool urxe_direct_over(uint64_t ticket)
+{
+	return !ticket || direct_window_over(ticket);
+}
+
+void urxe_direct_wait(void)
+{
+	direct_window_wait();
+}
+
 void urxe_direct_changed(void)
 {
 	atomic_fetch_add(&tables->epoch, 1);
@@ -179,56 +179,43 @@ void urxe_direct_changed(void)
 
 static struct direct_qp *row_of(const struct urxe_qp *qp)
 {
-	return &tables->qps[qp->qpn >> 8];
+	return &tables->qps[urxe_qpn_index(qp->proto.qpn)];
 }
 
 /* A QP takes requests from RTR on (IBTA vol. 1, 10.3.1). */
 static enum direct_service service_of(const struct urxe_qp *qp)
 {
-	int state = atomic_load(&qp->state);
+	int state = atomic_load(&qp->proto.state);
 
 	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return DIRECT_NONE;
-	switch (qp->ibv.qp_type) {
-	case IBV_QPT_RC: return DIRECT_RC;
-	case IBV_QPT_UC: return DIRECT_UC;
-	default: return DIRECT_NONE;
-	}
+	return qp->transport->direct;
 }
 
-static void set_gid(_Atomic uint64_t to[2], const struct in6_addr *gid)
+static void set_addr(_Atomic uint64_t to[2], const struct urxe_link_addr *addr)
 {
-	uint64_t words[2];
-
-	memcpy(words, gid, sizeof(words));
-	atomic_store_explicit(&to[0], words[0], memory_order_relaxed);
-	atomic_store_explicit(&to[1], words[1], memory_order_relaxed);
-}
-
-static bool same_gid(const _Atomic uint64_t is[2], const struct in6_addr *gid)
-{
-	uint64_t words[2];
-
-	memcpy(words, gid, sizeof(words));
-	return atomic_load_explicit(&is[0], memory_order_relaxed) == words[0] &&
-	       atomic_load_explicit(&is[1], memory_order_relaxed) == words[1];
+	atomic_store_explicit(&to[0], addr->word[0], memory_order_relaxed);
+	atomic_store_explicit(&to[1], addr->word[1], memory_order_relaxed);
 }
 
 static bool row_fits(const struct direct_qp *row, const struct urxe_qp *qp)
 {
-	return row->qpn == qp->qpn && row->dest_qpn == qp->attr.dest_qp_num &&
-	       row->access == qp->attr.qp_access_flags && row->pd == qp->pd->number &&
-	       same_gid(row->sgid, &qp->path.sgid) && same_gid(row->dgid, &qp->path.dgid);
+	return row->qpn == qp->proto.qpn && row->dest_qpn == qp->proto.attr.dest_qp_num &&
+	       row->access == qp->proto.attr.qp_access_flags && row->pd == qp->pd->number &&
+	       row->pkey == urxe_qp_pkey(qp) && direct_addr_is(row->src, &qp->proto.path.src) &&
+	       direct_addr_is(row->dst, &qp->proto.path.dst);
 }
 
+/* Who reads a row by the new epoch finds NONE in it, or all of what it says next. */
 void urxe_direct_retract(struct urxe_qp *qp)
 {
 	struct direct_qp *row = row_of(qp);
 
-	if (atomic_load_explicit(&row->service, memory_order_relaxed) == DIRECT_NONE)
+	if (atomic_load_explicit(&row->service, memory_order_relaxed) == DIRECT_NONE ||
+	    row->qpn != qp->proto.qpn)
 		return;
 	atomic_store(&row->service, DIRECT_NONE);
-	urxe_direct_changed();
+	qp->direct.ticket = urxe_direct_change();
 }
 
 void urxe_direct_publish(struct urxe_qp *qp)
@@ -240,11 +227,12 @@ void urxe_direct_publish(struct urxe_qp *qp)
 	    (service == DIRECT_NONE || row_fits(row, qp)))
 		return;
 	urxe_direct_retract(qp);
-	row->qpn = qp->qpn;
-	row->dest_qpn = qp->attr.dest_qp_num;
-	row->access = qp->attr.qp_access_flags;
+	row->qpn = qp->proto.qpn;
+	row->dest_qpn = qp->proto.attr.dest_qp_num;
+	row->access = qp->proto.attr.qp_access_flags;
 	row->pd = qp->pd->number;
-	set_gid(row->sgid, &qp->path.sgid);
-	set_gid(row->dgid, &qp->path.dgid);
+	row->pkey = urxe_qp_pkey(qp);
+	set_addr(row->src, &qp->proto.path.src);
+	set_addr(row->dst, &qp->proto.path.dst);
 	atomic_store(&row->service, service);
 }

@@ -12,7 +12,8 @@
  *			then, and only then, it is waited for, but not longer than PATIENCE.
  *	runnable	it runs, or will soon: it is waited for.
  *
- * Any thread, with or without the engine lock: nobody who has a hazard waits for a lock of ours.
+ * Any thread may wait, and none does so with the engine lock, under which everything of the process
+ * stands still. Who has that takes a ticket and asks later whether what was under way is over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,19 @@
 #define PATIENCE_NS 10000000000ull /* with a thread that sleeps inside a system call */
 
 static struct direct_window *window;
+
+/* An access that was under way: it is over when its hazard has another word. */
+struct access {
+	unsigned slot;
+	uint64_t word; /* 0: none */
+	uint64_t start, looked;
+};
+
+/* Under the engine lock. */
+static struct access noted[256]; /* by slot; those that were under way at the last ticket */
+static uint64_t last_ticket;
+static uint64_t spun; /* the last one that was waited for as long as an access takes as a rule */
+static uint64_t over; /* all up to this one are */
 
 void direct_window_open(int memfd, struct direct_tables *tables)
 {
@@ -63,7 +77,8 @@ void direct_window_open(int memfd, struct direct_tables *tables)
 	__atomic_store_n(&window->magic, DIRECT_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Neighbours that look at the tables no longer find anybody alive there; those in the middle end. */
+/* Neighbours that look at the tables no longer find anybody alive there; those in the middle end.
+ * */
 void direct_window_close(void)
 {
 	if (!window)
@@ -72,12 +87,14 @@ void direct_window_close(void)
 	urxe_window_remove(urxe_hca.seg, URXE_WINDOW_TABLES);
 	munmap(window, sizeof(*window));
 	window = NULL;
+	memset(noted, 0, sizeof(noted));
 }
 
 /* The mapping was not inherited. */
 void direct_window_forked(void)
 {
 	window = NULL;
+	memset(noted, 0, sizeof(noted));
 }
 
 /* ---- waiting ---- */
@@ -151,46 +168,98 @@ static bool dead(const struct direct_hazard *hazard, unsigned slot)
 	       !urxe_segment_slot_alive(urxe_hca.seg, slot);
 }
 
-static void nap(void)
+static bool is_over(struct access *a, uint64_t now)
 {
-	struct timespec ts = {.tv_nsec = SLEEP_NS};
+	struct direct_hazard *hazard = &window->hazards[a->slot];
 
-	nanosleep(&ts, NULL);
+	if (!a->word || atomic_load(&hazard->word) != a->word)
+		return true;
+	if (now - a->looked < LOOK_NS)
+		return false;
+	a->looked = now;
+	return dead(hazard, a->slot) || harmless(hazard, a->word, now - a->start);
 }
 
-static void wait_for(struct direct_hazard *hazard, unsigned slot, uint64_t word)
+static void wait_for(struct access *a)
 {
-	uint64_t start = urxe_now(), looked = start, now;
+	struct timespec ts = {.tv_nsec = SLEEP_NS};
+	uint64_t now;
 
-	while (atomic_load(&hazard->word) == word) {
-		now = urxe_now();
-		if (now - start < SPIN_NS) {
+	while (now = urxe_now(), !is_over(a, now)) {
+		if (now - a->start < SPIN_NS)
 			sched_yield();
+		else
+			nanosleep(&ts, NULL);
+	}
+}
+
+/* The next access that is under way, from a slot on; 256: there is none. */
+static unsigned next_access(struct access *a, unsigned slot)
+{
+	for (; slot < 256; slot++) {
+		uint64_t readers = atomic_load(&window->readers[slot / 64]) >> slot % 64;
+
+		if (!readers) {
+			slot |= 63;
 			continue;
 		}
-		if (now - looked >= LOOK_NS) {
-			looked = now;
-			if (dead(hazard, slot) || harmless(hazard, word, now - start))
-				return;
-		}
-		nap();
+		slot += __builtin_ctzll(readers);
+		a->word = atomic_load(&window->hazards[slot].word);
+		if (!(a->word & DIRECT_BUSY))
+			continue;
+		a->slot = slot;
+		a->start = a->looked = urxe_now();
+		break;
 	}
+	return slot;
 }
 
 void direct_window_wait(void)
 {
-	if (!window)
-		return;
-	for (unsigned i = 0; i < 4; i++) {
-		uint64_t readers = atomic_load(&window->readers[i]);
+	struct access a;
 
-		for (; readers; readers &= readers - 1) {
-			unsigned slot = i * 64 + __builtin_ctzll(readers);
-			struct direct_hazard *hazard = &window->hazards[slot];
-			uint64_t word = atomic_load(&hazard->word);
+	for (unsigned slot = 0; window && (slot = next_access(&a, slot)) < 256; slot++)
+		wait_for(&a);
+}
 
-			if (word & DIRECT_BUSY)
-				wait_for(hazard, slot, word);
-		}
+/* ---- without waiting; under the engine lock ---- */
+
+uint64_t direct_window_note(void)
+{
+	struct access a;
+	bool any = false;
+
+	for (unsigned slot = 0; window && (slot = next_access(&a, slot)) < 256; slot++) {
+		if (noted[slot].word != a.word)
+			noted[slot] = a;
+		any = true;
 	}
+	return any ? ++last_ticket : 0;
+}
+
+static bool look(uint64_t now)
+{
+	for (unsigned slot = 0; window && slot < 256; slot++) {
+		if (!is_over(&noted[slot], now))
+			return false;
+		noted[slot].word = 0;
+	}
+	over = last_ticket;
+	return true;
+}
+
+bool direct_window_over(uint64_t ticket)
+{
+	uint64_t start, now;
+
+	if (ticket <= over)
+		return true;
+	for (start = now = urxe_now(); !look(now); now = urxe_now()) {
+		if (ticket <= spun)
+			return false;
+		if (now - start >= SPIN_NS)
+			spun = last_ticket;
+		sched_yield();
+	}
+	return true;
 }

@@ -4,53 +4,41 @@
  * transport service has in common. A packet that fails them is dropped without an answer. Under the
  * engine lock.
  */
-#include <string.h>
 
+#include "hca/dead_qp.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/mcast.h"
 
-static bool same_gid(const struct in6_addr *a, const struct in6_addr *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-static bool service_fits(const struct urxe_qp *qp, const struct urxe_packet *pkt)
-{
-	switch (pkt->opcode & URXE_SERVICE_MASK) {
-	case URXE_SERVICE_RC: return qp->ibv.qp_type == IBV_QPT_RC;
-	case URXE_SERVICE_UC: return qp->ibv.qp_type == IBV_QPT_UC;
-	default: return qp->ibv.qp_type == IBV_QPT_UD;
-	}
-}
-
 /* Connected QPs take packets of their peer alone. */
 static bool peer_fits(const struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 {
-	if (qp->ibv.qp_type == IBV_QPT_UD)
+	if (!qp->transport->connected)
 		return true;
-	return same_gid(&rx->sgid, &qp->path.dgid) && same_gid(&rx->dgid, &qp->path.sgid);
-}
-
-static bool pkey_fits(uint16_t pkey)
-{
-	return (pkey & URXE_PKEY_BASE) == (URXE_PKEY_DEFAULT & URXE_PKEY_BASE);
+	return urxe_same_addr(&rx->path.src, &qp->proto.path.dst) &&
+	       urxe_same_addr(&rx->path.dst, &qp->proto.path.src);
 }
 
 static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		    const struct urxe_rx_packet *rx)
 {
-	int state = atomic_load(&qp->state);
+	int state = atomic_load(&qp->proto.state);
 
 	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
 	    state != IBV_QPS_SQE)
 		return;
-	if (!service_fits(qp, pkt) || !peer_fits(qp, rx))
+	if ((pkt->opcode & URXE_SERVICE_MASK) != qp->transport->service || !peer_fits(qp, rx))
 		return;
-	if (urxe_op_any(pkt->mask, URXE_OP_REQUEST))
-		urxe_responder_packet(qp, pkt, rx);
-	else if (state == IBV_QPS_RTS || state == IBV_QPS_SQD)
+	if (!urxe_pkeys_match(urxe_bth_pkey(pkt->bth), urxe_qp_pkey(qp))) {
+		urxe_refused(rx, false);
+		return;
+	}
+	if (urxe_op_any(pkt->mask, URXE_OP_REQUEST)) {
+		if (qp->transport->request)
+			qp->transport->request(qp, pkt, rx);
+	} else if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {
 		urxe_completer_packet(qp, pkt);
+	}
 }
 
 static bool acknowledge_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx,
@@ -74,15 +62,26 @@ static bool deliver_short(const struct urxe_rx_packet *rx)
 
 	if ((bth->opcode != URXE_RC_SEND_ONLY && bth->opcode != URXE_RC_SEND_ONLY_IMM &&
 	     bth->opcode != URXE_RC_ACKNOWLEDGE) ||
-	    urxe_bth_tver(bth) != URXE_TVER || !pkey_fits(urxe_bth_pkey(bth)))
+	    urxe_bth_tver(bth) != URXE_TVER)
 		return false;
 	qp = urxe_engine_qp(urxe_bth_qpn(bth));
-	if (!qp || qp->ibv.qp_type != IBV_QPT_RC || !peer_fits(qp, rx) ||
-	    atomic_load_explicit(&qp->state, memory_order_relaxed) != IBV_QPS_RTS)
+	if (!qp || qp->transport->service != URXE_SERVICE_RC || !peer_fits(qp, rx) ||
+	    !urxe_pkeys_match(urxe_bth_pkey(bth), urxe_qp_pkey(qp)) ||
+	    atomic_load_explicit(&qp->proto.state, memory_order_relaxed) != IBV_QPS_RTS)
 		return false;
 	if (bth->opcode == URXE_RC_ACKNOWLEDGE)
 		return acknowledge_short(qp, rx, bth);
 	return urxe_responder_short(qp, rx);
+}
+
+/* SENDs and RDMA WRITEs of connected services may have their payload elsewhere (wire.h). */
+static bool refer(struct urxe_packet *pkt, const struct urxe_rx_packet *rx)
+{
+	if (pkt->deth || !urxe_op_any(pkt->mask, URXE_OP_SEND | URXE_OP_WRITE))
+		return false;
+	pkt->refs = rx->refs;
+	pkt->payload_len = rx->refs_len;
+	return true;
 }
 
 void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
@@ -94,14 +93,13 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 
 	if (deliver_short(rx))
 		return;
-	if (urxe_packet_parse(rx->bth, rx->len, &pkt) || !pkey_fits(urxe_bth_pkey(pkt.bth)))
+	if (urxe_packet_parse(rx->bth, rx->len, &pkt))
 		return;
+	pkt.payload = rx->bytes + (pkt.payload - rx->bth);
 	if (rx->span)
 		pkt.span = rx->span;
-	if (rx->refs) {
-		pkt.refs = rx->refs;
-		pkt.payload_len = rx->refs_len;
-	}
+	if (rx->refs && !refer(&pkt, rx))
+		return;
 	qpn = urxe_bth_qpn(pkt.bth);
 	if (qpn == URXE_QPN_GSI) {
 		urxe_gsi_packet(&pkt, rx);
@@ -111,12 +109,15 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 		qp = urxe_engine_qp(qpn);
 		if (qp)
 			deliver(qp, &pkt, rx);
+		else
+			urxe_dead_qp_packet(&pkt, rx);
 		return;
 	}
-	if (!rx->multicast || !pkt.deth)
+	if (!rx->path.multicast || !pkt.deth)
 		return;
-	cds_list_for_each_entry (member, urxe_mcast_bucket(&rx->dgid), node) {
-		if (same_gid(&member->group, &rx->dgid) && (!rx->dev || member->qp->dev == rx->dev))
+	cds_list_for_each_entry (member, urxe_mcast_bucket(&rx->path.dst), node) {
+		if (urxe_same_addr(&member->group, &rx->path.dst) &&
+		    (rx->path.port == URXE_NO_PORT || member->qp->port->index == rx->path.port))
 			deliver(member->qp, &pkt, rx);
 	}
 }

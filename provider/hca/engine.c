@@ -1,56 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The engine's life, its lock, the QP table and the handing over of work (engine.h says how).
- * service.c has the service thread.
+ * service.c has the service thread, polling.c what threads that poll do, cancel.c what becomes of
+ * threads that are cancelled.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "hca/raw_packet.h"
 #include "hca/service.h"
+#include "hca/xrc.h"
 #include "host/fd.h"
 
 #define RX_BUDGET    128
 #define HOUSEKEEP_NS 1000000000ull
-
-#define QUIET_TICKS  50000
-#define RENEW_TICKS  10000
-#define CLOCK_TICKS  10000
-#define CLOCK_SHARE  32	    /* of the time at most goes into reading the clock */
-#define CLOCK_MOST   200000 /* ticks */
-#define PATIENCE_MIN 2	    /* turns */
-#define PATIENCE_MAX 64
-#define YIELD_EVERY  16
-#define AWAY_MIN     2000   /* ns: somebody else had the CPU, */
-#define AWAY_MAX     200000 /* but for longer it was not one who polls and gives way */
+#define HELD_NS	     100000 /* between looks at what neighbours do */
 
 struct urxe_engine urxe_hca = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
-static uint64_t clock_step(void)
-{
-	uint64_t best = UINT64_MAX, step;
-
-	for (unsigned i = 0; i < 4; i++) {
-		uint64_t before = urxe_ticks(), took;
-
-		urxe_now();
-		took = urxe_ticks() - before;
-		if (took < best)
-			best = took;
-	}
-	step = best * CLOCK_SHARE;
-	if (step < CLOCK_TICKS)
-		return CLOCK_TICKS;
-	return step < CLOCK_MOST ? step : CLOCK_MOST;
-}
 
 static void init_lists(void)
 {
@@ -61,13 +35,14 @@ static void init_lists(void)
 		CDS_INIT_LIST_HEAD(&e->windows[i]);
 	CDS_INIT_LIST_HEAD(&e->ready);
 	CDS_INIT_LIST_HEAD(&e->full);
-	CDS_INIT_LIST_HEAD(&e->owing);
-	CDS_INIT_LIST_HEAD(&e->owed);
+	CDS_INIT_LIST_HEAD(&e->held);
+	CDS_INIT_LIST_HEAD(&e->acks_waiting);
+	CDS_INIT_LIST_HEAD(&e->acks_due);
 	for (unsigned i = 0; i < 64; i++) {
 		CDS_INIT_LIST_HEAD(&e->peers[i]);
 		CDS_INIT_LIST_HEAD(&e->mcast[i]);
 	}
-	e->clock_step = clock_step();
+	urxe_polling_init();
 	e->now = urxe_now();
 	urxe_wheel_init(&e->wheel, e->now);
 	e->housekeep_at = e->now + HOUSEKEEP_NS;
@@ -77,7 +52,6 @@ static void init_lists(void)
 	atomic_store(&e->leased, false);
 	atomic_store(&e->polled_at, 0);
 	atomic_store(&e->sleep_until, 0);
-	atomic_store(&e->patience, PATIENCE_MAX);
 }
 
 static int start(void)
@@ -99,6 +73,7 @@ static int start(void)
 	ret = urxe_wire_create(e->seg, &e->wire);
 	if (ret)
 		goto err_table;
+	urxe_xrc_started();
 	urxe_gsi_started();
 	ret = urxe_service_start();
 	if (ret)
@@ -121,6 +96,8 @@ static void stop(void)
 	struct urxe_engine *e = &urxe_hca;
 
 	urxe_service_stop();
+	urxe_xrc_stopped();
+	urxe_dead_qp_clear();
 	urxe_direct_stop();
 	urxe_wire_destroy(e->wire);
 	urxe_segment_leave(e->seg);
@@ -158,8 +135,8 @@ void urxe_engine_ready(struct urxe_qp *qp)
 
 void urxe_engine_look_near(struct urxe_qp *qp)
 {
-	bool near = qp->path.here &&
-		    urxe_wire_neighbour(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num);
+	bool near = qp->proto.path.here &&
+		    urxe_wire_neighbour(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num);
 
 	if (near && !qp->near)
 		urxe_peer_forget(qp);
@@ -170,14 +147,14 @@ void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t
 {
 	if (!path->here)
 		return;
-	qp->full_slot = URXE_SLOT_OF_QPN(qpn);
+	qp->full_slot = urxe_owner_of(urxe_hca.seg, qpn);
 	cds_list_del(&qp->full_node);
 	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
 }
 
 /*
- * Neighbours have taken packets: whoever waited for that goes on. The first may fill the ring again, and
- * the others come back in the same order: so another one is the first each time.
+ * Neighbours have taken packets: QPs that waited for room send again. The first may fill the ring
+ * again, and the others come back in the same order: so another one is the first each time.
  */
 static void look_for_room(void)
 {
@@ -198,23 +175,47 @@ static void look_for_room(void)
 	}
 }
 
+/* Often they are at it for microseconds; but one of them may be stopped by a debugger. */
+void urxe_engine_hold(struct urxe_qp *qp)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	cds_list_del(&qp->held_node);
+	cds_list_add_tail(&qp->held_node, &e->held);
+	e->held_at = e->now + HELD_NS;
+	if (e->held_at < e->earliest)
+		e->earliest = e->held_at;
+}
+
+static void run_held(void)
+{
+	struct cds_list_head *last = urxe_hca.held.prev, *node;
+
+	do {
+		node = urxe_hca.held.next;
+		cds_list_del_init(node);
+		urxe_engine_ready(cds_list_entry(node, struct urxe_qp, held_node));
+	} while (node != last);
+}
+
 /*
  * A program that polls gets what has come before the peer gets its acknowledgement: often it has an
  * answer, for which the peer waits, and the acknowledgement follows that. It goes when the lock is
- * taken next: by the program that posts or polls again, or by the service thread at the lease's end.
+ * taken next: by the program that posts or polls again, or by the service thread at the lease's
+ * end.
  */
-void urxe_engine_owing(struct urxe_qp *qp)
+void urxe_engine_ack_waits(struct urxe_qp *qp)
 {
-	if (!urxe_hca.lazy) {
+	if (!urxe_hca.acks_may_wait) {
 		urxe_engine_ready(qp);
 	} else if (cds_list_empty(&qp->ready_node)) {
 		qp->ack_later = true;
-		cds_list_add_tail(&qp->ready_node, &urxe_hca.owing);
-		atomic_store_explicit(&urxe_hca.owes, true, memory_order_relaxed);
+		cds_list_add_tail(&qp->ready_node, &urxe_hca.acks_waiting);
+		atomic_store_explicit(&urxe_hca.acks_wait, true, memory_order_relaxed);
 	}
 }
 
-void urxe_engine_settle(struct urxe_qp *qp)
+void urxe_engine_send_ack(struct urxe_qp *qp)
 {
 	if (!qp->ack_later)
 		return;
@@ -223,14 +224,14 @@ void urxe_engine_settle(struct urxe_qp *qp)
 	urxe_responder_run(qp);
 }
 
-/* The lock was taken: those that owe have waited. */
-static void call_in(void)
+/* The lock was taken: acknowledgements have waited long enough. */
+static void acks_fall_due(void)
 {
-	if (cds_list_empty(&urxe_hca.owing))
+	if (cds_list_empty(&urxe_hca.acks_waiting))
 		return;
-	cds_list_splice(&urxe_hca.owing, &urxe_hca.owed);
-	CDS_INIT_LIST_HEAD(&urxe_hca.owing);
-	atomic_store_explicit(&urxe_hca.owes, false, memory_order_relaxed);
+	cds_list_splice(&urxe_hca.acks_waiting, &urxe_hca.acks_due);
+	CDS_INIT_LIST_HEAD(&urxe_hca.acks_waiting);
+	atomic_store_explicit(&urxe_hca.acks_wait, false, memory_order_relaxed);
 }
 
 static void take_kicked(void)
@@ -252,11 +253,11 @@ static void take_kicked(void)
 static void run(struct urxe_qp *qp)
 {
 	if (qp->ack_later) {
-		urxe_requester_run(qp);
+		qp->transport->run(qp);
 		qp->ack_later = false;
 		urxe_responder_run(qp);
 	} else if (urxe_responder_run(qp)) {
-		urxe_requester_run(qp);
+		qp->transport->run(qp);
 	}
 }
 
@@ -274,7 +275,7 @@ static void run_ready(void)
 		struct urxe_qp *qp;
 
 		if (cds_list_empty(list))
-			list = &urxe_hca.owed;
+			list = &urxe_hca.acks_due;
 		if (cds_list_empty(list))
 			break;
 		qp = cds_list_first_entry(list, struct urxe_qp, ready_node);
@@ -283,48 +284,11 @@ static void run_ready(void)
 	}
 }
 
-/*
- * A thread that holds the lock makes system calls that are cancellation points, and must not be
- * cancelled in the middle of them: cancellation waits until the lock is given back. To ask for that takes as
- * long as the lock itself, and few programs ever cancel a thread.
- */
-static atomic_bool may_cancel = true;
-static atomic_bool all_know = true; /* that they may be cancelled */
-
-void urxe_may_cancel(bool may)
-{
-	struct timespec until;
-
-	if (!may) {
-		atomic_store(&all_know, false);
-		atomic_store(&may_cancel, false);
-		return;
-	}
-	if (atomic_load(&all_know))
-		return;
-	atomic_store(&may_cancel, true);
-	/* Whoever has not seen it gives the lock back first. Not for ever: he may be whom this interrupts. */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	if (!pthread_mutex_timedlock(&urxe_hca.lock, &until))
-		pthread_mutex_unlock(&urxe_hca.lock);
-	atomic_store(&all_know, true);
-}
-
-/* By the holder of the mutex. cancel: what the state is to be afterwards; DISABLE also where it was not
- * asked for. */
-static void disable_cancel(int *cancel)
-{
-	if (*cancel == PTHREAD_CANCEL_DISABLE &&
-	    atomic_load_explicit(&may_cancel, memory_order_relaxed))
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
-}
-
 static void locked(void)
 {
 	urxe_hca.cancel = PTHREAD_CANCEL_DISABLE;
-	disable_cancel(&urxe_hca.cancel);
-	call_in();
+	urxe_cancel_disable(&urxe_hca.cancel);
+	acks_fall_due();
 }
 
 void urxe_engine_lock(void)
@@ -354,8 +318,8 @@ static bool service_oversleeps(void)
 
 	urxe_hca.earliest = UINT64_MAX;
 	return until && (earliest < until || !cds_list_empty(&urxe_hca.ready) ||
-			 !cds_list_empty(&urxe_hca.owing) || !cds_list_empty(&urxe_hca.owed) ||
-			 urxe_gsi_deadline() < until);
+			 !cds_list_empty(&urxe_hca.acks_waiting) ||
+			 !cds_list_empty(&urxe_hca.acks_due) || urxe_gsi_deadline() < until);
 }
 
 void urxe_engine_unlock(void)
@@ -364,7 +328,7 @@ void urxe_engine_unlock(void)
 	bool alive;
 
 	do {
-		disable_cancel(&cancel);
+		urxe_cancel_disable(&cancel);
 		alive = urxe_hca.wire;
 		if (alive) {
 			run_ready();
@@ -374,7 +338,8 @@ void urxe_engine_unlock(void)
 				urxe_service_wake();
 		}
 		pthread_mutex_unlock(&urxe_hca.lock);
-		/* Whoever pushed after the stack was taken and found the lock held relies on us. */
+		/* A thread that pushed after the stack was taken, and found the lock held, relies
+		 * on us. */
 	} while (alive && atomic_load(&urxe_hca.kicked) && !pthread_mutex_trylock(&urxe_hca.lock));
 	if (cancel == PTHREAD_CANCEL_ENABLE)
 		pthread_setcancelstate(cancel, NULL);
@@ -398,6 +363,7 @@ static void run_timers(void)
 		urxe_wire_housekeep(e->wire);
 		urxe_gsi_housekeep();
 		urxe_direct_housekeep();
+		urxe_xrc_housekeep();
 	}
 }
 
@@ -410,12 +376,14 @@ static bool turn(void)
 	if (!e->wire)
 		return false;
 	atomic_store_explicit(&e->turned_at, urxe_engine_clock(), memory_order_relaxed);
-	urxe_wire_attend(e->wire, e->lazy);
+	urxe_wire_attend(e->wire, e->acks_may_wait);
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
 	if (urxe_wire_missed(e->wire))
 		urxe_service_wake();
 	if (!cds_list_empty(&e->full))
 		look_for_room();
+	if (!cds_list_empty(&e->held) && e->now >= e->held_at)
+		run_held();
 	if (e->now != e->ran_at)
 		run_timers();
 	return n > 0;
@@ -423,69 +391,11 @@ static bool turn(void)
 
 bool urxe_engine_turn(void)
 {
-	bool owed = !cds_list_empty(&urxe_hca.owed);
-	bool busy = turn() || owed;
+	bool due = !cds_list_empty(&urxe_hca.acks_due);
+	bool busy = turn() || due;
 
 	urxe_engine_unlock();
 	return busy;
-}
-
-uint64_t urxe_engine_clock(void)
-{
-	struct urxe_engine *e = &urxe_hca;
-	uint64_t ticks = urxe_ticks();
-
-	if (ticks - e->clock_ticks >= e->clock_step) {
-		e->clock_ticks = ticks;
-		e->now = urxe_now();
-	}
-	return ticks;
-}
-
-bool urxe_engine_quiet(void)
-{
-	struct urxe_engine *e = &urxe_hca;
-	uint64_t ticks;
-
-	if (urxe_wire_look(e->wire) != URXE_LOOK_NOTHING ||
-	    atomic_load_explicit(&e->kicked, memory_order_relaxed) ||
-	    atomic_load_explicit(&e->owes, memory_order_relaxed))
-		return false;
-	ticks = urxe_ticks();
-	if (ticks - atomic_load_explicit(&e->turned_at, memory_order_relaxed) >= QUIET_TICKS)
-		return false;
-	if (ticks - atomic_load_explicit(&e->renewed_at, memory_order_relaxed) >= RENEW_TICKS) {
-		atomic_store_explicit(&e->renewed_at, ticks, memory_order_relaxed);
-		urxe_engine_polled(urxe_now());
-	}
-	return true;
-}
-
-bool urxe_engine_waits(void)
-{
-	return urxe_wire_look(urxe_hca.wire) == URXE_LOOK_WAITS;
-}
-
-/*
- * On a machine with more pollers than cores, the one that is waited for may be waiting for its core.
- * Where giving way brought a packet soon, it is done at once the next time.
- */
-void urxe_engine_give_way(unsigned idle)
-{
-	struct urxe_engine *e = &urxe_hca;
-	unsigned patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
-	uint64_t before, away;
-
-	if (idle < patience || (patience == PATIENCE_MAX && idle % YIELD_EVERY))
-		return;
-	before = urxe_now();
-	sched_yield();
-	away = urxe_now() - before;
-	if (away > AWAY_MIN && away < AWAY_MAX && urxe_wire_look(e->wire) == URXE_LOOK_WAITS)
-		patience = PATIENCE_MIN;
-	else if (patience < PATIENCE_MAX)
-		patience *= 2;
-	atomic_store_explicit(&e->patience, patience, memory_order_relaxed);
 }
 
 void urxe_engine_progress(void)
@@ -495,9 +405,9 @@ void urxe_engine_progress(void)
 		return;
 	}
 	/* Only if the service thread, too, looks again soon. */
-	urxe_hca.lazy = atomic_load(&urxe_hca.leased);
+	urxe_hca.acks_may_wait = atomic_load(&urxe_hca.leased);
 	turn();
-	urxe_hca.lazy = false;
+	urxe_hca.acks_may_wait = false;
 	urxe_engine_polled(urxe_hca.now);
 	urxe_engine_unlock();
 }
@@ -522,7 +432,7 @@ void urxe_engine_kick(struct urxe_qp *qp)
 		urxe_engine_unlock();
 		return;
 	}
-	/* Whoever has the lock sees to it, unless it was given back before the QP was there to be seen. */
+	/* The lock's owner does it, unless it was given back before the QP was there to be seen. */
 	urxe_engine_defer(qp);
 	if (try_lock())
 		urxe_engine_unlock();
@@ -530,33 +440,46 @@ void urxe_engine_kick(struct urxe_qp *qp)
 
 int urxe_engine_add_qp(struct urxe_qp *qp)
 {
-	qp->qpn = urxe_segment_qpn_alloc(urxe_hca.seg);
-	if (!qp->qpn)
+	qp->proto.qpn = urxe_segment_qpn_alloc(urxe_hca.seg);
+	if (!qp->proto.qpn)
 		return -ENOMEM;
-	urxe_hca.qps[qp->qpn >> 8] = qp;
+	urxe_hca.qps[urxe_qpn_index(qp->proto.qpn)] = qp;
 	return 0;
+}
+
+void urxe_engine_forget_qp(struct urxe_qp *qp)
+{
+	cds_list_del_init(&qp->ready_node);
+	cds_list_del_init(&qp->full_node);
+	cds_list_del_init(&qp->held_node);
+	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
+	urxe_peer_forget(qp);
+	urxe_wire_void_refs(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num);
+	if (qp->peer)
+		urxe_peer_put(qp->peer);
+	qp->peer = NULL;
 }
 
 void urxe_engine_remove_qp(struct urxe_qp *qp)
 {
 	take_kicked();
-	cds_list_del_init(&qp->ready_node);
-	cds_list_del_init(&qp->full_node);
-	urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
-	urxe_peer_forget(qp);
-	urxe_wire_void_refs(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num);
-	if (qp->peer)
-		urxe_peer_put(qp->peer);
-	qp->peer = NULL;
-	urxe_hca.qps[qp->qpn >> 8] = NULL;
-	urxe_segment_qpn_free(urxe_hca.seg, qp->qpn);
+	urxe_engine_forget_qp(qp);
+	urxe_hca.qps[urxe_qpn_index(qp->proto.qpn)] = NULL;
+	urxe_segment_qpn_free(urxe_hca.seg, qp->proto.qpn);
+}
+
+void urxe_engine_pkeys_changed(const struct urxe_port *port)
+{
+	for (unsigned i = 0; i < URXE_QP_SLOTS; i++)
+		if (urxe_hca.qps[i] && urxe_hca.qps[i]->port == port)
+			urxe_direct_publish(urxe_hca.qps[i]);
 }
 
 struct urxe_qp *urxe_engine_qp(uint32_t qpn)
 {
-	struct urxe_qp *qp = urxe_hca.qps[qpn >> 8];
+	struct urxe_qp *qp = urxe_hca.qps[urxe_qpn_index(qpn)];
 
-	return qp && qp->qpn == qpn ? qp : NULL;
+	return qp && qp->proto.qpn == qpn ? qp : NULL;
 }
 
 bool urxe_owns_fd(int fd)
@@ -564,11 +487,31 @@ bool urxe_owns_fd(int fd)
 	return urxe_fd_is_ours(fd);
 }
 
-/* Also in a handler of a signal that came while the lock was held: then its holder settles. */
-void urxe_ending(void)
+static void send_acks(struct cds_list_head *list)
 {
-	if (urxe_hca.users && try_lock())
+	struct urxe_qp *qp;
+
+	cds_list_for_each_entry (qp, list, ready_node)
+		if (urxe_responder_ack_alone(qp))
+			urxe_responder_run(qp);
+}
+
+/*
+ * In a signal handler the thread that was interrupted may hold the lock of a queue, of the heap, or
+ * of anything: so nothing is done there that could complete a WR, and no memory is allocated. When
+ * it holds the engine lock, nothing at all.
+ */
+void urxe_ending(bool in_handler)
+{
+	if (!urxe_hca.users || !try_lock())
+		return;
+	if (in_handler) {
+		urxe_wire_ending(urxe_hca.wire);
+		send_acks(&urxe_hca.acks_due);
+		pthread_mutex_unlock(&urxe_hca.lock);
+	} else {
 		urxe_engine_unlock();
+	}
 }
 
 /*
@@ -584,7 +527,10 @@ void urxe_forked(void)
 		return;
 	cds_list_for_each_entry (ctx, &e->contexts, node)
 		urxe_context_forked(ctx);
+	urxe_raw_packet_forked();
+	urxe_xrc_forked();
 	urxe_gsi_forked();
+	urxe_dead_qp_clear();
 	urxe_service_forked();
 	urxe_direct_forked();
 	urxe_wire_forked(e->wire);

@@ -2,25 +2,25 @@
 /*
  * The engine: the one place where protocol work is done, and the rules for who does it.
  *
- * There is one engine per process, with one wire, and one lock for all protocol state. Whoever
- * waits turns the crank: a thread in ibv_poll_cq() that finds its CQ empty takes the lock if it is
- * free, drains the wire, and gives the lock back. A thread that posts work while somebody else has
- * the lock leaves the QP on a stack, and the holder runs it before or just after it lets go; so
- * nobody waits for the lock to post or to poll.
+ * There is one engine per process, with one wire, and one lock for all protocol state. The thread
+ * that waits drives progress: one in ibv_poll_cq() that finds its CQ empty takes the lock if it is
+ * free, drains the wire, and gives the lock back. A thread that posts work while another has the
+ * lock leaves the QP on a stack, and the holder runs it before or just after it lets go; so nobody
+ * waits for the lock to post or to poll.
  *
- * The service thread works for those who do not poll. While somebody polls it keeps away from the
- * wire: polling renews a lease, and the thread sleeps until it runs out. How long a lease lasts
- * adapts to what is found at its end: still polled, and it doubles (up to 8 ms, so that a polling
- * loop sees it 125 times a second at most); not polled with packets waiting (a program that
- * spins on its memory), and it is cut by four, down to none, when the thread blocks on the
- * sockets at once. A program that arms a CQ ends the lease.
+ * The service thread does the same for programs that do not poll. While a thread polls, the service
+ * thread keeps away from the wire: polling renews a lease, and the service thread sleeps until it
+ * runs out. The length of a lease adapts to what is found at its end. Still polled: it doubles, up
+ * to 8 ms, so that a polling loop sees the service thread 125 times a second at most. Not polled,
+ * with packets waiting (a program that spins on its memory): it is cut by four, down to none, when
+ * the service thread blocks on the sockets at once. A program that arms a CQ ends the lease.
  */
 #ifndef URXE_HCA_ENGINE_H
 #define URXE_HCA_ENGINE_H
 
 #include <netinet/in.h>
-#include <time.h>
 
+#include "hca/adapter.h"
 #include "hca/hca.h"
 #include "wire/neighbour.h"
 
@@ -41,15 +41,18 @@ struct urxe_engine {
 	struct cds_list_head mcast[64];		       /* struct urxe_mcast, by hash of group */
 	struct cds_list_head windows[URXE_MW_BUCKETS]; /* by key index */
 	struct cds_list_head ready;		       /* QPs with something to send */
-	struct cds_list_head full;  /* QPs that wait for room in a neighbour's ring */
-	struct cds_list_head owing; /* QPs whose acknowledgement lets the program go first, */
-	struct cds_list_head owed;  /* and those for which that is over */
-	bool lazy;		    /* a program turns the engine, and will soon do so again */
+	struct cds_list_head full; /* QPs that wait for room in a neighbour's ring */
+	struct cds_list_head held; /* QPs that wait for neighbours to end what they are at */
+	struct cds_list_head
+		acks_waiting; /* QPs whose acknowledgement waits for the program's answer, */
+	struct cds_list_head acks_due; /* and those for which that is over */
+	bool acks_may_wait;	       /* a program drives the engine, and will soon do so again */
 	struct urxe_wheel wheel;
 	_Atomic(struct urxe_qp *) kicked; /* stack of QPs posted to while the lock was taken */
 	uint64_t now;			  /* ns, as of the last look */
 	uint64_t housekeep_at;
-	int users; /* open contexts; under urxe_engine_users_lock */
+	uint64_t held_at; /* when to look at those in held again */
+	int users;	  /* open contexts; under urxe_engine_users_lock */
 
 	/* Packets being built, sent by one urxe_wire_send(). */
 	struct urxe_tx_packet tx[URXE_TX_BATCH];
@@ -67,7 +70,7 @@ struct urxe_engine {
 	_Atomic bool leased;	      /* the thread sleeps on the lease, not on the wire */
 	_Atomic uint64_t turned_at;   /* ticks */
 	_Atomic uint64_t renewed_at;  /* ticks: polled_at, without a turn */
-	_Atomic bool owes;	      /* owing is not empty */
+	_Atomic bool acks_wait;	      /* acks_waiting is not empty */
 	uint64_t ran_at;	      /* `now` when timers were last looked at */
 	uint64_t clock_ticks;	      /* when `now` was read, */
 	uint64_t clock_step;	      /* and after how many ticks it is read again */
@@ -80,27 +83,6 @@ struct urxe_engine {
 
 extern struct urxe_engine urxe_hca;
 
-static inline uint64_t urxe_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-/* Some milliseconds behind it at most, and never a system call, however slow the clock is to read. */
-static inline uint64_t urxe_now_coarse(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-/* First user starts it, last one stops it. -errno as from the segment and the wire. */
-int urxe_engine_get(void);
-void urxe_engine_put(void);
-
 /* A clock that costs little, a nanosecond or less a tick. A fuzzer brings a clock of its own. */
 static inline uint64_t urxe_ticks(void)
 {
@@ -111,53 +93,57 @@ static inline uint64_t urxe_ticks(void)
 #endif
 }
 
-void urxe_engine_lock(void);
 /* What else there is to taking the lock, for one who took the mutex itself. */
 void urxe_engine_locked(void);
-/* Runs what has become ready, gives the lock back, and sees to what was kicked meanwhile. */
-void urxe_engine_unlock(void);
 
-/* Takes what is on the wire and does all that is due, unless another thread is doing so. */
-void urxe_engine_progress(void);
+/* cancel.c: by the holder of the mutex. cancel: the state to return to afterwards; DISABLE also where none was
+ * asked for. */
+void urxe_cancel_disable(int *cancel);
+
+/* polling.c */
+void urxe_polling_init(void);
 /*
  * For pollers, before a turn: it would find nothing, since no packet of a neighbour waits, nothing
  * is to be sent, and the last turn was some microseconds ago at most. Renews the lease. False where
  * there are no neighbours, whose packets can be seen.
  */
 bool urxe_engine_quiet(void);
-/* Does a packet of a neighbour wait? Any thread of a program that keeps the engine. */
-bool urxe_engine_waits(void);
 /* Under the lock: brings `now` up to date, to within some microseconds; returns urxe_ticks(). */
 uint64_t urxe_engine_clock(void);
-/* After so many turns in a row that found nothing: lets others have the CPU, if it is time for that. */
+/* After so many turns in a row that found nothing: lets others have the CPU, if it is time for
+ * that. */
 void urxe_engine_give_way(unsigned idle);
 /* A program polls: renews the lease. */
 void urxe_engine_polled(uint64_t now);
 /* A program will sleep on a channel: the service thread must watch the wire from now on. */
 void urxe_engine_watch(void);
-/* The same for as long as the program sleeps on something else; the second is a cleanup handler. */
-void urxe_engine_sleeps(void);
-void urxe_engine_woke(void *unused);
-
 /* New work on a QP's send queue: sends it now, or soon. Any thread, without the engine lock. */
 void urxe_engine_kick(struct urxe_qp *qp);
 /* The same, but it may wait for the next turn, which is certain to come. */
 void urxe_engine_defer(struct urxe_qp *qp);
 /* Under the lock: puts a QP on the list of those to run before the lock is given back. */
 void urxe_engine_ready(struct urxe_qp *qp);
-/* The same for one that has nothing to send but an acknowledgement. */
-void urxe_engine_owing(struct urxe_qp *qp);
+/* Under the lock: the same, when a neighbour that works directly in this process's memory may have
+ * ended. */
+void urxe_engine_hold(struct urxe_qp *qp);
+/* Under the lock: the same as urxe_engine_ready() for one that has nothing to send but an
+ * acknowledgement. */
+void urxe_engine_ack_waits(struct urxe_qp *qp);
 /* Under the lock: sends that acknowledgement, since it cannot go with what the QP sends. */
-void urxe_engine_settle(struct urxe_qp *qp);
+void urxe_engine_send_ack(struct urxe_qp *qp);
 
 /* The QP table. Under the lock. */
 int urxe_engine_add_qp(struct urxe_qp *qp);
 void urxe_engine_remove_qp(struct urxe_qp *qp);
+/* Takes one that is not in the table out of all lists. */
+void urxe_engine_forget_qp(struct urxe_qp *qp);
+/* The P_Key table of a port has changed: what neighbours read of its QPs changes with it. */
+void urxe_engine_pkeys_changed(const struct urxe_port *port);
 struct urxe_qp *urxe_engine_qp(uint32_t qpn);
 
-static inline void urxe_count(const struct urxe_device *dev, enum urxe_counter counter)
+static inline void urxe_count(const struct urxe_port *port, enum urxe_counter counter)
 {
-	urxe_segment_counters(urxe_hca.seg, dev->index)[counter]++;
+	urxe_segment_counters(urxe_hca.seg, port->index)[counter]++;
 }
 
 /* Before the lock is given back and the stack of kicked QPs is looked at, which order the rest. */
@@ -173,7 +159,7 @@ void urxe_engine_look_near(struct urxe_qp *qp);
 void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn);
 
 /* peer.c: windows towards peers. Under the lock. */
-struct urxe_peer *urxe_peer_get(const struct in6_addr *addr);
+struct urxe_peer *urxe_peer_get(const struct urxe_link_addr *addr);
 void urxe_peer_put(struct urxe_peer *peer);
 bool urxe_peer_admits(struct urxe_qp *qp);
 void urxe_peer_sent(struct urxe_qp *qp, uint64_t bytes);
@@ -193,6 +179,10 @@ void urxe_requester_start_clocks(struct urxe_qp *qp);
 bool urxe_requester_short(struct urxe_qp *qp);
 void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn);
 bool urxe_requester_has_work(const struct urxe_qp *qp);
+/* Is there work, and may it be done now? Flushes what a QP in error has. */
+bool urxe_requester_may_run(struct urxe_qp *qp);
+/* The netdev or a neighbour has no room now: the QP's timer makes it ready again. */
+void urxe_requester_pause(struct urxe_qp *qp);
 /* completer.c */
 void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
 /* The short way of an acknowledgement, for the only WR that is under way. False: it is not that simple,
@@ -203,18 +193,16 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
 void urxe_completer_arm(struct urxe_qp *qp);
 void urxe_completer_arm_answers(struct urxe_qp *qp);
 void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status);
-/* responder.c, responder_answer.c */
-void urxe_responder_packet(struct urxe_qp *qp, const struct urxe_packet *pkt,
-			   const struct urxe_rx_packet *rx);
-/* Sends what the responder owes; false when the wire is full. */
+/* responder_answer.c */
+/* Sends the answers that wait; false when the wire is full. */
 bool urxe_responder_run(struct urxe_qp *qp);
-/* Puts the acknowledgement, when nothing else is owed, behind what the requester sends. It counts as
+/* Puts the acknowledgement, when it is the only answer, behind what the requester sends. It counts as
  * sent; urxe_responder_ack_again() when it was not. */
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
 void urxe_responder_ack_again(struct urxe_qp *qp);
-/* Is the acknowledgement all that is owed, and may it go now? Its packet, which counts as sent. */
+/* Is the acknowledgement the only answer, and may it go now? Its packet, which counts as sent. */
 #define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
-bool urxe_responder_owes_ack(const struct urxe_qp *qp);
+bool urxe_responder_ack_alone(const struct urxe_qp *qp);
 void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to);
 /* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer. False: it is not
  * that simple, and nothing was done. */

@@ -5,6 +5,7 @@
 
 #include "hca/engine.h"
 #include "hca/fdqueue.h"
+#include "hca/xrc.h"
 
 struct urxe_events {
 	struct urxe_fdqueue queue; /* of struct event */
@@ -64,7 +65,10 @@ void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = {.element.qp = &qp->ibv, .event_type = type};
 
-	push(qp->ibv.context, &event, &qp->async);
+	if (qp->borrowed)
+		urxe_xrc_event(qp, type);
+	else
+		push(qp->ibv.context, &event, &qp->async);
 }
 
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type)
@@ -81,9 +85,9 @@ void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type)
 	push(srq->ibv.context, &event, &srq->async);
 }
 
-void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type)
+void urxe_event_port(struct urxe_context *ctx, unsigned port, enum ibv_event_type type)
 {
-	struct ibv_async_event event = {.element.port_num = 1, .event_type = type};
+	struct ibv_async_event event = {.element.port_num = port, .event_type = type};
 
 	push(&ctx->vctx.context, &event, NULL);
 }

@@ -1,51 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * QP 1 and its user (gsi.h). Everything here is guarded by the engine lock and runs in whichever
- * thread has it.
+ * QP 1 and its users, one for each management class (gsi.h). Everything here is guarded by the
+ * engine lock and runs in whichever thread has it.
  *
- * A process without a connection manager may be given a MAD all the same: the kernel hashes, and
- * would give it every repetition too. It passes it on to one that has, which knows (or finds in the
- * segment) whom it concerns.
+ * A process without users may be given a MAD all the same: the kernel hashes, and would give it
+ * every repetition too. It passes it on to one that has some, which knows (or finds in the segment)
+ * the process that it concerns.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "hca/dead_qp.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "host/segment_records.h"
 #include "wire/opcode.h"
 
+#define MGMT_CLASS 1 /* where it is in a MAD (13.4.3) */
+
 _Static_assert(URXE_GSI_QPN == URXE_QPN_GSI, "one number");
 
-static const struct urxe_gsi_user *user;
+static const struct urxe_gsi_user *users[URXE_GSI_USERS];
+static unsigned num_users;
 static uint32_t next_psn;
-static unsigned last_server; /* whom the last MAD was passed on to */
+static unsigned last_server; /* the process that the last MAD was passed on to */
 
-void urxe_gsi_register(const struct urxe_gsi_user *new_user)
+static const struct urxe_gsi_user *user_of(uint8_t mgmt_class)
 {
-	user = new_user;
+	for (unsigned i = 0; i < num_users; i++)
+		if (users[i]->mgmt_class == mgmt_class)
+			return users[i];
+	return NULL;
+}
+
+int urxe_gsi_register(const struct urxe_gsi_user *user)
+{
+	if (user_of(user->mgmt_class))
+		return -EBUSY;
+	if (num_users == URXE_GSI_USERS)
+		return -ENOSPC;
+	users[num_users++] = user;
+	urxe_gsi_started();
+	return 0;
+}
+
+void urxe_gsi_unregister(const struct urxe_gsi_user *user)
+{
+	for (unsigned i = 0; i < num_users; i++)
+		if (users[i] == user)
+			users[i--] = users[--num_users];
 	urxe_gsi_started();
 }
 
 void urxe_gsi_started(void)
 {
+	bool serves = false;
+
 	if (!urxe_hca.seg)
 		return;
-	urxe_segment_gsi_set(urxe_hca.seg, user && user->receive);
+	for (unsigned i = 0; i < num_users; i++)
+		serves = serves || users[i]->receive;
+	urxe_segment_gsi_set(urxe_hca.seg, serves);
 	/* Renews the steering. */
 	urxe_wire_housekeep(urxe_hca.wire);
 }
 
 void urxe_gsi_forked(void)
 {
-	user = NULL;
+	num_users = 0;
 }
 
-bool urxe_gsi_is_here(const struct urxe_path *path)
+/* The one of the port's P_Keys that is of a partition; the first one, if none is. */
+static uint16_t pkey_in(const struct urxe_path *path, uint16_t partition)
 {
-	bool scoped = IN6_IS_ADDR_LINKLOCAL(&path->dgid);
+	const struct urxe_port *port = urxe_port(path->port);
 
-	return urxe_device_has_address(&path->dgid, scoped ? path->dev->ifindex : 0);
+	for (unsigned i = 0; port && i < port->pkey_len; i++)
+		if (!((urxe_port_pkey(port, i) ^ partition) & URXE_PKEY_BASE))
+			return urxe_port_pkey(port, i);
+	return port ? urxe_port_pkey(port, 0) : URXE_PKEY_DEFAULT;
 }
 
 static bool send_near(const struct urxe_path *path, unsigned slot, const struct urxe_tx_packet *pkt)
@@ -56,7 +89,7 @@ static bool send_near(const struct urxe_path *path, unsigned slot, const struct 
 	return !urxe_wire_send_near(urxe_hca.wire, &near, slot, pkt, urxe_now_coarse());
 }
 
-int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, unsigned slot,
+int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 		  const uint8_t mad[URXE_MAD_BYTES])
 {
 	struct iovec iov = {(void *)mad, URXE_MAD_BYTES};
@@ -72,7 +105,8 @@ int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, unsigned slot,
 
 	if (!urxe_hca.wire)
 		return -ENODEV;
-	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, false, 0, URXE_PKEY_DEFAULT, qpn, false, next_psn++);
+	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, false, 0, pkey_in(path, pkey), URXE_GSI_QPN, false,
+		      next_psn++);
 	urxe_deth_fill(&deth, URXE_GSI_QKEY, URXE_GSI_QPN);
 	memcpy(pkt.header, &bth, sizeof(bth));
 	memcpy(pkt.header + sizeof(bth), &deth, sizeof(deth));
@@ -92,7 +126,7 @@ int urxe_gsi_forward_all(const struct urxe_gsi_rx *rx)
 	return urxe_hca.wire ? urxe_wire_forward_all(urxe_hca.wire, rx->rx) : -ENODEV;
 }
 
-/* To the connection managers in turn: one may be stopped, and the sender will try again. */
+/* To the processes that have users, in turn: one may be stopped, and the sender will try again. */
 static void pass_on(const struct urxe_rx_packet *rx)
 {
 	unsigned slot = urxe_segment_gsi_next(urxe_hca.seg, last_server);
@@ -105,44 +139,72 @@ static void pass_on(const struct urxe_rx_packet *rx)
 	}
 }
 
+/* QP 1 is in all partitions of the port (10.9.8). */
+static bool takes_pkey(const struct urxe_port *port, uint16_t pkey)
+{
+	for (unsigned i = 0; i < port->pkey_len; i++)
+		if (urxe_pkeys_match(urxe_port_pkey(port, i), pkey))
+			return true;
+	return false;
+}
+
 void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet *rx)
 {
-	struct urxe_gsi_rx mad = {.mad = pkt->payload, .rx = rx};
+	const struct urxe_port *port = urxe_port(rx->path.port);
+	struct urxe_gsi_rx mad = {.mad = pkt->payload, .rx = rx, .pkey = urxe_bth_pkey(pkt->bth)};
+	const struct urxe_gsi_user *user;
 
 	if (pkt->opcode != URXE_UD_SEND_ONLY || pkt->payload_len != URXE_MAD_BYTES ||
-	    urxe_deth_qkey(pkt->deth) != URXE_GSI_QKEY || rx->multicast)
+	    urxe_deth_qkey(pkt->deth) != URXE_GSI_QKEY || rx->path.multicast ||
+	    (port && !takes_pkey(port, mad.pkey)))
 		return;
-	if (!user || !user->receive) {
+	if (!num_users) {
 		pass_on(rx);
 		return;
 	}
 	mad.src_qpn = urxe_deth_sqp(pkt->deth);
-	mad.pkey = urxe_bth_pkey(pkt->bth);
-	user->receive(&mad);
+	user = user_of(mad.mad[MGMT_CLASS]);
+	if (user && user->receive)
+		user->receive(&mad);
 }
 
 uint64_t urxe_gsi_deadline(void)
 {
-	return user && user->deadline ? user->deadline() : UINT64_MAX;
+	uint64_t deadline = UINT64_MAX;
+
+	for (unsigned i = 0; i < num_users; i++) {
+		uint64_t at = users[i]->deadline ? users[i]->deadline() : UINT64_MAX;
+
+		if (at < deadline)
+			deadline = at;
+	}
+	return deadline;
 }
 
 void urxe_gsi_run(uint64_t now)
 {
-	if (user && user->run && urxe_gsi_deadline() <= now)
-		user->run(now);
+	for (unsigned i = 0; i < num_users; i++)
+		if (users[i]->run && users[i]->deadline && users[i]->deadline() <= now)
+			users[i]->run(now);
 }
 
-void urxe_gsi_device_event(struct urxe_device *dev, enum ibv_event_type event)
+void urxe_gsi_port_event(struct urxe_port *port, enum ibv_event_type event)
 {
-	if (user && user->device_event)
-		user->device_event(dev, event);
+	for (unsigned i = 0; i < num_users; i++)
+		if (users[i]->port_event)
+			users[i]->port_event(port, event);
 }
 
+/* Without a user that asks for them, another process takes the dead. */
 void urxe_gsi_housekeep(void)
 {
-	unsigned slot;
+	for (unsigned i = 0; i < num_users; i++) {
+		unsigned slot;
 
-	/* Without a user the dead wait for another process to be told of them. */
-	while (user && user->slot_died && (slot = urxe_segment_dead_take(urxe_hca.seg)))
-		user->slot_died(slot);
+		while (users[i]->slot_died && (slot = urxe_segment_dead_take(urxe_hca.seg))) {
+			urxe_dead_qp_adopt();
+			users[i]->slot_died(slot);
+		}
+	}
+	urxe_dead_qp_run(urxe_hca.now);
 }

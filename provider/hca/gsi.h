@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * QP 1, the General Services Interface (IBTA vol. 1, 13.5.1): unreliable datagrams of 256 bytes under
- * the well-known Q_Key, from and to QP 1 of every port. It belongs to the host, not to a process: the
- * kernel gives such a packet to any process of the host, and the floor above, which can read it,
- * hands it on to the one that it concerns.
+ * QP 1, the General Services Interface (IBTA vol. 1, 13.5.1): unreliable datagrams of 256 bytes
+ * under the well-known Q_Key, from and to QP 1 of every port. It belongs to the host, not to a
+ * process: the kernel gives such a packet to any process of the host, and the floor above, which
+ * can read it, hands it on to the one that it concerns.
  *
- * And the hook of the floor above into the engine: its timers, and what happens around it. Everything
- * is called with the engine lock held, by whichever thread turns the engine; the lock may not be given
- * back meanwhile.
+ * And the hook of the floor above into the engine: its timers, and what happens around it.
+ * Everything is called with the engine lock held, by whichever thread turns the engine; the lock
+ * may not be given back meanwhile.
  */
 #ifndef URXE_HCA_GSI_H
 #define URXE_HCA_GSI_H
@@ -22,7 +22,8 @@
 
 struct urxe_packet;
 
-/* A MAD that came in. Valid during the call; rx->dev may be NULL (an address no device has). */
+/* A MAD that came in. Valid during the call; rx->path may have no port (an address that none has).
+ * */
 struct urxe_gsi_rx {
 	const uint8_t *mad; /* URXE_MAD_BYTES; aligned to 4 */
 	const struct urxe_rx_packet *rx;
@@ -30,34 +31,38 @@ struct urxe_gsi_rx {
 	uint16_t pkey;
 };
 
+/* Functions that a user leaves NULL are not called. */
 struct urxe_gsi_user {
+	uint8_t mgmt_class; /* of the MADs that it receives */
 	void (*receive)(const struct urxe_gsi_rx *rx);
 	/* When run() must be called: CLOCK_MONOTONIC, ns; UINT64_MAX: not at all. Asked often. */
 	uint64_t (*deadline)(void);
 	void (*run)(uint64_t now);
-	void (*device_event)(struct urxe_device *dev, enum ibv_event_type event);
-	/* A process of this host has died: the low byte of its QPNs. Of all living processes with a
-	 * connection manager one is told, once. What the dead one left on record can be read now, with
+	void (*port_event)(struct urxe_port *port, enum ibv_event_type event);
+	/* A process of this host has died: the low byte of its QPNs. Of all living processes with such a
+	 * user one is told, once. What the dead one left on record can be read now, with
 	 * urxe_segment_records_walk(), and by nobody later. */
 	void (*slot_died)(unsigned slot);
 };
 
 /*
- * There is one user; NULL ends it. Functions that the user leaves NULL are not called. The engine
- * does not run for its sake: whoever needs it holds it with urxe_engine_get(). Registration outlives
- * the engine; the child of a fork begins without it. To be called with the engine lock held.
+ * A management class has one user. -EBUSY: it has another; -ENOSPC: no more than URXE_GSI_USERS.
+ * The engine does not run for a user's sake: a user that needs it holds it with urxe_engine_get().
+ * Registration outlives the engine; the child of a fork begins without it. To be called with the
+ * engine lock held.
  */
-void urxe_gsi_register(const struct urxe_gsi_user *user);
+#define URXE_GSI_USERS 8
+int urxe_gsi_register(const struct urxe_gsi_user *user);
+void urxe_gsi_unregister(const struct urxe_gsi_user *user);
 
 /*
- * Sends a MAD from QP 1 to a QP (1 for all that the connection manager sends). slot: whom it is for,
- * if that is a process of this host (0: not known); a neighbour gets it as it gets other packets. A MAD
- * that finds the socket full is lost like any packet: 0. -errno when the path is broken (-ENETUNREACH …).
+ * Sends a MAD from QP 1 to QP 1, with the port's P_Key of that partition. slot: the process that it
+ * is for, if its destination is this host and that is known (else 0); a neighbour gets it as it
+ * gets other packets. A MAD that finds the socket full is lost like any packet: 0. -errno when the
+ * path is broken (-ENETUNREACH …).
  */
-int urxe_gsi_send(const struct urxe_path *path, uint32_t qpn, unsigned slot,
+int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 		  const uint8_t mad[URXE_MAD_BYTES]);
-/* Is the path's destination this host? Only then slots say anything. */
-bool urxe_gsi_is_here(const struct urxe_path *path);
 
 /*
  * Hands a MAD that was received on to another process of this host, whose user receives it as if it
@@ -77,7 +82,7 @@ void urxe_gsi_started(void);
 void urxe_gsi_forked(void);
 uint64_t urxe_gsi_deadline(void);
 void urxe_gsi_run(uint64_t now); /* if it is time */
-void urxe_gsi_device_event(struct urxe_device *dev, enum ibv_event_type event);
+void urxe_gsi_port_event(struct urxe_port *port, enum ibv_event_type event);
 void urxe_gsi_housekeep(void);
 
 #endif

@@ -20,15 +20,15 @@
 #include <urcu/list.h>
 #include <infiniband/verbs.h>
 
+#include "hca/buffer.h"
+#include "hca/context_file.h"
 #include "hca/direct.h"
 #include "hca/lock.h"
+#include "hca/qp_protocol.h"
 #include "hca/timer.h"
 #include "hca/verbs.h"
 #include "host/device.h"
 #include "mempool/table.h"
-#include "wire/opcode.h"
-#include "wire/roce.h"
-#include "wire/wire.h"
 
 /* What query_device promises and create accepts. */
 #define URXE_MAX_QP	   (65536)
@@ -52,6 +52,7 @@ struct urxe_context {
 	struct urxe_device *dev;
 	struct cds_list_head node;  /* in the engine's list of contexts */
 	struct urxe_events *events; /* asynchronous events waiting for the program */
+	struct urxe_context_file file;
 	/* Objects that a program may leave behind when it closes the context: their kin in the
 	 * kernel would go with it. Under lock, but for regions (urxe_regions_lock). */
 	pthread_mutex_t lock;
@@ -67,6 +68,10 @@ struct urxe_pd {
 	atomic_int users;
 	struct urxe_pd *of; /* NULL, or the PD that this is a parent domain of */
 	struct urxe_td *td;
+	/* The allocator of a parent domain; NULL: none (buffer.h). */
+	__typeof__(((struct ibv_parent_domain_init_attr *)NULL)->alloc) alloc;
+	__typeof__(((struct ibv_parent_domain_init_attr *)NULL)->free) free;
+	void *pd_context;
 };
 
 /* A thread domain: the program's word that one thread at a time uses what is in it. Locks that nobody
@@ -76,6 +81,12 @@ struct urxe_td {
 	atomic_int users;
 };
 
+enum urxe_mr_import {
+	URXE_MR_OWN,	/* registered here */
+	URXE_MR_SHARED, /* registered in this process, under another context */
+	URXE_MR_MAPPED, /* registered by another process; its memory is mapped here */
+};
+
 struct urxe_mr {
 	struct ibv_mr ibv;
 	struct cds_list_head node; /* in the context's list */
@@ -83,12 +94,18 @@ struct urxe_mr {
 	uint64_t iova;
 	unsigned windows; /* memory windows bound to it. Engine lock. */
 	struct urxe_place place;
+	bool null;	    /* a null region */
+	struct urxe_dm *dm; /* device memory that it lies in; else NULL */
+	enum urxe_mr_import imported;
+	struct urxe_mapping mapping; /* URXE_MR_MAPPED */
 };
 
 struct urxe_mw {
 	struct ibv_mw ibv;
 	uint32_t bound_to; /* key of the region, 0: not bound. Engine lock. */
 	struct urxe_mr *mr;
+	uint32_t leaving; /* the key that was taken away with this ticket (urxe_direct_change()) */
+	uint64_t ticket;
 	struct cds_list_head node; /* in the engine's list of windows */
 };
 
@@ -110,12 +127,24 @@ struct urxe_cqe {
 	uint32_t status;
 	uint32_t opcode;
 	uint32_t byte_len;
-	uint32_t imm; /* immediate data (as on the wire) or invalidated R_Key */
+	uint32_t
+		imm; /* immediate data (as on the wire), invalidated R_Key, or the tag that was stripped */
 	uint32_t qp_num;
-	uint32_t src_qp;
 	uint32_t wc_flags;
-	uint32_t vendor_err;
+	uint32_t tm_priv; /* of a tag matching SRQ's message */
+	union {
+		struct {
+			uint32_t src_qp;
+			uint32_t
+				flow_tag; /* of the rule that a raw packet QP's frame has matched */
+		};
+		uint64_t tag; /* as tm_priv */
+	};
+	/* As they follow each other in struct ibv_wc. */
+	uint16_t pkey_index;
+	uint16_t slid;
 	uint8_t sl;
+	uint8_t dlid_path_bits;
 	bool solicited;
 };
 
@@ -134,24 +163,17 @@ struct urxe_cq {
 	_Atomic uint32_t tail; /* next to poll */
 	_Atomic unsigned idle; /* turns of the engine since something was found */
 	enum urxe_arm arm;
-	uint32_t told; /* where in the ring the last event was for */
-	bool overflow; /* was reported */
+	uint32_t event_at; /* place in the ring that the last event was for */
+	bool overflow;	   /* was reported */
 	bool ignore_overrun;
 	bool want_timestamp;
-	bool single_threaded;
+	bool custom;	   /* ring, as buffer.h has it */
+	struct ibv_pd *pd; /* whose allocator that may be; or NULL */
 	atomic_int users;
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
 	struct urxe_cqe current; /* between start_poll and end_poll */
-};
-
-/* A receive WR: its SGEs follow. */
-struct urxe_recv_wqe {
-	uint64_t wr_id;
-	uint32_t num_sge;
-	uint32_t length; /* sum of the SGEs */
-	struct ibv_sge sge[];
 };
 
 /* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
@@ -164,55 +186,32 @@ struct urxe_rq {
 	uint32_t mask; /* ring size - 1 */
 	_Atomic uint32_t head;
 	_Atomic uint32_t tail;
+	bool custom; /* wqes, as buffer.h has it */
 };
+
+struct urxe_xrcd;
 
 struct urxe_srq {
 	struct ibv_srq ibv;
 	struct urxe_rq rq;
 	atomic_int users;
 	uint32_t limit; /* rq.lock; 0: not armed */
+	/* XRC: its domain, the CQ of what it receives, and its number; else NULL. */
+	struct urxe_xrcd *xrcd;
+	struct urxe_cq *cq;
+	uint32_t number;
+	struct urxe_tm *tm; /* tag_matching.h; NULL */
 	struct urxe_async async;
 };
 
-/* A send WR in the queue. SGEs or inline data follow. */
-struct urxe_send_wqe {
-	uint64_t wr_id;
-	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags;	/* enum ibv_send_flags */
-	uint8_t num_sge;
-	bool inlined;
-	bool started;	 /* has PSNs. Engine. */
-	bool done;	 /* read, atomic: data is here; local: executed. Engine. */
-	bool by_packets; /* direct access was tried, in vain. Engine. */
-	uint8_t error;	 /* enum ibv_wc_status to complete with. Engine. */
-	uint32_t length; /* bytes of payload (read: bytes to come) */
-	uint32_t imm;	 /* immediate data, or R_Key to invalidate */
-	uint32_t first_psn, last_psn;
-	uint32_t acked; /* bytes of it acknowledged or received */
-	union {
-		struct {
-			uint64_t remote_addr;
-			uint64_t compare_add;
-			uint64_t swap;
-			uint32_t rkey;
-		} rdma;
-		struct {
-			struct urxe_path path;
-			uint32_t qpn;
-			uint32_t qkey;
-			uint8_t sl;
-		} ud;
-		/* By keys: window and region may be gone when it is executed. */
-		struct {
-			uint64_t addr;
-			uint64_t length;
-			unsigned access;
-			uint32_t window; /* its handle */
-			uint32_t region; /* L_Key; 0: none */
-			uint32_t rkey;
-		} bind;
-	};
-	struct ibv_sge sge[];
+/* What a message to a tag matching SRQ is. */
+enum urxe_tm_kind {
+	URXE_TM_NONE, /* none is being received, or not to such an SRQ */
+	URXE_TM_NO_TAG,
+	URXE_TM_UNEXPECTED,
+	URXE_TM_EAGER,
+	URXE_TM_RNDV,
+	URXE_TM_TOO_LONG, /* a rendezvous whose buffer is too short */
 };
 
 struct urxe_sq {
@@ -223,6 +222,7 @@ struct urxe_sq {
 	uint32_t max_sge;
 	uint32_t max_inline;
 	uint32_t mask;
+	bool custom;	       /* wqes, as buffer.h has it */
 	_Atomic uint32_t head; /* producer: next free */
 	uint32_t gathered;     /* bytes that wait for company */
 	uint32_t build;	       /* ibv_wr_*: head of what is not yet published */
@@ -233,7 +233,7 @@ struct urxe_sq {
 /* A peer address: the window that all QPs towards it share. */
 struct urxe_peer {
 	struct cds_list_head node;
-	struct in6_addr addr;
+	struct urxe_link_addr addr;
 	int users;
 	uint64_t window;    /* bytes that may be in flight */
 	uint64_t threshold; /* slow start below, linear growth above */
@@ -243,27 +243,9 @@ struct urxe_peer {
 	struct cds_list_head waiting; /* QPs that the window holds back */
 };
 
-/* Responses that the responder owes, in PSN order: data of reads and results of atomics. */
-struct urxe_response {
-	bool atomic;
-	uint32_t first_psn, last_psn;
-	uint32_t next_psn; /* to be sent */
-	uint32_t msn;
-	uint32_t rkey;
-	uint64_t va; /* read: address as the requester names it */
-	uint32_t length;
-	uint64_t original; /* atomic: value before */
-};
-
-/* The result of an atomic, kept in case its answer is lost. */
-struct urxe_atomic_result {
-	bool valid;
-	uint32_t psn;
-	uint32_t msn;
-	uint64_t original;
-};
-
 enum urxe_near { URXE_NEAR_UNKNOWN, URXE_NEAR_NO, URXE_NEAR_YES };
+
+struct urxe_rss;
 
 struct urxe_qp {
 	union {
@@ -275,49 +257,57 @@ struct urxe_qp {
 	struct urxe_cq *scq, *rcq;
 	struct urxe_srq *srq;
 	struct urxe_pd *pd;
-	struct urxe_device *dev;
-	uint32_t qpn;
+	struct urxe_xrcd *xrcd;	       /* an XRC target QP's domain; else NULL */
+	struct cds_list_head xrc_node; /* among the domain's targets */
+	struct urxe_xrc_loan *loan;    /* and its requests for other processes; NULL: none yet */
+	bool borrowed;		       /* of another process (xrc_loan.c) */
+	unsigned opened;	       /* handles of ibv_open_qp(3). Engine lock. */
+	struct {
+		enum urxe_tm_kind kind;
+		bool whole; /* in one packet */
+		uint32_t priv, rkey, length;
+		uint64_t tag, va;
+	} tm;			/* of the message that is being received. Engine lock. */
+	struct urxe_rss *rss;	/* a raw packet QP that spreads frames over others (wq.h); NULL */
+	struct urxe_port *port; /* number 1 until INIT says which. Engine lock. */
+	const struct urxe_transport *transport;
+	const uint16_t *pkey; /* in the port's table */
 	bool sq_sig_all;
+	bool strip_vlan; /* a raw packet QP's frames come without their 802.1Q tag */
 	bool has_ex;
 	int wr_error;		      /* ibv_wr_*: the first error since wr_start. sq.lock. */
 	struct urxe_send_wqe *wr_wqe; /* ibv_wr_*: the one being built. sq.lock. */
 
-	_Atomic int state;   /* enum ibv_qp_state; written under the engine lock */
 	_Atomic bool flying; /* packets are under way: their answers will turn the engine */
 	_Atomic bool kicked; /* in the engine's stack of QPs with new work */
 	bool overrun;	     /* a completion found no place in its CQ. Engine lock. */
 	struct urxe_qp *kick_next;
 
-	/* Attributes (engine lock). */
-	struct ibv_qp_attr attr;
-	struct urxe_path path;
+	/* What the standard's QP is (qp_protocol.h), and its arrays. Engine lock. */
+	struct urxe_qp_protocol proto;
+	uint32_t *rd_ends;
+	struct urxe_response *responses;
+	struct urxe_atomic_result *atomics;
+	struct urxe_recv_wqe *recv_wqe;
+
+	/* Who waits for what; clocks. Engine lock. */
 	struct urxe_peer *peer;
 	bool near; /* the peer is a neighbour: no window, and runs of packets. As of the last run. */
-	uint32_t mtu;
-	uint64_t timeout; /* ns; 0: none */
-
-	/* Requester. */
-	uint32_t psn;	  /* next to send */
-	uint32_t offset;  /* bytes of wqe sq.send already sent */
-	uint32_t max_psn; /* one past the highest ever sent: below it, a retry */
-	/* Reads and atomics not yet answered: the last PSN of each, oldest first (a ring). */
-	uint32_t *rd_ends;
-	uint32_t rd_size, rd_first, rd_count;
 	uint64_t in_flight; /* this QP's share of peer->in_flight */
-	bool sqd_notified;
-	bool waiting; /* in peer->waiting */
+	bool waiting;	    /* in peer->waiting */
 	struct cds_list_head wait_node;
-	bool full_wait;	    /* rnr_until is until there may be room again */
-	unsigned full_slot; /* a neighbour whose ring was full; 0: none */
+	struct {
+		uint64_t at;	   /* when it may send again, ns */
+		uint64_t burst_ns; /* how much unused time counts */
+		uint32_t paid;	   /* PSN that has not been charged yet */
+	} pace;			   /* with proto.attr.rate_limit; pace.h */
+	bool full_wait;		   /* rnr_until is until there may be room again */
+	unsigned full_slot;	   /* a neighbour whose ring was full; 0: none */
 	struct cds_list_head full_node;
 	struct cds_list_head ready_node; /* engine's list of QPs to run; self-linked if not */
-
-	/* Completer. */
-	bool resent; /* for a missing answer, when una was resent_una */
-	uint32_t resent_una;
-	uint32_t una;	 /* oldest PSN not acknowledged */
-	uint8_t retries; /* left */
-	uint8_t rnr_retries;
+	struct cds_list_head held_node;	 /* engine's list of QPs that wait for neighbours */
+	bool ack_later;	      /* after what the program sends, which its peer waits for */
+	uint64_t answer_at;   /* the socket was full: answers wait until then; 0: they do not */
 	uint8_t probes;	      /* since the last progress */
 	uint64_t probed_at;   /* the last of them */
 	uint64_t progress_at; /* last time una moved, or the first packet was sent */
@@ -328,44 +318,18 @@ struct urxe_qp {
 	uint64_t rtt_start;   /* 0: none */
 	struct urxe_timer timer;
 
-	/* Responder. */
-	uint32_t epsn; /* expected */
-	uint32_t msn;
-	enum urxe_opcode last_opcode; /* of the message being received; URXE_NUM_OPCODES: none */
-	bool nak_sent;		      /* the sequence error was reported */
-	bool drop_message;	      /* UC: until the next first packet */
-	uint64_t answer_at; /* the socket was full: answers wait until then; 0: they do not */
-	bool ack_due;
-	bool ack_later;	      /* after what the program sends, which its peer waits for */
-	uint8_t ack_syndrome; /* to be sent with ack_due */
-	uint32_t ack_psn;
-	bool recv_busy; /* recv_wqe holds one */
-	bool last_wqe_event;
-	struct urxe_recv_wqe *recv_wqe;
-	uint32_t recv_offset; /* bytes received of the message */
-	struct {
-		uint64_t va; /* next address, as the requester names it */
-		uint32_t rkey;
-		uint32_t left;
-		uint32_t total;
-	} write;
-	uint32_t executed_psn; /* of the last SEND or WRITE packet executed */
-	bool uc_received;
-	/* What is owed: a ring, [response_send, response_head), whose size is a power of two. */
-	struct urxe_response *responses;
-	uint16_t response_size;
-	uint16_t response_head;
-	uint16_t response_send;
-	/* Results of the latest atomics, as many as the peer may have outstanding. */
-	struct urxe_atomic_result *atomics;
-	uint32_t atomic_size, atomic_next;
+	/* What whoever answers when this process has died goes by (dead_qp.h): the PSN expected, in record
+	 * number `record`; NULL: it is not on record. */
+	uint32_t *shown_epsn;
+	uint32_t record;
 
 	/* Direct access (direct.c). */
 	struct {
 		uint8_t near;	     /* is the other end on this host? */
 		bool behind_packets; /* a WR went by packets */
-		uint8_t device;	     /* index of the device at the other end */
-		unsigned devices;    /* how often devices had changed when that was found out */
+		uint64_t ticket;     /* of urxe_direct_change(), for this QP's row; 0: none */
+		uint8_t port;	     /* index of the port at the other end */
+		unsigned ports;	     /* how often ports had changed when that was found out */
 		uint32_t offset;     /* bytes of the WR at the cursor already copied */
 		uint32_t turn;	     /* bytes copied since others had their turn */
 		/* The region that was last written or read, mapped here at `at` (NULL: none). It stands
@@ -436,28 +400,19 @@ static inline struct urxe_recv_wqe *rq_wqe(const struct urxe_rq *rq, uint32_t in
 	return (struct urxe_recv_wqe *)(rq->wqes + (size_t)(index & rq->mask) * rq->stride);
 }
 
-/* Does this operation wait for an answer that carries data? */
-static inline bool wr_is_read(uint8_t opcode)
-{
-	return opcode == IBV_WR_RDMA_READ;
-}
-
-static inline bool wr_is_atomic(uint8_t opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static inline bool wr_is_local(uint8_t opcode)
-{
-	return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
-}
-
-/* Field by field: where a program has just written them so, a wider load would wait for the stores. */
+/* Field by field: where a program has just written them so, a wider load would wait for the stores.
+ * */
 static inline void urxe_sge_copy(struct ibv_sge *to, const volatile struct ibv_sge *from)
 {
 	to->addr = from->addr;
 	to->length = from->length;
 	to->lkey = from->lkey;
+}
+
+/* The P_Key of its packets, host order: the port's table may change. */
+static inline uint16_t urxe_qp_pkey(const struct urxe_qp *qp)
+{
+	return __atomic_load_n(qp->pkey, __ATOMIC_RELAXED);
 }
 
 /* context.c: in the child of a fork. */
@@ -466,11 +421,12 @@ void urxe_context_forked(struct urxe_context *ctx);
 /* pd.c */
 int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
 		      struct urxe_path *path);
+struct urxe_port *urxe_context_port(struct ibv_context *context, unsigned num);
 
 /*
- * cq.c: adds a completion of a QP. One that the CQ has no place for is lost: the CQ reports that once
- * (11.6.3.2), and the QP, of which nobody could tell any more what it has done, goes to ERR when the
- * engine next runs it, with IBV_EVENT_QP_FATAL. Engine lock.
+ * cq.c: adds a completion of a QP. One that the CQ has no place for is lost: the CQ reports that
+ * once (11.6.3.2), and the QP, of which nobody could tell any more what it has done, goes to ERR
+ * when the engine next runs it, with IBV_EVENT_QP_FATAL. Engine lock.
  */
 void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe);
 /* The same in two steps, to write it where it will lie: NULL when it is lost; else the CQ is locked until
@@ -494,11 +450,10 @@ void urxe_channel_forget(struct urxe_cq *cq);
 /* event.c */
 int urxe_events_create(struct urxe_events **events, int *fd);
 void urxe_events_destroy(struct urxe_events *events);
-int urxe_events_fd(const struct urxe_events *events);
 void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type);
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type);
 void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type);
-void urxe_event_port(struct urxe_context *ctx, enum ibv_event_type type);
+void urxe_event_port(struct urxe_context *ctx, unsigned port, enum ibv_event_type type);
 void urxe_events_forget(struct urxe_context *ctx, const struct urxe_async *async);
 void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
 		      const uint32_t *taken);
@@ -507,14 +462,20 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 /* The region of an L_Key, NULL if there is none; it stays while the engine lock is held. */
 struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey);
 void urxe_mr_revoke(struct urxe_mr *mr, bool unlist);
-void urxe_mw_revoke(struct urxe_mw *mw);
+/* Takes its key away; the ticket is for those who work by it. Engine lock. */
+uint64_t urxe_mw_revoke(struct urxe_mw *mw);
 int urxe_mr_access_check(unsigned access);
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urxe_dealloc_mw(struct ibv_mw *mw);
 int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-/* Carry out a bind or an invalidation; false when it is not permitted. Engine lock. */
-bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe);
-bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local);
+/* Carry out a bind or an invalidation. Engine lock. */
+enum urxe_bound {
+	URXE_BOUND,	  /* or not bound any more */
+	URXE_NOT_BOUND,	  /* it is not permitted */
+	URXE_BOUND_LATER, /* a neighbour works by what was bound: to be called again */
+};
+enum urxe_bound urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe);
+enum urxe_bound urxe_invalidate(struct urxe_qp *qp, uint32_t rkey);
 /* Fills a WR's bind from what the program asks for; EINVAL. Under sq.lock. */
 int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info);
@@ -522,8 +483,10 @@ int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 		   struct ibv_sge *sges, uint32_t n);
 
 /* rq.c */
-int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge);
-void urxe_rq_fini(struct urxe_rq *rq);
+int urxe_rq_init(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type type, uint32_t max_wr,
+		 uint32_t max_sge);
+/* With the same domain and type. */
+void urxe_rq_fini(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type type);
 int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr);
 bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into);
 uint32_t urxe_rq_count(const struct urxe_rq *rq);
@@ -535,16 +498,20 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops);
 
-/* qp.c, qp_state.c */
+/* qp.c, qp_transitions.c */
 struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 bool urxe_qp_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
 			   int mask);
-/* Takes a QP out of the engine: nothing arrives at it or leaves from it any more. Engine lock. */
+/* Takes a QP out of the engine: nothing arrives at it or leaves from it any more, but for neighbours that
+ * qp->direct.ticket is for. Engine lock. */
 void urxe_qp_retract(struct urxe_qp *qp);
-/* Moves a QP to ERR: flushes its queues, tells why by an event (0 for none). Engine lock. */
+/* Moves a QP to ERR: flushes its queues, as soon as no neighbour works for it any more; tells why by an event
+ * (0 for none). Engine lock. */
 void urxe_qp_fail(struct urxe_qp *qp, int event);
 void urxe_qp_flush(struct urxe_qp *qp);
 void urxe_qp_reset(struct urxe_qp *qp);
+/* qp_modify.c: places for the answers to so many reads and atomics; ENOMEM. */
+int urxe_qp_set_dest_rd_atomic(struct urxe_qp *qp, uint8_t n);
 
 /* mcast.c */
 void urxe_mcast_detach_all(struct urxe_qp *qp);

@@ -24,8 +24,8 @@ static void relax(void)
 }
 
 /*
- * A holder of lower priority, or of another kind of scheduling, gets the core by our sleep alone. By
- * syscall(2), so that none of it is a cancellation point.
+ * A holder of lower priority, or of another kind of scheduling, gets the core by our sleep alone.
+ * By syscall(2), so that none of it is a cancellation point.
  */
 void urxe_lock_wait(struct urxe_lock *lock)
 {

@@ -7,21 +7,21 @@
 #include "hca/engine.h"
 #include "hca/mcast.h"
 
-struct cds_list_head *urxe_mcast_bucket(const struct in6_addr *group)
+struct cds_list_head *urxe_mcast_bucket(const struct urxe_link_addr *group)
 {
-	uint32_t h = group->s6_addr32[3] * 2654435761u ^ group->s6_addr32[2];
+	uint64_t h = (group->word[0] ^ group->word[1]) * 0x9e3779b97f4a7c15ull;
 
-	return &urxe_hca.mcast[h >> 26];
+	return &urxe_hca.mcast[h >> 58];
 }
 
 static struct urxe_mcast *find(struct urxe_qp *qp, const union ibv_gid *gid)
 {
 	struct urxe_mcast *member;
-	struct in6_addr group;
+	struct urxe_link_addr group;
 
-	urxe_wire_group_addr(&group, gid);
+	urxe_link_of_port(qp->port)->group(&group, gid);
 	cds_list_for_each_entry (member, &qp->mcast, qp_node)
-		if (!memcmp(&member->group, &group, sizeof(group)))
+		if (urxe_same_addr(&member->group, &group))
 			return member;
 	return NULL;
 }
@@ -43,7 +43,7 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
-	if (ibv->qp_type != IBV_QPT_UD || !is_multicast(gid))
+	if (!qp->transport->addressed || !is_multicast(gid))
 		return EINVAL;
 	urxe_engine_lock();
 	if (find(qp, gid))
@@ -53,12 +53,12 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 		ret = ENOMEM;
 		goto out;
 	}
-	ret = -urxe_wire_mcast_join(urxe_hca.wire, qp->dev, gid);
+	urxe_link_of_port(qp->port)->group(&member->group, gid);
+	ret = -urxe_wire_mcast_join(urxe_hca.wire, qp->port, &member->group);
 	if (ret) {
 		free(member);
 		goto out;
 	}
-	urxe_wire_group_addr(&member->group, gid);
 	member->qp = qp;
 	cds_list_add(&member->node, urxe_mcast_bucket(&member->group));
 	cds_list_add(&member->qp_node, &qp->mcast);
@@ -71,7 +71,7 @@ static void detach(struct urxe_mcast *member)
 {
 	cds_list_del(&member->node);
 	cds_list_del(&member->qp_node);
-	urxe_wire_mcast_leave(urxe_hca.wire, member->qp->dev, (union ibv_gid *)&member->group);
+	urxe_wire_mcast_leave(urxe_hca.wire, member->qp->port, &member->group);
 	free(member);
 }
 

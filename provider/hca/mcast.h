@@ -3,8 +3,9 @@
 #ifndef URXE_HCA_MCAST_H
 #define URXE_HCA_MCAST_H
 
-#include <netinet/in.h>
 #include <urcu/list.h>
+
+#include "wire/path.h"
 
 struct urxe_qp;
 
@@ -12,9 +13,9 @@ struct urxe_mcast {
 	struct cds_list_head node;    /* by group */
 	struct cds_list_head qp_node; /* of the QP */
 	struct urxe_qp *qp;
-	struct in6_addr group;
+	struct urxe_link_addr group;
 };
 
-struct cds_list_head *urxe_mcast_bucket(const struct in6_addr *group);
+struct cds_list_head *urxe_mcast_bucket(const struct urxe_link_addr *group);
 
 #endif

@@ -7,7 +7,7 @@
 
 pthread_mutex_t urxe_regions_lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define WRITES (MEMPOOL_LOCAL_WRITE | MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_ATOMIC)
+#define WRITES (RMEMPOOL_LOCAL_WRITE | RMEMPOOL_REMOTE_WRITE | RMEMPOOL_REMOTE_ATOMIC)
 
 /* Brings pages in as a device's page fault would; false when there are none to bring. */
 static bool fault_in(uint64_t va, uint64_t length, bool write)
@@ -23,15 +23,22 @@ static bool fault_in(uint64_t va, uint64_t length, bool write)
 bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		uint32_t rights, bool remote, uint64_t *va)
 {
-	enum mempool_verdict verdict;
+	enum rmempool_verdict verdict;
 
-	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->qpn, addr, length,
-				      rights | URXE_RESIDENT, remote, va);
-	if (verdict != MEMPOOL_NO_RIGHTS)
-		return verdict == MEMPOOL_OK;
-	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->qpn, addr, length,
-				      rights, remote, va);
-	return verdict == MEMPOOL_OK && fault_in(*va, length, rights & WRITES);
+	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->proto.qpn, addr,
+				      length, rights | URXE_RESIDENT, remote, va);
+	if (verdict != RMEMPOOL_NO_RIGHTS)
+		return verdict == RMEMPOOL_OK;
+	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->proto.qpn, addr,
+				      length, rights, remote, va);
+	if (verdict != RMEMPOOL_OK)
+		return false;
+	if (mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->proto.qpn, addr, length,
+				rights | URXE_NULL, remote, va) == RMEMPOOL_OK) {
+		*va = (uintptr_t)urxe_null_memory(rights & WRITES);
+		return true;
+	}
+	return fault_in(*va, length, rights & WRITES);
 }
 
 static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,

@@ -17,9 +17,16 @@
  */
 #define URXE_RESIDENT (1u << 8)
 
+/* A right of null regions (null_mr.c), and where they are read and written. */
+#define URXE_NULL (1u << 9)
+void *urxe_null_memory(bool write);
+struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *pd);
+/* mr.c: a region of no memory; NULL and errno. */
+struct ibv_mr *urxe_mr_enter_null(struct ibv_pd *pd);
+
 /*
- * Writers of the registration table, and the lists of regions of all contexts. Below the engine lock,
- * above no other.
+ * Writers of the registration table, and the lists of regions of all contexts. Below the engine
+ * lock, above no other.
  */
 extern pthread_mutex_t urxe_regions_lock;
 
@@ -31,8 +38,8 @@ bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t 
 		uint32_t rights, bool remote, uint64_t *va);
 
 /*
- * Finds len bytes at offset of a WR's data, as pieces of our memory: how many (URXE_MAX_SGE at most), or
- * -1 when not all of them may be reached with these rights.
+ * Finds len bytes at offset of a WR's data, as pieces of our memory: how many (URXE_MAX_SGE at
+ * most), or -1 when not all of them may be reached with these rights.
  */
 int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
 		uint32_t rights, struct iovec *iov);

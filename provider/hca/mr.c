@@ -3,8 +3,8 @@
  * Memory regions (IBTA vol. 1, 10.6, 11.2.8.2): rows of the registration table. Any address of the
  * process can be reached without pinning, so registering costs the same for any length.
  *
- * Deregistering and changing a region takes the engine lock, and waits for neighbours: no copy and no
- * bind is under way when the verb returns.
+ * Deregistering and changing a region takes the engine lock, and waits for neighbours: no copy and
+ * no bind is under way when the verb returns.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "hca/direct.h"
+#include "hca/dm.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
 #include "host/libc.h"
@@ -28,6 +29,10 @@
 #define ACCESS_TABLE                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+/* What may let others in: windows give rights that their region has not. */
+#define REMOTE_ACCESS                                                                  \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_MW_BIND)
 
 /* Remote write and atomics need local write (ibv_reg_mr(3)). */
 int urxe_mr_access_check(unsigned access)
@@ -44,10 +49,10 @@ int urxe_mr_access_check(unsigned access)
  * Is memory there, and may it be read or written? Nothing is pinned here, so that must be known
  * beforehand: a copy to a page that cannot be written to would kill the program.
  *
- * Pages of a short range are brought in, which finds out everything. For longer ones that would take
- * as long as pinning. If they lie in one mapping, one page speaks for all: the last one, because a
- * mapping of a file may reach beyond its end. Else the mappings are walked: by ioctl (Linux 6.11), a
- * question for each, or by reading /proc/self/maps.
+ * Pages of a short range are brought in, which finds out everything. For longer ones that would
+ * take as long as pinning. If they lie in one mapping, one page speaks for all: the last one,
+ * because a mapping of a file may reach beyond its end. Else the mappings are walked: by ioctl
+ * (Linux 6.11), a question for each, or by reading /proc/self/maps.
  */
 #define SHORT_PAGES 16
 
@@ -166,9 +171,9 @@ static int walk(struct range *r)
 }
 
 /*
- * To let a mapping grow beyond all address space is refused, and why tells whether the old size lies
- * within one mapping (ENOMEM) or not (EFAULT). Since Linux 6.16 or so it is EINVAL in either case.
- * Past libc's function, because libraries watch that for mappings that move.
+ * To let a mapping grow beyond all address space is refused, and why tells whether the old size
+ * lies within one mapping (ENOMEM) or not (EFAULT). Since Linux 6.16 or so it is EINVAL in either
+ * case. Past libc's function, because libraries watch that for mappings that move.
  */
 static bool in_one_mapping(const struct range *r)
 {
@@ -184,7 +189,8 @@ static int check_range(struct range r)
 		ret = populate(r.start, r.end, r.write);
 	else if (in_one_mapping(&r))
 		ret = populate(r.end - r.page, r.end, r.write);
-	/* EINVAL: a read-only mapping, one of a device, or a kernel that does not know the advice. */
+	/* EINVAL: a read-only mapping, one of a device, or a kernel that does not know the advice.
+	 * */
 	if (ret && ret != -EFAULT)
 		ret = walk(&r);
 	/* Without /proc */
@@ -221,6 +227,13 @@ static int check_mapped(const struct urxe_mr *mr)
 	return ret;
 }
 
+static uint32_t marks_of(const struct urxe_mr *mr)
+{
+	if (mr->null)
+		return URXE_NULL;
+	return mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT;
+}
+
 static void fill_row(struct mempool_row *row, const struct urxe_mr *mr)
 {
 	*row = (struct mempool_row){
@@ -229,29 +242,28 @@ static void fill_row(struct mempool_row *row, const struct urxe_mr *mr)
 		.va = (uintptr_t)mr->ibv.addr,
 		.key = mr->ibv.lkey,
 		.pd = to_pd(mr->ibv.pd)->number,
-		.access = (mr->access & ACCESS_TABLE) |
-			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
+		.access = (mr->access & ACCESS_TABLE) | marks_of(mr),
 		.kind = MEMPOOL_REGION,
 		.object = mr->place.object,
 	};
 }
 
 /*
- * Is its memory known to be there, and to stay? Huge pages that libmempool has only reserved are brought
- * in: neighbours map them, and do not know what a lack of them is (direct_objects.c).
+ * Is its memory known to be there, and to stay? Huge pages that libmempool has only reserved are
+ * brought in: neighbours map them, and do not know what a lack of them is (direct_objects.c).
  */
 static bool is_there(struct urxe_mr *mr)
 {
-	struct mempool_hold *hold = &mr->place.hold;
+	struct rmempool_hold *hold = &mr->place.hold;
 	struct range r;
 	int saved = errno;
 
-	if (mr->place.held && !hold->resident && hold->pages != MEMPOOL_PAGES_PLAIN) {
+	if (mr->place.known && !hold->resident && hold->pages != RMEMPOOL_PAGES_PLAIN) {
 		r = pages_of(mr);
 		hold->resident = !populate(r.start, r.end, true);
 		errno = saved;
 	}
-	return mr->place.held && hold->resident;
+	return mr->place.known && hold->resident;
 }
 
 /*
@@ -262,23 +274,29 @@ static bool is_there(struct urxe_mr *mr)
  */
 static int find_memory(struct urxe_mr *mr)
 {
-	/* Windows give rights that their region has not. */
-	unsigned shown = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 	int ret = 0;
 
-	mr->place.object = 0;
-	mr->place.held = false;
+	mr->place = (struct urxe_place){0};
 	if (!mr->ibv.length || (mr->access & IBV_ACCESS_ON_DEMAND))
 		return 0;
-	urxe_place_get(&mr->place, mr->ibv.addr, mr->ibv.length);
+	if (mr->dm)
+		urxe_place_of_file(&mr->place, &to_context(mr->dm->ibv.context)->file);
+	else
+		urxe_place_get(&mr->place, mr->ibv.addr, mr->ibv.length);
 	if (!is_there(mr))
 		ret = check_mapped(mr);
 	if (ret)
 		urxe_place_put(&mr->place);
-	else if (mr->access & shown)
+	else if (mr->access & REMOTE_ACCESS)
 		urxe_place_show(&mr->place);
 	return ret;
+}
+
+/* A key that was given in this process. */
+static void free_key(const struct urxe_mr *mr)
+{
+	if (mr->ibv.lkey && mr->imported != URXE_MR_MAPPED)
+		urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
 }
 
 /* A new key: a random index that no other has on this host, and a random last byte. */
@@ -306,15 +324,40 @@ struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey)
 	return found;
 }
 
-struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				 unsigned access)
+/* Enters a region whose memory is known under its key; takes ownership of it. NULL and errno. */
+static struct ibv_mr *enter(struct urxe_mr *mr)
 {
-	struct urxe_context *ctx = to_context(pd->context);
+	struct urxe_context *ctx = to_context(mr->ibv.context);
 	struct mempool_row row;
+	int ret;
+
+	fill_row(&row, mr);
+	pthread_mutex_lock(&urxe_regions_lock);
+	ret = mr->ibv.lkey ? mempool_table_add(urxe_hca.table, &row) : -ENOSPC;
+	if (!ret)
+		cds_list_add(&mr->node, bucket(ctx, mr->ibv.lkey));
+	pthread_mutex_unlock(&urxe_regions_lock);
+	if (ret) {
+		free_key(mr);
+		urxe_place_put(&mr->place);
+		free(mr);
+		errno = ret == -ENOSPC ? ENOMEM : -ret;
+		return NULL;
+	}
+	atomic_fetch_add(&to_pd(mr->ibv.pd)->users, 1);
+	if (mr->dm)
+		atomic_fetch_add(&mr->dm->users, 1);
+	return &mr->ibv;
+}
+
+/* A region that has no keys yet, with what its maker asks for; NULL and errno. */
+static struct urxe_mr *new_region(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				  unsigned access)
+{
 	struct urxe_mr *mr = NULL;
 	int ret = urxe_mr_access_check(access);
 
-	if (!ret && ctx->stale)
+	if (!ret && to_context(pd->context)->stale)
 		ret = -EIO;
 	if (!ret && length && iova + length - 1 < iova)
 		ret = -EINVAL;
@@ -329,6 +372,21 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = access;
 	mr->windows = 0;
+	mr->null = false;
+	mr->dm = NULL;
+	mr->imported = URXE_MR_OWN;
+	mr->mapping = (struct urxe_mapping){0};
+	return mr;
+}
+
+struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				 unsigned access)
+{
+	struct urxe_mr *mr = new_region(pd, addr, length, iova, access);
+	int ret;
+
+	if (!mr)
+		return NULL;
 	ret = find_memory(mr);
 	if (ret) {
 		free(mr);
@@ -336,33 +394,64 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		return NULL;
 	}
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
-	fill_row(&row, mr);
-	pthread_mutex_lock(&urxe_regions_lock);
-	ret = mr->ibv.lkey ? mempool_table_add(urxe_hca.table, &row) : -ENOSPC;
-	if (!ret)
-		cds_list_add(&mr->node, bucket(ctx, mr->ibv.lkey));
-	pthread_mutex_unlock(&urxe_regions_lock);
-	if (ret) {
-		if (mr->ibv.lkey)
-			urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
-		urxe_place_put(&mr->place);
-		free(mr);
-		errno = ret == -ENOSPC ? ENOMEM : -ret;
-		return NULL;
-	}
-	atomic_fetch_add(&to_pd(pd)->users, 1);
-	return &mr->ibv;
+	return enter(mr);
 }
 
-/* Takes its keys away, and (unlist) it out of its context. */
+struct ibv_mr *urxe_mr_enter_null(struct ibv_pd *pd)
+{
+	struct urxe_mr *mr = new_region(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE);
+
+	if (!mr)
+		return NULL;
+	mr->null = true;
+	mr->place = (struct urxe_place){0};
+	mr->ibv.lkey = mr->ibv.handle = new_key();
+	return enter(mr);
+}
+
+/* Of device memory, whose addresses mean nothing to a program: requests name offsets
+ * (ibv_reg_dm_mr(3)). */
+struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length,
+			      unsigned access)
+{
+	struct urxe_dm *dm = to_dm(ibv);
+	struct urxe_mr *mr;
+
+	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND) ||
+	    offset > dm->length || length > dm->length - offset) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = new_region(pd, dm->addr + offset, length, 0, access);
+	if (!mr)
+		return NULL;
+	mr->dm = dm;
+	find_memory(mr);
+	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
+	return enter(mr);
+}
+
+/* Takes its keys away, unless who shares it has, and (unlist) it out of its context. */
 void urxe_mr_revoke(struct urxe_mr *mr, bool unlist)
 {
+	int ret;
+
 	pthread_mutex_lock(&urxe_regions_lock);
-	mempool_table_remove(urxe_hca.table, mr->ibv.lkey);
+	ret = mempool_table_remove(urxe_hca.table, mr->ibv.lkey);
 	if (unlist)
 		cds_list_del(&mr->node);
 	pthread_mutex_unlock(&urxe_regions_lock);
-	urxe_segment_key_index_free(urxe_hca.seg, mr->ibv.lkey >> 8);
+	if (!ret)
+		free_key(mr);
+}
+
+static void free_region(struct urxe_mr *mr)
+{
+	atomic_fetch_sub(&to_pd(mr->ibv.pd)->users, 1);
+	if (mr->dm)
+		atomic_fetch_sub(&mr->dm->users, 1);
+	urxe_direct_unmap(&mr->mapping);
+	free(mr);
 }
 
 int urxe_dereg_mr(struct ibv_mr *ibv)
@@ -381,9 +470,62 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 		urxe_direct_changed();
 		urxe_place_put(&mr->place);
 	}
-	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
-	free(mr);
+	free_region(mr);
 	return 0;
+}
+
+/*
+ * A region that somebody registered in a domain which is imported here (ibv_import_mr(3)). Within
+ * one process its keys work already. Otherwise they are made to work here: what they lead to must
+ * be a file that can be mapped (device memory, or a pool that neighbours map), as pages of another
+ * process that are its own cannot be. Its address is NULL, as the manual page has it.
+ */
+struct ibv_mr *urxe_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct urxe_mr *mr = new_region(pd, NULL, 0, 0, 0);
+	struct mempool_row row;
+	struct ibv_mr *ibv;
+	int ret;
+
+	if (!mr)
+		return NULL;
+	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = handle;
+	mr->place = (struct urxe_place){0};
+	ret = mempool_table_get(urxe_hca.table, handle, &row);
+	if (!ret && row.pd == to_pd(pd)->number && row.kind == MEMPOOL_REGION) {
+		mr->imported = URXE_MR_SHARED;
+		CDS_INIT_LIST_HEAD(&mr->node);
+		atomic_fetch_add(&to_pd(pd)->users, 1);
+		return &mr->ibv;
+	}
+	mr->imported = URXE_MR_MAPPED;
+	urxe_engine_lock();
+	ret = urxe_direct_import(handle, to_pd(pd)->number, &row, &mr->mapping);
+	urxe_engine_unlock();
+	if (ret) {
+		free(mr);
+		errno = -ret;
+		return NULL;
+	}
+	mr->ibv.addr = mr->mapping.at + mr->mapping.offset;
+	mr->ibv.length = row.length;
+	mr->iova = row.iova;
+	mr->access = row.access & ACCESS_TABLE;
+	ibv = enter(mr);
+	if (ibv)
+		ibv->addr = NULL;
+	return ibv;
+}
+
+/* The region stays, and its keys where it was registered. */
+void urxe_unimport_mr(struct ibv_mr *ibv)
+{
+	struct urxe_mr *mr = to_mr(ibv);
+
+	if (mr->imported == URXE_MR_SHARED)
+		free_region(mr);
+	else if (mr->imported == URXE_MR_MAPPED)
+		urxe_dereg_mr(ibv);
 }
 
 /* Keeps its keys; what fails before anything changed leaves the old registration valid. */
@@ -397,6 +539,14 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 
 	if (to_context(ibv->context)->stale)
 		return IBV_REREG_MR_ERR_CMD;
+	if (mr->null) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if ((mr->dm && (flags & IBV_REREG_MR_CHANGE_TRANSLATION)) || mr->imported != URXE_MR_OWN) {
+		errno = EOPNOTSUPP;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
 		ret = urxe_mr_access_check(access);
 		next.access = access;
@@ -463,7 +613,8 @@ int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 
 		if (mempool_table_match(urxe_hca.table, sges[i].lkey, to_pd(pd)->number, 0,
 					sges[i].addr, sges[i].length,
-					write ? MEMPOOL_LOCAL_WRITE : 0, false, &va) != MEMPOOL_OK)
+					write ? RMEMPOOL_LOCAL_WRITE : 0, false,
+					&va) != RMEMPOOL_OK)
 			return ENOENT;
 		start = va & ~(page - 1);
 		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)

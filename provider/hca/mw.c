@@ -59,25 +59,31 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &mw->ibv;
 }
 
-static void unbind(struct urxe_mw *mw)
+/* Takes the key away; URXE_BOUND_LATER while a neighbour works by it. */
+static enum urxe_bound unbind(struct urxe_mw *mw)
 {
-	if (!mw->bound_to)
-		return;
-	pthread_mutex_lock(&urxe_regions_lock);
-	mempool_table_remove(urxe_hca.table, mw->bound_to);
-	pthread_mutex_unlock(&urxe_regions_lock);
-	urxe_direct_changed();
-	mw->bound_to = 0;
-	mw->mr->windows--;
-	mw->mr = NULL;
+	if (mw->bound_to) {
+		pthread_mutex_lock(&urxe_regions_lock);
+		mempool_table_remove(urxe_hca.table, mw->bound_to);
+		pthread_mutex_unlock(&urxe_regions_lock);
+		mw->ticket = urxe_direct_change();
+		mw->leaving = mw->bound_to;
+		mw->bound_to = 0;
+		mw->mr->windows--;
+		mw->mr = NULL;
+	}
+	if (!urxe_direct_over(mw->ticket))
+		return URXE_BOUND_LATER;
+	mw->leaving = 0;
+	return URXE_BOUND;
 }
 
-/* Takes its key away. Engine lock. */
-void urxe_mw_revoke(struct urxe_mw *mw)
+uint64_t urxe_mw_revoke(struct urxe_mw *mw)
 {
 	unbind(mw);
 	cds_list_del(&mw->node);
 	urxe_segment_key_index_free(urxe_hca.seg, mw->ibv.handle >> 8);
+	return mw->leaving ? mw->ticket : 0;
 }
 
 int urxe_dealloc_mw(struct ibv_mw *ibv)
@@ -85,9 +91,13 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 	struct urxe_mw *mw = to_mw(ibv);
 
 	if (!to_context(ibv->context)->stale) {
+		uint64_t ticket;
+
 		urxe_engine_lock();
-		urxe_mw_revoke(mw);
+		ticket = urxe_mw_revoke(mw);
 		urxe_engine_unlock();
+		if (ticket)
+			urxe_direct_wait();
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
 	free(mw);
@@ -124,7 +134,7 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const s
 	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return false;
 	if (mempool_table_match(urxe_hca.table, wqe->bind.region, qp->pd->number, 0, wqe->bind.addr,
-				wqe->bind.length, MEMPOOL_MW_BIND, false, &va) != MEMPOOL_OK)
+				wqe->bind.length, RMEMPOOL_MW_BIND, false, &va) != RMEMPOOL_OK)
 		return false;
 	*row = (struct mempool_row){
 		.iova = access & IBV_ACCESS_ZERO_BASED ? 0 : wqe->bind.addr,
@@ -132,10 +142,10 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const s
 		.va = va,
 		.key = wqe->bind.rkey,
 		.pd = qp->pd->number,
-		.access = (access &
-			   (MEMPOOL_REMOTE_WRITE | MEMPOOL_REMOTE_READ | MEMPOOL_REMOTE_ATOMIC)) |
+		.access = (access & (RMEMPOOL_REMOTE_WRITE | RMEMPOOL_REMOTE_READ |
+				     RMEMPOOL_REMOTE_ATOMIC)) |
 			  (mr->access & IBV_ACCESS_ON_DEMAND ? 0 : URXE_RESIDENT),
-		.qpn = qp->qpn,
+		.qpn = qp->proto.qpn,
 		.parent = wqe->bind.region,
 		.object = mr->place.object,
 		.kind = mw->ibv.type == IBV_MW_TYPE_1 ? MEMPOOL_WINDOW_1 : MEMPOOL_WINDOW_2,
@@ -143,7 +153,7 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const s
 	return true;
 }
 
-bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+enum urxe_bound urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
 	struct urxe_mw *mw = find(wqe->bind.window);
 	struct mempool_row row;
@@ -151,44 +161,46 @@ bool urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	int ret;
 
 	if (!mw)
-		return false;
+		return URXE_NOT_BOUND;
 	/* Length zero takes a type 1 window's binding away. */
 	if (mw->ibv.type == IBV_MW_TYPE_1 && !wqe->bind.length) {
-		unbind(mw);
-		return to_pd(mw->ibv.pd)->number == qp->pd->number;
+		if (to_pd(mw->ibv.pd)->number != qp->pd->number)
+			return URXE_NOT_BOUND;
+		return unbind(mw);
 	}
 	mr = urxe_mr_find(to_context(qp->ibv.context), wqe->bind.region);
 	if (!mr || !bind_ok(qp, wqe, mw, mr, &row))
-		return false;
-	unbind(mw);
+		return URXE_NOT_BOUND;
+	if (unbind(mw) == URXE_BOUND_LATER)
+		return URXE_BOUND_LATER;
 	pthread_mutex_lock(&urxe_regions_lock);
 	ret = mempool_table_add(urxe_hca.table, &row);
 	pthread_mutex_unlock(&urxe_regions_lock);
 	if (ret)
-		return false;
+		return URXE_NOT_BOUND;
 	mw->bound_to = row.key;
 	mw->mr = mr;
 	mr->windows++;
-	return true;
+	return URXE_BOUND;
 }
 
 /*
  * Invalidates a type 2 window, by a local work request or by a peer's SEND with Invalidate (then
  * on the QP it is bound to). Regions of ibv_reg_mr() cannot be invalidated (10.6.5).
  */
-bool urxe_invalidate(struct urxe_qp *qp, uint32_t rkey, bool local)
+enum urxe_bound urxe_invalidate(struct urxe_qp *qp, uint32_t rkey)
 {
-	struct urxe_mw *mw;
+	struct urxe_mw *mw = find(rkey);
 	struct mempool_row row;
 
+	if (mw && mw->leaving == rkey)
+		return unbind(mw);
 	if (mempool_table_get(urxe_hca.table, rkey, &row) || row.kind != MEMPOOL_WINDOW_2 ||
-	    row.pd != qp->pd->number || row.qpn != qp->qpn)
-		return false;
-	mw = find(rkey);
+	    row.pd != qp->pd->number || row.qpn != qp->proto.qpn)
+		return URXE_NOT_BOUND;
 	if (!mw || mw->bound_to != rkey)
-		return false;
-	unbind(mw);
-	return true;
+		return URXE_NOT_BOUND;
+	return unbind(mw);
 }
 
 /* ibv_bind_mw(3): type 1 only. The new R_Key is in mw->rkey when this returns. */

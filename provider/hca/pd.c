@@ -6,37 +6,98 @@
 
 #include "hca/engine.h"
 
-static _Atomic uint32_t next_pd = 1;
+/*
+ * The number of a PD: our slot, and its place in this set. Processes that import each other's PDs
+ * thus have no two of one number.
+ */
+static _Atomic uint64_t numbers[URXE_MAX_PD / 64];
+static _Atomic uint32_t next_number;
 
-struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
+static int take_number(uint32_t *number)
 {
-	struct urxe_pd *pd;
+	for (uint32_t i = 0; i < URXE_MAX_PD; i++) {
+		uint32_t at = atomic_fetch_add(&next_number, 1) % URXE_MAX_PD;
+		uint64_t bit = 1ull << at % 64;
 
-	if (to_context(context)->stale) {
-		errno = EIO;
-		return NULL;
+		if (!(atomic_fetch_or(&numbers[at / 64], bit) & bit)) {
+			*number = urxe_segment_slot(urxe_hca.seg) * URXE_MAX_PD + at;
+			return 0;
+		}
 	}
-	pd = calloc(1, sizeof(*pd));
+	return -ENOMEM;
+}
+
+static void put_number(uint32_t number)
+{
+	uint32_t at = number % URXE_MAX_PD;
+
+	if (number / URXE_MAX_PD == urxe_segment_slot(urxe_hca.seg))
+		atomic_fetch_and(&numbers[at / 64], ~(1ull << at % 64));
+}
+
+static struct ibv_pd *new_pd(struct ibv_context *context, uint32_t number)
+{
+	struct urxe_pd *pd = calloc(1, sizeof(*pd));
+
 	if (!pd)
 		return NULL;
 	pd->ibv.context = context;
-	pd->number = atomic_fetch_add(&next_pd, 1);
-	pd->ibv.handle = pd->number;
+	pd->ibv.handle = number;
+	pd->number = number;
 	return &pd->ibv;
 }
 
+struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
+{
+	struct ibv_pd *pd;
+	uint32_t number;
+	int ret = to_context(context)->stale ? -EIO : take_number(&number);
+
+	if (ret) {
+		errno = -ret;
+		return NULL;
+	}
+	pd = new_pd(context, number);
+	if (pd)
+		urxe_context_file_set_pd(&to_context(context)->file, number, true);
+	else
+		put_number(number);
+	return pd;
+}
+
+/* Of one that was imported, too: it is gone for all who share it. */
 int urxe_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct urxe_pd *pd = to_pd(ibv);
 
 	if (atomic_load(&pd->users))
 		return EBUSY;
-	if (pd->of)
+	if (pd->of) {
 		atomic_fetch_sub(&pd->of->users, 1);
+	} else if (!to_context(ibv->context)->stale) {
+		urxe_context_file_set_pd(&to_context(ibv->context)->file, pd->number, false);
+		put_number(pd->number);
+	}
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
 	free(pd);
 	return 0;
+}
+
+/* The PD of another context with that context's file, in whatever process (ibv_import_pd(3)). */
+struct ibv_pd *urxe_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	if (to_context(context)->stale ||
+	    !urxe_context_file_has_pd(&to_context(context)->file, handle)) {
+		errno = to_context(context)->stale ? EIO : ENOENT;
+		return NULL;
+	}
+	return new_pd(context, handle);
+}
+
+void urxe_unimport_pd(struct ibv_pd *ibv)
+{
+	free(to_pd(ibv));
 }
 
 /* ibv_alloc_parent_domain(3): the same protection domain under a handle of its own. */
@@ -50,9 +111,14 @@ struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 		errno = EINVAL;
 		return NULL;
 	}
-	/* Queues are not made in memory of the program's. */
-	if (attr->comp_mask) {
+	if (attr->comp_mask &
+	    ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
+	    (!attr->alloc || !attr->free)) {
+		errno = EINVAL;
 		return NULL;
 	}
 	of = to_pd(attr->pd);
@@ -68,6 +134,12 @@ struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 	pd->number = of->number;
 	pd->ibv.handle = of->ibv.handle;
 	pd->of = of;
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		pd->alloc = attr->alloc;
+		pd->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		pd->pd_context = attr->pd_context;
 	atomic_fetch_add(&of->users, 1);
 	if (attr->td) {
 		pd->td = caa_container_of(attr->td, struct urxe_td, ibv);
@@ -101,51 +173,35 @@ int urxe_dealloc_td(struct ibv_td *ibv)
 	return 0;
 }
 
-/*
- * An address vector becomes a path. RoCE has no LIDs: it must carry a GRH (annex A17.4.1), whose
- * source GID is one that the port has.
- */
+struct urxe_port *urxe_context_port(struct ibv_context *context, unsigned num)
+{
+	return urxe_device_port(to_context(context)->dev, num);
+}
+
 int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
 		      struct urxe_path *path)
 {
-	struct urxe_device *dev = ctx->dev;
-	const struct ibv_global_route *grh = &attr->grh;
-	static const union ibv_gid none;
-	union ibv_gid sgid;
+	struct urxe_port *port = urxe_device_port(ctx->dev, attr->port_num);
 
-	if (attr->port_num != 1 || !attr->is_global || grh->sgid_index >= URXE_MAX_GIDS)
+	if (!port || (!attr->is_global && port->kind->port_flags & IBV_QPF_GRH_REQUIRED))
 		return -EINVAL;
-	urxe_device_lock();
-	sgid = dev->gids[grh->sgid_index];
-	urxe_device_unlock();
-	if (!memcmp(&sgid, &none, sizeof(none)))
-		return -EINVAL;
-	return urxe_wire_path_init(path, dev, &sgid, &grh->dgid, grh->traffic_class, grh->hop_limit,
-				   grh->flow_label, hash);
+	return urxe_link_of_port(port)->resolve(path, port, attr, hash);
 }
 
 /*
- * RoCE has no address handles without a GRH, since there are no LIDs: an adapter refuses them. But
- * rsockets make one, by the LID of their port (0), for datagrams to their own QP, and do not work
- * without. So where the PD has something that could send there, it names this port; it goes out and
- * comes in by the first GID.
+ * Where a GRH is required, an address handle without one is for the port itself, if anything
+ * (roce_link.c). It is given only where the PD has something that could send there.
  */
-static int path_to_self(struct urxe_pd *pd, struct urxe_context *ctx,
-			const struct ibv_ah_attr *attr, struct urxe_path *path)
+static int resolve(struct urxe_pd *pd, const struct ibv_ah_attr *attr, struct urxe_path *path)
 {
-	static const union ibv_gid none;
-	struct urxe_device *dev = ctx->dev;
-	union ibv_gid gid = none;
+	struct urxe_context *ctx = to_context(pd->ibv.context);
+	struct urxe_port *port = urxe_device_port(ctx->dev, attr->port_num);
+	bool to_self = port && !attr->is_global && port->kind->port_flags & IBV_QPF_GRH_REQUIRED;
 
-	if (attr->port_num != 1 || attr->dlid || !atomic_load(&pd->users))
-		return -EINVAL;
-	urxe_device_lock();
-	for (unsigned i = 0; i < dev->gid_len && !memcmp(&gid, &none, sizeof(none)); i++)
-		gid = dev->gids[i];
-	urxe_device_unlock();
-	if (!memcmp(&gid, &none, sizeof(none)))
-		return -EINVAL;
-	return urxe_wire_path_init(path, dev, &gid, &gid, 0, 0, 0, 0);
+	if (!to_self)
+		return urxe_path_from_av(ctx, attr, attr->grh.flow_label, path);
+	return atomic_load(&pd->users) ? urxe_link_of_port(port)->resolve(path, port, attr, 0)
+				       : -EINVAL;
 }
 
 struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -156,11 +212,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return NULL;
-	if (attr->is_global)
-		ret = urxe_path_from_av(to_context(pd->context), attr, attr->grh.flow_label,
-					&ah->path);
-	else
-		ret = path_to_self(to_pd(pd), to_context(pd->context), attr, &ah->path);
+	ret = resolve(to_pd(pd), attr, &ah->path);
 	if (ret) {
 		free(ah);
 		errno = -ret;
@@ -180,77 +232,16 @@ int urxe_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* The GIDs of a UD receive: its GRH area holds a GRH or, in its last 20 bytes, an IPv4 header. */
-static void gids_of_grh(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_gid *dgid,
-			uint8_t *tclass, uint32_t *flow)
-{
-	const uint8_t *ip = (const uint8_t *)grh + 20;
-	uint32_t word = be32toh(grh->version_tclass_flow);
-
-	*flow = 0;
-	if (word >> 28 == 6) {
-		*sgid = grh->sgid;
-		*dgid = grh->dgid;
-		*tclass = word >> 20;
-		*flow = word & 0xfffff;
-		return;
-	}
-	memset(sgid, 0, sizeof(*sgid));
-	memset(dgid, 0, sizeof(*dgid));
-	sgid->raw[10] = sgid->raw[11] = dgid->raw[10] = dgid->raw[11] = 0xff;
-	memcpy(sgid->raw + 12, ip + 12, 4);
-	memcpy(dgid->raw + 12, ip + 16, 4);
-	*tclass = ip[1];
-}
-
-/* The index of a GID; of the first one of its family for a multicast group. -1: none. */
-static int find_gid(struct urxe_device *dev, const union ibv_gid *gid)
-{
-	const struct in6_addr *addr = (const struct in6_addr *)gid;
-	bool v4 = IN6_IS_ADDR_V4MAPPED(addr);
-	bool multicast = v4 ? (addr->s6_addr[12] & 0xf0) == 0xe0 : addr->s6_addr[0] == 0xff;
-	int found = -1;
-
-	urxe_device_lock();
-	for (unsigned i = 0; i < dev->gid_len && found < 0; i++) {
-		const struct in6_addr *own = (const struct in6_addr *)&dev->gids[i];
-
-		if (!multicast && !memcmp(own, gid, sizeof(*gid)))
-			found = i;
-		else if (multicast && !IN6_IS_ADDR_UNSPECIFIED(own) &&
-			 !!IN6_IS_ADDR_V4MAPPED(own) == v4)
-			found = i;
-	}
-	urxe_device_unlock();
-	return found;
-}
-
-int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t num, struct ibv_wc *wc,
 			 struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	union ibv_gid sgid, dgid;
-	uint8_t tclass;
-	uint32_t flow;
-	int index;
+	struct urxe_port *port = urxe_context_port(context, num);
 
 	memset(attr, 0, sizeof(*attr));
-	if (!(wc->wc_flags & IBV_WC_GRH)) {
+	if (!port || urxe_link_of_port(port)->answer(port, wc, grh, attr)) {
 		errno = EINVAL;
 		return -1;
 	}
-	gids_of_grh(grh, &sgid, &dgid, &tclass, &flow);
-	index = find_gid(to_context(context)->dev, &dgid);
-	if (index < 0) {
-		errno = EINVAL;
-		return -1;
-	}
-	attr->port_num = port; /* and no SL: wc->sl says something else */
-	attr->is_global = 1;
-	attr->grh.dgid = sgid;
-	attr->grh.sgid_index = index;
-	attr->grh.hop_limit = 0xff;
-	attr->grh.traffic_class = tclass;
-	attr->grh.flow_label = flow;
 	return 0;
 }
 

@@ -17,20 +17,20 @@
 #define WINDOW_MAX     (1u << 20)
 #define CUT_INTERVAL   200000ull /* ns; where no round trip was measured yet */
 
-static struct cds_list_head *bucket(const struct in6_addr *addr)
+static struct cds_list_head *bucket(const struct urxe_link_addr *addr)
 {
-	uint32_t h = addr->s6_addr32[3] * 2654435761u ^ addr->s6_addr32[1];
+	uint64_t h = (addr->word[0] ^ addr->word[1]) * 0x9e3779b97f4a7c15ull;
 
-	return &urxe_hca.peers[h >> 26];
+	return &urxe_hca.peers[h >> 58];
 }
 
-struct urxe_peer *urxe_peer_get(const struct in6_addr *addr)
+struct urxe_peer *urxe_peer_get(const struct urxe_link_addr *addr)
 {
 	struct cds_list_head *head = bucket(addr);
 	struct urxe_peer *peer;
 
 	cds_list_for_each_entry (peer, head, node) {
-		if (!memcmp(&peer->addr, addr, sizeof(*addr))) {
+		if (urxe_same_addr(&peer->addr, addr)) {
 			peer->users++;
 			return peer;
 		}

@@ -6,12 +6,17 @@
 #include <unistd.h>
 
 #include "hca/engine.h"
+#include "hca/pace.h"
 #include "hca/query.h"
+#include "hca/rss.h"
+#include "hca/tag_matching.h"
+#include "hca/wq.h"
 
 #define DEVICE_CAPS                                                                                \
 	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
 	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
-	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_MEM_MGT_EXTENSIONS)
+	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_BAD_QKEY_CNTR |                                \
+	 IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MANAGED_FLOW_STEERING | IBV_DEVICE_XRC)
 
 int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -36,7 +41,8 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_qp_rd_atom = URXE_MAX_RD_ATOM;
 	attr->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
 	attr->max_res_rd_atom = URXE_MAX_QP * URXE_MAX_RD_ATOM;
-	/* They are atomic for the program's own instructions too (GLOB), but programs ask for HCA. */
+	/* They are atomic for the program's own instructions too (GLOB), but programs ask for HCA.
+	 * */
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_mw = URXE_MAX_MR;
 	attr->max_mcast_grp = URXE_MAX_MCAST_GRP;
@@ -46,9 +52,9 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_srq = URXE_MAX_SRQ;
 	attr->max_srq_wr = URXE_MAX_SRQ_WR;
 	attr->max_srq_sge = URXE_MAX_SGE;
-	attr->max_pkeys = 1;
+	attr->max_pkeys = dev->ports[0].pkey_len;
 	attr->local_ca_ack_delay = 15;
-	attr->phys_port_cnt = 1;
+	attr->phys_port_cnt = dev->num_ports;
 	return 0;
 }
 
@@ -72,7 +78,29 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	all.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: timestamps are nanoseconds */
-	all.phys_port_cnt_ex = 1;
+	all.xrc_odp_caps = rc_odp;
+	all.rss_caps.supported_qpts = 1u << IBV_QPT_RAW_PACKET;
+	all.rss_caps.max_rwq_indirection_tables = URXE_MAX_QP;
+	all.rss_caps.max_rwq_indirection_table_size = 1u << URXE_MAX_RWQ_TABLE_LOG;
+	all.rss_caps.rx_hash_fields_mask = URXE_RSS_FIELDS;
+	all.rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	all.max_wq_type_rq = URXE_MAX_QP;
+	all.raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
+	all.tm_caps = (struct ibv_tm_caps){
+		.max_rndv_hdr_size = URXE_TM_RNDV_MAX,
+		.max_num_tags = URXE_TM_TAGS,
+		.flags = IBV_TM_CAP_RC,
+		.max_ops = URXE_TM_OPS,
+		.max_sge = URXE_TM_SGE,
+	};
+	all.packet_pacing_caps = (struct ibv_packet_pacing_caps){
+		.qp_rate_limit_min = 1,
+		.qp_rate_limit_max = URXE_PACE_MAX_KBPS,
+		.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
+				  1u << IBV_QPT_RAW_PACKET | 1u << IBV_QPT_XRC_SEND,
+	};
+	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
+	all.max_dm_size = to_context(context)->file.fd < 0 ? 0 : URXE_DM_BYTES;
 	memset(attr, 0, size); /* newer headers have more fields */
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;
@@ -94,38 +122,41 @@ const struct urxe_rate *urxe_rate_of(uint32_t mbps)
 	return rate;
 }
 
-static void fill_port(struct urxe_device *dev, struct ibv_port_attr *attr)
+static void fill_port(const struct urxe_port *port, struct ibv_port_attr *attr)
 {
 	const struct urxe_rate *rate;
-	struct urxe_port port;
 
-	urxe_device_lock();
-	port = dev->port;
-	urxe_device_unlock();
-	rate = urxe_rate_of(port.speed_mbps);
 	memset(attr, 0, sizeof(*attr));
-	attr->state = port.state;
-	attr->max_mtu = IBV_MTU_4096;
-	attr->active_mtu = port.active_mtu;
+	urxe_device_lock();
+	rate = urxe_rate_of(port->speed_mbps);
+	attr->state = port->state;
+	attr->max_mtu = port->max_mtu;
+	attr->active_mtu = port->active_mtu;
+	attr->lid = port->lid;
+	attr->lmc = port->lmc;
+	attr->sm_lid = port->sm_lid;
+	attr->sm_sl = port->sm_sl;
+	attr->active_width = port->width ? port->width : rate->width;
+	attr->active_speed = port->speed ? port->speed : rate->speed;
+	attr->port_cap_flags = port->kind->port_cap_flags | port->cap_flags;
+	urxe_device_unlock();
 	attr->gid_tbl_len = URXE_MAX_GIDS;
-	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = URXE_MAX_MSG;
-	attr->pkey_tbl_len = 1;
-	attr->active_width = rate->width;
-	attr->active_speed = rate->speed;
-	attr->phys_state = port.state == IBV_PORT_ACTIVE ? 5 : 3;
-	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
-	attr->flags = IBV_QPF_GRH_REQUIRED;
+	attr->pkey_tbl_len = port->pkey_len;
+	attr->phys_state = attr->state >= IBV_PORT_INIT ? 5 : 3;
+	attr->link_layer = port->kind->verbs_link_layer;
+	attr->flags = port->kind->port_flags;
 }
 
-int urxe_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+int urxe_query_port_ex(struct ibv_context *context, uint8_t num, struct ibv_port_attr *attr,
 		       size_t size)
 {
+	struct urxe_port *port = urxe_context_port(context, num);
 	struct ibv_port_attr all;
 
-	if (port != 1)
+	if (!port)
 		return EINVAL;
-	fill_port(to_context(context)->dev, &all);
+	fill_port(port, &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;
@@ -137,47 +168,41 @@ int urxe_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	return urxe_query_port_ex(context, port, attr, offsetof(struct ibv_port_attr, flags) + 1);
 }
 
-static bool gid_at(struct urxe_device *dev, unsigned index, union ibv_gid *gid)
+int urxe_query_gid(struct ibv_context *context, uint8_t num, int index, union ibv_gid *gid)
 {
-	static const union ibv_gid none;
+	struct urxe_port *port = urxe_context_port(context, num);
 
-	urxe_device_lock();
-	*gid = dev->gids[index];
-	urxe_device_unlock();
-	return memcmp(gid, &none, sizeof(none));
-}
-
-int urxe_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
-{
-	if (port != 1 || index < 0 || index >= URXE_MAX_GIDS) {
+	if (!port || index < 0 || index >= URXE_MAX_GIDS) {
 		errno = EINVAL;
 		return -1;
 	}
-	gid_at(to_context(context)->dev, index, gid);
+	urxe_port_gid(port, index, gid);
 	return 0;
 }
 
-static bool fill_entry(struct urxe_device *dev, unsigned index, struct ibv_gid_entry *entry)
+static bool fill_entry(const struct urxe_port *port, unsigned index, struct ibv_gid_entry *entry)
 {
 	union ibv_gid gid;
 
-	if (!gid_at(dev, index, &gid))
+	if (!urxe_port_gid(port, index, &gid))
 		return false;
 	memset(entry, 0, sizeof(*entry));
 	entry->gid = gid;
 	entry->gid_index = index;
-	entry->port_num = 1;
-	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
-	entry->ndev_ifindex = dev->ifindex;
+	entry->port_num = port->num;
+	entry->gid_type = port->kind->gid_type;
+	entry->ndev_ifindex = urxe_port_ifindex(port);
 	return true;
 }
 
-int urxe_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+int urxe_query_gid_ex(struct ibv_context *context, uint32_t num, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags)
 {
-	if (port != 1 || index >= URXE_MAX_GIDS || flags)
+	struct urxe_port *port = urxe_context_port(context, num);
+
+	if (!port || index >= URXE_MAX_GIDS || flags)
 		return EINVAL;
-	return fill_entry(to_context(context)->dev, index, entry) ? 0 : ENODATA;
+	return fill_entry(port, index, entry) ? 0 : ENODATA;
 }
 
 ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
@@ -189,8 +214,8 @@ ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 	if (flags)
 		return -EINVAL;
-	for (unsigned i = 0; i < URXE_MAX_GIDS; i++) {
-		if (!fill_entry(dev, i, &entry))
+	for (unsigned i = 0; i < dev->num_ports * URXE_MAX_GIDS; i++) {
+		if (!fill_entry(&dev->ports[i / URXE_MAX_GIDS], i % URXE_MAX_GIDS, &entry))
 			continue;
 		if (n == max)
 			return -EINVAL;
@@ -199,23 +224,26 @@ ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return n;
 }
 
-int urxe_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+int urxe_query_pkey(struct ibv_context *context, uint8_t num, int index, __be16 *pkey)
 {
-	if (port != 1 || index) {
+	struct urxe_port *port = urxe_context_port(context, num);
+
+	if (!port || index < 0 || (unsigned)index >= port->pkey_len) {
 		errno = EINVAL;
 		return -1;
 	}
-	*pkey = htobe16(URXE_PKEY_DEFAULT);
+	*pkey = htobe16(urxe_port_pkey(port, index));
 	return 0;
 }
 
-int urxe_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+int urxe_get_pkey_index(struct ibv_context *context, uint8_t num, __be16 pkey)
 {
-	if (port != 1 || pkey != htobe16(URXE_PKEY_DEFAULT)) {
+	struct urxe_port *port = urxe_context_port(context, num);
+	int index = port ? urxe_port_pkey_index(port, be16toh(pkey)) : -1;
+
+	if (index < 0)
 		errno = EINVAL;
-		return -1;
-	}
-	return 0;
+	return index;
 }
 
 int urxe_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)

@@ -9,9 +9,10 @@
  *       | sent, not     | offset bytes |
  *       | acknowledged  | of it sent   | posted
  *
- * A retry moves send (and psn) back to the packet that is missing; which opcode a packet has follows
- * from its place in its message alone, so a message resumes wherever it was cut. A long RDMA READ is
- * asked for in several requests, so that no more answers are under way than the window allows.
+ * A retry moves send (and psn) back to the packet that is missing; which opcode a packet has
+ * follows from its place in its message alone, so a message resumes wherever it was cut. A long
+ * RDMA READ is asked for in several requests, so that no more answers are under way than the window
+ * allows.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
+#include "hca/pace.h"
 
 #define PACKET_OVERHEAD 64	    /* what a packet costs the window beside its payload */
 #define READ_CHUNK	(64u << 10) /* a multiple of every MTU */
@@ -28,7 +30,7 @@
 
 static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
 {
-	return length ? (length + qp->mtu - 1) / qp->mtu : 1;
+	return length ? (length + qp->proto.mtu - 1) / qp->proto.mtu : 1;
 }
 
 static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, bool first, bool last)
@@ -51,17 +53,9 @@ static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, boo
 	case IBV_WR_RDMA_WRITE_WITH_IMM: row = 1; break;
 	case IBV_WR_SEND: row = 2; break;
 	case IBV_WR_SEND_WITH_IMM: row = 3; break;
-	case IBV_WR_SEND_WITH_INV: row = 4; break;
-	case IBV_WR_RDMA_READ: return URXE_RC_READ_REQUEST;
-	case IBV_WR_ATOMIC_CMP_AND_SWP: return URXE_RC_COMPARE_SWAP;
-	default: return URXE_RC_FETCH_ADD;
+	default: row = 4; break;
 	}
-	if (qp->ibv.qp_type == IBV_QPT_UD)
-		return row == 3 ? URXE_UD_SEND_ONLY_IMM : URXE_UD_SEND_ONLY;
-	/* UC's opcodes are RC's with another service. */
-	if (qp->ibv.qp_type == IBV_QPT_UC)
-		return (rc[row][column] & ~URXE_SERVICE_MASK) | URXE_SERVICE_UC;
-	return rc[row][column];
+	return rc[row][column] + qp->transport->service;
 }
 
 /* A read's or atomic's buffer must be writable before it is asked for. */
@@ -73,42 +67,42 @@ static bool local_buffer_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 		const struct ibv_sge *sge = &wqe->sge[i];
 
 		if (sge->length && !urxe_reach(qp, sge->lkey, sge->addr, sge->length,
-					       MEMPOOL_LOCAL_WRITE, false, &va))
+					       RMEMPOOL_LOCAL_WRITE, false, &va))
 			return false;
 	}
 	return true;
 }
 
-static void run_local(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
+/* False: not yet. */
+static bool run_local(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 {
-	bool ok;
-
-	if (wqe->opcode == IBV_WR_BIND_MW)
-		ok = urxe_mw_execute_bind(qp, wqe);
-	else
-		ok = urxe_invalidate(qp, wqe->imm, true);
-	if (!ok)
-		wqe->error = IBV_WC_MW_BIND_ERR;
+	switch (wqe->opcode == IBV_WR_BIND_MW ? urxe_mw_execute_bind(qp, wqe)
+					      : urxe_invalidate(qp, wqe->imm)) {
+	case URXE_BOUND: break;
+	case URXE_NOT_BOUND: wqe->error = IBV_WC_MW_BIND_ERR; break;
+	case URXE_BOUND_LATER: urxe_engine_hold(qp); return false;
+	}
 	wqe->done = true;
+	return true;
 }
 
 /* Gives a WR its PSNs and checks what can be checked before it starts. */
 static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 {
 	wqe->started = true;
-	wqe->first_psn = qp->psn;
+	wqe->first_psn = qp->proto.psn;
 	if (wr_is_local(wqe->opcode)) {
-		wqe->last_psn = urxe_psn_add(qp->psn, -1);
-		run_local(qp, wqe);
+		wqe->last_psn = urxe_psn_add(qp->proto.psn, -1);
+		wqe->started = run_local(qp, wqe);
 		return;
 	}
-	wqe->last_psn = urxe_psn_add(qp->psn, packets_of(qp, wqe->length) - 1);
+	wqe->last_psn = urxe_psn_add(qp->proto.psn, packets_of(qp, wqe->length) - 1);
 	if (wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) {
-		if (!qp->attr.max_rd_atomic)
+		if (!qp->proto.attr.max_rd_atomic)
 			wqe->error = IBV_WC_LOC_QP_OP_ERR;
 		else if (!local_buffer_ok(qp, wqe))
 			wqe->error = IBV_WC_LOC_PROT_ERR;
-	} else if (qp->ibv.qp_type == IBV_QPT_UD && wqe->length > qp->mtu) {
+	} else if (qp->transport->addressed && wqe->length > qp->proto.mtu) {
 		wqe->error = IBV_WC_LOC_LEN_ERR;
 	}
 }
@@ -116,9 +110,9 @@ static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 /* May this WR begin now? Otherwise something that will happen later makes the QP ready again. */
 static bool may_start(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	if (atomic_load(&qp->state) == IBV_QPS_SQD)
+	if (atomic_load(&qp->proto.state) == IBV_QPS_SQD)
 		return false;
-	if ((wqe->flags & IBV_SEND_FENCE) && qp->rd_count)
+	if ((wqe->flags & IBV_SEND_FENCE) && qp->proto.rd_count)
 		return false;
 	return true;
 }
@@ -130,7 +124,8 @@ static bool may_start(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
  */
 static uint32_t read_chunk(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	uint32_t left = wqe->length - qp->offset, chunk = READ_CHUNK - qp->offset % READ_CHUNK;
+	uint32_t left = wqe->length - qp->proto.offset,
+		 chunk = READ_CHUNK - qp->proto.offset % READ_CHUNK;
 
 	return left < chunk ? left : chunk;
 }
@@ -142,13 +137,19 @@ static void put(struct urxe_tx_packet *pkt, const void *header, size_t len)
 }
 
 static void put_bth(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode,
-		    bool solicited, uint32_t payload, uint32_t qpn)
+		    bool solicited, uint32_t payload, uint32_t qpn, uint32_t srqn)
 {
 	struct urxe_bth bth;
 
-	urxe_bth_fill(&bth, opcode, solicited, urxe_pad_of(payload), URXE_PKEY_DEFAULT, qpn, false,
-		      qp->psn);
+	urxe_bth_fill(&bth, opcode, solicited, urxe_pad_of(payload), urxe_qp_pkey(qp), qpn, false,
+		      qp->proto.psn);
 	put(pkt, &bth, sizeof(bth));
+	if (qp->transport->shared_receive) {
+		struct urxe_xrceth xrceth;
+
+		urxe_xrceth_fill(&xrceth, srqn);
+		put(pkt, &xrceth, sizeof(xrceth));
+	}
 }
 
 static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
@@ -156,12 +157,15 @@ static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	uint32_t len = read_chunk(qp, wqe), n = packets_of(qp, len);
 	struct urxe_reth reth;
 
-	put_bth(qp, pkt, URXE_RC_READ_REQUEST, false, 0, qp->attr.dest_qp_num);
-	urxe_reth_fill(&reth, wqe->rdma.remote_addr + qp->offset, wqe->rdma.rkey, len);
+	put_bth(qp, pkt, URXE_RC_READ_REQUEST + qp->transport->service, false, 0,
+		qp->proto.attr.dest_qp_num, wqe->srqn);
+	urxe_reth_fill(&reth, wqe->rdma.remote_addr + qp->proto.offset, wqe->rdma.rkey, len);
 	put(pkt, &reth, sizeof(reth));
-	qp->offset += len;
-	qp->psn = urxe_psn_add(qp->psn, n);
-	qp->rd_ends[(qp->rd_first + qp->rd_count++) % qp->rd_size] = urxe_psn_add(qp->psn, -1);
+	urxe_pace_packet(qp, n, 0);
+	qp->proto.offset += len;
+	qp->proto.psn = urxe_psn_add(qp->proto.psn, n);
+	qp->rd_ends[(qp->proto.rd_first + qp->proto.rd_count++) % qp->proto.rd_size] =
+		urxe_psn_add(qp->proto.psn, -1);
 	urxe_peer_sent(qp, len + (uint64_t)n * PACKET_OVERHEAD);
 }
 
@@ -170,22 +174,24 @@ static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct u
 	bool swap = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	struct urxe_atomic_eth eth;
 
-	put_bth(qp, pkt, swap ? URXE_RC_COMPARE_SWAP : URXE_RC_FETCH_ADD,
-		wqe->flags & IBV_SEND_SOLICITED, 0, qp->attr.dest_qp_num);
+	put_bth(qp, pkt, (swap ? URXE_RC_COMPARE_SWAP : URXE_RC_FETCH_ADD) + qp->transport->service,
+		wqe->flags & IBV_SEND_SOLICITED, 0, qp->proto.attr.dest_qp_num, wqe->srqn);
 	urxe_atomic_fill(&eth, wqe->rdma.remote_addr, wqe->rdma.rkey,
 			 swap ? wqe->rdma.swap : wqe->rdma.compare_add,
 			 swap ? wqe->rdma.compare_add : 0);
 	put(pkt, &eth, sizeof(eth));
-	qp->offset = wqe->length;
-	qp->rd_ends[(qp->rd_first + qp->rd_count++) % qp->rd_size] = qp->psn;
-	qp->psn = urxe_psn_add(qp->psn, 1);
+	urxe_pace_packet(qp, 1, 0);
+	qp->proto.offset = wqe->length;
+	qp->rd_ends[(qp->proto.rd_first + qp->proto.rd_count++) % qp->proto.rd_size] =
+		qp->proto.psn;
+	qp->proto.psn = urxe_psn_add(qp->proto.psn, 1);
 	urxe_peer_sent(qp, wqe->length + PACKET_OVERHEAD);
 }
 
 /*
- * The payload that one packet may carry: the path MTU, or to a neighbour a run of several. Those still
- * count as many PSNs as packets would, so that the rest may go by UDP, and neither end need know what
- * the other does.
+ * The payload that one packet may carry: the path MTU, or to a neighbour a run of several. Those
+ * still count as many PSNs as packets would, so that the rest may go by UDP, and neither end need
+ * know what the other does.
  */
 static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe,
 			     uint32_t left, bool *stable)
@@ -193,34 +199,33 @@ static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wq
 	uint32_t run;
 
 	*stable = false;
-	if (!qp->near || left <= qp->mtu)
-		return qp->mtu;
-	*stable = qp->ibv.qp_type == IBV_QPT_RC && !wqe->inlined && left > URXE_COPY_MOST;
-	run = urxe_wire_run(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num, *stable);
-	return run ? run : qp->mtu;
+	if (!qp->near || left <= qp->proto.mtu)
+		return qp->proto.mtu;
+	*stable = qp->transport->reliable && !wqe->inlined && left > URXE_COPY_MOST;
+	run = urxe_wire_run(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num, *stable);
+	return run ? run : qp->proto.mtu;
 }
 
 /* A packet of a SEND or RDMA WRITE: false when its data is not ours to send. */
 static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_batch *batch,
 		       struct urxe_tx_packet *pkt)
 {
-	bool ud = qp->ibv.qp_type == IBV_QPT_UD;
-	uint32_t left = wqe->length - qp->offset;
+	uint32_t left = wqe->length - qp->proto.offset;
 	uint32_t most = most_payload(qp, wqe, left, &pkt->stable);
 	uint32_t len = left < most ? left : most, span = packets_of(qp, len);
-	bool first = qp->offset == 0, last = len == left;
+	bool first = qp->proto.offset == 0, last = len == left;
 	enum urxe_opcode opcode = request_opcode(qp, wqe->opcode, first, last);
 	struct urxe_opmask mask = urxe_opcodes[opcode].mask;
-	int pieces = urxe_gather(qp, wqe, qp->offset, len, 0, urxe_batch_iov(batch));
+	int pieces = urxe_gather(qp, wqe, qp->proto.offset, len, 0, urxe_batch_iov(batch));
 
 	if (pieces < 0)
 		return false;
 	put_bth(qp, pkt, opcode, last && (wqe->flags & IBV_SEND_SOLICITED), len,
-		ud ? wqe->ud.qpn : qp->attr.dest_qp_num);
+		qp->transport->connected ? qp->proto.attr.dest_qp_num : wqe->ud.qpn, wqe->srqn);
 	if (urxe_op_any(mask, URXE_OP_HAS_DETH)) {
 		struct urxe_deth deth;
 
-		urxe_deth_fill(&deth, wqe->ud.qkey, qp->qpn);
+		urxe_deth_fill(&deth, wqe->ud.qkey, qp->proto.qpn);
 		put(pkt, &deth, sizeof(deth));
 	}
 	if (urxe_op_any(mask, URXE_OP_HAS_RETH)) {
@@ -240,24 +245,31 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	pkt->span = span;
 	/* The first time from where it lies; again, from a copy: the program may be writing to it,
 	 * and then its ICRC would never fit. */
-	if (!qp->near && qp->ibv.qp_type == IBV_QPT_RC && urxe_psn_diff(qp->psn, qp->max_psn) < 0)
+	if (!qp->near && qp->transport->reliable &&
+	    urxe_psn_diff(qp->proto.psn, qp->proto.max_psn) < 0)
 		urxe_batch_stage(batch, pieces, len);
 	else
 		urxe_batch_payload(batch, pieces, len);
-	qp->offset += len;
-	qp->psn = urxe_psn_add(qp->psn, span);
-	if (qp->ibv.qp_type == IBV_QPT_RC)
+	urxe_pace_packet(qp, span, len);
+	qp->proto.offset += len;
+	qp->proto.psn = urxe_psn_add(qp->proto.psn, span);
+	if (qp->transport->reliable)
 		urxe_peer_sent(qp, len + PACKET_OVERHEAD);
 	return true;
 }
 
-/* There is no room for packets to that QP. The QP's timer goes on with them. */
-static void wait_for_room(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn)
+/* There is no room for what the QP sends: its timer resumes sending. */
+void urxe_requester_pause(struct urxe_qp *qp)
 {
-	urxe_engine_full(qp, path, qpn);
 	qp->full_wait = true;
 	qp->rnr_until = urxe_now() + FULL_RETRY_NS;
 	urxe_completer_arm(qp);
+}
+
+static void wait_for_room(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn)
+{
+	urxe_engine_full(qp, path, qpn);
+	urxe_requester_pause(qp);
 }
 
 /* The same for packets that were built: they are to be built again, from this one on. */
@@ -281,7 +293,7 @@ static bool send_unreliable(struct urxe_qp *qp, struct urxe_batch *batch)
 
 static bool wqe_sent(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	return urxe_psn_diff(qp->psn, wqe->last_psn) > 0;
+	return urxe_psn_diff(qp->proto.psn, wqe->last_psn) > 0;
 }
 
 /* Where the requester stands after a run. */
@@ -289,6 +301,7 @@ enum outcome {
 	OUT_IDLE,   /* nothing left, or waiting for an event that will make it ready */
 	OUT_WINDOW, /* the peer's window is full */
 	OUT_ROOM,   /* a neighbour's ring is */
+	OUT_PACED,  /* its rate is exhausted */
 	OUT_FULL,   /* the batch is full: more to do */
 	OUT_MORE,   /* built; go on */
 };
@@ -298,16 +311,17 @@ static bool no_room(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
 	bool asks = wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode);
 
-	return qp->near && urxe_wire_full(urxe_hca.wire, &qp->path, qp->attr.dest_qp_num,
-					  asks ? 0 : wqe->length - qp->offset);
+	return qp->near &&
+	       urxe_wire_full(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num,
+			      asks ? 0 : wqe->length - qp->proto.offset);
 }
 
 void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 {
 	wqe->started = true;
 	wqe->done = true;
-	wqe->first_psn = qp->psn;
-	wqe->last_psn = urxe_psn_add(qp->psn, -1);
+	wqe->first_psn = qp->proto.psn;
+	wqe->last_psn = urxe_psn_add(qp->proto.psn, -1);
 	qp->sq.send++;
 }
 
@@ -315,32 +329,36 @@ void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 {
 	struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, qp->sq.send);
-	bool rc = qp->ibv.qp_type == IBV_QPT_RC;
+	bool reliable = qp->transport->reliable;
 	struct urxe_tx_packet *pkt;
 
+	if (!urxe_pace_admits(qp))
+		return OUT_PACED;
 	if (!wqe->started) {
 		if (!may_start(qp, wqe))
 			return OUT_IDLE;
-		switch (wqe->by_packets ? URXE_DIRECT_NO : urxe_direct_run(qp, wqe)) {
+		switch (wqe->by_packets || qp->proto.attr.rate_limit ? URXE_DIRECT_NO
+								     : urxe_direct_run(qp, wqe)) {
 		case URXE_DIRECT_DONE: urxe_requester_skip(qp, wqe); return OUT_MORE;
 		case URXE_DIRECT_MORE: return OUT_FULL;
 		case URXE_DIRECT_NO: break;
 		}
 		start_wqe(qp, wqe);
 	}
-	if (wqe->error)
+	if (wqe->error || !wqe->started)
 		return OUT_IDLE;
 	if (wqe->done && wr_is_local(wqe->opcode)) {
 		qp->sq.send++;
 		return OUT_MORE;
 	}
-	if (rc && (!urxe_peer_admits(qp) || urxe_psn_diff(qp->psn, qp->una) > URXE_PSN_WINDOW))
+	if (reliable && (!urxe_peer_admits(qp) ||
+			 urxe_psn_diff(qp->proto.psn, qp->proto.una) > URXE_PSN_WINDOW))
 		return OUT_WINDOW;
 	if ((wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) &&
-	    qp->rd_count >= qp->attr.max_rd_atomic)
+	    qp->proto.rd_count >= qp->proto.attr.max_rd_atomic)
 		return OUT_IDLE;
-	if (qp->ibv.qp_type == IBV_QPT_UD) {
-		if (batch->n && memcmp(batch->path, &wqe->ud.path, sizeof(wqe->ud.path)) &&
+	if (qp->transport->addressed) {
+		if (batch->n && !urxe_same_path(batch->path, &wqe->ud.path) &&
 		    !send_unreliable(qp, batch))
 			return OUT_IDLE;
 		batch->path = &wqe->ud.path;
@@ -361,8 +379,8 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 	}
 	if (wqe_sent(qp, wqe)) {
 		qp->sq.send++;
-		qp->offset = 0;
-		if (!rc)
+		qp->proto.offset = 0;
+		if (!reliable)
 			wqe->done = true;
 	}
 	return OUT_MORE;
@@ -382,7 +400,7 @@ void urxe_requester_start_clocks(struct urxe_qp *qp)
 	qp->probes = 0;
 }
 
-static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
+static void send_reliable(struct urxe_qp *qp, struct urxe_batch *batch)
 {
 	unsigned n = batch->n, sent;
 	bool with_ack;
@@ -390,14 +408,15 @@ static void send_rc(struct urxe_qp *qp, struct urxe_batch *batch)
 	for (unsigned i = ACK_EVERY - 1; i < n; i += ACK_EVERY)
 		request_ack(&urxe_hca.tx[i]);
 	request_ack(&urxe_hca.tx[n - 1]);
-	if (urxe_psn_diff(qp->psn, qp->max_psn) > 0) {
+	if (urxe_psn_diff(qp->proto.psn, qp->proto.max_psn) > 0) {
 		if (!qp->rtt_start) {
 			qp->rtt_start = urxe_hca.now;
-			qp->rtt_psn = urxe_psn_add(qp->psn, -1);
+			qp->rtt_psn = urxe_psn_add(qp->proto.psn, -1);
 		}
-		qp->max_psn = qp->psn;
+		qp->proto.max_psn = qp->proto.psn;
 	}
-	/* What the program answers with and the acknowledgement of what it answers leave together. */
+	/* What the program answers with and the acknowledgement of what it answers leave together.
+	 * */
 	with_ack = qp->ack_later && urxe_responder_add_ack(qp, batch);
 	sent = urxe_batch_send(batch);
 	if (with_ack && sent <= n)
@@ -414,12 +433,9 @@ bool urxe_requester_has_work(const struct urxe_qp *qp)
 	       atomic_load(&qp->sq.head);
 }
 
-void urxe_requester_run(struct urxe_qp *qp)
+bool urxe_requester_may_run(struct urxe_qp *qp)
 {
-	int state = atomic_load(&qp->state);
-	bool rc = qp->ibv.qp_type == IBV_QPT_RC;
-	enum outcome out = OUT_IDLE;
-	struct urxe_batch batch;
+	int state = atomic_load(&qp->proto.state);
 
 	if (qp->overrun) {
 		qp->overrun = false;
@@ -428,34 +444,42 @@ void urxe_requester_run(struct urxe_qp *qp)
 	}
 	if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
 		urxe_qp_flush(qp);
-		return;
+		return false;
 	}
-	if ((state != IBV_QPS_RTS && state != IBV_QPS_SQD) || qp->rnr_until)
-		return;
-	if (!urxe_requester_has_work(qp))
+	return (state == IBV_QPS_RTS || state == IBV_QPS_SQD) && !qp->rnr_until &&
+	       urxe_requester_has_work(qp) && urxe_pace_wait(qp);
+}
+
+void urxe_requester_run(struct urxe_qp *qp)
+{
+	bool reliable = qp->transport->reliable;
+	enum outcome out = OUT_IDLE;
+	struct urxe_batch batch;
+
+	if (!urxe_requester_may_run(qp))
 		return;
 	urxe_engine_look_near(qp);
 	/* Not when a retry has moved back: its own packets would put the timeout off for ever. */
-	if (rc && qp->una == qp->psn && qp->psn == qp->max_psn)
+	if (reliable && qp->proto.una == qp->proto.psn && qp->proto.psn == qp->proto.max_psn)
 		urxe_requester_start_clocks(qp);
-	urxe_batch_begin(&batch, &qp->path);
+	urxe_batch_begin(&batch, &qp->proto.path);
 	while (urxe_requester_has_work(qp)) {
 		out = build_one(qp, &batch);
 		if (out != OUT_MORE)
 			break;
 		out = OUT_IDLE;
 	}
-	if (rc && batch.n)
-		send_rc(qp, &batch);
+	if (reliable && batch.n)
+		send_reliable(qp, &batch);
 	else if (batch.n)
 		send_unreliable(qp, &batch);
-	urxe_set_flying(qp, rc && qp->una != qp->psn);
+	urxe_set_flying(qp, reliable && qp->proto.una != qp->proto.psn);
 	urxe_completer_retire(qp);
 	if (out == OUT_WINDOW)
 		urxe_peer_wait(qp);
 	else if (out == OUT_ROOM)
-		wait_for_room(qp, &qp->path, qp->attr.dest_qp_num);
-	else if (out == OUT_FULL)
+		wait_for_room(qp, &qp->proto.path, qp->proto.attr.dest_qp_num);
+	else if (out == OUT_FULL || out == OUT_PACED)
 		urxe_engine_ready(qp);
 }
 
@@ -473,12 +497,13 @@ void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn)
 	uint32_t head = atomic_load(&qp->sq.head), i = atomic_load(&qp->sq.tail);
 
 	urxe_peer_forget(qp);
-	while (qp->rd_count &&
-	       urxe_psn_diff(qp->rd_ends[(qp->rd_first + qp->rd_count - 1) % qp->rd_size], psn) >=
-		       0)
-		qp->rd_count--;
-	qp->psn = psn;
-	qp->offset = 0;
+	while (qp->proto.rd_count &&
+	       urxe_psn_diff(qp->rd_ends[(qp->proto.rd_first + qp->proto.rd_count - 1) %
+					 qp->proto.rd_size],
+			     psn) >= 0)
+		qp->proto.rd_count--;
+	qp->proto.psn = psn;
+	qp->proto.offset = 0;
 	qp->rtt_start = 0;
 	for (; i != head; i++) {
 		const struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, i);
@@ -490,11 +515,11 @@ void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn)
 		if (urxe_psn_diff(psn, wqe->last_psn) <= 0) {
 			int32_t into = urxe_psn_diff(psn, wqe->first_psn);
 
-			qp->offset = into > 0 ? (uint32_t)into * qp->mtu : 0;
+			qp->proto.offset = into > 0 ? (uint32_t)into * qp->proto.mtu : 0;
 			break;
 		}
 	}
 	qp->sq.send = i;
-	if (qp->ibv.qp_type != IBV_QPT_RC)
+	if (!qp->transport->reliable)
 		not_done_from(qp, i);
 }

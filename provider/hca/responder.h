@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Within the responder: responder.c takes request packets of each service apart and in order,
- * responder_execute.c carries them out, responder_answer.c sends what is owed for them. Under the
- * engine lock.
+ * Within the responder: responder.c (RC), responder_uc.c and responder_ud.c take request packets
+ * apart and in order, responder_execute.c carries them out, responder_answer.c sends the answers.
+ * Under the engine lock.
  */
 #ifndef URXE_HCA_RESPONDER_H
 #define URXE_HCA_RESPONDER_H
@@ -22,25 +22,46 @@ enum urxe_verdict {
 
 static inline struct urxe_response *urxe_response_at(const struct urxe_qp *qp, uint16_t index)
 {
-	return &qp->responses[index % qp->response_size];
+	return &qp->responses[index % qp->proto.response_size];
 }
 
+/* The services' ways to take a request packet (transport.h). */
+void urxe_rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
+		     const struct urxe_rx_packet *rx);
+void urxe_uc_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
+		     const struct urxe_rx_packet *rx);
+void urxe_ud_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
+		     const struct urxe_rx_packet *rx);
+
+/* Does this packet continue what came before (9.7.4.1.2)? */
+bool urxe_sequence_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt);
 /* Does the QP take such requests at all? */
 bool urxe_permits(const struct urxe_qp *qp, const struct urxe_packet *pkt);
 /* Executes a packet whose turn it is; psn is its first. */
 enum urxe_verdict urxe_execute(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn);
-/* Owes the data of a read, which may have been asked for before. */
+/* Queues the data of a read, which may have been asked for before. */
 enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt,
 				    uint32_t psn);
-/* Owes the result of an atomic that was executed now or before; false: there is no place for it. */
-bool urxe_owe_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result);
+/* Queues the result of an atomic that was executed now or before, if there is a place for it. */
+void urxe_queue_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result, uint32_t msn);
 
 /* The receive WR of the message that comes in; false: there is none. */
 bool urxe_recv_take(struct urxe_qp *qp);
+static inline void urxe_recv_begin(struct urxe_qp *qp)
+{
+	qp->proto.recv_offset = 0;
+}
+
+/* Bytes of its buffer. */
+static inline uint32_t urxe_recv_room(const struct urxe_qp *qp)
+{
+	return qp->recv_wqe->length;
+}
+
 /* Writes to its buffer; a status other than success is the local error that stops it. */
 enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t len);
 void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe);
-/* A local error of the receive side: told to the program here, and to the peer by a NAK. */
+/* A local error of the receive side: a completion for the program, and a NAK for the peer. */
 enum urxe_verdict urxe_recv_failed(struct urxe_qp *qp, enum ibv_wc_status status);
 
 /*
@@ -49,6 +70,14 @@ enum urxe_verdict urxe_recv_failed(struct urxe_qp *qp, enum ibv_wc_status status
  * dropped.
  */
 void urxe_responder_executed(struct urxe_qp *qp, bool asks, uint32_t psn);
+
+/* What was expected has been executed. */
+static inline void urxe_responder_expect(struct urxe_qp *qp, uint32_t psn)
+{
+	qp->proto.epsn = psn;
+	if (qp->shown_epsn)
+		__atomic_store_n(qp->shown_epsn, psn, __ATOMIC_RELEASE);
+}
 
 /* Answers a request by a NAK, after which the QP is in error (9.9.3). */
 void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32_t psn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the responder owes (IBTA vol. 1, 9.7.5): the data of reads and the results of atomics leave in
- * PSN order, with one acknowledgement before or behind them. Under the engine lock.
+ * The answers of the responder (IBTA vol. 1, 9.7.5): the data of reads and the results of atomics
+ * leave in PSN order, with one acknowledgement before or behind them. Under the engine lock.
  */
 #include <string.h>
 
@@ -14,8 +14,9 @@
 static void put_answer(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode,
 		       uint32_t payload, uint32_t psn)
 {
-	urxe_bth_fill((struct urxe_bth *)pkt->header, opcode, false, urxe_pad_of(payload),
-		      URXE_PKEY_DEFAULT, qp->attr.dest_qp_num, false, psn);
+	urxe_bth_fill((struct urxe_bth *)pkt->header, opcode + qp->transport->service, false,
+		      urxe_pad_of(payload), urxe_qp_pkey(qp), qp->proto.attr.dest_qp_num, false,
+		      psn);
 	pkt->header_len = sizeof(struct urxe_bth);
 }
 
@@ -41,13 +42,13 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 {
 	static const uint8_t opcodes[] = {URXE_RC_READ_RESPONSE_MIDDLE, URXE_RC_READ_RESPONSE_FIRST,
 					  URXE_RC_READ_RESPONSE_LAST, URXE_RC_READ_RESPONSE_ONLY};
-	uint32_t offset = (uint32_t)urxe_psn_diff(resp->next_psn, resp->first_psn) * qp->mtu;
-	uint32_t left = resp->length - offset, most = qp->near ? URXE_MAX_RUN : qp->mtu;
+	uint32_t offset = (uint32_t)urxe_psn_diff(resp->next_psn, resp->first_psn) * qp->proto.mtu;
+	uint32_t left = resp->length - offset, most = qp->near ? URXE_MAX_RUN : qp->proto.mtu;
 	uint32_t len = left < most ? left : most;
 	bool first = offset == 0, last = len == left;
 	uint64_t va;
 
-	if (!urxe_reach(qp, resp->rkey, resp->va + offset, len, MEMPOOL_REMOTE_READ, true, &va))
+	if (!urxe_reach(qp, resp->rkey, resp->va + offset, len, RMEMPOOL_REMOTE_READ, true, &va))
 		return false;
 	put_answer(qp, pkt, opcodes[first | last << 1], len, resp->next_psn);
 	if (first || last)
@@ -59,7 +60,7 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 
 		iov->iov_base = (void *)(uintptr_t)va;
 		iov->iov_len = len;
-		pkt->span = (len + qp->mtu - 1) / qp->mtu;
+		pkt->span = (len + qp->proto.mtu - 1) / qp->proto.mtu;
 		if (qp->near)
 			urxe_batch_payload(batch, 1, len);
 		else
@@ -68,21 +69,21 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	return true;
 }
 
-/* So many PSNs of the oldest answer that is owed are built, or sent. */
+/* So many PSNs of the oldest answer are built, or sent. */
 static void advance(struct urxe_qp *qp, unsigned span)
 {
-	struct urxe_response *resp = urxe_response_at(qp, qp->response_send);
+	struct urxe_response *resp = urxe_response_at(qp, qp->proto.response_send);
 
 	resp->next_psn = urxe_psn_add(resp->next_psn, span);
 	if (urxe_psn_diff(resp->next_psn, resp->last_psn) > 0)
-		qp->response_send++;
+		qp->proto.response_send++;
 }
 
 /* Fills the batch with answers; false when the memory of a read is gone. */
 static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 {
-	while (qp->response_send != qp->response_head) {
-		struct urxe_response *resp = urxe_response_at(qp, qp->response_send);
+	while (qp->proto.response_send != qp->proto.response_head) {
+		struct urxe_response *resp = urxe_response_at(qp, qp->proto.response_send);
 		struct urxe_tx_packet *pkt = urxe_batch_add(batch);
 
 		if (!pkt)
@@ -100,11 +101,11 @@ static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 
 void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to)
 {
-	urxe_bth_fill((struct urxe_bth *)to, URXE_RC_ACKNOWLEDGE, false, 0, URXE_PKEY_DEFAULT,
-		      qp->attr.dest_qp_num, false, qp->ack_psn);
-	urxe_aeth_fill((struct urxe_aeth *)(to + sizeof(struct urxe_bth)), qp->ack_syndrome,
-		       qp->msn);
-	qp->ack_due = false;
+	urxe_bth_fill((struct urxe_bth *)to, URXE_RC_ACKNOWLEDGE + qp->transport->service, false, 0,
+		      urxe_qp_pkey(qp), qp->proto.attr.dest_qp_num, false, qp->proto.ack_psn);
+	urxe_aeth_fill((struct urxe_aeth *)(to + sizeof(struct urxe_bth)), qp->proto.ack_syndrome,
+		       qp->proto.msn);
+	qp->proto.ack_due = false;
 }
 
 static void build_ack(struct urxe_qp *qp, struct urxe_batch *batch)
@@ -120,93 +121,95 @@ static void build_ack(struct urxe_qp *qp, struct urxe_batch *batch)
 /* Is the acknowledgement for something that came before the answers that wait? */
 static bool ack_comes_first(const struct urxe_qp *qp)
 {
-	return qp->ack_due &&
-	       (qp->response_send == qp->response_head ||
-		urxe_psn_diff(qp->ack_psn, urxe_response_at(qp, qp->response_send)->next_psn) < 0);
+	return qp->proto.ack_due &&
+	       (qp->proto.response_send == qp->proto.response_head ||
+		urxe_psn_diff(qp->proto.ack_psn,
+			      urxe_response_at(qp, qp->proto.response_send)->next_psn) < 0);
 }
 
-/* What is owed, before answers are built: only what has left is not owed any more. */
-struct owed {
+/* What waits before answers are built: only what has left waits no more. */
+struct unsent {
 	uint16_t send;	   /* cursor of the ring */
 	uint32_t next_psn; /* of the response there */
 	bool ack_due;
 };
 
 /* The first n of the answers that were built have left, the socket was full for the others. */
-static void owe_again(struct urxe_qp *qp, const struct owed *before, bool ack_first, unsigned n)
+static void queue_again(struct urxe_qp *qp, const struct unsent *before, bool ack_first, unsigned n)
 {
 	uint16_t i = before->send;
 
-	for (; i != qp->response_send; i++)
+	for (; i != qp->proto.response_send; i++)
 		urxe_response_at(qp, i)->next_psn = urxe_response_at(qp, i)->first_psn;
-	if (i != qp->response_head && i != before->send)
+	if (i != qp->proto.response_head && i != before->send)
 		urxe_response_at(qp, i)->next_psn = urxe_response_at(qp, i)->first_psn;
-	qp->response_send = i = before->send;
-	if (i != qp->response_head)
+	qp->proto.response_send = i = before->send;
+	if (i != qp->proto.response_head)
 		urxe_response_at(qp, i)->next_psn = before->next_psn;
-	qp->ack_due = before->ack_due && !(ack_first && n);
+	qp->proto.ack_due = before->ack_due && !(ack_first && n);
 	for (unsigned k = ack_first; k < n; k++)
 		advance(qp, urxe_hca.tx[k].span);
-	urxe_engine_full(qp, &qp->path, qp->attr.dest_qp_num);
+	urxe_engine_full(qp, &qp->proto.path, qp->proto.attr.dest_qp_num);
 	qp->answer_at = urxe_now() + FULL_RETRY_NS;
 	urxe_completer_arm_answers(qp);
 }
 
-bool urxe_responder_owes_ack(const struct urxe_qp *qp)
+bool urxe_responder_ack_alone(const struct urxe_qp *qp)
 {
-	return qp->ack_due && qp->response_send == qp->response_head && !qp->answer_at;
+	return qp->proto.ack_due && qp->proto.response_send == qp->proto.response_head &&
+	       !qp->answer_at;
 }
 
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch)
 {
-	if (!urxe_responder_owes_ack(qp))
+	if (!urxe_responder_ack_alone(qp))
 		return false;
 	build_ack(qp, batch);
-	return !qp->ack_due;
+	return !qp->proto.ack_due;
 }
 
 void urxe_responder_ack_again(struct urxe_qp *qp)
 {
-	qp->ack_due = true;
+	qp->proto.ack_due = true;
 }
 
 bool urxe_responder_run(struct urxe_qp *qp)
 {
-	struct owed before = {.send = qp->response_send, .ack_due = qp->ack_due};
+	struct unsent before = {.send = qp->proto.response_send, .ack_due = qp->proto.ack_due};
 	struct urxe_batch batch;
 	bool readable, ack_first;
 	unsigned n, sent;
 
-	if (!qp->ack_due && qp->response_send == qp->response_head)
+	if (!qp->proto.ack_due && qp->proto.response_send == qp->proto.response_head)
 		return true;
 	if (qp->answer_at)
 		return false;
 	urxe_engine_look_near(qp);
-	if (qp->response_send != qp->response_head)
-		before.next_psn = urxe_response_at(qp, qp->response_send)->next_psn;
-	urxe_batch_begin(&batch, &qp->path);
+	if (qp->proto.response_send != qp->proto.response_head)
+		before.next_psn = urxe_response_at(qp, qp->proto.response_send)->next_psn;
+	urxe_batch_begin(&batch, &qp->proto.path);
 	ack_first = ack_comes_first(qp);
 	if (ack_first)
 		build_ack(qp, &batch);
 	readable = build_answers(qp, &batch);
 	if (!readable) {
-		uint32_t psn = urxe_response_at(qp, qp->response_send)->next_psn;
+		uint32_t psn = urxe_response_at(qp, qp->proto.response_send)->next_psn;
 
-		qp->response_send = qp->response_head;
-		qp->ack_due = false;
+		qp->proto.response_send = qp->proto.response_head;
+		qp->proto.ack_due = false;
 		urxe_batch_send(&batch);
 		urxe_responder_refuse(qp, URXE_ACCESS, psn);
 		return false;
 	}
-	if (qp->ack_due && qp->response_send == qp->response_head)
+	if (qp->proto.ack_due && qp->proto.response_send == qp->proto.response_head)
 		build_ack(qp, &batch);
 	n = batch.n;
 	sent = urxe_batch_send(&batch);
 	if (sent < n) {
-		owe_again(qp, &before, ack_first, sent);
+		queue_again(qp, &before, ack_first, sent);
 		return false;
 	}
-	if (qp->ack_due || qp->response_send != qp->response_head)
+	if (qp->proto.ack_due || qp->proto.response_send != qp->proto.response_head)
 		urxe_engine_ready(qp);
 	return true;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Executing request packets (IBTA vol. 1, 9.7.4.1.3 to 9.7.4.1.7): the checks that need no more than the
- * packet and the QP, receive WRs, and the operations. Under the engine lock.
+ * Executing request packets (IBTA vol. 1, 9.7.4.1.3 to 9.7.4.1.7): the checks that need no more
+ * than the packet and the QP, receive WRs, and the operations. Under the engine lock.
  */
 #include <string.h>
 
+#include "hca/direct.h"
 #include "hca/memory.h"
 #include "hca/responder.h"
+#include "hca/tag_matching.h"
 
 /* ---- receiving into a receive WR ---- */
 
@@ -14,12 +16,12 @@ bool urxe_recv_take(struct urxe_qp *qp)
 {
 	struct urxe_srq *srq = qp->srq;
 
-	if (qp->recv_busy)
+	if (qp->proto.recv_busy)
 		return true;
 	if (!urxe_rq_take(srq ? &srq->rq : &qp->rq, qp->recv_wqe))
 		return false;
-	qp->recv_busy = true;
-	qp->recv_offset = 0;
+	qp->proto.recv_busy = true;
+	qp->proto.recv_offset = 0;
 	if (srq && srq->limit) {
 		bool below;
 
@@ -39,7 +41,7 @@ static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct i
 				      unsigned *n)
 {
 	struct urxe_recv_wqe *wqe = qp->recv_wqe;
-	uint32_t skip = qp->recv_offset;
+	uint32_t skip = qp->proto.recv_offset;
 
 	*n = 0;
 	if (len > wqe->length - skip)
@@ -54,7 +56,7 @@ static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct i
 			continue;
 		}
 		piece = sge->length - skip < len ? sge->length - skip : len;
-		if (!urxe_reach(qp, sge->lkey, sge->addr + skip, piece, MEMPOOL_LOCAL_WRITE, false,
+		if (!urxe_reach(qp, sge->lkey, sge->addr + skip, piece, RMEMPOOL_LOCAL_WRITE, false,
 				&va))
 			return IBV_WC_LOC_PROT_ERR;
 		iov[(*n)++] = (struct iovec){(void *)(uintptr_t)va, piece};
@@ -78,7 +80,7 @@ enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t
 		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
 		from += iov[i].iov_len;
 	}
-	qp->recv_offset += len;
+	qp->proto.recv_offset += len;
 	return IBV_WC_SUCCESS;
 }
 
@@ -92,34 +94,36 @@ static enum ibv_wc_status recv_refs(struct urxe_qp *qp, const struct urxe_packet
 	*lost = false;
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	*lost = urxe_wire_pull(pkt->refs, pkt->refs_offset, iov, n, pkt->payload_len);
+	*lost = urxe_direct_pull(pkt->refs, pkt->refs_offset, iov, n, pkt->payload_len);
 	if (!*lost)
-		qp->recv_offset += pkt->payload_len;
+		qp->proto.recv_offset += pkt->payload_len;
 	return IBV_WC_SUCCESS;
 }
 
 void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe)
 {
+	if (qp->tm.kind)
+		urxe_tm_mark(qp, cqe);
 	cqe->wr_id = qp->recv_wqe->wr_id;
-	cqe->qp_num = qp->qpn;
-	qp->recv_busy = false;
-	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
+	cqe->qp_num = qp->proto.qpn;
+	qp->proto.recv_busy = false;
+	urxe_count(qp->port, URXE_CNT_RDMA_RECV);
 	urxe_cq_add(qp->rcq, qp, cqe);
 }
 
-/* A local error of the receive side: told to the program here, and to the peer by a NAK. */
+/* A local error of the receive side: a completion for the program, and a NAK for the peer. */
 enum urxe_verdict urxe_recv_failed(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	struct urxe_cqe cqe = {.status = status, .opcode = IBV_WC_RECV};
 
-	if (qp->ibv.qp_type != IBV_QPT_RC) {
+	if (!qp->transport->reliable) {
 		/* UC and UD: without an SRQ the WR is kept for the next message (class D of table
 		 * 62), with one it is spent. */
-		qp->drop_message = true;
+		qp->proto.drop_message = true;
 		if (qp->srq)
 			urxe_recv_complete(qp, &cqe);
 		else
-			qp->recv_offset = 0;
+			qp->proto.recv_offset = 0;
 		return URXE_DROP;
 	}
 	urxe_recv_complete(qp, &cqe);
@@ -132,10 +136,12 @@ static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
 	struct urxe_cqe cqe = {
 		.status = IBV_WC_SUCCESS,
 		.opcode = IBV_WC_RECV,
-		.byte_len = qp->recv_offset,
+		.byte_len = qp->proto.recv_offset,
 		.solicited = urxe_bth_se(pkt->bth),
 	};
 
+	if (urxe_tm_read(qp))
+		return;
 	if (pkt->imm) {
 		cqe.wc_flags = IBV_WC_WITH_IMM;
 		cqe.imm = pkt->imm->imm;
@@ -145,22 +151,39 @@ static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
 	}
 	if (urxe_op_any(pkt->mask, URXE_OP_WRITE)) {
 		cqe.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-		cqe.byte_len = qp->write.total;
+		cqe.byte_len = qp->proto.write.total;
 	}
 	urxe_recv_complete(qp, &cqe);
 }
 
 /* ---- the operations ---- */
 
+static enum urxe_verdict begin_message(struct urxe_qp *qp, const struct urxe_packet *pkt,
+				       struct urxe_packet *rest)
+{
+	if (urxe_tm_is(qp))
+		return urxe_tm_begin(qp, pkt, rest);
+	return urxe_recv_take(qp) ? URXE_DONE : URXE_RNR;
+}
+
 static enum urxe_verdict execute_send(struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	enum ibv_wc_status status;
+	struct urxe_packet rest;
 	bool lost = false;
+	uint32_t before;
 
-	if (urxe_op_any(pkt->mask, URXE_OP_START) && !urxe_recv_take(qp))
-		return URXE_RNR;
-	if (!qp->recv_busy)
+	if (urxe_op_any(pkt->mask, URXE_OP_START)) {
+		enum urxe_verdict verdict = begin_message(qp, pkt, &rest);
+
+		if (verdict != URXE_DONE)
+			return verdict;
+		if (urxe_tm_is(qp))
+			pkt = &rest;
+	}
+	if (!qp->proto.recv_busy)
 		return URXE_DROP;
+	before = qp->proto.recv_offset;
 	if (pkt->refs)
 		status = recv_refs(qp, pkt, &lost);
 	else
@@ -171,9 +194,10 @@ static enum urxe_verdict execute_send(struct urxe_qp *qp, const struct urxe_pack
 		return URXE_LOST;
 	if (!urxe_op_any(pkt->mask, URXE_OP_END))
 		return URXE_DONE;
-	if (pkt->ieth && !urxe_invalidate(qp, urxe_ieth_rkey(pkt->ieth), false)) {
-		urxe_recv_failed(qp, IBV_WC_LOC_PROT_ERR);
-		return URXE_ACCESS;
+	switch (pkt->ieth ? urxe_invalidate(qp, urxe_ieth_rkey(pkt->ieth)) : URXE_BOUND) {
+	case URXE_BOUND: break;
+	case URXE_NOT_BOUND: urxe_recv_failed(qp, IBV_WC_LOC_PROT_ERR); return URXE_ACCESS;
+	case URXE_BOUND_LATER: qp->proto.recv_offset = before; return URXE_LOST;
 	}
 	complete_message(qp, pkt);
 	return URXE_DONE;
@@ -190,7 +214,7 @@ static bool write_data(const struct urxe_packet *pkt, void *to, uint32_t len)
 		urxe_copy_visible(to, pkt->payload, len);
 		return true;
 	}
-	if (urxe_wire_pull(pkt->refs, pkt->refs_offset, iov, 2, len))
+	if (urxe_direct_pull(pkt->refs, pkt->refs_offset, iov, 2, len))
 		return false;
 	urxe_copy_visible((uint8_t *)to + len - last, end, last);
 	return true;
@@ -206,24 +230,25 @@ static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_pac
 
 		/* The whole range is checked before its first byte is written. */
 		if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), total,
-				MEMPOOL_REMOTE_WRITE, true, &va))
+				RMEMPOOL_REMOTE_WRITE, true, &va))
 			return URXE_ACCESS;
-		qp->write.va = urxe_reth_va(pkt->reth);
-		qp->write.rkey = urxe_reth_rkey(pkt->reth);
-		qp->write.left = qp->write.total = total;
+		qp->proto.write.va = urxe_reth_va(pkt->reth);
+		qp->proto.write.rkey = urxe_reth_rkey(pkt->reth);
+		qp->proto.write.left = qp->proto.write.total = total;
 	}
-	if (len > qp->write.left || (urxe_op_any(pkt->mask, URXE_OP_END) && len != qp->write.left))
+	if (len > qp->proto.write.left ||
+	    (urxe_op_any(pkt->mask, URXE_OP_END) && len != qp->proto.write.left))
 		return URXE_INVALID;
 	if (pkt->imm && !urxe_recv_take(qp))
 		return URXE_RNR;
 	if (len) {
-		if (!urxe_reach(qp, qp->write.rkey, qp->write.va, len, MEMPOOL_REMOTE_WRITE, true,
-				&va))
+		if (!urxe_reach(qp, qp->proto.write.rkey, qp->proto.write.va, len,
+				RMEMPOOL_REMOTE_WRITE, true, &va))
 			return URXE_ACCESS;
 		if (!write_data(pkt, (void *)(uintptr_t)va, len))
 			return URXE_LOST;
-		qp->write.va += len;
-		qp->write.left -= len;
+		qp->proto.write.va += len;
+		qp->proto.write.left -= len;
 	}
 	if (pkt->imm)
 		complete_message(qp, pkt);
@@ -233,28 +258,28 @@ static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_pac
 /* A place in the ring for a new answer; NULL when the peer has more outstanding than it may. */
 static struct urxe_response *new_response(struct urxe_qp *qp)
 {
-	if ((uint16_t)(qp->response_head - qp->response_send) >= qp->response_size)
+	if ((uint16_t)(qp->proto.response_head - qp->proto.response_send) >=
+	    qp->proto.response_size)
 		return NULL;
-	return urxe_response_at(qp, qp->response_head++);
+	return urxe_response_at(qp, qp->proto.response_head++);
 }
 
-/* Owes the result of an atomic that was executed now or before. */
-bool urxe_owe_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result)
+/* Queues the result of an atomic that was executed now or before. */
+void urxe_queue_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result, uint32_t msn)
 {
 	struct urxe_response *resp = new_response(qp);
 
 	if (!resp)
-		return false;
+		return;
 	*resp = (struct urxe_response){
 		.atomic = true,
 		.first_psn = result->psn,
 		.next_psn = result->psn,
 		.last_psn = result->psn,
-		.msn = result->msn,
+		.msn = msn,
 		.original = result->original,
 	};
 	urxe_engine_ready(qp);
-	return true;
 }
 
 enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
@@ -266,7 +291,7 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 	if (len > URXE_MAX_MSG)
 		return URXE_INVALID;
 	if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), len,
-			MEMPOOL_REMOTE_READ, true, &va))
+			RMEMPOOL_REMOTE_READ, true, &va))
 		return URXE_ACCESS;
 	resp = new_response(qp);
 	if (!resp)
@@ -274,8 +299,9 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 	*resp = (struct urxe_response){
 		.first_psn = psn,
 		.next_psn = psn,
-		.last_psn = urxe_psn_add(psn, len ? (len - 1) / qp->mtu : 0),
-		.msn = (qp->msn + 1) & URXE_PSN_MASK,
+		.last_psn = urxe_psn_add(psn, len ? (len - 1) / qp->proto.mtu : 0),
+		/* A repeated request was counted before (9.7.7.1). */
+		.msn = urxe_psn_add(qp->proto.msn, psn == qp->proto.epsn),
 		.rkey = urxe_reth_rkey(pkt->reth),
 		.va = urxe_reth_va(pkt->reth),
 		.length = len,
@@ -292,15 +318,16 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 
 	if (addr & 7)
 		return URXE_INVALID;
-	if (!urxe_reach(qp, urxe_atomic_rkey(pkt->atomic), addr, 8, MEMPOOL_REMOTE_ATOMIC, true,
+	if (!urxe_reach(qp, urxe_atomic_rkey(pkt->atomic), addr, 8, RMEMPOOL_REMOTE_ATOMIC, true,
 			&va))
 		return URXE_ACCESS;
 	if (va & 7)
 		return URXE_INVALID;
-	if ((uint16_t)(qp->response_head - qp->response_send) >= qp->response_size)
+	if ((uint16_t)(qp->proto.response_head - qp->proto.response_send) >=
+	    qp->proto.response_size)
 		return URXE_INVALID;
 	target = (uint64_t *)(uintptr_t)va;
-	if (pkt->opcode == URXE_RC_FETCH_ADD) {
+	if ((pkt->opcode & ~URXE_SERVICE_MASK) == URXE_RC_FETCH_ADD) {
 		value = __atomic_fetch_add(target, urxe_atomic_swap_add(pkt->atomic),
 					   __ATOMIC_SEQ_CST);
 	} else {
@@ -308,14 +335,13 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 		__atomic_compare_exchange_n(target, &value, urxe_atomic_swap_add(pkt->atomic),
 					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
-	result = &qp->atomics[qp->atomic_next++ % qp->atomic_size];
+	result = &qp->atomics[qp->proto.atomic_next++ % qp->proto.atomic_size];
 	*result = (struct urxe_atomic_result){
 		.valid = true,
 		.psn = psn,
-		.msn = (qp->msn + 1) & URXE_PSN_MASK,
 		.original = value,
 	};
-	urxe_owe_atomic(qp, result);
+	urxe_queue_atomic(qp, result, urxe_psn_add(qp->proto.msn, 1));
 	return URXE_DONE;
 }
 
@@ -324,7 +350,7 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 /* First and middle packets are full, last ones not empty (9.7.4.1.6). */
 static bool length_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
-	uint32_t full = (uint32_t)pkt->span * qp->mtu;
+	uint32_t full = (uint32_t)pkt->span * qp->proto.mtu;
 
 	if (!urxe_op_any(pkt->mask, URXE_OP_SEND | URXE_OP_WRITE))
 		return true;
@@ -332,12 +358,13 @@ static bool length_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 		return pkt->payload_len == full;
 	if (!urxe_op_any(pkt->mask, URXE_OP_START) && !pkt->payload_len)
 		return false;
-	return pkt->payload_len <= full && (pkt->span == 1 || pkt->payload_len > full - qp->mtu);
+	return pkt->payload_len <= full &&
+	       (pkt->span == 1 || pkt->payload_len > full - qp->proto.mtu);
 }
 
 bool urxe_permits(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
-	unsigned access = qp->attr.qp_access_flags;
+	unsigned access = qp->proto.attr.qp_access_flags;
 
 	if (urxe_op_any(pkt->mask, URXE_OP_WRITE))
 		return access & IBV_ACCESS_REMOTE_WRITE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The responder's short way: a SEND of one packet that is the next to be expected, into one buffer that it
- * fits, as responder.c and responder_execute.c would take it. Whatever is not so simple is left to them.
+ * The responder's short way: a SEND of one packet that is the next to be expected, into one buffer
+ * that it fits, as responder.c and responder_execute.c would take it. Whatever is not so simple is
+ * left to them.
  */
 #include <string.h>
 
@@ -11,9 +12,9 @@
 /* Is this the packet that is expected, with nothing left over from those before? */
 static bool is_next(const struct urxe_qp *qp, const struct urxe_bth *bth)
 {
-	return urxe_bth_psn(bth) == qp->epsn && qp->last_opcode == URXE_NUM_OPCODES &&
-	       !qp->recv_busy && qp->response_send == qp->response_head &&
-	       (!qp->ack_due || urxe_aeth_kind(qp->ack_syndrome) == URXE_AETH_ACK);
+	return urxe_bth_psn(bth) == qp->proto.epsn && qp->proto.last_opcode == URXE_NUM_OPCODES &&
+	       !qp->proto.recv_busy && qp->proto.response_send == qp->proto.response_head &&
+	       (!qp->proto.ack_due || urxe_aeth_kind(qp->proto.ack_syndrome) == URXE_AETH_ACK);
 }
 
 /* The receive WR, if the message fits into its one buffer, which is at *to. */
@@ -26,7 +27,7 @@ static const struct urxe_recv_wqe *buffer_for(struct urxe_qp *qp, const struct u
 
 	if (tail == atomic_load_explicit(&rq->head, memory_order_acquire) || wqe->num_sge != 1 ||
 	    !len || len > wqe->sge[0].length ||
-	    !urxe_reach(qp, wqe->sge[0].lkey, wqe->sge[0].addr, len, MEMPOOL_LOCAL_WRITE, false,
+	    !urxe_reach(qp, wqe->sge[0].lkey, wqe->sge[0].addr, len, RMEMPOOL_LOCAL_WRITE, false,
 			&va))
 		return NULL;
 	*to = (void *)(uintptr_t)va;
@@ -44,14 +45,14 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 	struct urxe_cqe *cqe;
 	void *to;
 
-	if (rx->len < head + pad || len > qp->mtu || rx->span != 1 || rx->refs ||
-	    !is_next(qp, bth) || (qp->srq && qp->srq->limit))
+	if (rx->len < head + pad || len > qp->proto.mtu || rx->span != 1 || rx->refs ||
+	    !is_next(qp, bth) || (qp->srq && (qp->srq->limit || qp->srq->tm)))
 		return false;
 	wqe = buffer_for(qp, rq, len, &to);
 	if (!wqe)
 		return false;
-	urxe_copy_visible(to, rx->bth + head, len);
-	urxe_count(qp->dev, URXE_CNT_RDMA_RECV);
+	urxe_copy_visible(to, rx->bytes + head, len);
+	urxe_count(qp->port, URXE_CNT_RDMA_RECV);
 	cqe = urxe_cq_claim(qp->rcq, qp);
 	if (cqe) {
 		*cqe = (struct urxe_cqe){
@@ -59,7 +60,7 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 			.status = IBV_WC_SUCCESS,
 			.opcode = IBV_WC_RECV,
 			.byte_len = len,
-			.qp_num = qp->qpn,
+			.qp_num = qp->proto.qpn,
 			.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
 			.solicited = urxe_bth_se(bth),
 		};
@@ -71,9 +72,10 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 			      memory_order_release);
 	if (cqe)
 		urxe_cq_push(qp->rcq, cqe);
-	qp->executed_psn = qp->epsn;
-	qp->epsn = urxe_psn_add(qp->epsn, 1);
-	qp->msn = (qp->msn + 1) & URXE_PSN_MASK;
-	urxe_responder_executed(qp, urxe_bth_ackreq(bth) || qp->ack_due, qp->executed_psn);
+	qp->proto.executed_psn = qp->proto.epsn;
+	urxe_responder_expect(qp, urxe_psn_add(qp->proto.epsn, 1));
+	qp->proto.msn = (qp->proto.msn + 1) & URXE_PSN_MASK;
+	urxe_responder_executed(qp, urxe_bth_ackreq(bth) || qp->proto.ack_due,
+				qp->proto.executed_psn);
 	return true;
 }

@@ -4,12 +4,12 @@
  * fill under its lock and the engine empties.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hca/engine.h"
 
-int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge)
+int urxe_rq_init(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type type, uint32_t max_wr,
+		 uint32_t max_sge)
 {
 	uint32_t size = 1;
 
@@ -19,13 +19,15 @@ int urxe_rq_init(struct urxe_rq *rq, uint32_t max_wr, uint32_t max_sge)
 	rq->max_sge = max_sge;
 	rq->mask = size - 1;
 	rq->stride = sizeof(struct urxe_recv_wqe) + max_sge * sizeof(struct ibv_sge);
-	rq->wqes = max_wr ? malloc((size_t)size * rq->stride) : NULL;
+	rq->wqes = NULL;
+	if (max_wr)
+		rq->wqes = urxe_buffer_alloc(pd, (size_t)size * rq->stride, type, &rq->custom);
 	return max_wr && !rq->wqes ? -ENOMEM : 0;
 }
 
-void urxe_rq_fini(struct urxe_rq *rq)
+void urxe_rq_fini(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type type)
 {
-	free(rq->wqes);
+	urxe_buffer_free(pd, rq->wqes, type, rq->custom);
 }
 
 uint32_t urxe_rq_count(const struct urxe_rq *rq)
@@ -37,13 +39,14 @@ uint32_t urxe_rq_count(const struct urxe_rq *rq)
 int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
 	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
-	struct urxe_recv_wqe *wqe = rq_wqe(rq, head);
+	struct urxe_recv_wqe *wqe;
 	uint64_t length = 0;
 
 	if (urxe_rq_count(rq) >= rq->max_wr)
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return EINVAL;
+	wqe = rq_wqe(rq, head);
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = wr->num_sge;
 	for (int i = 0; i < wr->num_sge; i++) {
@@ -59,10 +62,11 @@ int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into)
 {
 	uint32_t tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
-	const struct urxe_recv_wqe *wqe = rq_wqe(rq, tail);
+	const struct urxe_recv_wqe *wqe;
 
 	if (tail == atomic_load_explicit(&rq->head, memory_order_acquire))
 		return false;
+	wqe = rq_wqe(rq, tail);
 	memcpy(into, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
 	atomic_store_explicit(&rq->tail, tail + 1, memory_order_release);
 	return true;
@@ -73,7 +77,7 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	struct urxe_qp *qp = to_qp(ibv);
 	int ret = 0;
 
-	if (ibv->srq || atomic_load(&qp->state) == IBV_QPS_RESET) {
+	if (ibv->srq || atomic_load(&qp->proto.state) == IBV_QPS_RESET) {
 		*bad = wr;
 		return EINVAL;
 	}
@@ -87,7 +91,7 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	}
 	urxe_unlock(&qp->rq.lock);
 	/* To a QP in error they come back at once. */
-	if (atomic_load(&qp->state) == IBV_QPS_ERR) {
+	if (atomic_load(&qp->proto.state) == IBV_QPS_ERR) {
 		urxe_engine_lock();
 		urxe_qp_flush(qp);
 		urxe_engine_unlock();

@@ -3,49 +3,36 @@
  * Posting to a send queue (IBTA vol. 1, 11.4.1.1). What is wrong with a WR and can be seen here is
  * an errno; what can only be seen when it runs (keys, lengths of UD messages) is a completion.
  *
- * Small messages are gathered: while packets of a QP are under way, a few more WRs wait for company,
- * since the answers will turn the engine, or a poll will. The first WR of an idle QP leaves at once.
+ * Small messages are gathered: while packets of a QP are under way, a few more WRs wait for
+ * company, since the answers will turn the engine, or a poll will. The first WR of an idle QP
+ * leaves at once.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "hca/engine.h"
 #include "hca/send.h"
+#include "hca/tag_matching.h"
 
 #define GATHER_WRS   32
 #define GATHER_BYTES 16384
 
 int urxe_sq_state_errno(const struct urxe_qp *qp)
 {
-	switch (atomic_load(&qp->state)) {
+	switch (atomic_load(&qp->proto.state)) {
 	case IBV_QPS_RESET:
 	case IBV_QPS_INIT:
 	case IBV_QPS_RTR: return EINVAL;
-	default: return to_context(qp->ibv.context)->stale ? EIO : 0;
+	default: break;
 	}
-}
-
-/* Which operations a transport service has (table 53). */
-static bool service_has(enum ibv_qp_type type, uint8_t opcode)
-{
-	switch (opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM: return true;
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_BIND_MW:
-	case IBV_WR_LOCAL_INV: return type != IBV_QPT_UD;
-	case IBV_WR_RDMA_READ:
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-	case IBV_WR_SEND_WITH_INV: return type == IBV_QPT_RC;
-	default: return false;
-	}
+	if (urxe_tm_is(qp))
+		return ENOMEM; /* its send queue has no place for the program */
+	return to_context(qp->ibv.context)->stale ? EIO : 0;
 }
 
 int urxe_sq_check(const struct urxe_qp *qp, uint8_t opcode, unsigned flags)
 {
-	if (!service_has(qp->ibv.qp_type, opcode))
+	if (opcode >= 32 || !(qp->transport->operations >> opcode & 1))
 		return EINVAL;
 	if ((flags & IBV_SEND_INLINE) && (wr_is_read(opcode) || wr_is_atomic(opcode)))
 		return EINVAL;
@@ -100,7 +87,7 @@ int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah 
 	wqe->ud.path = to_ah(ah)->path;
 	wqe->ud.qpn = qpn & URXE_QPN_MASK;
 	/* A Q_Key with the high bit set stands for the QP's own (10.2.5). */
-	wqe->ud.qkey = qkey & URXE_QKEY_PRIVILEGED ? qp->attr.qkey : qkey;
+	wqe->ud.qkey = qkey & URXE_QKEY_PRIVILEGED ? qp->proto.attr.qkey : qkey;
 	wqe->ud.sl = to_ah(ah)->attr.sl;
 	return 0;
 }
@@ -132,6 +119,7 @@ static int set_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struc
 	if (wqe->length < 8)
 		return EINVAL;
 	wqe->length = 8;
+	wqe->srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->rdma.remote_addr = wr->wr.atomic.remote_addr;
 	wqe->rdma.rkey = wr->wr.atomic.rkey;
 	wqe->rdma.compare_add = wr->wr.atomic.compare_add;
@@ -161,9 +149,10 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	ret = set_data(qp, wqe, wr);
 	if (ret)
 		return ret;
-	if (qp->ibv.qp_type == IBV_QPT_UD)
+	if (qp->transport->addressed)
 		return urxe_sq_set_ud(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 				      wr->wr.ud.remote_qkey);
+	wqe->srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
 	wqe->rdma.rkey = wr->wr.rdma.rkey;
 	return 0;

@@ -60,18 +60,21 @@ void urxe_engine_woke(void *unused)
 	atomic_fetch_sub(&urxe_hca.armed, 1);
 }
 
-static void on_device_event(struct urxe_device *dev, enum ibv_event_type type, void *arg)
+static void on_port_event(struct urxe_port *port, enum ibv_event_type type, void *arg)
 {
 	struct urxe_context *ctx;
 
 	urxe_engine_lock();
 	if (type == IBV_EVENT_PORT_ERR)
-		urxe_count(dev, URXE_CNT_LINK_DOWNED);
+		urxe_count(port, URXE_CNT_LINK_DOWNED);
 	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
-		if (ctx->dev == dev)
-			urxe_event_port(ctx, type);
-	urxe_gsi_device_event(dev, type);
-	urxe_direct_devices_changed();
+		if (ctx->dev == port->dev)
+			urxe_event_port(ctx, port->num, type);
+	urxe_gsi_port_event(port, type);
+	urxe_direct_ports_changed();
+	urxe_wire_ports_changed(urxe_hca.wire);
+	if (type == IBV_EVENT_PKEY_CHANGE)
+		urxe_engine_pkeys_changed(port);
 	urxe_engine_unlock();
 }
 
@@ -110,7 +113,7 @@ static void wait_for(bool *wire, uint64_t until, uint64_t now)
 		(void)!urxe_libc.read(e->wake_fd, &count, sizeof(count));
 	}
 	if (fds[1].revents)
-		urxe_device_monitor_read(e->monitor_fd, on_device_event, NULL);
+		urxe_device_monitor_read(e->monitor_fd, on_port_event, NULL);
 	*wire = fds[2].revents;
 }
 
@@ -121,10 +124,12 @@ static uint64_t next_deadline(void)
 	uint64_t gsi = urxe_gsi_deadline();
 	uint64_t next = timers < wire ? timers : wire;
 
-	if (!cds_list_empty(&urxe_hca.ready) || !cds_list_empty(&urxe_hca.owed))
+	if (!cds_list_empty(&urxe_hca.ready) || !cds_list_empty(&urxe_hca.acks_due))
 		return 0;
 	if (gsi < next)
 		next = gsi;
+	if (!cds_list_empty(&urxe_hca.held) && urxe_hca.held_at < next)
+		next = urxe_hca.held_at;
 	return next < urxe_hca.housekeep_at ? next : urxe_hca.housekeep_at;
 }
 
@@ -169,10 +174,10 @@ static bool left_to_pollers(void)
 }
 
 /*
- * A program that polls or copies large messages has the lock most of the time, and whoever waits for it
- * in the kernel makes each of its unlocks a system call, without getting it. So the thread looks now
- * and then, and waits only if that has not helped for some milliseconds. False, and no lock: somebody
- * polled meanwhile and has done what the lock was wanted for.
+ * A program that polls or copies large messages has the lock most of the time, and a thread that
+ * waits for it in the kernel makes each of its unlocks a system call, without getting it. So the
+ * thread looks now and then, and waits only if that has not helped for some milliseconds. False,
+ * and no lock: somebody polled meanwhile and has done what the lock was wanted for.
  */
 static bool take_lock(void)
 {

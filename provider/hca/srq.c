@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "hca/engine.h"
+#include "hca/tag_matching.h"
+#include "hca/xrc.h"
 
 struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
@@ -21,7 +23,7 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return NULL;
-	if (urxe_rq_init(&srq->rq, want->max_wr, want->max_sge)) {
+	if (urxe_rq_init(&srq->rq, pd, URXE_BUFFER_SRQ, want->max_wr, want->max_sge)) {
 		free(srq);
 		errno = ENOMEM;
 		return NULL;
@@ -35,64 +37,126 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return &srq->ibv;
 }
 
+static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
+{
+	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
+}
+
+static bool is_tm(const struct ibv_srq_init_attr_ex *attr)
+{
+	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM;
+}
+
+static int check_ex(const struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t tm = IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return EINVAL;
+	if (is_xrc(attr))
+		return (attr->comp_mask & xrc) == xrc && attr->xrcd && attr->cq ? 0 : EINVAL;
+	if (is_tm(attr))
+		return (attr->comp_mask & tm) == tm && attr->cq ? 0 : EINVAL;
+	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC
+		       ? EOPNOTSUPP
+		       : 0;
+}
+
+static int add_tm(struct urxe_srq *srq, const struct ibv_srq_init_attr_ex *attr)
+{
+	int ret = urxe_tm_create(&attr->tm_cap, &srq->tm);
+
+	if (ret)
+		return ret;
+	srq->cq = to_cq(attr->cq);
+	atomic_fetch_add(&srq->cq->users, 1);
+	return 0;
+}
+
 struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr basic = {.srq_context = attr->srq_context, .attr = attr->attr};
+	struct ibv_srq *srq;
+	int ret = check_ex(attr);
 
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
-		errno = EINVAL;
+	if (ret) {
+		errno = ret;
 		return NULL;
 	}
-	if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC) {
-		errno = EOPNOTSUPP;
+	srq = urxe_create_srq(attr->pd, &basic);
+	if (!srq)
 		return NULL;
-	}
-	return urxe_create_srq(attr->pd, &basic);
+	if (is_xrc(attr))
+		ret = -urxe_xrc_add_srq(to_srq(srq), attr->xrcd, attr->cq);
+	else if (is_tm(attr))
+		ret = add_tm(to_srq(srq), attr);
+	if (!ret)
+		return srq;
+	urxe_destroy_srq(srq);
+	errno = ret;
+	return NULL;
 }
 
-/* Moves the WRs to a ring of another size. Under the engine lock and rq.lock. */
-static int resize(struct urxe_rq *rq, uint32_t max_wr)
+/* Moves the WRs to an empty ring and exchanges the rings. Under the engine lock and rq.lock. */
+static int move(struct urxe_rq *rq, struct urxe_rq *other)
 {
-	struct urxe_rq bigger = *rq;
 	uint32_t count = urxe_rq_count(rq);
+	struct urxe_rq old;
 
-	if (max_wr < count)
+	if (other->max_wr < count)
 		return EINVAL;
-	if (urxe_rq_init(&bigger, max_wr, rq->max_sge))
-		return ENOMEM;
-	atomic_store(&bigger.tail, 0);
-	atomic_store(&bigger.head, 0);
 	for (uint32_t i = 0; i < count; i++)
-		urxe_rq_take(rq, rq_wqe(&bigger, i));
-	free(rq->wqes);
-	rq->wqes = bigger.wqes;
-	rq->mask = bigger.mask;
-	rq->max_wr = max_wr;
+		urxe_rq_take(rq, rq_wqe(other, i));
+	old = *rq;
+	rq->wqes = other->wqes;
+	rq->custom = other->custom;
+	rq->mask = other->mask;
+	rq->max_wr = other->max_wr;
 	atomic_store(&rq->tail, 0);
 	atomic_store(&rq->head, count);
+	other->wqes = old.wqes;
+	other->custom = old.custom;
 	return 0;
+}
+
+/* resized: a ring of the new size, if there is one; afterwards, what is to be freed. */
+static int modify(struct urxe_srq *srq, const struct ibv_srq_attr *attr, int mask,
+		  struct urxe_rq *resized)
+{
+	int ret = 0;
+
+	if (mask & IBV_SRQ_MAX_WR)
+		ret = !(mask & IBV_SRQ_LIMIT) && srq->limit > attr->max_wr
+			      ? EINVAL
+			      : move(&srq->rq, resized);
+	if (!ret && (mask & IBV_SRQ_LIMIT))
+		srq->limit = attr->srq_limit;
+	return ret;
 }
 
 int urxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct urxe_srq *srq = to_srq(ibv);
 	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
-	int ret = 0;
+	struct urxe_rq resized = {0};
+	int ret;
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) || !max_wr || max_wr > URXE_MAX_SRQ_WR ||
 	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr))
 		return EINVAL;
+	/* Without a lock, as this may be the program's allocator. */
+	if ((mask & IBV_SRQ_MAX_WR) &&
+	    urxe_rq_init(&resized, ibv->pd, URXE_BUFFER_SRQ, max_wr, srq->rq.max_sge))
+		return ENOMEM;
 	urxe_engine_lock();
 	urxe_lock(&srq->rq.lock);
-	if (mask & IBV_SRQ_MAX_WR)
-		ret = !(mask & IBV_SRQ_LIMIT) && srq->limit > max_wr ? EINVAL
-								     : resize(&srq->rq, max_wr);
-	if (!ret && (mask & IBV_SRQ_LIMIT))
-		srq->limit = attr->srq_limit;
+	ret = modify(srq, attr, mask, &resized);
 	urxe_unlock(&srq->rq.lock);
 	urxe_engine_unlock();
+	urxe_rq_fini(&resized, ibv->pd, URXE_BUFFER_SRQ);
 	return ret;
 }
 
@@ -116,13 +180,17 @@ int urxe_destroy_srq(struct ibv_srq *ibv)
 
 	if (atomic_load(&srq->users))
 		return EBUSY;
+	urxe_xrc_remove_srq(srq);
 	if (!to_context(ibv->context)->stale) {
 		urxe_events_forget(to_context(ibv->context), &srq->async);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 				 &srq->async.taken);
 	}
+	if (srq->tm)
+		atomic_fetch_sub(&srq->cq->users, 1);
+	urxe_tm_destroy(srq->tm);
+	urxe_rq_fini(&srq->rq, ibv->pd, URXE_BUFFER_SRQ);
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
-	urxe_rq_fini(&srq->rq);
 	free(srq);
 	return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * The verbs of the adapter, as the floor above calls them: for each function ibv_X of libibverbs
  * that takes an object of a device, urxe_X with the same arguments, results and errno, called only
- * with objects of a urxe device. What verbs.h defines as inline functions goes through the operation
- * tables of the context, QP and CQ that these functions fill in.
+ * with objects of a urxe device. What verbs.h defines as inline functions goes through the
+ * operation tables of the context, QP and CQ that these functions fill in.
  */
 #ifndef URXE_HCA_VERBS_H
 #define URXE_HCA_VERBS_H
@@ -22,14 +22,20 @@ static inline bool urxe_is_context(const struct ibv_context *context)
 }
 
 /*
- * What ibv_get_device_index() counts ours from. The kernel gives its devices the lowest numbers that
- * are free, and programs (librdmacm) find a device by its number among those of both kinds.
+ * What ibv_get_device_index() counts ours from. The kernel gives its devices the lowest numbers
+ * that are free, and programs (librdmacm) find a device by its number among those of both kinds.
  */
 #define URXE_DEVICE_INDEX 0x40000000
 int urxe_get_device_index(struct ibv_device *device);
 __be64 urxe_get_device_guid(struct ibv_device *device);
 struct ibv_context *urxe_open_device(struct ibv_device *device);
 int urxe_close_device(struct ibv_context *context);
+/*
+ * Is cmd_fd one of a urxe context? If so, *context is that context once more, to which the
+ * descriptor belongs from now on (under another number); or NULL, with errno, and the descriptor is
+ * the caller's.
+ */
+bool urxe_import_device(int cmd_fd, struct ibv_context **context);
 int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
 void urxe_ack_async_event(struct ibv_async_event *event);
 int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
@@ -44,6 +50,8 @@ int urxe_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey);
 
 struct ibv_pd *urxe_alloc_pd(struct ibv_context *context);
 int urxe_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *urxe_import_pd(struct ibv_context *context, uint32_t handle);
+void urxe_unimport_pd(struct ibv_pd *pd);
 struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 					struct ibv_parent_domain_init_attr *attr);
 struct ibv_td *urxe_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
@@ -53,6 +61,10 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 int urxe_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access);
 int urxe_dereg_mr(struct ibv_mr *mr);
+struct ibv_mr *urxe_import_mr(struct ibv_pd *pd, uint32_t handle);
+void urxe_unimport_mr(struct ibv_mr *mr);
+struct ibv_dm *urxe_import_dm(struct ibv_context *context, uint32_t handle);
+void urxe_unimport_dm(struct ibv_dm *dm);
 
 struct ibv_comp_channel *urxe_create_comp_channel(struct ibv_context *context);
 int urxe_destroy_comp_channel(struct ibv_comp_channel *channel);
@@ -89,17 +101,20 @@ int urxe_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr
 int urxe_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int urxe_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-/* The adapter's descriptors, which a program must not close or replace: true if fd is one of them. */
+/* The adapter's descriptors, which a program must not close or replace: true if fd is one of them.
+ * */
 bool urxe_owns_fd(int fd);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
 void urxe_forked(void);
 /*
- * Whether threads may be cancelled: as long as they may not, who works here saves asking not to be. They
- * may, unless somebody who sees each pthread_cancel() has said otherwise: false in the beginning, before
- * anybody is at work, and true before each of them. The first ones wait for those who are at work.
+ * Whether threads may be cancelled: as long as they may not, who works here saves asking not to be.
+ * They may, unless somebody who sees each pthread_cancel() has said otherwise: false in the
+ * beginning, before anybody is at work, and true before each of them. The first ones wait for those
+ * who are at work.
  */
 void urxe_may_cancel(bool may);
-/* To be called when the process ends without having destroyed its QPs: what they owe leaves. */
-void urxe_ending(void);
+/* To be called when the process ends without having destroyed its QPs: their acknowledgements leave. in_handler: it
+ * may be a signal handler that ends it; then acknowledgements leave, and nothing else is done. */
+void urxe_ending(bool in_handler);
 
 #endif

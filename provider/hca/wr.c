@@ -127,6 +127,12 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 		fail(of(ex), urxe_sq_set_ud(of(ex), of(ex)->wr_wqe, ah, qpn, qkey));
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
+{
+	if (of(ex)->wr_wqe)
+		of(ex)->wr_wqe->srqn = srqn;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *sges)
 {
 	struct urxe_qp *qp = of(ex);
@@ -215,8 +221,10 @@ void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops)
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
-	if (qp->ibv.qp_type == IBV_QPT_UD)
+	if (qp->transport->addressed)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (qp->transport->shared_receive)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
 		ex->wr_rdma_write = wr_rdma_write;
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)

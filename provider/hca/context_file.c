@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* The file behind a context's cmd_fd; context_file.h draws it. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hca/context_file.h"
+#include "hca/hca.h"
+#include "host/fd.h"
+#include "host/libc.h"
+#include "host/sysinfo.h"
+
+#define MAGIC	   0x7478657443585255 /* "URXCtext" */
+#define VERSION	   1
+#define PAGE	   4096u
+#define MAX_DMS	   4096
+#define DM_PAGES   (URXE_DM_BYTES / PAGE)
+#define PD_NUMBERS (1u << URXE_PD_BITS)
+#define DM_WORDS   (DM_PAGES / 64)
+#define MAX_ALIGN  26 /* log2 of URXE_DM_BYTES */
+
+/* An allocation; pages 0: none. */
+struct shared_dm {
+	_Atomic uint32_t pages;
+	_Atomic uint32_t first;
+	_Atomic uint64_t length;
+};
+
+struct context_shared {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t unused;
+	uint64_t bytes;
+	char device[64];
+	pthread_mutex_t lock;
+	_Atomic uint64_t pds[PD_NUMBERS / 64];
+	struct shared_dm dms[MAX_DMS];
+	_Atomic uint64_t used[DM_WORDS];
+};
+
+#define CONTEXT_FILE_DM	   ((sizeof(struct context_shared) + PAGE - 1) / PAGE * PAGE)
+#define CONTEXT_FILE_BYTES (CONTEXT_FILE_DM + URXE_DM_BYTES)
+
+static_assert(sizeof(struct shared_dm) == 16, "layout seen by other processes");
+static_assert(256 * URXE_MAX_PD == PD_NUMBERS, "a slot and a place");
+static_assert(1ull << MAX_ALIGN == URXE_DM_BYTES, "the largest alignment");
+
+static _Atomic uint64_t mappings; /* so far */
+
+static int map(struct urxe_context_file *file, int fd)
+{
+	void *p = mmap(NULL, CONTEXT_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		       fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	file->shared = p;
+	file->fd = fd;
+	file->mapping = atomic_fetch_add(&mappings, 1);
+	return 0;
+}
+
+static void init_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+int urxe_context_file_create(struct urxe_context_file *file, const char *device)
+{
+	int fd = urxe_fd_memfd("urxe-context", CONTEXT_FILE_BYTES), ret;
+
+	*file = (struct urxe_context_file){.fd = -1};
+	if (fd < 0)
+		return -errno;
+	ret = map(file, fd);
+	if (ret) {
+		urxe_fd_close(fd);
+		return ret;
+	}
+	file->shared->version = VERSION;
+	file->shared->bytes = CONTEXT_FILE_BYTES;
+	snprintf(file->shared->device, sizeof(file->shared->device), "%s", device);
+	init_lock(&file->shared->lock);
+	atomic_thread_fence(memory_order_release);
+	file->shared->magic = MAGIC;
+	return 0;
+}
+
+int urxe_context_file_open(struct urxe_context_file *file, int fd)
+{
+	struct { /* how the header begins, in any version */
+		uint64_t magic;
+		uint32_t version;
+	} start;
+	struct urxe_stat st;
+	int seals, ret;
+
+	*file = (struct urxe_context_file){.fd = -1};
+	if (urxe_fstat(fd, &st))
+		return -EBADF;
+	seals = urxe_libc.fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || st.size < sizeof(start) ||
+	    pread(fd, &start, sizeof(start), 0) != sizeof(start) || start.magic != MAGIC)
+		return -ENOENT;
+	if (start.version != VERSION || st.size != CONTEXT_FILE_BYTES)
+		return -EPROTONOSUPPORT;
+	ret = map(file, fd);
+	if (!ret)
+		file->fd = urxe_fd_keep(fd);
+	return ret;
+}
+
+void urxe_context_file_close(struct urxe_context_file *file)
+{
+	if (file->shared)
+		munmap(file->shared, CONTEXT_FILE_BYTES);
+	urxe_fd_close(file->fd);
+	*file = (struct urxe_context_file){.fd = -1};
+}
+
+void urxe_context_file_device(const struct urxe_context_file *file, char *name, size_t size)
+{
+	snprintf(name, size, "%.*s", (int)sizeof(file->shared->device) - 1, file->shared->device);
+}
+
+static void lock(struct context_shared *s)
+{
+	if (pthread_mutex_lock(&s->lock) == EOWNERDEAD)
+		pthread_mutex_consistent(&s->lock);
+}
+
+static void unlock(struct context_shared *s)
+{
+	pthread_mutex_unlock(&s->lock);
+}
+
+void urxe_context_file_set_pd(struct urxe_context_file *file, uint32_t number, bool there)
+{
+	struct context_shared *s = file->shared;
+
+	if (!s)
+		return;
+	if (there)
+		atomic_fetch_or(&s->pds[number / 64], 1ull << number % 64);
+	else
+		atomic_fetch_and(&s->pds[number / 64], ~(1ull << number % 64));
+}
+
+bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t number)
+{
+	const struct context_shared *s = file->shared;
+
+	return s && number < PD_NUMBERS &&
+	       (atomic_load(&s->pds[number / 64]) & 1ull << number % 64);
+}
+
+/* ---- device memory ---- */
+
+static bool page_used(const struct context_shared *s, uint32_t page)
+{
+	return atomic_load_explicit(&s->used[page / 64], memory_order_relaxed) & 1ull << page % 64;
+}
+
+static void mark(struct context_shared *s, uint32_t first, uint32_t pages, bool used)
+{
+	for (uint32_t page = first; page < first + pages; page++) {
+		if (used)
+			atomic_fetch_or(&s->used[page / 64], 1ull << page % 64);
+		else
+			atomic_fetch_and(&s->used[page / 64], ~(1ull << page % 64));
+	}
+}
+
+/* The first run of unused pages that begins on a multiple of align: DM_PAGES when there is none. */
+static uint32_t find_run(const struct context_shared *s, uint32_t pages, uint32_t align)
+{
+	uint32_t first = 0, page;
+
+	while (first + pages <= DM_PAGES) {
+		for (page = first; page < first + pages && !page_used(s, page); page++)
+			;
+		if (page == first + pages)
+			return first;
+		first = (page + align) / align * align;
+	}
+	return DM_PAGES;
+}
+
+/* The lock held. A process that dies in here loses pages at most. */
+static int alloc(struct urxe_context_file *file, uint64_t length, uint32_t pages, uint32_t align)
+{
+	struct context_shared *s = file->shared;
+	uint32_t handle = 0, first;
+
+	while (handle < MAX_DMS && atomic_load(&s->dms[handle].pages))
+		handle++;
+	first = find_run(s, pages, align);
+	if (handle == MAX_DMS || first == DM_PAGES)
+		return -ENOMEM;
+	/* Now, and not by a signal at the first access. */
+	if (fallocate(file->fd, 0, CONTEXT_FILE_DM + (off_t)first * PAGE, (off_t)pages * PAGE))
+		return -ENOMEM;
+	mark(s, first, pages, true);
+	atomic_store(&s->dms[handle].first, first);
+	atomic_store(&s->dms[handle].length, length);
+	atomic_store(&s->dms[handle].pages, pages);
+	return handle;
+}
+
+int urxe_context_file_alloc_dm(struct urxe_context_file *file, uint64_t length, uint32_t log_align)
+{
+	int ret;
+
+	if (!length || log_align > MAX_ALIGN)
+		return -EINVAL;
+	if (!file->shared || length > URXE_DM_BYTES)
+		return -ENOMEM;
+	lock(file->shared);
+	ret = alloc(file, length, (length + PAGE - 1) / PAGE,
+		    1ull << log_align < PAGE ? 1 : (1u << log_align) / PAGE);
+	unlock(file->shared);
+	return ret;
+}
+
+/* A copy of a row that leads to memory of the file, whatever another process wrote there. */
+static bool get(const struct context_shared *s, uint32_t handle, uint32_t *first, uint32_t *pages,
+		uint64_t *length)
+{
+	if (!s || handle >= MAX_DMS)
+		return false;
+	*pages = atomic_load(&s->dms[handle].pages);
+	*first = atomic_load(&s->dms[handle].first);
+	*length = atomic_load(&s->dms[handle].length);
+	return *pages && *pages <= DM_PAGES && *first <= DM_PAGES - *pages &&
+	       *length <= (uint64_t)*pages * PAGE;
+}
+
+int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
+{
+	struct context_shared *s = file->shared;
+	uint32_t first, pages;
+	uint64_t length;
+	int ret = -ENOENT;
+
+	if (!s)
+		return ret;
+	lock(s);
+	if (get(s, handle, &first, &pages, &length)) {
+		atomic_store(&s->dms[handle].pages, 0);
+		/* The next owner finds zeros. */
+		fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  CONTEXT_FILE_DM + (off_t)first * PAGE, (off_t)pages * PAGE);
+		mark(s, first, pages, false);
+		ret = 0;
+	}
+	unlock(s);
+	return ret;
+}
+
+int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,
+			      uint64_t *length)
+{
+	uint32_t first, pages;
+
+	if (!get(file->shared, handle, &first, &pages, length))
+		return -ENOENT;
+	*addr = (uint8_t *)file->shared + CONTEXT_FILE_DM + (size_t)first * PAGE;
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A context's file: what its cmd_fd refers to, as a uverbs file does with a kernel device. Whoever
+ * is given the descriptor imports the context by it (ibv_import_device(3)): the file says which
+ * device, which protection domains there are, and it is the device memory (ibv_alloc_dm(3)) of all
+ * contexts that share it. It is a sealed memfd, sparse until device memory is allocated:
+ *
+ *	+--------+-----------------+------------------+-------------------+---------------------------+
+ *	| header | PDs, 1 bit each | DMs, 16 B each   | pages, 1 bit each | device memory             |
+ *	+--------+-----------------+------------------+-------------------+---------------------------+
+ *	0                                                                 CONTEXT_FILE_DM
+ *
+ * All processes that have the descriptor may write to it, also children of a fork. Changes are made
+ * under the header's robust mutex, in an order that leaves a valid table if the process dies in
+ * between. Nothing read here is trusted as an index or a length without a check. Any thread.
+ */
+#ifndef URXE_HCA_CONTEXT_FILE_H
+#define URXE_HCA_CONTEXT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define URXE_PD_BITS  24	    /* of a protection domain's number */
+#define URXE_DM_BYTES (64ull << 20) /* of a context; the largest single allocation, too */
+
+struct urxe_context_file {
+	int fd; /* one of the library's own (host/fd.h); -1: none, and no device memory */
+	struct context_shared *shared;
+	uint64_t mapping; /* a number that no other mapping of this process ever has */
+};
+
+/* Makes the file of a new context on that device: -errno. */
+int urxe_context_file_create(struct urxe_context_file *file, const char *device);
+/*
+ * Opens the file of another context. The descriptor becomes the file's, under another number,
+ * unless this fails: -EBADF no descriptor, -ENOENT no such file, -EPROTONOSUPPORT of another
+ * version.
+ */
+int urxe_context_file_open(struct urxe_context_file *file, int fd);
+/* Closes the descriptor and unmaps; allocations stay, as long as anybody has the file. */
+void urxe_context_file_close(struct urxe_context_file *file);
+/* The name of the device, at most size - 1 bytes of it. */
+void urxe_context_file_device(const struct urxe_context_file *file, char *name, size_t size);
+
+/* Says that there is, or is no more, a protection domain of that number. */
+void urxe_context_file_set_pd(struct urxe_context_file *file, uint32_t number, bool there);
+bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t number);
+
+/*
+ * Allocates zeroed device memory, aligned to 2^log_align bytes (a page at least): its handle, or
+ * -EINVAL (no bytes, absurd alignment), -ENOMEM.
+ */
+int urxe_context_file_alloc_dm(struct urxe_context_file *file, uint64_t length, uint32_t log_align);
+/* Gives it back: -ENOENT no such handle. */
+int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle);
+/* Where it lies in this process, and how long it is: -ENOENT. */
+int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,
+			      uint64_t *length);
+/* The address of the file's first byte here. */
+static inline void *urxe_context_file_base(const struct urxe_context_file *file)
+{
+	return file->shared;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "hca/counters.h"
+#include "hca/hca.h"
+#include "hca/raw_packet.h"
+
+#define PLACES 32
+
+struct urxe_counters {
+	struct ibv_counters ibv;
+	_Atomic uint64_t packets, bytes;
+	atomic_int users; /* flows */
+	pthread_mutex_t lock;
+	uint32_t attached;	/* bit for each place. lock. */
+	uint8_t places[PLACES]; /* enum ibv_counter_description. lock. */
+};
+
+static struct urxe_counters *of(struct ibv_counters *counters)
+{
+	return caa_container_of(counters, struct urxe_counters, ibv);
+}
+
+struct ibv_counters *urxe_create_counters(struct ibv_context *context,
+					  struct ibv_counters_init_attr *attr)
+{
+	struct urxe_counters *c;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->ibv.context = context;
+	pthread_mutex_init(&c->lock, NULL);
+	return &c->ibv;
+}
+
+int urxe_destroy_counters(struct ibv_counters *counters)
+{
+	if (atomic_load(&of(counters)->users))
+		return EBUSY;
+	free(of(counters));
+	return 0;
+}
+
+int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
+			 struct ibv_flow *flow)
+{
+	struct urxe_counters *c = of(counters);
+	int ret = 0;
+
+	if (attr->comp_mask || attr->counter_desc > IBV_COUNTER_BYTES)
+		return EOPNOTSUPP;
+	if (attr->index >= PLACES)
+		return EINVAL;
+	pthread_mutex_lock(&c->lock);
+	if (c->attached & 1u << attr->index && c->places[attr->index] != attr->counter_desc)
+		ret = EBUSY;
+	if (!ret) {
+		c->attached |= 1u << attr->index;
+		c->places[attr->index] = attr->counter_desc;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return ret || !flow ? ret : urxe_flow_count(flow, counters);
+}
+
+/* A place that nothing is attached to reads as 0. */
+int urxe_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t n, uint32_t flags)
+{
+	struct urxe_counters *c = of(counters);
+
+	if (flags & ~IBV_READ_COUNTERS_ATTR_PREFER_CACHED)
+		return EOPNOTSUPP;
+	if (!n || n > PLACES)
+		return EINVAL;
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t i = 0; i < n; i++) {
+		values[i] = 0;
+		if (c->attached & 1u << i)
+			values[i] = atomic_load(c->places[i] == IBV_COUNTER_BYTES ? &c->bytes
+										  : &c->packets);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+void urxe_counters_use(struct ibv_counters *counters, int n)
+{
+	atomic_fetch_add(&of(counters)->users, n);
+}
+
+void urxe_counters_add(struct ibv_counters *counters, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&of(counters)->packets, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&of(counters)->bytes, bytes, memory_order_relaxed);
+}

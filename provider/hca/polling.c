@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What a thread does that polls and finds nothing: when a turn of the engine would find nothing
+ * either, when it lets others have the CPU, and how often it reads a clock. Any thread, without the
+ * engine lock; but for urxe_engine_clock().
+ */
+#include <sched.h>
+
+#include "hca/engine.h"
+
+#define QUIET_TICKS  50000
+#define RENEW_TICKS  10000
+#define CLOCK_TICKS  10000
+#define CLOCK_SHARE  32	    /* of the time at most goes into reading the clock */
+#define CLOCK_MOST   200000 /* ticks */
+#define PATIENCE_MIN 2	    /* turns */
+#define PATIENCE_MAX 64
+#define YIELD_EVERY  16
+#define AWAY_MIN     2000   /* ns: somebody else had the CPU, */
+#define AWAY_MAX     200000 /* but for longer it was not one who polls and gives way */
+
+/* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
+static uint64_t clock_step(void)
+{
+	uint64_t best = UINT64_MAX, step;
+
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t before = urxe_ticks(), took;
+
+		urxe_now();
+		took = urxe_ticks() - before;
+		if (took < best)
+			best = took;
+	}
+	step = best * CLOCK_SHARE;
+	if (step < CLOCK_TICKS)
+		return CLOCK_TICKS;
+	return step < CLOCK_MOST ? step : CLOCK_MOST;
+}
+
+void urxe_polling_init(void)
+{
+	urxe_hca.clock_step = clock_step();
+	atomic_store(&urxe_hca.patience, PATIENCE_MAX);
+}
+
+uint64_t urxe_engine_clock(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	uint64_t ticks = urxe_ticks();
+
+	if (ticks - e->clock_ticks >= e->clock_step) {
+		e->clock_ticks = ticks;
+		e->now = urxe_now();
+	}
+	return ticks;
+}
+
+bool urxe_engine_quiet(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	uint64_t ticks;
+
+	if (urxe_wire_look(e->wire) != URXE_LOOK_NOTHING ||
+	    atomic_load_explicit(&e->kicked, memory_order_relaxed) ||
+	    atomic_load_explicit(&e->acks_wait, memory_order_relaxed))
+		return false;
+	ticks = urxe_ticks();
+	if (ticks - atomic_load_explicit(&e->turned_at, memory_order_relaxed) >= QUIET_TICKS)
+		return false;
+	if (ticks - atomic_load_explicit(&e->renewed_at, memory_order_relaxed) >= RENEW_TICKS) {
+		atomic_store_explicit(&e->renewed_at, ticks, memory_order_relaxed);
+		urxe_engine_polled(urxe_now());
+	}
+	return true;
+}
+
+bool urxe_engine_waits(void)
+{
+	return urxe_wire_look(urxe_hca.wire) == URXE_LOOK_WAITS;
+}
+
+/*
+ * On a machine with more pollers than cores, the one that is waited for may be waiting for its
+ * core. Where giving way brought a packet soon, it is done at once the next time.
+ */
+void urxe_engine_give_way(unsigned idle)
+{
+	struct urxe_engine *e = &urxe_hca;
+	unsigned patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
+	uint64_t before, away;
+
+	if (idle < patience || (patience == PATIENCE_MAX && idle % YIELD_EVERY))
+		return;
+	before = urxe_now();
+	sched_yield();
+	away = urxe_now() - before;
+	if (away > AWAY_MIN && away < AWAY_MAX && urxe_wire_look(e->wire) == URXE_LOOK_WAITS)
+		patience = PATIENCE_MIN;
+	else if (patience < PATIENCE_MAX)
+		patience *= 2;
+	atomic_store_explicit(&e->patience, patience, memory_order_relaxed);
+}
