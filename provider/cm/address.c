@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which device has an address, and from where another is reached. The kernel's routes decide: a UDP
- * socket that is connected (which sends nothing) knows its source address. The list of devices as
- * last seen is kept here, because asking for it anew costs two netlink dumps; its entries live as
- * long as the process and are published by the count.
+ * Which port has an address, and from where another is reached. The kernel's routes decide: a UDP
+ * socket that is connected (which sends nothing) knows its source address. Ports are looked up as
+ * last seen, because asking for them anew costs two netlink dumps.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,9 +12,6 @@
 #include "host/libc.h"
 #include "host/neigh.h"
 #include "wire/wire.h"
-
-static struct urxe_device *devices[URXE_MAX_DEVICES];
-static _Atomic int num_devices;
 
 unsigned urxe_sockaddr_size(uint16_t family)
 {
@@ -90,79 +86,46 @@ void urxe_sockaddr_of_gid(union urxe_sockaddr *addr, const union ibv_gid *gid, u
 	urxe_sockaddr_set_port(addr, port);
 }
 
-int urxe_address_gid_index(struct urxe_device *dev, const union ibv_gid *gid)
-{
-	static const union ibv_gid none;
-	int index = -1;
-
-	if (!memcmp(gid, &none, sizeof(none)))
-		return -1;
-	urxe_device_lock();
-	for (unsigned i = 0; i < dev->gid_len && index < 0; i++)
-		if (!memcmp(&dev->gids[i], gid, sizeof(*gid)))
-			index = i;
-	urxe_device_unlock();
-	return index;
-}
-
-static unsigned ifindex_of(const struct urxe_device *dev)
-{
-	return __atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED);
-}
-
-static struct urxe_device *find(const union urxe_sockaddr *addr)
+static struct urxe_port *find(const union urxe_sockaddr *addr)
 {
 	unsigned scope = urxe_sockaddr_is_linklocal(addr) ? addr->v6.sin6_scope_id : 0;
-	int n = atomic_load(&num_devices);
 	union ibv_gid gid;
 
 	urxe_sockaddr_gid(addr, &gid);
-	for (int i = 0; i < n; i++) {
-		unsigned ifindex = ifindex_of(devices[i]);
+	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
+		struct urxe_port *port = urxe_port(i);
 
-		if (ifindex && (!scope || scope == ifindex) &&
-		    urxe_address_gid_index(devices[i], &gid) >= 0)
-			return devices[i];
+		if (port && !urxe_port_is_gone(port) &&
+		    (!scope || scope == urxe_port_ifindex(port)) &&
+		    urxe_port_gid_index(port, &gid) >= 0)
+			return port;
 	}
 	return NULL;
 }
 
-static void refresh_devices(void)
+static void refresh_ports(void)
 {
 	struct urxe_device *devs[URXE_MAX_DEVICES];
-	int n = urxe_devices(devs, URXE_MAX_DEVICES);
 
-	/* The list only grows, so whoever else stores now stores the same. */
-	for (int i = atomic_load(&num_devices); i < n; i++) {
-		__atomic_store_n(&devices[i], devs[i], __ATOMIC_RELAXED);
-		atomic_store(&num_devices, i + 1);
-	}
+	urxe_devices(devs, URXE_MAX_DEVICES);
 }
 
 void urxe_address_prepare(void)
 {
-	if (!atomic_load(&num_devices))
-		refresh_devices();
+	static _Atomic bool prepared;
+
+	if (!atomic_exchange(&prepared, true))
+		refresh_ports();
 }
 
-struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh)
+struct urxe_port *urxe_address_port(const union urxe_sockaddr *addr, bool refresh)
 {
-	struct urxe_device *dev = find(addr);
+	struct urxe_port *port = find(addr);
 
-	if (dev || !refresh)
-		return dev;
-	refresh_devices();
+	if (port || !refresh)
+		return port;
+	refresh_ports();
 	return find(addr);
-}
-
-struct urxe_device *urxe_address_device_by_index(int index)
-{
-	int n = atomic_load(&num_devices);
-
-	for (int i = 0; i < n; i++)
-		if (devices[i]->index == index)
-			return devices[i];
-	return NULL;
 }
 
 static int open_socket(const union urxe_sockaddr *addr)
@@ -224,6 +187,14 @@ static bool is_loopback(const union urxe_sockaddr *addr)
 	}
 }
 
+static void set_any(union urxe_sockaddr *addr)
+{
+	if (addr->family == AF_INET)
+		addr->v4.sin_addr.s_addr = INADDR_ANY;
+	else
+		addr->v6.sin6_addr = in6addr_any;
+}
+
 void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found)
 {
 	memset(found, 0, sizeof(*found));
@@ -236,10 +207,46 @@ void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *fou
 		found->error = -ENODEV;
 		return;
 	}
-	found->dev = urxe_address_device(addr, true);
-	/* The kernel takes each loopback address for an any-address: libfabric asks that way. */
-	if (!found->dev && !is_loopback(addr))
+	found->port = urxe_address_port(addr, true);
+	if (found->port)
+		return;
+	/* As in the kernel, a loopback address that no device has is an any-address. */
+	if (is_loopback(addr))
+		set_any(&found->addr);
+	else
 		found->error = why_not(addr);
+}
+
+/* Gives the address that a port has: the first one of that family. */
+static bool take_from(const struct urxe_port *port, union urxe_sockaddr *addr)
+{
+	union urxe_sockaddr own;
+	bool found = false;
+
+	urxe_device_lock();
+	for (unsigned i = 0; port->state == IBV_PORT_ACTIVE && i < port->gid_len && !found; i++) {
+		urxe_sockaddr_of_gid(&own, &port->gids[i], 0);
+		found = own.family == addr->family && !urxe_sockaddr_is_any(&own) &&
+			!urxe_sockaddr_is_linklocal(&own);
+	}
+	urxe_device_unlock();
+	if (!found)
+		return false;
+	urxe_sockaddr_set_port(&own, urxe_sockaddr_port(addr));
+	*addr = own;
+	return true;
+}
+
+void urxe_address_this_host(union urxe_sockaddr *dst)
+{
+	if (!is_loopback(dst) || urxe_address_port(dst, true))
+		return;
+	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
+		const struct urxe_port *port = urxe_port(i);
+
+		if (port && !urxe_port_is_gone(port) && take_from(port, dst))
+			return;
+	}
 }
 
 /* The kernel's choice of source, in found->addr. */
@@ -286,7 +293,7 @@ void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockad
 		return;
 	}
 	/* To itself: no need to ask. A multicast group or a remote host has no device here. */
-	if (urxe_sockaddr_is_any(src) && (found->dev = urxe_address_device(dst, false))) {
+	if (urxe_sockaddr_is_any(src) && (found->port = urxe_address_port(dst, false))) {
 		found->addr = *dst;
 		urxe_sockaddr_set_port(&found->addr, 0);
 		return;
@@ -295,7 +302,7 @@ void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockad
 	if (found->error)
 		return;
 	urxe_sockaddr_set_port(&found->addr, 0);
-	found->dev = urxe_address_device(&found->addr, true);
-	if (found->dev && urxe_address_look(&found->addr, dst))
+	found->port = urxe_address_port(&found->addr, true);
+	if (found->port && urxe_address_look(&found->addr, dst))
 		found->unresolved = true;
 }

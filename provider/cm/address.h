@@ -40,8 +40,8 @@ struct urxe_source {
 	int error;	 /* -ENETUNREACH …: no way there */
 	bool unresolved; /* the neighbour on the way is not known yet */
 	union urxe_sockaddr addr;
-	struct urxe_device *dev; /* NULL: the source's netdev has none */
-	bool v6only;		 /* IPv6 addresses serve IPv6 only, by default of this host */
+	struct urxe_port *port; /* NULL: the source's netdev has none */
+	bool v6only;		/* IPv6 addresses serve IPv6 only, by default of this host */
 };
 
 /* The size of an address of that family; 0 for a family that there is not. */
@@ -55,22 +55,21 @@ void urxe_sockaddr_gid(const union urxe_sockaddr *addr, union ibv_gid *gid);
 void urxe_sockaddr_of_gid(union urxe_sockaddr *addr, const union ibv_gid *gid, uint16_t port);
 
 /*
- * The device that has an address (of IPv6 link-local ones, on that interface), as last seen; NULL.
+ * The port that has an address (of IPv6 link-local ones, on that interface), as last seen; NULL.
  * With refresh it looks again when it finds none: then it makes system calls.
  */
-struct urxe_device *urxe_address_device(const union urxe_sockaddr *addr, bool refresh);
+struct urxe_port *urxe_address_port(const union urxe_sockaddr *addr, bool refresh);
 /*
- * Whether an id can be bound to addr: the device that has it, or none for an any-address and for a
- * loopback address that no device has;
- * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no device does. Makes system calls.
+ * Whether an id can be bound to addr: the port that has it, or none for an any-address and for a
+ * loopback address that no port has;
+ * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no port does. Makes system calls.
  */
 void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found);
+/* A loopback address that no device has, as a destination, means the first device that is active, as in the
+ * kernel (cma_bind_loopback): becomes an address of that. */
+void urxe_address_this_host(union urxe_sockaddr *dst);
 /* Looks which devices there are if none is known yet. May make system calls. */
 void urxe_address_prepare(void);
-/* The device of that index, as last seen; NULL. */
-struct urxe_device *urxe_address_device_by_index(int index);
-/* The index of a GID in a device's table; -1. */
-int urxe_address_gid_index(struct urxe_device *dev, const union ibv_gid *gid);
 /*
  * Finds the source of packets to dst: src if that is not an any-address, else what the kernel's
  * routes say; an address of this host is reached from itself. Makes system calls.

@@ -140,16 +140,6 @@ uint32_t urxe_cm_id_local(const struct urxe_cm_id *id)
 	return id->local_id;
 }
 
-uint32_t urxe_cm_id_remote(const struct urxe_cm_id *id)
-{
-	return id->remote_id;
-}
-
-const struct urxe_cm_path *urxe_cm_id_path(const struct urxe_cm_id *id)
-{
-	return &id->path;
-}
-
 /* Says to the peer what the end of an identifier means in its state. */
 static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 {

@@ -78,7 +78,7 @@ enum urxe_cm_event_type {
 
 /* The path of a connection, seen from this side. Its MADs take it too. */
 struct urxe_cm_path {
-	struct urxe_path av; /* sgid ours, dgid the peer's */
+	struct urxe_path av; /* src ours, dst the peer's */
 	uint16_t pkey;
 	uint8_t sl;
 	uint8_t mtu;		  /* enum ibv_mtu */
@@ -180,8 +180,8 @@ struct urxe_cm_event {
 /*
  * Called for every event of an identifier. Returning non-zero has the manager destroy it, as
  * urxe_cm_id_destroy() would; a handler may also destroy its own identifier or any other, and then
- * returns 0. -ENOMEM out of REQ_RECEIVED destroys it without a REJ, so that the peer's next REQ gets
- * another chance.
+ * returns 0. -ENOMEM out of REQ_RECEIVED destroys it without a REJ, so that the peer's next REQ
+ * gets another chance.
  */
 typedef int urxe_cm_handler(struct urxe_cm_id *id, const struct urxe_cm_event *event);
 
@@ -189,26 +189,26 @@ typedef int urxe_cm_handler(struct urxe_cm_id *id, const struct urxe_cm_event *e
  * What those who survive a process need to disconnect its connections: one for each from the time
  * that both communication IDs are known until it is over. Free of pointers.
  *
- *	 0 sgid         16 dgid        32 local_id   36 remote_id
- *	40 local_qpn    44 remote_qpn  48 flow_label 52 device     53 traffic_class
- *	54 hop_limit    55 source      56 response_timeout         57 retries  58 zeros
+ *	 0 path
+ *	48 local_id     52 remote_id
+ *	56 local_qpn    59 response_timeout    60 remote_qpn    63 retries
+ *	64 pkey
  */
 struct urxe_cm_record {
-	uint8_t sgid[16], dgid[16];
+	struct urxe_path path;
 	uint32_t local_id, remote_id;
-	uint32_t local_qpn, remote_qpn;
-	uint32_t flow_label;
-	uint8_t device; /* struct urxe_device, index */
-	uint8_t traffic_class, hop_limit, source;
-	uint8_t response_timeout; /* of a DREQ: 4.096 µs << n */
-	uint8_t retries;
+	uint32_t local_qpn : 24;
+	uint32_t response_timeout : 8; /* of a DREQ: 4.096 µs << n */
+	uint32_t remote_qpn : 24;
+	uint32_t retries : 8;
+	uint16_t pkey;
 	uint8_t zero[6];
 };
-_Static_assert(sizeof(struct urxe_cm_record) == 64, "shared between processes");
+_Static_assert(sizeof(struct urxe_cm_record) == 72, "shared between processes");
 
 struct urxe_cm_ops {
 	/* Sends a MAD; best effort. 0 or -errno. */
-	int (*send)(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+	int (*send)(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 		    const uint8_t mad[URXE_MAD_SIZE]);
 	/*
 	 * The listener for a request of type URXE_CM_REQ_RECEIVED or URXE_CM_SIDR_REQ_RECEIVED, by
@@ -236,21 +236,18 @@ int urxe_cm_create(struct urxe_cm **cm, const struct urxe_cm_config *config);
 void urxe_cm_destroy(struct urxe_cm *cm);
 void *urxe_cm_context(const struct urxe_cm *cm);
 
-/* A MAD that arrived on QP 1: 256 bytes and the packet it was in. dev is the device it came to. */
+/* A MAD that arrived on QP 1: 256 bytes, and how the packet came that it was in. */
 struct urxe_cm_rx {
 	const uint8_t *mad;
-	struct in6_addr sgid, dgid; /* the sender's and ours */
-	struct urxe_device *dev;
-	uint32_t flow_label;
-	uint8_t traffic_class, hop_limit;
+	const struct urxe_path *path;
 	uint32_t src_qpn;
 	uint16_t pkey;
 };
 
 void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t now);
 /*
- * Is it a REJ (timeout), which names only its sender (12.6.7.2), about none of these identifiers? Then it may
- * be about another process's. To be asked before it is received.
+ * Is it a REJ (timeout), which names only its sender (12.6.7.2), about none of these identifiers?
+ * Then it may be about another process's. To be asked before it is received.
  */
 bool urxe_cm_is_others(struct urxe_cm *cm, const struct urxe_cm_rx *rx);
 /*
@@ -268,9 +265,9 @@ int urxe_cm_id_create(struct urxe_cm *cm, urxe_cm_handler *handler, void *contex
 		      struct urxe_cm_id **id);
 /*
  * No more events. What the state demands is sent: REJ (timeout) for a REQ without answer, REJ
- * (consumer defined) before a connection is established and, should the peer have our REP already, a
- * DREQ when that might have been lost; DREQ after; DREP; or SIDR_REP (reject).
- * The manager sees the rest through by itself: retries of the DREQ, and time-wait.
+ * (consumer defined) before a connection is established and, should the peer have our REP already,
+ * a DREQ when that might have been lost; DREQ after; DREP; or SIDR_REP (reject). The manager sees
+ * the rest through by itself: retries of the DREQ, and time-wait.
  */
 void urxe_cm_id_destroy(struct urxe_cm_id *id);
 /* Hands an identifier to another handler. */
@@ -278,8 +275,6 @@ void urxe_cm_id_set(struct urxe_cm_id *id, urxe_cm_handler *handler, void *conte
 void *urxe_cm_id_context(const struct urxe_cm_id *id);
 enum urxe_cm_state urxe_cm_id_state(const struct urxe_cm_id *id);
 uint32_t urxe_cm_id_local(const struct urxe_cm_id *id);
-uint32_t urxe_cm_id_remote(const struct urxe_cm_id *id);
-const struct urxe_cm_path *urxe_cm_id_path(const struct urxe_cm_id *id);
 
 void urxe_cm_listener_init(struct urxe_cm_listener *listener, urxe_cm_handler *handler,
 			   void *context, unsigned backlog);
@@ -287,7 +282,7 @@ void urxe_cm_listener_init(struct urxe_cm_listener *listener, urxe_cm_handler *h
 void urxe_cm_listener_close(struct urxe_cm_listener *listener);
 
 struct urxe_cm_req_param {
-	const struct urxe_cm_path *path; /* the source GID is of path->av.dev */
+	const struct urxe_cm_path *path; /* the source is of port path->av.port */
 	uint64_t service_id;
 	uint32_t qpn;
 	enum ibv_qp_type qp_type; /* IBV_QPT_RC, IBV_QPT_UC */
@@ -376,23 +371,23 @@ int urxe_cm_send_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_p
 int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now);
 
 /*
- * The attributes for the QP's way to attr->qp_state (INIT, RTR, RTS), as ib_cm_init_qp_attr() of the
- * kernel gives them: *mask is set to those that are. -EINVAL for a state that does not have them
- * yet, or when our GID is gone.
+ * The attributes for the QP's way to attr->qp_state (INIT, RTR, RTS), as ib_cm_init_qp_attr() of
+ * the kernel gives them: *mask is set to those that are. -EINVAL for a state that does not have
+ * them yet, or when our GID is gone.
  */
 int urxe_cm_init_qp_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 
 /*
  * Disconnects a connection of a process that is gone, from its record: DREQ until DREP or the
- * retries are spent. After a few dozen they leave at 20,000 in a second. The record is forgotten by the
- * caller. -EEXIST, -ENOMEM.
+ * retries are spent. After a few dozen they leave at 20,000 in a second. The record is forgotten by
+ * the caller. -EEXIST, -ENOMEM.
  */
-int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struct urxe_device *dev,
-		  uint64_t now);
+int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint64_t now);
 
 struct urxe_cm_counts {
 	unsigned ids;	     /* identifiers there are, also those nobody holds any more */
 	unsigned pending;    /* passive and not established */
+	unsigned unanswered; /* have sent a message that is repeated until it is answered */
 	uint64_t malformed;  /* messages dropped: not well formed */
 	uint64_t refused;    /* REQs beyond a backlog or max_pending */
 	uint64_t retries;    /* messages sent again for want of an answer */

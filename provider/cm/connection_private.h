@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the files of the communication manager share among themselves. Everything under the lock that
- * guards the manager.
+ * What the files of the communication manager share among themselves. Everything under the lock
+ * that guards the manager.
  *
  *	connection.c		manager and identifiers: making, ending, timers, events
  *	connection_state.c	what entering a state implies; time-wait; records and their adoption
@@ -12,8 +12,8 @@
  *	connection_qp.c		attributes for the QP
  *	sidr.c			service ID resolution
  *
- * An identifier whose consumer has let go of it (dead) lives on as long as it is not IDLE: until its
- * DREQ is answered and its time-wait is over.
+ * An identifier whose consumer has let go of it (dead) lives on as long as it is not IDLE: until
+ * its DREQ is answered and its time-wait is over.
  */
 #ifndef URXE_CM_CONNECTION_PRIVATE_H
 #define URXE_CM_CONNECTION_PRIVATE_H
@@ -111,7 +111,7 @@ void urxe_cm_id_free(struct urxe_cm_id *id);
 /* now 0: nobody said; the delay begins at the next run, which is due at once. */
 void urxe_cm_arm(struct urxe_cm_id *id, uint64_t now, uint64_t delay);
 void urxe_cm_disarm(struct urxe_cm_id *id);
-/* Tells the consumer and does what it answers. The identifier may be gone afterwards. */
+/* Reports to the consumer and does what it answers. The identifier may be gone afterwards. */
 void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, uint64_t now);
 /* The same for events without anything to them but private data (NULL: none). */
 void urxe_cm_deliver_type(struct urxe_cm_id *id, enum urxe_cm_event_type type,
@@ -126,19 +126,19 @@ struct urxe_cm_id *urxe_cm_local_find(struct urxe_cm *cm, uint32_t local_id);
 void urxe_cm_remote_insert(struct urxe_cm_id *id);
 void urxe_cm_remote_remove(struct urxe_cm_id *id);
 struct urxe_cm_id *urxe_cm_remote_find(struct urxe_cm *cm, bool sidr, uint32_t remote_id,
-				       uint64_t guid, const struct in6_addr *gid);
+				       uint64_t guid, const struct urxe_link_addr *addr);
 void urxe_cm_qpn_insert(struct urxe_cm_id *id);
 void urxe_cm_qpn_remove(struct urxe_cm_id *id);
 struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t guid,
-				    const struct in6_addr *gid);
+				    const struct urxe_link_addr *addr);
 
 /* connection_state.c */
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now);
 /* All that a DREQ takes, in ESTABLISHED. */
 void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
 /*
- * After a REJ of our own, which nobody acknowledges and which a peer that has our REP may miss: a DREQ
- * is answered by whoever is there.
+ * After a REJ of our own, which nobody acknowledges and which a peer that has our REP may miss: a
+ * DREQ is answered by the process that receives it.
  */
 void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now);
 
@@ -168,7 +168,7 @@ void urxe_cm_put_rej_timeout(struct urxe_cm_id *id);
 /* connection_request.c */
 void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			 const struct urxe_cm_msg *msg, uint64_t now);
-/* A REJ from no identifier, to whoever sent msg. */
+/* A REJ from no identifier, to the sender of msg. */
 void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
 		       const void *ari, uint8_t ari_len);
@@ -176,7 +176,6 @@ void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 				  const struct urxe_cm_msg *msg);
 void urxe_cm_count_for(struct urxe_cm_id *id, struct urxe_cm_listener *listener);
-void urxe_cm_reverse(struct urxe_path *path, const struct urxe_cm_rx *rx);
 
 /* sidr.c */
 void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What REQ and REP agreed on, as attributes for the QP: the same ones that the kernel's ib_cm gives
- * for INIT, RTR and RTS. Under the manager's lock, and urxe_device_lock for the GID table.
+ * for INIT, RTR and RTS. Under the manager's lock.
  */
 #include "cm/connection_private.h"
 
@@ -14,61 +14,39 @@ static bool has_remote(const struct urxe_cm_id *id)
 	       id->state != URXE_CM_MRA_REQ_RCVD;
 }
 
-static int sgid_index(const struct urxe_path *av)
-{
-	int index = -EINVAL;
-
-	urxe_device_lock();
-	for (unsigned i = 0; i < av->dev->gid_len && index < 0; i++) {
-		if (!memcmp(&av->dev->gids[i], &av->sgid, sizeof(av->sgid)))
-			index = i;
-	}
-	urxe_device_unlock();
-	return index;
-}
-
 static int init_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
+	const struct urxe_port *port = urxe_port(id->path.av.port);
+	int index;
+
 	if (id->state < URXE_CM_REQ_SENT || id->state > URXE_CM_ESTABLISHED)
 		return -EINVAL;
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (id->responder_resources)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	attr->pkey_index = 0;
-	attr->port_num = 1;
+	index = port ? urxe_port_pkey_index(port, id->path.pkey) : -1;
+	attr->pkey_index = index < 0 ? 0 : index;
+	attr->port_num = port ? port->num : 1;
 	return 0;
 }
 
 static int rtr_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	const struct urxe_path *av = &id->path.av;
-	int index;
+	int ret;
 
 	if (!has_remote(id))
 		return -EINVAL;
-	index = sgid_index(av);
-	if (index < 0)
-		return index;
+	ret = urxe_link_of(&id->path.av)->describe(&id->path.av, &attr->ah_attr);
+	if (ret)
+		return ret;
+	attr->ah_attr.sl = id->path.sl;
+	attr->ah_attr.static_rate = id->path.rate;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	attr->ah_attr = (struct ibv_ah_attr){
-		.grh =
-			{
-				.flow_label = av->flow_label,
-				.sgid_index = index,
-				.hop_limit = av->hop_limit,
-				.traffic_class = av->traffic_class,
-			},
-		.sl = id->path.sl,
-		.static_rate = id->path.rate,
-		.is_global = 1,
-		.port_num = 1,
-	};
-	memcpy(&attr->ah_attr.grh.dgid, &av->dgid, sizeof(av->dgid));
 	attr->path_mtu = id->path.mtu;
 	attr->dest_qp_num = id->remote_qpn;
 	attr->rq_psn = id->rq_psn;
-	if (id->qp_type == IBV_QPT_RC) {
+	if (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_XRC_RECV) {
 		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 		attr->max_dest_rd_atomic = id->responder_resources;
 		attr->min_rnr_timer = 0;
@@ -82,12 +60,14 @@ static int rts_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *
 		return -EINVAL;
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	attr->sq_psn = id->sq_psn;
-	if (id->qp_type == IBV_QPT_RC) {
-		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-			 IBV_QP_TIMEOUT;
+	if (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_XRC_SEND) {
+		*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 		attr->retry_cnt = id->retry_count;
 		attr->rnr_retry = id->rnr_retry_count;
 		attr->max_rd_atomic = id->initiator_depth;
+	}
+	if (id->qp_type != IBV_QPT_UC) {
+		*mask |= IBV_QP_TIMEOUT;
 		attr->timeout = id->ack_timeout;
 	}
 	return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What arrives, and what it does in each state (12.9.7). A message is for the identifier that both
- * its communication IDs and its source address name; a wrong message in a state changes nothing. All
- * under the manager's lock, from the GSI.
+ * its communication IDs and its source address name; a wrong message in a state changes nothing.
+ * All under the manager's lock, from the GSI.
  */
 #include "cm/connection_private.h"
 
@@ -18,9 +18,18 @@ static struct urxe_cm_id *find(struct urxe_cm *cm, const struct urxe_cm_rx *rx, 
 {
 	struct urxe_cm_id *id = urxe_cm_local_find(cm, local_id);
 
-	if (!id || !IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, &rx->sgid))
+	if (!id || !urxe_same_addr(&id->path.av.dst, &rx->path->src))
 		return NULL;
 	return !remote_id || id->remote_id == remote_id ? id : NULL;
+}
+
+/*
+ * Peers that request each other's QP at the same time: this one's REQ has not been answered, and
+ * its QP accepts ours instead. What is to be refused yet is no connection of that QP.
+ */
+static bool is_request(const struct urxe_cm_id *id)
+{
+	return id->state == URXE_CM_REQ_RCVD || id->state == URXE_CM_MRA_REQ_SENT;
 }
 
 /* 12.9.6: the REP makes the connection known to both. */
@@ -28,6 +37,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 		     const struct urxe_cm_msg *msg, uint64_t now)
 {
 	const struct urxe_cm_rep *rep = &msg->rep;
+	uint32_t qpn = id->qp_type == IBV_QPT_XRC_SEND ? rep->local_eecn : rep->local_qpn;
 	struct urxe_cm *cm = id->cm;
 	struct urxe_cm_id *other;
 	struct urxe_cm_event event = {
@@ -36,7 +46,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 			{
 				.remote_ca_guid = rep->local_ca_guid,
 				.remote_qkey = rep->local_qkey,
-				.remote_qpn = rep->local_qpn,
+				.remote_qpn = qpn,
 				.starting_psn = rep->starting_psn,
 				.responder_resources = rep->initiator_depth,
 				.initiator_depth = rep->responder_resources,
@@ -51,11 +61,13 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 		.private_data_len = URXE_CM_REP_PRIVATE,
 	};
 
-	if (urxe_cm_remote_find(cm, false, msg->local_id, rep->local_ca_guid, &rx->sgid))
+	if (urxe_cm_remote_find(cm, false, msg->local_id, rep->local_ca_guid, &rx->path->src))
 		return;
 	/* 12.9.8.3.1 */
-	other = urxe_cm_qpn_find(cm, rep->local_qpn, rep->local_ca_guid, &rx->sgid);
-	if (other) {
+	other = urxe_cm_qpn_find(cm, qpn, rep->local_ca_guid, &rx->path->src);
+	if (other && is_request(other)) {
+		urxe_cm_qpn_remove(other);
+	} else if (other) {
 		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_STALE_CONN, NULL, 0);
 		if (other->state == URXE_CM_ESTABLISHED)
 			urxe_cm_disconnect(other, NULL, 0, now);
@@ -63,7 +75,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	}
 	id->remote_id = msg->local_id;
 	id->remote_ca_guid = rep->local_ca_guid;
-	id->remote_qpn = rep->local_qpn;
+	id->remote_qpn = qpn;
 	id->sq_psn = rep->starting_psn;
 	id->responder_resources = rep->initiator_depth;
 	id->initiator_depth = rep->responder_resources;
@@ -132,7 +144,7 @@ static void receive_mra(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	};
 	bool again;
 
-	/* No LAP is ever sent, so nothing else can be acknowledged. */
+	/* Nothing else can be acknowledged. */
 	if (!id || msg->mra.about == URXE_CM_ABOUT_OTHER)
 		return;
 	again = id->state == to;
@@ -148,9 +160,9 @@ static void receive_mra(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 }
 
 /*
- * Whom a REJ is for. After a timeout the sender may not know our communication ID: its own one and
- * its GUID in the ARI say which connection it is (12.6.7.2). A REJ of a REQ that comes late, when
- * the connection has been made, says nothing any more.
+ * The identifier that a REJ is for. After a timeout the sender may not know our communication ID:
+ * its own one and its GUID in the ARI say which connection it is (12.6.7.2). A REJ of a REQ that
+ * comes late, when the connection has been made, says nothing any more.
  */
 static struct urxe_cm_id *rejected(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 				   const struct urxe_cm_msg *msg)
@@ -160,7 +172,7 @@ static struct urxe_cm_id *rejected(struct urxe_cm *cm, const struct urxe_cm_rx *
 
 	if (msg->rej.reason == URXE_CM_REJ_TIMEOUT && msg->rej.ari_len >= sizeof(guid)) {
 		memcpy(&guid, msg->rej.ari, sizeof(guid));
-		id = urxe_cm_remote_find(cm, false, msg->local_id, be64toh(guid), &rx->sgid);
+		id = urxe_cm_remote_find(cm, false, msg->local_id, be64toh(guid), &rx->path->src);
 		if (id)
 			return id;
 	}
@@ -277,7 +289,6 @@ static void receive_drep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 typedef void receive_fn(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			const struct urxe_cm_msg *msg, uint64_t now);
 
-/* LAP and APR have no meaning on RoCE, where no path can be migrated to (A17): not answered. */
 static receive_fn *const receivers[] = {
 	[URXE_CM_REQ - URXE_CM_REQ] = urxe_cm_receive_req,
 	[URXE_CM_MRA - URXE_CM_REQ] = receive_mra,
@@ -288,25 +299,20 @@ static receive_fn *const receivers[] = {
 	[URXE_CM_DREP - URXE_CM_REQ] = receive_drep,
 	[URXE_CM_SIDR_REQ - URXE_CM_REQ] = urxe_cm_receive_sidr_req,
 	[URXE_CM_SIDR_REP - URXE_CM_REQ] = urxe_cm_receive_sidr_rep,
-	[URXE_CM_LAP - URXE_CM_REQ] = NULL,
-	[URXE_CM_APR - URXE_CM_REQ] = NULL,
 };
 
 void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t now)
 {
-	receive_fn *receiver;
 	struct urxe_cm_msg msg;
 
 	cm->now = now;
 	/* An adapter's communication manager sits on QP 1, and multicast has none. */
-	if (urxe_cm_decode(&msg, rx->mad) || rx->src_qpn != 1 || !rx->dev ||
-	    IN6_IS_ADDR_MULTICAST(&rx->dgid)) {
+	if (urxe_cm_decode(&msg, rx->mad) || rx->src_qpn != 1 || !urxe_port(rx->path->port) ||
+	    rx->path->multicast) {
 		cm->counts.malformed++;
 		return;
 	}
-	receiver = receivers[msg.attr - URXE_CM_REQ];
-	if (receiver)
-		receiver(cm, rx, &msg, now);
+	receivers[msg.attr - URXE_CM_REQ](cm, rx, &msg, now);
 }
 
 int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id)

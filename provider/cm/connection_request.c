@@ -10,17 +10,6 @@
 #include <endian.h>
 #include <string.h>
 
-void urxe_cm_reverse(struct urxe_path *path, const struct urxe_cm_rx *rx)
-{
-	*path = (struct urxe_path){
-		.sgid = rx->dgid,
-		.dgid = rx->sgid,
-		.dev = rx->dev,
-		.flow_label = rx->flow_label & 0xfffff,
-		.traffic_class = rx->traffic_class & ~3, /* not its congestion mark */
-	};
-}
-
 void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
 		       const void *ari, uint8_t ari_len)
@@ -48,7 +37,7 @@ struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *r
 		cm->counts.refused++;
 		return NULL;
 	}
-	urxe_cm_reverse(&id->path.av, rx);
+	urxe_link_of(rx->path)->reverse(&id->path.av, rx->path);
 	id->remote_id = msg->local_id;
 	id->tid = msg->tid;
 	return id;
@@ -72,16 +61,38 @@ static void repeated(struct urxe_cm_id *id)
 	}
 }
 
-/* The reason why a REQ cannot be served whoever listens; 0: it can. */
+static bool is_named(const struct urxe_cm_rx *rx, const struct urxe_link_addr *addr,
+		     const uint8_t gid[16], uint16_t lid)
+{
+	union ibv_gid name;
+
+	memcpy(&name, gid, sizeof(name));
+	return urxe_link_of(rx->path)->is_named(addr, &name, lid);
+}
+
+/* The QP that answers such a request; -1: there is none. */
+static int qp_type_of(const struct urxe_cm_req *req)
+{
+	switch (req->transport) {
+	case URXE_CM_RC: return IBV_QPT_RC;
+	case URXE_CM_UC: return IBV_QPT_UC;
+	case URXE_CM_EXTENDED:
+		return req->extended_transport == URXE_CM_XRC ? IBV_QPT_XRC_RECV : -1;
+	default: return -1;
+	}
+}
+
+/* The reason why no listener can serve a REQ; 0: one can. */
 static uint16_t unfit(const struct urxe_cm_req *req, const struct urxe_cm_rx *rx)
 {
-	if (req->transport != URXE_CM_RC && req->transport != URXE_CM_UC)
+	if (qp_type_of(req) < 0)
 		return URXE_CM_REJ_INVALID_TRANSPORT_TYPE;
 	if (req->mtu < IBV_MTU_256 || req->mtu > IBV_MTU_4096)
 		return URXE_CM_REJ_INVALID_MTU;
-	/* Both ends must be where the packet came from and went to: nobody connects third parties. */
-	if (memcmp(req->primary.remote_gid, &rx->dgid, 16) ||
-	    memcmp(req->primary.local_gid, &rx->sgid, 16))
+	/* Both ends must be where the packet came from and went to: nobody connects third parties.
+	 * */
+	if (!is_named(rx, &rx->path->dst, req->primary.remote_gid, req->primary.remote_lid) ||
+	    !is_named(rx, &rx->path->src, req->primary.local_gid, req->primary.local_lid))
 		return URXE_CM_REJ_INVALID_GID;
 	return 0;
 }
@@ -91,6 +102,12 @@ static void make_event(struct urxe_cm_event *event, const struct urxe_cm_rx *rx,
 {
 	const struct urxe_cm_req *req = &msg->req;
 	const struct urxe_cm_msg_path *path = &req->primary;
+	const struct ibv_ah_attr attr = {
+		.grh.flow_label = path->flow_label,
+		.grh.traffic_class = path->traffic_class,
+		.grh.hop_limit = path->hop_limit,
+		.sl = path->sl,
+	};
 
 	*event = (struct urxe_cm_event){
 		.type = URXE_CM_REQ_RECEIVED,
@@ -109,7 +126,7 @@ static void make_event(struct urxe_cm_event *event, const struct urxe_cm_rx *rx,
 				.service_id = req->service_id,
 				.remote_qkey = req->local_qkey,
 				.remote_qpn = req->local_qpn,
-				.qp_type = req->transport == URXE_CM_UC ? IBV_QPT_UC : IBV_QPT_RC,
+				.qp_type = qp_type_of(req),
 				.starting_psn = req->starting_psn,
 				.responder_resources = req->initiator_depth,
 				.initiator_depth = req->responder_resources,
@@ -125,10 +142,8 @@ static void make_event(struct urxe_cm_event *event, const struct urxe_cm_rx *rx,
 		.private_data = msg->private_data,
 		.private_data_len = URXE_CM_REQ_PRIVATE,
 	};
-	urxe_cm_reverse(&event->req.path.av, rx);
-	event->req.path.av.flow_label = path->flow_label;
-	event->req.path.av.traffic_class = path->traffic_class;
-	event->req.path.av.hop_limit = path->hop_limit;
+	urxe_link_of(rx->path)->reverse(&event->req.path.av, rx->path);
+	urxe_link_of(rx->path)->adjust(&event->req.path.av, &attr);
 }
 
 static void fill(struct urxe_cm_id *id, const struct urxe_cm_req *req,
@@ -187,7 +202,7 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	struct urxe_cm_id *id;
 	uint16_t reason;
 
-	id = urxe_cm_remote_find(cm, false, msg->local_id, req->local_ca_guid, &rx->sgid);
+	id = urxe_cm_remote_find(cm, false, msg->local_id, req->local_ca_guid, &rx->path->src);
 	if (id) {
 		repeated(id);
 		return;
@@ -195,12 +210,14 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	reason = unfit(req, rx);
 	if (reason) {
 		bool gid = reason == URXE_CM_REJ_INVALID_GID;
+		union ibv_gid src, dst;
 
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, reason, &rx->dgid, gid ? 16 : 0);
+		urxe_link_of(rx->path)->gids(rx->path, &src, &dst);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, reason, &dst, gid ? 16 : 0);
 		return;
 	}
 	/* 12.9.8.3.1: that QP is connected here already, so the peer has forgotten about it. */
-	id = urxe_cm_qpn_find(cm, req->local_qpn, req->local_ca_guid, &rx->sgid);
+	id = urxe_cm_qpn_find(cm, req->local_qpn, req->local_ca_guid, &rx->path->src);
 	if (id) {
 		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_STALE_CONN, NULL, 0);
 		if (id->state == URXE_CM_ESTABLISHED)

@@ -14,11 +14,6 @@
 /* The LID of those who have none. */
 #define PERMISSIVE_LID 0xffff
 
-static void send_mad(struct urxe_cm *cm, const struct urxe_path *path, const uint8_t *mad)
-{
-	cm->ops->send(cm, path, 1, mad);
-}
-
 int urxe_cm_start_later(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now)
 {
 	if (!id->mad)
@@ -42,7 +37,7 @@ int urxe_cm_start(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t
 
 void urxe_cm_repeat(struct urxe_cm_id *id)
 {
-	send_mad(id->cm, &id->path.av, id->mad);
+	id->cm->ops->send(id->cm, &id->path.av, id->path.pkey, id->mad);
 }
 
 void urxe_cm_transmit(struct urxe_cm_id *id, const struct urxe_cm_msg *msg)
@@ -50,7 +45,7 @@ void urxe_cm_transmit(struct urxe_cm_id *id, const struct urxe_cm_msg *msg)
 	uint8_t mad[URXE_MAD_SIZE];
 
 	urxe_cm_encode(mad, msg);
-	send_mad(id->cm, &id->path.av, mad);
+	id->cm->ops->send(id->cm, &id->path.av, id->path.pkey, mad);
 }
 
 void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct urxe_cm_msg *msg)
@@ -58,9 +53,9 @@ void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct
 	uint8_t mad[URXE_MAD_SIZE];
 	struct urxe_path path;
 
-	urxe_cm_reverse(&path, rx);
+	urxe_link_of(rx->path)->reverse(&path, rx->path);
 	urxe_cm_encode(mad, msg);
-	send_mad(cm, &path, mad);
+	cm->ops->send(cm, &path, rx->pkey, mad);
 }
 
 int urxe_cm_keep_private(struct urxe_cm_id *id, const void *data, uint8_t len)
@@ -128,7 +123,7 @@ void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 	msg.rej.about = URXE_CM_ABOUT_OTHER;
 	switch ((enum urxe_cm_state)id->state) {
 	case URXE_CM_REQ_RCVD:
-		/* Never told the peer of it, never will. */
+		/* The peer does not know of it, and never will. */
 		msg.local_id = 0;
 		msg.rej.about = URXE_CM_ABOUT_REQ;
 		break;
@@ -152,9 +147,16 @@ void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 	urxe_cm_transmit(id, &msg);
 }
 
+static uint64_t ca_guid(const struct urxe_cm_path *path)
+{
+	const struct urxe_port *port = urxe_port(path->av.port);
+
+	return port ? be64toh(port->dev->guid) : 0;
+}
+
 void urxe_cm_put_rej_timeout(struct urxe_cm_id *id)
 {
-	uint64_t guid = id->path.av.dev->guid; /* network order, as it goes out */
+	uint64_t guid = htobe64(ca_guid(&id->path));
 
 	urxe_cm_put_rej(id, URXE_CM_REJ_TIMEOUT, &guid, sizeof(guid), NULL, 0);
 }
@@ -176,16 +178,35 @@ uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time)
 
 static void put_path(struct urxe_cm_msg_path *to, const struct urxe_cm_path *from)
 {
-	to->local_lid = to->remote_lid = PERMISSIVE_LID;
-	memcpy(to->local_gid, &from->av.sgid, 16);
-	memcpy(to->remote_gid, &from->av.dgid, 16);
-	to->flow_label = from->av.flow_label;
+	const struct urxe_port *port = urxe_port(from->av.port);
+	struct ibv_ah_attr attr;
+	union ibv_gid src, dst;
+
+	urxe_link_of(&from->av)->gids(&from->av, &src, &dst);
+	urxe_link_of(&from->av)->describe(&from->av, &attr);
+	to->local_lid = port && port->lid ? port->lid | attr.src_path_bits : PERMISSIVE_LID;
+	to->remote_lid = attr.dlid ? attr.dlid : PERMISSIVE_LID;
+	memcpy(to->local_gid, &src, 16);
+	memcpy(to->remote_gid, &dst, 16);
+	to->flow_label = attr.grh.flow_label;
 	to->packet_rate = from->rate;
-	to->traffic_class = from->av.traffic_class;
-	to->hop_limit = from->av.hop_limit ? from->av.hop_limit : 64;
+	to->traffic_class = attr.grh.traffic_class;
+	to->hop_limit = attr.grh.hop_limit ? attr.grh.hop_limit : 64;
 	to->sl = from->sl;
 	to->subnet_local = to->hop_limit <= 1;
 	to->ack_timeout = urxe_cm_ack_timeout(URXE_CM_ACK_DELAY, from->packet_life_time);
+}
+
+static void put_transport(struct urxe_cm_req *req, enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC: req->transport = URXE_CM_UC; break;
+	case IBV_QPT_XRC_SEND:
+		req->transport = URXE_CM_EXTENDED;
+		req->extended_transport = URXE_CM_XRC;
+		break;
+	default: req->transport = URXE_CM_RC; break;
+	}
 }
 
 static struct urxe_cm_msg make_req(const struct urxe_cm_id *id,
@@ -197,13 +218,13 @@ static struct urxe_cm_msg make_req(const struct urxe_cm_id *id,
 	msg.attr_mod = param->ece.attr_mod;
 	req->vendor_id = param->ece.vendor_id;
 	req->service_id = param->service_id;
-	req->local_ca_guid = be64toh(param->path->av.dev->guid);
+	req->local_ca_guid = ca_guid(param->path);
 	req->local_qpn = param->qpn;
 	req->responder_resources = param->responder_resources;
 	req->initiator_depth = param->initiator_depth;
 	req->remote_cm_response_timeout = param->remote_cm_response_timeout;
 	req->local_cm_response_timeout = param->local_cm_response_timeout;
-	req->transport = param->qp_type == IBV_QPT_UC ? URXE_CM_UC : URXE_CM_RC;
+	put_transport(req, param->qp_type);
 	req->flow_control = param->flow_control;
 	req->starting_psn = param->starting_psn;
 	req->retry_count = param->retry_count;
@@ -222,9 +243,10 @@ int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_req_param *para
 {
 	struct urxe_cm_msg msg;
 
-	if (id->state != URXE_CM_IDLE || !param->path->av.dev ||
+	if (id->state != URXE_CM_IDLE || !urxe_port(param->path->av.port) ||
 	    param->private_data_len > URXE_CM_REQ_PRIVATE ||
-	    (param->qp_type != IBV_QPT_RC && param->qp_type != IBV_QPT_UC))
+	    (param->qp_type != IBV_QPT_RC && param->qp_type != IBV_QPT_UC &&
+	     param->qp_type != IBV_QPT_XRC_SEND))
 		return -EINVAL;
 	id->path = *param->path;
 	id->tid = id->cm->next_tid++;
@@ -259,7 +281,7 @@ int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *para
 		return -EINVAL;
 	msg.attr_mod = param->ece.attr_mod;
 	msg.rep = (struct urxe_cm_rep){
-		.local_ca_guid = be64toh(id->path.av.dev->guid),
+		.local_ca_guid = ca_guid(&id->path),
 		.vendor_id = param->ece.vendor_id,
 		.local_qpn = param->qpn,
 		.starting_psn = param->starting_psn,
@@ -271,6 +293,12 @@ int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *para
 		.rnr_retry_count = param->rnr_retry_count,
 		.srq = param->srq,
 	};
+	/* A target QP is named where other transports have an EE context (annex A14.6). */
+	if (id->qp_type == IBV_QPT_XRC_RECV) {
+		msg.rep.local_eecn = param->qpn;
+		msg.rep.local_qpn = 0;
+		msg.rep.srq = true;
+	}
 	if (param->private_data_len)
 		memcpy(msg.private_data, param->private_data, param->private_data_len);
 	id->local_qpn = param->qpn & 0xffffff;

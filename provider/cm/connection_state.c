@@ -11,8 +11,10 @@
 #include <string.h>
 
 /* DREQs in the name of the dead. */
-#define DREQ_BURST 64
-#define DREQ_EVERY 50000ull /* ns, beyond that */
+#define DREQ_BURST	64
+#define DREQ_EVERY	50000ull /* ns, beyond that */
+#define ADOPTED_TIMEOUT 300000000ull
+#define ADOPTED_RETRIES 8
 
 enum {
 	REPEATS = 1,   /* has sent what must be answered */
@@ -50,23 +52,18 @@ static uint8_t exponent_of(uint64_t time)
 static void record(struct urxe_cm_id *id)
 {
 	struct urxe_cm_record record = {
+		.path = id->path.av,
+		.pkey = id->path.pkey,
 		.local_id = id->local_id,
 		.remote_id = id->remote_id,
 		.local_qpn = id->local_qpn,
 		.remote_qpn = id->remote_qpn,
-		.flow_label = id->path.av.flow_label,
-		.device = id->path.av.dev ? id->path.av.dev->index : 0,
-		.traffic_class = id->path.av.traffic_class,
-		.hop_limit = id->path.av.hop_limit,
-		.source = id->path.av.source,
 		.response_timeout = exponent_of(id->timeout),
 		.retries = id->max_cm_retries,
 	};
 
 	if (id->adopted || !id->cm->ops->record)
 		return;
-	memcpy(record.sgid, &id->path.av.sgid, 16);
-	memcpy(record.dgid, &id->path.av.dgid, 16);
 	id->cm->ops->record(id->cm, &record, &id->row);
 }
 
@@ -83,6 +80,10 @@ static void count(struct urxe_cm_id *id, uint8_t before, uint8_t after)
 		id->cm->counts.pending++;
 	if (before & ~after & HALF_OPEN)
 		id->cm->counts.pending--;
+	if (after & ~before & REPEATS)
+		id->cm->counts.unanswered++;
+	if (before & ~after & REPEATS)
+		id->cm->counts.unanswered--;
 	if ((before & ~after & PENDING) && id->listener) {
 		id->listener->pending--;
 		id->listener = NULL;
@@ -196,12 +197,11 @@ static void disconnect_in_turn(struct urxe_cm_id *id, uint64_t now)
 	urxe_cm_arm(id, now, wait);
 }
 
-int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struct urxe_device *dev,
-		  uint64_t now)
+int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint64_t now)
 {
 	struct urxe_cm_id *id;
 
-	if (!record->local_id || !record->remote_id)
+	if (!record->local_id || !record->remote_id || record->path.link >= URXE_NUM_LINKS)
 		return -EINVAL;
 	if (urxe_cm_local_find(cm, record->local_id))
 		return -EEXIST;
@@ -213,15 +213,16 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, struc
 	id->remote_id = record->remote_id;
 	id->local_qpn = record->local_qpn;
 	id->remote_qpn = record->remote_qpn;
+	/* The connection's own timeout is seconds, and who speaks for the dead will not stay so
+	 * long. */
 	id->timeout = urxe_cm_time(record->response_timeout);
+	if (id->timeout > ADOPTED_TIMEOUT)
+		id->timeout = ADOPTED_TIMEOUT;
 	id->max_cm_retries = record->retries & 15;
-	memcpy(&id->path.av.sgid, record->sgid, 16);
-	memcpy(&id->path.av.dgid, record->dgid, 16);
-	id->path.av.dev = dev;
-	id->path.av.flow_label = record->flow_label & 0xfffff;
-	id->path.av.traffic_class = record->traffic_class;
-	id->path.av.hop_limit = record->hop_limit;
-	id->path.av.source = record->source % URXE_SEND_SOCKETS;
+	if (id->max_cm_retries > ADOPTED_RETRIES)
+		id->max_cm_retries = ADOPTED_RETRIES;
+	id->path.av = record->path;
+	id->path.pkey = record->pkey;
 	id->state = URXE_CM_ESTABLISHED;
 	disconnect_in_turn(id, now);
 	return 0;

@@ -20,7 +20,7 @@ struct key {
 	uint64_t guid;
 	uint32_t number; /* communication ID, or QPN */
 	uint32_t kind;
-	struct in6_addr gid;
+	struct urxe_link_addr addr;
 };
 
 enum { KIND_LOCAL, KIND_REMOTE, KIND_SIDR, KIND_QPN };
@@ -36,19 +36,19 @@ static unsigned hash_local(const struct urxe_cm *cm, uint32_t local_id)
 }
 
 static unsigned hash_remote(const struct urxe_cm *cm, bool sidr, uint32_t remote_id, uint64_t guid,
-			    const struct in6_addr *gid)
+			    const struct urxe_link_addr *addr)
 {
 	return hash_key(cm, &(struct key){.guid = guid,
 					  .number = remote_id,
 					  .kind = sidr ? KIND_SIDR : KIND_REMOTE,
-					  .gid = *gid});
+					  .addr = *addr});
 }
 
 static unsigned hash_qpn(const struct urxe_cm *cm, uint32_t qpn, uint64_t guid,
-			 const struct in6_addr *gid)
+			 const struct urxe_link_addr *addr)
 {
-	return hash_key(cm,
-			&(struct key){.guid = guid, .number = qpn, .kind = KIND_QPN, .gid = *gid});
+	return hash_key(
+		cm, &(struct key){.guid = guid, .number = qpn, .kind = KIND_QPN, .addr = *addr});
 }
 
 static struct cds_hlist_head *bucket(const struct urxe_cm_table *table, unsigned hash)
@@ -67,14 +67,14 @@ static unsigned hash_of_remote(struct cds_hlist_node *node)
 {
 	struct urxe_cm_id *id = cds_hlist_entry(node, struct urxe_cm_id, remote_node);
 
-	return hash_remote(id->cm, id->sidr, id->remote_id, id->remote_ca_guid, &id->path.av.dgid);
+	return hash_remote(id->cm, id->sidr, id->remote_id, id->remote_ca_guid, &id->path.av.dst);
 }
 
 static unsigned hash_of_qpn(struct cds_hlist_node *node)
 {
 	struct urxe_cm_id *id = cds_hlist_entry(node, struct urxe_cm_id, qpn_node);
 
-	return hash_qpn(id->cm, id->remote_qpn, id->remote_ca_guid, &id->path.av.dgid);
+	return hash_qpn(id->cm, id->remote_qpn, id->remote_ca_guid, &id->path.av.dst);
 }
 
 /* Without memory it stays as it is: slower, not wrong. */
@@ -169,15 +169,15 @@ void urxe_cm_remote_remove(struct urxe_cm_id *id)
 }
 
 struct urxe_cm_id *urxe_cm_remote_find(struct urxe_cm *cm, bool sidr, uint32_t remote_id,
-				       uint64_t guid, const struct in6_addr *gid)
+				       uint64_t guid, const struct urxe_link_addr *addr)
 {
-	unsigned hash = hash_remote(cm, sidr, remote_id, guid, gid);
+	unsigned hash = hash_remote(cm, sidr, remote_id, guid, addr);
 	struct urxe_cm_id *id;
 
 	cds_hlist_for_each_entry_2(id, bucket(&cm->remote, hash), remote_node)
 	{
 		if (id->sidr == sidr && id->remote_id == remote_id && id->remote_ca_guid == guid &&
-		    IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, gid))
+		    urxe_same_addr(&id->path.av.dst, addr))
 			return id;
 	}
 	return NULL;
@@ -197,15 +197,15 @@ void urxe_cm_qpn_remove(struct urxe_cm_id *id)
 }
 
 struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t guid,
-				    const struct in6_addr *gid)
+				    const struct urxe_link_addr *addr)
 {
-	unsigned hash = hash_qpn(cm, qpn, guid, gid);
+	unsigned hash = hash_qpn(cm, qpn, guid, addr);
 	struct urxe_cm_id *id;
 
 	cds_hlist_for_each_entry_2(id, bucket(&cm->qpn, hash), qpn_node)
 	{
 		if (id->remote_qpn == qpn && id->remote_ca_guid == guid &&
-		    IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, gid))
+		    urxe_same_addr(&id->path.av.dst, addr))
 			return id;
 	}
 	return NULL;

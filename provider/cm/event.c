@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The queue of events of an rdma_cm file. It is under the engine lock; an eventfd says whether there
- * are any, here or in the kernel's queue (kernel.c), and a program that waits sleeps in a read of that,
- * without the lock, so that signals and cancellation act on it as on the kernel's.
+ * The queue of events of an rdma_cm file. It is under the engine lock; an eventfd says whether
+ * there are any, here or in the kernel's queue (kernel.c), and a program that waits sleeps in a
+ * read of that, without the lock, so that signals and cancellation act on it as on the kernel's.
  *
- * told is what was written to the eventfd and not read again, as far as whoever has the lock can know:
- * 1 or 0. A sleeper takes it out without the lock and says so when it has it; until then nobody
- * writes again, because that sleeper is awake and looks. It writes again what it does not take.
- * So a burst of events costs as many system calls as a single one.
+ * told is what was written to the eventfd and not read again, as far as whoever has the lock can
+ * know: 1 or 0. A sleeper takes it out without the lock and says so when it has it; until then
+ * nobody writes again, because that sleeper is awake and looks. It writes again what it does not
+ * take. So a burst of events costs as many system calls as a single one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "cm/id.h"
 #include "cm/kernel.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 #include "host/heap.h"
 #include "host/libc.h"
 
@@ -152,8 +152,8 @@ struct sleeper {
 };
 
 /*
- * libc may act on a cancellation when the read is done already. Who goes with what it took says so first, or
- * nobody would be woken any more.
+ * libc may act on a cancellation when the read is done already. Who goes with what it took says so
+ * first, or nobody would be woken any more.
  */
 static void cancelled(void *arg)
 {
@@ -189,6 +189,15 @@ static bool kernels_turn(struct urxe_ucma *file)
 	return file->kernels_turn;
 }
 
+/* Another thread may have closed the descriptor. The wait goes on then, as it does in the kernel.
+ * */
+static bool may_wait(int fd)
+{
+	int flags = urxe_libc.fcntl(fd, F_GETFL);
+
+	return flags < 0 || !(flags & O_NONBLOCK);
+}
+
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out)
 {
 	bool theirs_first, turned = false;
@@ -209,7 +218,7 @@ int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint1
 			return ret < 0 ? ret : 0;
 		if (theirs_first)
 			continue;
-		if (urxe_libc.fcntl(fd, F_GETFL) & O_NONBLOCK)
+		if (!may_wait(fd))
 			return -EAGAIN;
 		/* Once: what there is then is for the service thread, which sleep_on() wakes. */
 		if (!turned && file->manager && urxe_engine_waits()) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * rdma_cm ids: what the commands of an rdma_cm file work on, with the states, the errors and the
- * events that the kernel's have (rdma_cm(7)). Private to id*.c, ucma*.c, address.c, event.c, mcast.c.
+ * events that the kernel's have (rdma_cm(7)). Private to id*.c, ucma*.c, address.c, event.c,
+ * mcast.c.
  *
  *	IDLE -- bind ----------> ADDR_BOUND -- listen --> LISTEN
  *	  |                          |                      | a request: a new id, in CONNECT
@@ -15,9 +16,9 @@
  *	any of them, when its device goes: DEVICE_REMOVAL
  *	IDLE, ADDR_BOUND, when a device of the kernel's is chosen: FOREIGN (kernel.h)
  *
- * An id is in ADDR_QUERY only while the kernel looks for a neighbour; else an address is resolved, and
- * its event waits in the queue, when the command returns. So is a route always, for which the kernel has
- * a state too.
+ * An id is in ADDR_QUERY only while the kernel looks for a neighbour; else an address is resolved,
+ * and its event waits in the queue, when the command returns. So is a route always, for which the
+ * kernel has a state too.
  *
  * Everything is under the engine lock, unless it says otherwise. While the engine does not run
  * (manager.h), ids can be made and ended, but not bound.
@@ -113,11 +114,11 @@ struct urxe_id {
 	bool srq;
 	struct urxe_id_options options;
 	union urxe_sockaddr src, dst;
-	uint32_t ifindex;	 /* of the netdev it is bound to, 0: not yet */
-	struct urxe_device *dev; /* NULL: not yet bound to one */
-	uint8_t mac[6];		 /* dev's, when it was bound */
-	bool addr_changed;	 /* ADDR_CHANGE was reported */
-	struct urxe_port_row *port;
+	uint32_t ifindex;	/* of the netdev it is bound to, 0: not yet */
+	struct urxe_port *port; /* NULL: not yet bound to one */
+	uint8_t mac[6];		/* its netdev's, when it was bound */
+	bool addr_changed;	/* ADDR_CHANGE was reported */
+	struct urxe_port_row *binding;
 	struct urxe_id_query *query;   /* ADDR_QUERY */
 	struct urxe_port_row *through; /* passive, not yet established: the listener's */
 	struct urxe_id_event *request; /* passive, not yet delivered: in the listener's events */
@@ -214,11 +215,11 @@ int urxe_id_set_afonly(struct urxe_id *id, bool on);
 int urxe_id_resolve_addr(struct urxe_id *id, const union urxe_sockaddr *src,
 			 const struct urxe_source *local, const union urxe_sockaddr *dst,
 			 const struct urxe_source *found, uint32_t timeout_ms);
-/* The end of that: the id is bound where found says, and its program is told. */
+/* The end of that: the id is bound where found says, and its program gets the event. */
 void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found);
 int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms);
 int urxe_id_set_path(struct urxe_id *id, const struct ibv_path_record *path);
-void urxe_id_attach(struct urxe_id *id, struct urxe_device *dev);
+void urxe_id_attach(struct urxe_id *id, struct urxe_port *port);
 void urxe_id_unbind(struct urxe_id *id);
 /* Takes binding back: the id is IDLE again. */
 void urxe_id_unbind_any(struct urxe_id *id);
@@ -250,11 +251,13 @@ int urxe_id_default_qkey(struct urxe_id *id);
 
 /* id_path.c: path records, address vectors, and what a QP is to be set to. */
 
-/* The path of a record; dev has its source GID. -EINVAL for one that cannot be used. */
-int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_device *dev,
+/* The path of a record; port has its source GID. -EINVAL for one that cannot be used. */
+int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 			const struct ibv_path_record *record);
-/* A record with this path, as the kernel makes them for RoCE. */
+/* A record of a path from sgid, as the kernel makes them for RoCE: the address vector says where it goes, the
+ * path the rest. */
 void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path *path,
+		      const union ibv_gid *sgid, const struct ibv_ah_attr *attr,
 		      uint64_t service_id);
 /* An address vector to dgid from the source address of an id. -EINVAL: its GID is gone. */
 int urxe_id_ah_attr(const struct urxe_id *id, const union ibv_gid *dgid, uint32_t flow_label,
@@ -274,7 +277,7 @@ void urxe_id_report(struct urxe_id *id, enum urxe_id_event_type type, int status
 void urxe_id_event_drop(struct urxe_id_event *event);
 /* Moves an id to another file, with its events. */
 void urxe_id_migrate(struct urxe_id *id, struct urxe_ucma *to);
-/* Makes event_fd readable or not, after something has changed that it tells. */
+/* Makes event_fd readable or not, after its state has changed. */
 void urxe_ucma_tell(struct urxe_ucma *file);
 /* Waits for an event and writes it to the program's memory; urxe_ucma_write() has the errors. */
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out);

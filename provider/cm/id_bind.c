@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * An id's way to an address, a port, a route and listening: the checks, states and errors of
- * rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3) and rdma_listen(3). Under the engine
- * lock; what needs the kernel's routes was asked before (address.h).
+ * rdma_bind_addr(3), rdma_resolve_addr(3), rdma_resolve_route(3) and rdma_listen(3). Under the
+ * engine lock; what needs the kernel's routes was asked before (address.h).
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cm/id.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 #include "host/segment_ports.h"
 
 #define PRIVILEGED_PORTS 1024
@@ -59,12 +59,12 @@ uint64_t urxe_id_service_id(const struct urxe_id *id, const union urxe_sockaddr 
 	return urxe_cma_service_id(id->ps, urxe_sockaddr_port(addr));
 }
 
-void urxe_id_attach(struct urxe_id *id, struct urxe_device *dev)
+void urxe_id_attach(struct urxe_id *id, struct urxe_port *port)
 {
-	id->dev = dev;
-	id->ifindex = __atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED);
+	id->port = port;
+	id->ifindex = urxe_port_ifindex(port);
 	urxe_device_lock();
-	memcpy(id->mac, dev->mac, sizeof(id->mac));
+	memcpy(id->mac, port->netdev.mac, sizeof(id->mac));
 	urxe_device_unlock();
 }
 
@@ -76,8 +76,9 @@ static void bound_address(const union urxe_sockaddr *addr, struct in6_addr *in6)
 	memcpy(in6, &gid, sizeof(*in6));
 }
 
-/* Takes the port of id->src, or an ephemeral one, which it fills in. */
-static int take_port(struct urxe_id *id)
+/* Takes the port of id->src, or an ephemeral one, which it fills in. addr: where it will be found.
+ * */
+static int take_port(struct urxe_id *id, const union urxe_sockaddr *addr)
 {
 	struct urxe_binding b = {.ps = id->ps,
 				 .port = urxe_sockaddr_port(&id->src),
@@ -93,7 +94,7 @@ static int take_port(struct urxe_id *id)
 		return -EPROTONOSUPPORT;
 	if (b.port && b.port < PRIVILEGED_PORTS && !may_bind_privileged())
 		return -EACCES;
-	bound_address(&id->src, &b.addr);
+	bound_address(addr, &b.addr);
 	if (urxe_sockaddr_is_linklocal(&id->src))
 		b.scope = id->src.v6.sin6_scope_id;
 	if (urxe_sockaddr_port(&id->dst) && !urxe_sockaddr_is_any(&id->dst)) {
@@ -103,13 +104,13 @@ static int take_port(struct urxe_id *id)
 	port = calloc(1, sizeof(*port));
 	if (!port)
 		return -ENOMEM;
-	ret = urxe_segment_port_bind(urxe_hca.seg, &b, &port->row);
+	ret = urxe_segment_port_bind(urxe_adapter_segment(), &b, &port->row);
 	if (ret) {
 		free(port);
 		return ret;
 	}
 	port->users = 1;
-	id->port = port;
+	id->binding = port;
 	urxe_sockaddr_set_port(&id->src, b.port);
 	return 0;
 }
@@ -118,20 +119,20 @@ void urxe_port_row_put(struct urxe_port_row *row)
 {
 	if (--row->users)
 		return;
-	if (urxe_hca.seg)
-		urxe_segment_port_release(urxe_hca.seg, row->row);
+	if (urxe_adapter_segment())
+		urxe_segment_port_release(urxe_adapter_segment(), row->row);
 	free(row);
 }
 
 void urxe_id_unbind(struct urxe_id *id)
 {
 	urxe_id_query_stop(id);
-	if (!id->port)
+	if (!id->binding)
 		return;
-	if (id->port->users > 1)
-		urxe_segment_port_linger(urxe_hca.seg, id->port->row);
-	urxe_port_row_put(id->port);
-	id->port = NULL;
+	if (id->binding->users > 1)
+		urxe_segment_port_linger(urxe_adapter_segment(), id->binding->row);
+	urxe_port_row_put(id->binding);
+	id->binding = NULL;
 }
 
 void urxe_id_unbind_any(struct urxe_id *id)
@@ -174,13 +175,13 @@ static int bind_to(struct urxe_id *id, const union urxe_sockaddr *addr,
 	memcpy(&id->src, addr, urxe_sockaddr_size(addr->family));
 	if (!id->options.afonly_set && addr->family != AF_IB)
 		id->options.afonly = addr->family == AF_INET || found->v6only;
-	ret = take_port(id);
+	ret = take_port(id, found->addr.family ? &found->addr : addr);
 	if (ret) {
 		id->src = old;
 		return ret;
 	}
-	if (found->dev)
-		urxe_id_attach(id, found->dev);
+	if (found->port)
+		urxe_id_attach(id, found->port);
 	id->state = URXE_ID_ADDR_BOUND;
 	return 0;
 }
@@ -204,7 +205,7 @@ int urxe_id_listen(struct urxe_id *id, uint32_t backlog)
 	if (id->state != URXE_ID_ADDR_BOUND)
 		ret = urxe_id_bind(id, &any, &anywhere);
 	if (!ret)
-		ret = urxe_segment_port_listen(urxe_hca.seg, id->port->row);
+		ret = urxe_segment_port_listen(urxe_adapter_segment(), id->binding->row);
 	if (ret)
 		return ret;
 	id->options.reuse = false;
@@ -258,10 +259,10 @@ void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found)
 {
 	uint16_t port = urxe_sockaddr_port(&id->src);
 
-	if (!id->dev) {
+	if (!id->port) {
 		id->src = found->addr;
 		urxe_sockaddr_set_port(&id->src, port);
-		urxe_id_attach(id, found->dev);
+		urxe_id_attach(id, found->port);
 	}
 	id->state = URXE_ID_ADDR_RESOLVED;
 	urxe_id_report(id, URXE_EVENT_ADDR_RESOLVED, 0);
@@ -277,7 +278,7 @@ int urxe_id_resolve_addr(struct urxe_id *id, const union urxe_sockaddr *src,
 		ret = found->error;
 	if (ret)
 		return ret;
-	if (!id->dev && !found->dev) {
+	if (!id->port && !found->port) {
 		urxe_id_report(id, URXE_EVENT_ADDR_ERROR, -ENODEV);
 		return 0;
 	}
@@ -314,30 +315,37 @@ static int set_paths(struct urxe_id *id, const struct ibv_path_record *path)
 	return 0;
 }
 
-int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms)
+/* RoCE has no SA to ask: the record is made here, of what is known. */
+static void make_record(const struct urxe_id *id, struct ibv_path_record *record)
 {
 	struct urxe_cm_path path = {.pkey = 0xffff, .packet_life_time = PACKET_LIFE_TIME};
+	struct ibv_ah_attr attr = {
+		.grh.flow_label = flow_label(id),
+		.grh.hop_limit = HOP_LIMIT,
+		.grh.traffic_class = id->options.tos_set ? id->options.tos : 0,
+	};
+	union ibv_gid sgid;
+
+	urxe_sockaddr_gid(&id->src, &sgid);
+	urxe_sockaddr_gid(&id->dst, &attr.grh.dgid);
+	urxe_device_lock();
+	path.mtu = id->port->active_mtu;
+	urxe_device_unlock();
+	if (id->options.timeout_set && id->options.timeout)
+		path.packet_life_time = id->options.timeout - 1;
+	urxe_path_record(record, &path, &sgid, &attr, 0);
+}
+
+int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms)
+{
 	struct ibv_path_record record;
-	union ibv_gid gid;
 	int ret;
 
 	if (!timeout_ms || id->state != URXE_ID_ADDR_RESOLVED)
 		return -EINVAL;
-	if (!__atomic_load_n(&id->dev->ifindex, __ATOMIC_RELAXED))
+	if (urxe_port_is_gone(id->port))
 		return -ENODEV;
-	urxe_sockaddr_gid(&id->src, &gid);
-	memcpy(&path.av.sgid, &gid, sizeof(gid));
-	urxe_sockaddr_gid(&id->dst, &gid);
-	memcpy(&path.av.dgid, &gid, sizeof(gid));
-	path.av.flow_label = flow_label(id);
-	path.av.hop_limit = HOP_LIMIT;
-	path.av.traffic_class = id->options.tos_set ? id->options.tos : 0;
-	urxe_device_lock();
-	path.mtu = id->dev->port.active_mtu;
-	urxe_device_unlock();
-	if (id->options.timeout_set && id->options.timeout)
-		path.packet_life_time = id->options.timeout - 1;
-	urxe_path_record(&record, &path, 0);
+	make_record(id, &record);
 	ret = set_paths(id, &record);
 	if (!ret)
 		urxe_id_report(id, URXE_EVENT_ROUTE_RESOLVED, 0);

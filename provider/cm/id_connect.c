@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Connections of rdma_cm ids: what rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_disconnect(3)
- * and rdma_notify(3) make of them, with the RDMA IP CM service's header in front of the program's
- * private data (annex A11). How their messages are retried and answered is the communication
- * manager's (connection.h). Under the engine lock. What the manager tells an id is in id_event.c.
+ * Connections of rdma_cm ids: what rdma_connect(3), rdma_accept(3), rdma_reject(3),
+ * rdma_disconnect(3) and rdma_notify(3) make of them, with the RDMA IP CM service's header in front
+ * of the program's private data (annex A11). How their messages are retried and answered is the
+ * communication manager's (connection.h). Under the engine lock. What the manager tells an id is in
+ * id_event.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "cm/id.h"
 #include "cm/id_event.h"
 #include "cm/manager.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 /* 4.096 µs << 20, which is 4.3 s, and 16 times: as rdma_cm has them. */
 #define RESPONSE_TIMEOUT 20
@@ -132,7 +133,7 @@ int urxe_id_connect(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
 		return -EINVAL;
 	id->qp_num = param->qp_num & 0xffffff;
 	id->srq = param->srq;
-	ret = urxe_path_of_record(&path, id->dev, &id->paths[0]);
+	ret = urxe_path_of_record(&path, id->port, &id->paths[0]);
 	if (!ret)
 		ret = urxe_cm_id_create(urxe_manager(), ud ? urxe_id_on_sidr_rep : urxe_id_on_event,
 					id, &id->conn);
@@ -230,8 +231,8 @@ int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t re
 }
 
 /*
- * Begins to disconnect, or answers the peer who did. Either may have happened already, and a listener has
- * nothing to disconnect.
+ * Begins to disconnect, or answers the peer who did. Either may have happened already, and a
+ * listener has nothing to disconnect.
  */
 int urxe_id_disconnect(struct urxe_id *id)
 {
@@ -246,7 +247,7 @@ int urxe_id_disconnect(struct urxe_id *id)
 
 int urxe_id_notify(struct urxe_id *id, uint32_t event)
 {
-	if (!id->dev || !id->conn || event != IBV_EVENT_COMM_EST)
+	if (!id->port || !id->conn || event != IBV_EVENT_COMM_EST)
 		return -EINVAL;
 	return urxe_cm_notify_established(id->conn, now());
 }

@@ -180,11 +180,10 @@ static int set_addresses(struct urxe_id *id, const struct urxe_id *listener,
 
 	if (listener->src.family == AF_IB) {
 		id->src.ib = listener->src.ib;
-		memcpy(&id->src.ib.addr, &path->sgid, sizeof(gid));
 		id->src.ib.sid = htobe64(service_id);
 		id->src.ib.sid_mask = ~(__be64)0;
 		id->dst.ib = (struct urxe_sockaddr_ib){.family = AF_IB, .pkey = htobe16(0xffff)};
-		memcpy(&id->dst.ib.addr, &path->dgid, sizeof(gid));
+		urxe_link_of(path)->gids(path, &id->src.ib.addr, &id->dst.ib.addr);
 		return 0;
 	}
 	if (event->private_data_len < URXE_CMA_HEADER)
@@ -205,6 +204,7 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 {
 	bool ud = event->type == URXE_CM_SIDR_REQ_RECEIVED;
 	const struct urxe_path *path = ud ? &event->sidr_req.path : &event->req.path.av;
+	struct urxe_port *port = urxe_port(path->port);
 	uint64_t service_id = ud ? event->sidr_req.service_id : event->req.service_id;
 	uint8_t qp_type = ud ? IBV_QPT_UD : event->req.qp_type;
 	struct urxe_id *id;
@@ -219,7 +219,7 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 	id->qp_type = qp_type;
 	ret = set_addresses(id, listener, event, path, service_id);
 	urxe_sockaddr_gid(&id->src, &gid);
-	if (!ret && (!path->dev || urxe_address_gid_index(path->dev, &gid) < 0))
+	if (!ret && (!port || urxe_port_gid_index(port, &gid) < 0))
 		ret = -ENODEV;
 	if (!ret && !ud) {
 		id->paths = malloc(sizeof(*id->paths));
@@ -230,10 +230,14 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 		return ret;
 	}
 	if (!ud) {
-		urxe_path_record(&id->paths[0], &event->req.path, service_id);
+		struct ibv_ah_attr attr;
+
+		urxe_link_of(path)->gids(path, &gid, &attr.grh.dgid);
+		urxe_link_of(path)->describe(path, &attr);
+		urxe_path_record(&id->paths[0], &event->req.path, &gid, &attr, service_id);
 		id->num_paths = 1;
 	}
-	urxe_id_attach(id, path->dev);
+	urxe_id_attach(id, port);
 	id->state = URXE_ID_CONNECT;
 	*out = id;
 	return 0;
@@ -257,7 +261,7 @@ int urxe_id_request(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
 	}
 	listener->backlog--;
 	id->conn = conn;
-	id->through = listener->port;
+	id->through = listener->binding;
 	id->through->users++;
 	urxe_cm_id_set(conn, urxe_id_on_event, id);
 	event->conn = id;

@@ -11,14 +11,16 @@
 #define SELECTOR_EQUAL (2 << 6) /* of MTU, rate and packet life time: this, and no other */
 
 void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path *path,
+		      const union ibv_gid *sgid, const struct ibv_ah_attr *attr,
 		      uint64_t service_id)
 {
 	memset(record, 0, sizeof(*record));
 	record->service_id = htobe64(service_id);
-	memcpy(&record->sgid, &path->av.sgid, sizeof(record->sgid));
-	memcpy(&record->dgid, &path->av.dgid, sizeof(record->dgid));
-	record->flowlabel_hoplimit = htobe32(path->av.flow_label << 8 | path->av.hop_limit);
-	record->tclass = path->av.traffic_class;
+	record->sgid = *sgid;
+	record->dgid = attr->grh.dgid;
+	record->dlid = htobe16(attr->dlid);
+	record->flowlabel_hoplimit = htobe32(attr->grh.flow_label << 8 | attr->grh.hop_limit);
+	record->tclass = attr->grh.traffic_class;
 	record->reversible_numpath = 1 << 7;
 	record->pkey = htobe16(path->pkey);
 	record->qosclass_sl = htobe16(path->sl & 0xf);
@@ -27,21 +29,34 @@ void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path 
 	record->packetlifetime = SELECTOR_EQUAL | (path->packet_life_time & 0x3f);
 }
 
-int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_device *dev,
+int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 			const struct ibv_path_record *record)
 {
 	uint32_t word = be32toh(record->flowlabel_hoplimit), flow = (word >> 8) & 0xfffff;
-	int ret;
+	int index = urxe_port_gid_index(port, &record->sgid), ret;
+	struct ibv_ah_attr attr = {
+		.grh =
+			{
+				.dgid = record->dgid,
+				.flow_label = flow,
+				.sgid_index = index,
+				.hop_limit = word & 0xff,
+				.traffic_class = record->tclass,
+			},
+		.dlid = be16toh(record->dlid),
+		.sl = be16toh(record->qosclass_sl) & 0xf,
+		.is_global = 1,
+		.port_num = port->num,
+	};
 
 	memset(path, 0, sizeof(*path));
-	if (urxe_address_gid_index(dev, &record->sgid) < 0)
+	if (index < 0)
 		return -EINVAL;
-	ret = urxe_wire_path_init(&path->av, dev, &record->sgid, &record->dgid, record->tclass,
-				  word & 0xff, flow, flow);
+	ret = urxe_link_of_port(port)->resolve(&path->av, port, &attr, flow);
 	if (ret)
 		return ret;
 	path->pkey = be16toh(record->pkey);
-	path->sl = be16toh(record->qosclass_sl) & 0xf;
+	path->sl = attr.sl;
 	path->mtu = record->mtu & 0x3f;
 	path->rate = record->rate & 0x3f;
 	path->packet_life_time = record->packetlifetime & 0x1f;
@@ -55,12 +70,12 @@ int urxe_id_ah_attr(const struct urxe_id *id, const union ibv_gid *dgid, uint32_
 	int index;
 
 	urxe_sockaddr_gid(&id->src, &sgid);
-	index = urxe_address_gid_index(id->dev, &sgid);
+	index = urxe_port_gid_index(id->port, &sgid);
 	if (index < 0)
 		return -EINVAL;
 	memset(ah, 0, sizeof(*ah));
 	ah->is_global = 1;
-	ah->port_num = 1;
+	ah->port_num = id->port->num;
 	memcpy(ah->grh.dgid, dgid, sizeof(ah->grh.dgid));
 	ah->grh.flow_label = flow_label;
 	ah->grh.sgid_index = index;
@@ -75,7 +90,7 @@ static int init_unconnected(struct urxe_id *id, struct ibv_qp_attr *attr, int *m
 	int ret;
 
 	attr->pkey_index = 0;
-	attr->port_num = 1;
+	attr->port_num = id->port->num;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (id->qp_type != IBV_QPT_UD) {
 		attr->qp_access_flags = 0;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Ids in ADDR_QUERY: they wait for the kernel to find the neighbour that packets to their destination
- * go to, as in rdma_cm (rdma_resolve_addr(3)). It is asked after 1 ms, and then at growing intervals, until
- * the program's time is over. Where the neighbour is known already, which is nearly always, no id comes
- * here. Under the engine lock; what asks is the manager's timer (manager.c).
+ * Ids in ADDR_QUERY: they wait for the kernel to find the neighbour that packets to their
+ * destination go to, as in rdma_cm (rdma_resolve_addr(3)). It is asked after 1 ms, and then at
+ * growing intervals, until the program's time is over. Where the neighbour is known already, which
+ * is nearly always, no id comes here. Under the engine lock; what asks is the manager's timer
+ * (manager.c).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cm/id.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 #define MS	     1000000ull
 #define INTERVAL_MAX (64 * MS)
@@ -40,13 +41,15 @@ int urxe_id_query_start(struct urxe_id *id, const struct urxe_source *found, uin
 
 	if (!query)
 		return -ENOMEM;
-	urxe_engine_clock();
-	*query = (struct urxe_id_query){
-		.id = id, .found = *found, .until = urxe_hca.now + timeout_ms * MS, .interval = MS};
+	urxe_adapter_clock();
+	*query = (struct urxe_id_query){.id = id,
+					.found = *found,
+					.until = urxe_adapter_now() + timeout_ms * MS,
+					.interval = MS};
 	id->query = query;
 	id->state = URXE_ID_ADDR_QUERY;
 	cds_list_add_tail(&query->node, &queries);
-	arm(query, urxe_hca.now);
+	arm(query, urxe_adapter_now());
 	return 0;
 }
 
@@ -66,7 +69,7 @@ uint64_t urxe_id_query_deadline(void)
 
 static void end(struct urxe_id *id, const struct urxe_source *found, int error)
 {
-	bool gone = found->dev && !__atomic_load_n(&found->dev->ifindex, __ATOMIC_RELAXED);
+	bool gone = found->port && urxe_port_is_gone(found->port);
 
 	if (!error && gone)
 		error = -ENODEV;
@@ -78,7 +81,7 @@ static void end(struct urxe_id *id, const struct urxe_source *found, int error)
 	}
 }
 
-/* Whom was asked for last, and what the kernel said: many ids may wait for the same neighbour. */
+/* The address last asked for, and the kernel's answer: many ids may wait for the same neighbour. */
 struct asked {
 	union urxe_sockaddr src, dst;
 	int answer;

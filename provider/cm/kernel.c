@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's rdma_cm file behind one of ours. It is not in the program's epoll descriptor itself: a
- * thread watches all such files and says so through the eventfd that tells of ours, so that the
- * descriptor is readable, and whoever sleeps in GET_EVENT wakes, for the one as for the other. (To
- * sleep on two descriptors at once there is only poll(), which a signal ends for good, where GET_EVENT
- * goes on after a handler with SA_RESTART.)
+ * The kernel's rdma_cm file behind one of ours. It is not in the program's epoll descriptor itself:
+ * a thread watches all such files and says so through the eventfd that tells of ours, so that the
+ * descriptor is readable, and a thread that sleeps in GET_EVENT wakes, for the one as for the
+ * other. (To sleep on two descriptors at once there is only poll(), which a signal ends for good,
+ * where GET_EVENT goes on after a handler with SA_RESTART.)
  *
  * A file is watched for one event at a time (EPOLLONESHOT); fired says that one waits, and whoever
  * looks at the kernel's queue takes that back and has the file watched anew. The kernel's file does
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "cm/kernel.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 #include "host/fd.h"
 #include "host/libc.h"
 

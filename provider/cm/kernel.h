@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's own rdma_cm behind an rdma_cm file of ours: where it has devices (rxe0, siw0, mlx5_0),
- * their ids live on the same event channel as those of urxe devices. It is opened when an id first
- * needs it. An id that was only made belongs to nobody yet; where it goes is decided when it is bound
- * or resolved:
+ * The kernel's own rdma_cm behind an rdma_cm file of ours: where it has devices (rxe0, siw0,
+ * mlx5_0), their ids live on the same event channel as those of urxe devices. It is opened when an
+ * id first needs it. An id that was only made belongs to nobody yet; where it goes is decided when
+ * it is bound or resolved:
  *
  *	an address of a netdev with a urxe device, or a route out of one     ours
  *	any other address or route                                           the kernel's
@@ -11,9 +11,9 @@
  *	                                                                     a listener stays with both
  *
  * An id that the kernel has too has a twin there. Of an id that is the kernel's alone
- * (URXE_ID_FOREIGN) every command is passed on, with the twin's handle in it, and the kernel answers.
- * The program's uid is the twin's, so that the kernel's events name the program's ids by themselves,
- * and how many events were reported about an id is counted by who reported them.
+ * (URXE_ID_FOREIGN) every command is passed on, with the twin's handle in it, and the kernel
+ * answers. The program's uid is the twin's, so that the kernel's events name the program's ids by
+ * themselves, and how many events were reported about an id is counted by who reported them.
  *
  * Any thread, without the engine lock unless it says otherwise. A mutex keeps two threads from
  * deciding about ids at once; it is taken before the engine lock.
@@ -27,7 +27,8 @@
 
 #include "cm/ucma_command.h"
 
-/* What functions here answer when the kernel has no part in it: the command is ours to carry out. */
+/* What functions here answer when the kernel has no part in it: the command is ours to carry out.
+ * */
 #define URXE_OURS 1
 
 /* kernel.c: the kernel's file. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Events of the kernel's rdma_cm on their way to the program. The kernel writes them to where the
- * program wants them, so that one which cannot be written stays in its queue; what remains to be done
- * is to name the id by our handle. A connection request brings an id that we do not know yet: it is
- * made before the event is fetched, because an event that was reported cannot be given back.
+ * program wants them, so that one which cannot be written stays in its queue; what remains to be
+ * done is to name the id by our handle. A connection request brings an id that we do not know yet:
+ * it is made before the event is fetched, because an event that was reported cannot be given back.
  *
  * How this and the eventfd go together is told in event.c and kernel.c. Any thread, without the
  * engine lock.
@@ -12,7 +12,7 @@
 
 #include "cm/kernel.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 /* The beginning of struct rdma_ucm_event_resp. */
 struct event_head {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Ids that the kernel's rdma_cm has, beside ours or alone (kernel.h). A decision takes several steps,
- * some of them in the kernel: the mutex deciding makes one of them. What is known of an id is read
- * and written under the engine lock in between, and looked up anew each time, because it may have
- * been destroyed meanwhile.
+ * Ids that the kernel's rdma_cm has, beside ours or alone (kernel.h). A decision takes several
+ * steps, some of them in the kernel: the mutex deciding makes one of them. What is known of an id
+ * is read and written under the engine lock in between, and looked up anew each time, because it
+ * may have been destroyed meanwhile.
  *
  * The kernel's commands may sleep for a moment. No thread is cancelled while it holds the mutex.
  */
@@ -14,7 +14,7 @@
 
 #include "cm/kernel.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 static pthread_mutex_t deciding = PTHREAD_MUTEX_INITIALIZER;
 static int cancel; /* of the thread that decides */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which of our handles goes with a handle of the kernel's, for the ids and multicast memberships that
- * have a twin there: a hash table by the kernel's handle, which is a small number, unique on the
- * machine. Everything under the engine lock.
+ * Which of our handles goes with a handle of the kernel's, for the ids and multicast memberships
+ * that have a twin there: a hash table by the kernel's handle, which is a small number, unique on
+ * the machine. Everything under the engine lock.
  */
 #include "cm/kernel.h"
 

@@ -155,42 +155,14 @@ static const struct field sidr_rep_fields[] = {
 	MEM(24, sidr_rep.info),
 };
 
-/* 12.8.1, table 115 */
-static const struct field lap_fields[] = {
-	IDS,
-	F24(12, lap.remote_qpn),
-	AT(15, 0, 5, lap.remote_cm_response_timeout),
-	F16(20, lap.alternate.local_lid),
-	F16(22, lap.alternate.remote_lid),
-	MEM(24, lap.alternate.local_gid),
-	MEM(40, lap.alternate.remote_gid),
-	AT(56, 0, 20, lap.alternate.flow_label),
-	F8(59, lap.alternate.traffic_class),
-	F8(60, lap.alternate.hop_limit),
-	AT(61, 2, 6, lap.alternate.packet_rate),
-	AT(62, 0, 4, lap.alternate.sl),
-	AT(62, 4, 1, lap.alternate.subnet_local),
-	AT(63, 0, 5, lap.alternate.ack_timeout),
-};
-
-/* 12.8.2, table 116 */
-static const struct field apr_fields[] = {
-	IDS,
-	F8(8, apr.info_len),
-	F8(9, apr.status),
-	MEM(12, apr.info),
-};
-
 struct layout {
-	const char *name;
 	const struct field *fields;
 	uint8_t num_fields;
 	uint8_t private_size;
 };
 
-#define LAYOUT(attr, table, size)                                 \
-	[attr - URXE_CM_REQ] = {&#attr[sizeof("URXE_CM")], table, \
-				sizeof(table) / sizeof((table)[0]), size}
+#define LAYOUT(attr, table, size) \
+	[attr - URXE_CM_REQ] = {table, sizeof(table) / sizeof((table)[0]), size}
 /* Where private data begins, as the tables of the standard have it. */
 #define PRIVATE_AT(size, byte) \
 	_Static_assert(BODY + (byte) + (size) == URXE_MAD_SIZE, "12.6, 12.11")
@@ -204,8 +176,6 @@ PRIVATE_AT(URXE_CM_DREQ_PRIVATE, 12);
 PRIVATE_AT(URXE_CM_DREP_PRIVATE, 8);
 PRIVATE_AT(URXE_CM_SIDR_REQ_PRIVATE, 16);
 PRIVATE_AT(URXE_CM_SIDR_REP_PRIVATE, 96);
-PRIVATE_AT(URXE_CM_LAP_PRIVATE, 64);
-PRIVATE_AT(URXE_CM_APR_PRIVATE, 84);
 
 static const struct layout layouts[] = {
 	LAYOUT(URXE_CM_REQ, req_fields, URXE_CM_REQ_PRIVATE),
@@ -217,13 +187,11 @@ static const struct layout layouts[] = {
 	LAYOUT(URXE_CM_DREP, ids_fields, URXE_CM_DREP_PRIVATE),
 	LAYOUT(URXE_CM_SIDR_REQ, sidr_req_fields, URXE_CM_SIDR_REQ_PRIVATE),
 	LAYOUT(URXE_CM_SIDR_REP, sidr_rep_fields, URXE_CM_SIDR_REP_PRIVATE),
-	LAYOUT(URXE_CM_LAP, lap_fields, URXE_CM_LAP_PRIVATE),
-	LAYOUT(URXE_CM_APR, apr_fields, URXE_CM_APR_PRIVATE),
 };
 
 static const struct layout *layout_of(unsigned attr)
 {
-	if (attr < URXE_CM_REQ || attr > URXE_CM_APR)
+	if (attr < URXE_CM_REQ || attr > URXE_CM_SIDR_REP)
 		return NULL;
 	return &layouts[attr - URXE_CM_REQ];
 }
@@ -233,13 +201,6 @@ unsigned urxe_cm_private_size(enum urxe_cm_attr attr)
 	const struct layout *layout = layout_of(attr);
 
 	return layout ? layout->private_size : 0;
-}
-
-const char *urxe_cm_attr_name(enum urxe_cm_attr attr)
-{
-	const struct layout *layout = layout_of(attr);
-
-	return layout ? layout->name : "?";
 }
 
 /* A field of whole bytes, as most are. */
@@ -373,7 +334,6 @@ static bool well_formed(const struct urxe_cm_msg *msg)
 		return msg->local_id && msg->remote_id &&
 		       (connected_qpn(msg->rep.local_qpn) || msg->rep.local_eecn);
 	case URXE_CM_SIDR_REP: return msg->sidr_rep.info_len <= URXE_CM_SIDR_REP_INFO;
-	case URXE_CM_APR: return msg->remote_id && msg->apr.info_len <= URXE_CM_APR_INFO;
 	case URXE_CM_SIDR_REQ: return true;
 	default: return msg->local_id && msg->remote_id;
 	}

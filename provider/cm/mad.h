@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The messages of the communication manager (IBTA vol. 1, 12.6 and 12.11) and the RDMA IP CM service
- * (annex A11): 256 bytes on the wire, plain structures in here, in host order unless said
+ * The messages of the communication manager (IBTA vol. 1, 12.6 and 12.11) and the RDMA IP CM
+ * service (annex A11): 256 bytes on the wire, plain structures in here, in host order unless said
  * otherwise. Pure functions, any thread.
  */
 #ifndef URXE_CM_MAD_H
@@ -29,6 +29,10 @@ struct urxe_mad_header {
 };
 _Static_assert(sizeof(struct urxe_mad_header) == 24, "13.4.3");
 
+/* Where the communication IDs of most messages are, of 4 bytes each. */
+#define URXE_CM_LOCAL_ID_AT  24
+#define URXE_CM_REMOTE_ID_AT 28
+
 #define URXE_MAD_BASE_VERSION	  1
 #define URXE_MAD_CLASS_CM	  0x07
 #define URXE_MAD_CM_CLASS_VERSION 2
@@ -45,8 +49,7 @@ enum urxe_cm_attr {
 	URXE_CM_DREP,
 	URXE_CM_SIDR_REQ,
 	URXE_CM_SIDR_REP,
-	URXE_CM_LAP,
-	URXE_CM_APR,
+	/* LAP and APR ask for another path, and there is no migration: they are not known. */
 };
 
 /* Bytes of private data, and of additional information. */
@@ -61,9 +64,6 @@ enum urxe_cm_attr {
 #define URXE_CM_SIDR_REQ_PRIVATE 216
 #define URXE_CM_SIDR_REP_PRIVATE 136
 #define URXE_CM_SIDR_REP_INFO	 72
-#define URXE_CM_LAP_PRIVATE	 168
-#define URXE_CM_APR_PRIVATE	 148
-#define URXE_CM_APR_INFO	 72
 #define URXE_CM_MAX_PRIVATE	 224
 
 /* Reasons of a REJ (12.6.7.2, table 109). */
@@ -110,8 +110,9 @@ enum urxe_cm_sidr_status {
 };
 
 enum urxe_cm_transport { URXE_CM_RC, URXE_CM_UC, URXE_CM_RD, URXE_CM_EXTENDED };
+enum urxe_cm_extended { URXE_CM_XRC = 1 }; /* annex A14.6 */
 
-/* A path in a REQ or LAP. local is the sender of the message. All zeros: there is none. */
+/* A path in a REQ. local is the sender of the message. All zeros: there is none. */
 struct urxe_cm_msg_path {
 	uint16_t local_lid, remote_lid;
 	uint8_t local_gid[16], remote_gid[16];
@@ -198,23 +199,12 @@ struct urxe_cm_sidr_rep {
 	uint8_t info[URXE_CM_SIDR_REP_INFO];
 };
 
-struct urxe_cm_lap {
-	uint32_t remote_qpn;		    /* 24 */
-	uint8_t remote_cm_response_timeout; /* 5 */
-	struct urxe_cm_msg_path alternate;
-};
-
-struct urxe_cm_apr {
-	uint8_t info_len; /* 0 … URXE_CM_APR_INFO */
-	uint8_t status;
-	uint8_t info[URXE_CM_APR_INFO];
-};
-
 struct urxe_cm_msg {
 	enum urxe_cm_attr attr;
 	uint64_t tid;
 	uint32_t attr_mod;
-	/* Communication IDs of sender and receiver; of SIDR, local_id is the request ID of either. */
+	/* Communication IDs of sender and receiver; of SIDR, local_id is the request ID of either.
+	 * */
 	uint32_t local_id, remote_id;
 	union {
 		struct urxe_cm_req req;
@@ -224,16 +214,12 @@ struct urxe_cm_msg {
 		struct urxe_cm_dreq dreq;
 		struct urxe_cm_sidr_req sidr_req;
 		struct urxe_cm_sidr_rep sidr_rep;
-		struct urxe_cm_lap lap;
-		struct urxe_cm_apr apr;
 	};
 	uint8_t private_data[URXE_CM_MAX_PRIVATE]; /* zeros beyond what was given */
 };
 
 /* Room for private data in a message of this kind; 0 for an unknown one. */
 unsigned urxe_cm_private_size(enum urxe_cm_attr attr);
-/* "REQ" … */
-const char *urxe_cm_attr_name(enum urxe_cm_attr attr);
 
 /* The class and class version of a MAD, and an attribute that this file knows. */
 bool urxe_cm_is_cm(const uint8_t mad[URXE_MAD_SIZE]);
@@ -269,7 +255,8 @@ void urxe_cma_encode(uint8_t data[URXE_CMA_HEADER], const struct urxe_cma_header
 /* -EBADMSG: another version, or addresses of no known family. */
 int urxe_cma_decode(struct urxe_cma_header *header, const uint8_t data[URXE_CMA_HEADER]);
 
-/* Service IDs of the RDMA IP CM service: ps is enum rdma_ucm_port_space (TCP 0x0106, UDP 0x0111, …). */
+/* Service IDs of the RDMA IP CM service: ps is enum rdma_ucm_port_space (TCP 0x0106, UDP 0x0111,
+ * …). */
 #define URXE_CMA_SERVICE_PREFIX 0x0000000001000000ull
 #define URXE_CMA_PS_IPOIB	0x0002 /* rdma_cm's own: outside of the range that the annex has */
 

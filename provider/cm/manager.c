@@ -2,11 +2,11 @@
 /*
  * The connection manager on the engine: its messages go out on QP 1, those that come in go to the
  * process that they concern, its timers run with the engine's, and what happens to devices and to
- * other processes of the host is told to whom it concerns.
+ * other processes of the host is passed on to the process that it concerns.
  *
  * A message names the communication ID of its receiver, whose low byte is the slot of a process. A
  * REQ or SIDR_REQ does not: the shared port space says who listens. Where that process is gone, or
- * nobody listens, whoever got the message answers it.
+ * no process listens, the one that got the message answers it.
  *
  * Everything is under the engine lock. users and held are under manager_lock, which is taken before
  * it.
@@ -17,7 +17,8 @@
 
 #include "cm/id.h"
 #include "cm/manager.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
+#include "hca/dead_qp.h"
 #include "hca/gsi.h"
 #include "host/segment_ports.h"
 #include "host/segment_records.h"
@@ -34,22 +35,22 @@ static struct urxe_cm *manager;
 
 /* Who listens for a request: a slot (0: nobody) and the handle of an id of that process. */
 static unsigned find_listener(uint64_t service_id, const uint8_t *data, unsigned len,
-			      const struct in6_addr *dgid, struct urxe_device *dev,
+			      const union ibv_gid *gid, const struct urxe_port *at,
 			      uint32_t *handle)
 {
 	struct urxe_cma_header header;
-	struct in6_addr daddr = *dgid;
+	struct in6_addr daddr;
 	uint16_t ps, port;
 	unsigned slot;
 
 	if (!urxe_cma_service_port(service_id, &ps, &port))
 		return 0;
 	/* Without addresses it can be for an AF_IB listener: the packet's own have to do. */
+	memcpy(&daddr, gid, sizeof(daddr));
 	if (len >= URXE_CMA_HEADER && !urxe_cma_decode(&header, data))
 		daddr = header.destination;
-	if (!urxe_segment_port_find(urxe_hca.seg, ps, port, &daddr,
-				    __atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED), &slot,
-				    handle))
+	if (!urxe_segment_port_find(urxe_adapter_segment(), ps, port, &daddr, urxe_port_ifindex(at),
+				    &slot, handle))
 		return 0;
 	return slot;
 }
@@ -59,11 +60,14 @@ static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_c
 	bool sidr = event->type == URXE_CM_SIDR_REQ_RECEIVED;
 	const struct urxe_path *path = sidr ? &event->sidr_req.path : &event->req.path.av;
 	uint64_t service_id = sidr ? event->sidr_req.service_id : event->req.service_id;
+	union ibv_gid ours, theirs;
 	struct urxe_id *id;
 	uint32_t handle;
 
-	if (find_listener(service_id, event->private_data, event->private_data_len, &path->sgid,
-			  path->dev, &handle) != urxe_segment_slot(urxe_hca.seg))
+	urxe_link_of(path)->gids(path, &ours, &theirs);
+	if (find_listener(service_id, event->private_data, event->private_data_len, &ours,
+			  urxe_port(path->port),
+			  &handle) != urxe_segment_slot(urxe_adapter_segment()))
 		return NULL;
 	/* A listener that is gone leaves its row to requests that are repeated. */
 	id = urxe_id_of_handle(handle);
@@ -75,7 +79,7 @@ static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_c
 
 static void forget(struct urxe_cm *cm, uint32_t row)
 {
-	urxe_segment_records_clear(urxe_hca.seg, row);
+	urxe_segment_records_clear(urxe_adapter_segment(), row);
 }
 
 static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_t *row)
@@ -84,16 +88,18 @@ static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_
 	uint32_t old = *row;
 
 	memcpy(bytes, rec, sizeof(*rec));
-	if (urxe_segment_records_put(urxe_hca.seg, bytes, row))
+	if (urxe_segment_records_put(urxe_adapter_segment(), URXE_RECORD_CONNECTION, bytes, row))
 		*row = UINT32_MAX;
 	if (old != UINT32_MAX)
 		forget(cm, old);
 }
 
-/* The slot of the process that a MAD to an address of this host is for; 0: nobody that there is.
- * -errno for what is none. */
-static int slot_of_mad(const uint8_t *mad, const struct in6_addr *dgid, struct urxe_device *dev)
+/* The slot of the process that a MAD to the dst of a path is for, which is this host; 0: nobody that there
+ * is. -errno for what is none. */
+static int slot_of_mad(const uint8_t *mad, const struct urxe_path *path)
 {
+	const struct urxe_port *port = urxe_port(path->port);
+	union ibv_gid src, dst;
 	uint32_t local_id, handle;
 	uint64_t service_id;
 	const uint8_t *data;
@@ -104,27 +110,28 @@ static int slot_of_mad(const uint8_t *mad, const struct in6_addr *dgid, struct u
 		return ret;
 	if (local_id)
 		return local_id & 0xff;
-	if (!urxe_cm_asks(mad, &service_id, &data, &len))
+	if (!port || !urxe_cm_asks(mad, &service_id, &data, &len))
 		return 0;
-	return find_listener(service_id, data, len, dgid, dev, &handle);
+	urxe_link_of(path)->gids(path, &src, &dst);
+	return find_listener(service_id, data, len, &dst, port, &handle);
 }
 
-static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 		    const uint8_t mad[URXE_MAD_SIZE])
 {
-	int slot = urxe_gsi_is_here(path) ? slot_of_mad(mad, &path->dgid, path->dev) : 0;
+	int slot = urxe_link_of(path)->is_here(path) ? slot_of_mad(mad, path) : 0;
 
-	return urxe_gsi_send(path, qpn, slot > 0 ? slot : 0, mad);
+	return urxe_gsi_send(path, pkey, slot > 0 ? slot : 0, mad);
 }
 
-/* Each makes a letter for every process, and anybody may send them. */
+/* Each becomes a datagram for every process of the host, and any peer may cause them. */
 static bool within_limit(void)
 {
 	static uint64_t second;
 	static unsigned count;
 
-	if (urxe_hca.now - second > 1000000000ull) {
-		second = urxe_hca.now;
+	if (urxe_adapter_now() - second > 1000000000ull) {
+		second = urxe_adapter_now();
 		count = 0;
 	}
 	return count++ < ASK_ALL_MOST;
@@ -133,19 +140,15 @@ static bool within_limit(void)
 static void receive(const struct urxe_gsi_rx *gsi)
 {
 	struct urxe_cm_rx rx = {.mad = gsi->mad,
-				.sgid = gsi->rx->sgid,
-				.dgid = gsi->rx->dgid,
-				.dev = gsi->rx->dev,
-				.traffic_class = gsi->rx->traffic_class,
-				.hop_limit = gsi->rx->hop_limit,
+				.path = &gsi->rx->path,
 				.src_qpn = gsi->src_qpn,
 				.pkey = gsi->pkey};
 	int slot;
 
-	if (!rx.dev)
+	if (!urxe_port(rx.path->port))
 		return;
-	slot = slot_of_mad(gsi->mad, &gsi->rx->dgid, rx.dev);
-	if (slot > 0 && slot != (int)urxe_segment_slot(urxe_hca.seg)) {
+	slot = slot_of_mad(gsi->mad, rx.path);
+	if (slot > 0 && slot != (int)urxe_segment_slot(urxe_adapter_segment())) {
 		int ret = urxe_gsi_forward(gsi, slot);
 
 		if (ret != -ESRCH && ret != -ELOOP)
@@ -156,7 +159,7 @@ static void receive(const struct urxe_gsi_rx *gsi)
 			urxe_gsi_forward_all(gsi);
 		return;
 	}
-	urxe_cm_receive(manager, &rx, urxe_hca.now);
+	urxe_cm_receive(manager, &rx, urxe_adapter_now());
 }
 
 static uint64_t deadline(void)
@@ -184,25 +187,25 @@ static void remove_device(struct urxe_id *id)
 	id->state = URXE_ID_DEVICE_REMOVAL;
 }
 
-/* An id's device has changed: is its address still there, and the MAC that it was resolved with? */
-static void device_changed(struct urxe_id *id, void *arg)
+/* An id's port has changed: is its address still there, and the MAC that it was resolved with? */
+static void port_changed(struct urxe_id *id, void *arg)
 {
-	struct urxe_device *dev = arg;
+	struct urxe_port *port = arg;
 	union ibv_gid gid;
 	bool same_mac;
 
-	if (id->dev != dev || id->state == URXE_ID_DEVICE_REMOVAL)
+	if (id->port != port || id->state == URXE_ID_DEVICE_REMOVAL)
 		return;
-	if (!__atomic_load_n(&dev->ifindex, __ATOMIC_RELAXED)) {
+	if (urxe_port_is_gone(port)) {
 		remove_device(id);
 		return;
 	}
 	urxe_sockaddr_gid(&id->src, &gid);
 	urxe_device_lock();
-	same_mac = !memcmp(id->mac, dev->mac, sizeof(id->mac));
-	memcpy(id->mac, dev->mac, sizeof(id->mac));
+	same_mac = !memcmp(id->mac, port->netdev.mac, sizeof(id->mac));
+	memcpy(id->mac, port->netdev.mac, sizeof(id->mac));
 	urxe_device_unlock();
-	if (urxe_address_gid_index(dev, &gid) >= 0) {
+	if (urxe_port_gid_index(port, &gid) >= 0) {
 		id->addr_changed = false;
 		if (same_mac)
 			return;
@@ -214,9 +217,9 @@ static void device_changed(struct urxe_id *id, void *arg)
 	urxe_id_report(id, URXE_EVENT_ADDR_CHANGE, 0);
 }
 
-static void device_event(struct urxe_device *dev, enum ibv_event_type event)
+static void port_event(struct urxe_port *port, enum ibv_event_type event)
 {
-	urxe_id_each(device_changed, dev);
+	urxe_id_each(port_changed, port);
 }
 
 /* The process that was asked about last: most connections of one go to a few others. */
@@ -226,46 +229,57 @@ struct asked {
 };
 
 /* Was the connection to a process of this host that is dead as well? */
-static bool both_dead(const struct urxe_cm_record *rec, struct urxe_device *dev,
-		      struct asked *asked)
+static bool both_dead(const struct urxe_cm_record *rec, struct asked *asked)
 {
-	struct urxe_path path = {.dev = dev};
 	unsigned slot = rec->remote_id & 0xff;
 
-	memcpy(&path.dgid, rec->dgid, sizeof(path.dgid));
-	if (!urxe_gsi_is_here(&path))
+	if (!urxe_link_of(&rec->path)->is_here(&rec->path))
 		return false;
 	if (slot != asked->slot)
-		*asked = (struct asked){slot, urxe_segment_slot_alive(urxe_hca.seg, slot)};
+		*asked =
+			(struct asked){slot, urxe_segment_slot_alive(urxe_adapter_segment(), slot)};
 	return !asked->alive;
 }
 
 static void adopt(const uint8_t *bytes, void *arg)
 {
 	struct urxe_cm_record rec;
-	struct urxe_device *dev;
 
 	memcpy(&rec, bytes, sizeof(rec));
-	dev = urxe_address_device_by_index(rec.device);
-	if (dev && !both_dead(&rec, dev, arg))
-		urxe_cm_adopt(manager, &rec, dev, urxe_hca.now);
+	if (urxe_dead_path(&rec.path) && !both_dead(&rec, arg))
+		urxe_cm_adopt(manager, &rec, urxe_adapter_now());
 }
 
-/* Its peers are told in its place that its connections are over. */
+/* Ends its connections in its place: its peers get their DREQ. */
 static void slot_died(unsigned slot)
 {
 	struct asked asked = {0};
 
-	urxe_segment_records_walk(urxe_hca.seg, adopt, &asked);
+	urxe_segment_records_walk(urxe_adapter_segment(), URXE_RECORD_CONNECTION, adopt, &asked);
 }
 
 static const struct urxe_gsi_user gsi_user = {
+	.mgmt_class = URXE_MAD_CLASS_CM,
 	.receive = receive,
 	.deadline = deadline,
 	.run = run,
-	.device_event = device_event,
+	.port_event = port_event,
 	.slot_died = slot_died,
 };
+
+/* Communication IDs have the slot of their process in the low byte; requests are for the process
+ * that listens. */
+static const struct urxe_mad_rule rules[] = {
+	{URXE_MAD_CLASS_CM, URXE_CM_REQ, 0},
+	{URXE_MAD_CLASS_CM, URXE_CM_SIDR_REQ, 0},
+	{URXE_MAD_CLASS_CM, URXE_CM_SIDR_REP, URXE_CM_LOCAL_ID_AT + 3},
+	{URXE_MAD_CLASS_CM, 0, URXE_CM_REMOTE_ID_AT + 3},
+};
+
+void urxe_manager_init(void)
+{
+	urxe_steer_mads(rules, sizeof(rules) / sizeof(rules[0]));
+}
 
 static const struct urxe_cm_ops ops = {
 	.send = send_mad,
@@ -283,10 +297,14 @@ static int start(void)
 		return ret;
 	(void)!getrandom(config.seed, sizeof(config.seed), 0);
 	urxe_engine_lock();
-	config.slot = urxe_segment_slot(urxe_hca.seg);
+	config.slot = urxe_segment_slot(urxe_adapter_segment());
 	ret = urxe_cm_create(&manager, &config);
 	if (!ret)
-		urxe_gsi_register(&gsi_user);
+		ret = urxe_gsi_register(&gsi_user);
+	if (ret && manager) {
+		urxe_cm_destroy(manager);
+		manager = NULL;
+	}
 	urxe_engine_unlock();
 	if (ret)
 		urxe_engine_put();
@@ -310,7 +328,7 @@ int urxe_manager_get(void)
 
 /* Connections that are not over yet keep it running, to see them through; the next file that is
  * closed has another look. */
-void urxe_manager_put(void)
+static void put(bool at_once)
 {
 	struct urxe_cm_counts counts;
 	bool stop = false;
@@ -319,9 +337,9 @@ void urxe_manager_put(void)
 	if (!--users) {
 		urxe_engine_lock();
 		urxe_cm_counts(manager, &counts);
-		stop = !counts.ids;
+		stop = at_once || !counts.ids;
 		if (stop) {
-			urxe_gsi_register(NULL);
+			urxe_gsi_unregister(&gsi_user);
 			urxe_cm_destroy(manager);
 			manager = NULL;
 		}
@@ -332,6 +350,16 @@ void urxe_manager_put(void)
 		urxe_engine_put();
 	}
 	pthread_mutex_unlock(&manager_lock);
+}
+
+void urxe_manager_put(void)
+{
+	put(false);
+}
+
+void urxe_manager_end(void)
+{
+	put(true);
 }
 
 struct urxe_cm *urxe_manager(void)

@@ -10,7 +10,7 @@
 
 #include "cm/id.h"
 #include "cm/kernel.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 #define HOP_LIMIT 64
 #define MLID	  0xc000 /* of multicast, without a meaning on RoCE */
@@ -50,14 +50,22 @@ static void report(struct urxe_id_mcast *mcast, const union ibv_gid *mgid)
 	urxe_id_event_push(event);
 }
 
+static const struct urxe_link_addr *group_of(const struct urxe_id *id, const union ibv_gid *mgid,
+					     struct urxe_link_addr *group)
+{
+	urxe_link_of_port(id->port)->group(group, mgid);
+	return group;
+}
+
 int urxe_id_join(struct urxe_id *id, const union urxe_sockaddr *addr, uint64_t uid, bool send_only,
 		 struct urxe_id_mcast **out)
 {
 	struct urxe_id_mcast *mcast;
+	struct urxe_link_addr group;
 	union ibv_gid mgid;
 	int ret;
 
-	if (!id->dev || id->qp_type != IBV_QPT_UD ||
+	if (!id->port || id->qp_type != IBV_QPT_UD ||
 	    (id->state != URXE_ID_ADDR_BOUND && id->state != URXE_ID_ADDR_RESOLVED))
 		return -EINVAL;
 	urxe_sockaddr_gid(addr, &mgid);
@@ -70,7 +78,7 @@ int urxe_id_join(struct urxe_id *id, const union urxe_sockaddr *addr, uint64_t u
 	if (ret)
 		goto err_mcast;
 	if (!send_only)
-		ret = urxe_wire_mcast_join(urxe_hca.wire, id->dev, &mgid);
+		ret = urxe_adapter_join(id->port, group_of(id, &mgid, &group));
 	if (ret)
 		goto err_handle;
 	mcast->joined = !send_only;
@@ -93,11 +101,12 @@ err_mcast:
 
 void urxe_id_stop(struct urxe_id_mcast *mcast)
 {
+	struct urxe_link_addr group;
 	union ibv_gid mgid;
 
 	urxe_sockaddr_gid(&mcast->addr, &mgid);
-	if (mcast->joined && urxe_hca.wire)
-		urxe_wire_mcast_leave(urxe_hca.wire, mcast->id->dev, &mgid);
+	if (mcast->joined)
+		urxe_adapter_leave(mcast->id->port, group_of(mcast->id, &mgid, &group));
 	mcast->joined = false;
 }
 

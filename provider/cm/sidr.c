@@ -15,7 +15,7 @@ int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_sidr_req_p
 {
 	struct urxe_cm_msg msg;
 
-	if (id->state != URXE_CM_IDLE || !param->path->av.dev ||
+	if (id->state != URXE_CM_IDLE || !urxe_port(param->path->av.port) ||
 	    param->private_data_len > URXE_CM_SIDR_REQ_PRIVATE)
 		return -EINVAL;
 	id->path = *param->path;
@@ -105,11 +105,11 @@ void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	struct urxe_cm_listener *listener;
 	struct urxe_cm_id *id;
 
-	if (urxe_cm_remote_find(cm, true, msg->local_id, 0, &rx->sgid)) {
+	if (urxe_cm_remote_find(cm, true, msg->local_id, 0, &rx->path->src)) {
 		cm->counts.duplicates++;
 		return;
 	}
-	urxe_cm_reverse(&event.sidr_req.path, rx);
+	urxe_link_of(rx->path)->reverse(&event.sidr_req.path, rx->path);
 	listener = cm->ops->listener(cm, &event);
 	if (!listener) {
 		reply_unsupported(cm, rx, msg);
@@ -154,7 +154,7 @@ void urxe_cm_receive_sidr_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	};
 
 	if (!id || id->state != URXE_CM_SIDR_REQ_SENT ||
-	    !IN6_ARE_ADDR_EQUAL(&id->path.av.dgid, &rx->sgid))
+	    !urxe_same_addr(&id->path.av.dst, &rx->path->src))
 		return;
 	urxe_cm_become(id, URXE_CM_IDLE, now);
 	urxe_cm_deliver(id, &event, now);

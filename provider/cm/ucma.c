@@ -12,7 +12,7 @@
 #include "cm/kernel.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 #include "host/libc.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ int urxe_id_find_bound(struct urxe_ucma *file, uint32_t handle, struct urxe_id *
 {
 	int ret = urxe_id_find(file, handle, id);
 
-	if (!ret && !(*id)->dev)
+	if (!ret && !(*id)->port)
 		ret = -EINVAL;
 	return ret;
 }

@@ -11,7 +11,7 @@
 #include "cm/kernel.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 #define MAX_TRIES 16 /* to find an ephemeral port that is free on both sides */
 
@@ -104,7 +104,7 @@ static int bind_id(const struct urxe_command *c, uint32_t handle, const union ur
 		ret = urxe_kernel_take(c, handle);
 	if (ret != URXE_OURS)
 		return ret;
-	if (found.dev || found.error)
+	if (found.port || found.error)
 		return bind_here(c->file, handle, addr, &found);
 	return bind_both(c, handle, addr, &found);
 }
@@ -163,7 +163,7 @@ static int source_of(struct urxe_ucma *file, uint32_t handle, union urxe_sockadd
 	ret = urxe_id_find(file, handle, &id);
 	if (!ret) {
 		*bound = id->state != URXE_ID_IDLE;
-		*open = !*bound || (id->state == URXE_ID_ADDR_BOUND && !id->dev);
+		*open = !*bound || (id->state == URXE_ID_ADDR_BOUND && !id->port);
 		if (*bound)
 			*src = id->src;
 	}
@@ -185,12 +185,13 @@ static int resolve(const struct urxe_command *c, uint32_t handle, const union ur
 		return ret;
 	if (urxe_sockaddr_is_any(dst))
 		set_loopback(dst);
+	urxe_address_this_host(dst);
 	if (!from.family)
 		from.family = dst->family;
 	if (!bound)
 		urxe_address_local(&from, &local);
 	urxe_address_source(&from, dst, &found);
-	if (open && (local.error || !found.dev || !file->manager)) {
+	if (open && (local.error || !found.port || !file->manager)) {
 		ret = urxe_kernel_take(c, handle);
 		if (ret != URXE_OURS)
 			return ret;

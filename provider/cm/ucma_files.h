@@ -3,9 +3,9 @@
  * Which of the program's descriptors are open rdma_cm files. A descriptor holds a reference to its
  * file, as in the kernel; copies of it (dup) hold one each.
  *
- * Looking at a descriptor that is none of them takes one load, without a lock, so that this can stand
- * in front of every write() and close(), in a signal handler as well. A lock guards what is in the
- * table; it is held for a few instructions.
+ * Looking at a descriptor that is none of them takes one load, without a lock, so that this can
+ * stand in front of every write() and close(), in a signal handler as well. A lock guards what is
+ * in the table; it is held for a few instructions.
  */
 #ifndef URXE_CM_UCMA_FILES_H
 #define URXE_CM_UCMA_FILES_H
@@ -28,7 +28,7 @@ static inline bool urxe_ucma_is_fd(int fd)
 }
 
 /* Lists a descriptor; takes over the caller's reference. What stood there before is dropped (it was
- * closed without our being told). -EMFILE: a number too high for the table; -ENOMEM. */
+ * closed without our notice). -EMFILE: a number too high for the table; -ENOMEM. */
 int urxe_ucma_fd_add(int fd, struct urxe_ucma *file);
 /*
  * Takes a descriptor out before it is closed; the caller closes the file that is returned, once the

@@ -8,7 +8,7 @@
 #include "cm/kernel.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 
 #define MAX_OPTION (4u << 20) /* what the kernel can allocate in one piece */
 
@@ -56,7 +56,7 @@ static int set_path(struct urxe_id *id, const struct ibv_path_data *data, size_t
 	for (; len; len -= sizeof(*data), data++)
 		if (data->flags ==
 		    (IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL))
-			return id->dev ? urxe_id_set_path(id, &data->path) : -EINVAL;
+			return id->port ? urxe_id_set_path(id, &data->path) : -EINVAL;
 	return -EINVAL;
 }
 

@@ -10,7 +10,7 @@
 #include "cm/id.h"
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
-#include "hca/engine.h"
+#include "hca/adapter.h"
 #include "hca/verbs.h"
 
 #define PKEY_DEFAULT 0xffff
@@ -49,11 +49,11 @@ static void fill_route(struct rdma_ucm_query_route_resp *resp, const struct urxe
 	/* An address that is not set yet has family 0 and the size of an IPv6 one. */
 	memcpy(&resp->src_addr, &id->src, sizeof(resp->src_addr));
 	memcpy(&resp->dst_addr, &id->dst, sizeof(resp->dst_addr));
-	if (!id->dev)
+	if (!id->port)
 		return;
-	resp->node_guid = id->dev->guid;
-	resp->ibdev_index = URXE_DEVICE_INDEX + id->dev->index;
-	resp->port_num = 1;
+	resp->node_guid = id->port->dev->guid;
+	resp->ibdev_index = URXE_DEVICE_INDEX + id->port->dev->index;
+	resp->port_num = id->port->num;
 	resp->num_paths = id->num_paths;
 	for (unsigned i = 0; i < id->num_paths && i < 2; i++)
 		copy_path(&resp->ib_route[i], &id->paths[i]);
@@ -86,11 +86,11 @@ int urxe_command_query_route(const struct urxe_command *c)
 
 static void fill_device(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
 {
-	if (!id->dev)
+	if (!id->port)
 		return;
-	resp->node_guid = id->dev->guid;
-	resp->ibdev_index = URXE_DEVICE_INDEX + id->dev->index;
-	resp->port_num = 1;
+	resp->node_guid = id->port->dev->guid;
+	resp->ibdev_index = URXE_DEVICE_INDEX + id->port->dev->index;
+	resp->port_num = id->port->num;
 	resp->pkey = htobe16(PKEY_DEFAULT);
 }
 
@@ -113,7 +113,7 @@ static void to_ib(struct urxe_sockaddr_ib *ib, const struct urxe_id *id,
 	memset(ib, 0, sizeof(*ib));
 	ib->family = AF_IB;
 	ib->pkey = pkey;
-	if (id->dev)
+	if (id->port)
 		urxe_sockaddr_gid(addr, &ib->addr);
 	ib->sid = htobe64(urxe_id_service_id(id, addr));
 }
