@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * urxe run: finds the library, sets the environment and becomes the program. What the dynamic linker
- * would pass over in silence (a program that is setuid, static or of another architecture runs, and
- * sees no device) is an error here that says so. One thread.
+ * urxe run: finds the library, sets the environment and becomes the program. What the dynamic
+ * linker would pass over in silence (a program that is setuid, static or of another architecture
+ * runs, and sees no device) is an error here that says so. One thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "fabric/path.h"
+#include "host/fabric.h"
 #include "tools/urxe.h"
 #include "wire/fault.h"
 
@@ -228,7 +230,8 @@ static bool preloadable(const char *path)
 	}
 }
 
-/* True if a pool can take the place of malloc() beside that program or library; a complaint if not. */
+/* True if a pool can take the place of malloc() beside that program or library; a complaint if not.
+ * */
 static bool poolable(const char *path)
 {
 	char runtime[NAME_MAX];
@@ -265,6 +268,25 @@ static bool fault_understood(const char *spec)
 	return false;
 }
 
+/* The program will be on that host of a fabric. */
+static bool on_host(const char *fabric, const char *host)
+{
+	char path[PATH_MAX];
+	int ret = fabric_path(fabric, false, path, sizeof(path));
+
+	if (!ret && access(path, F_OK))
+		ret = -ENOENT;
+	if (ret) {
+		urxe_complain(
+			"the fabric \"%s\" is not up (%s); start it with: urxe fabric up FILE",
+			fabric, strerror(-ret));
+		return false;
+	}
+	setenv("URXE_FABRIC", path, 1);
+	setenv("URXE_HOST", host, 1);
+	return urxe_fabric_host(); /* which has said what is wrong */
+}
+
 /* Takes the options; the index of the program's name in argv, or -1 after a complaint. */
 static int options(int argc, char **argv, bool *with_pool)
 {
@@ -272,7 +294,10 @@ static int options(int argc, char **argv, bool *with_pool)
 					      {"fault", required_argument, NULL, 'f'},
 					      {"log", required_argument, NULL, 'l'},
 					      {"pool", no_argument, NULL, 'p'},
+					      {"host", required_argument, NULL, 'h'},
+					      {"fabric", required_argument, NULL, 'n'},
 					      {NULL}};
+	const char *host = NULL, *fabric = FABRIC_DEFAULT_NAME;
 	int c;
 
 	opterr = 0;
@@ -290,6 +315,8 @@ static int options(int argc, char **argv, bool *with_pool)
 			setenv("URXE_LOG", optarg, 1);
 			break;
 		case 'p': *with_pool = true; break;
+		case 'h': host = optarg; break;
+		case 'n': fabric = optarg; break;
 		case ':':
 			urxe_complain("%s needs a value, see urxe --help", argv[optind - 1]);
 			return -1;
@@ -304,6 +331,8 @@ static int options(int argc, char **argv, bool *with_pool)
 		urxe_complain("run needs a program: urxe run -- PROGRAM ARGUMENT...");
 		return -1;
 	}
+	if (host && !on_host(fabric, host))
+		return -1;
 	return optind;
 }
 

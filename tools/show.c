@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * urxe devices, counters, listeners and fault: they ask the host floor, as the library does in a program, and
- * see the same devices if they are run with the same configuration. One thread.
+ * urxe devices, counters, listeners and fault: they ask the host floor, as the library does in a
+ * program, and see the same devices if they are run with the same configuration. One thread.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,8 @@
 #include "tools/urxe.h"
 #include "wire/fault.h"
 
-/* The devices, or -1 after a complaint (the host floor has said what is wrong in a configuration). */
+/* The devices, or -1 after a complaint (the host floor has said what is wrong in a configuration).
+ * */
 static int find_devices(struct urxe_device *devs[URXE_MAX_DEVICES])
 {
 	int n;
@@ -54,28 +55,30 @@ static void print_guid(uint64_t guid)
 	       b[7]);
 }
 
-static void print_gids(const struct urxe_device *dev)
+static void print_gids(const struct urxe_port *port)
 {
 	static const union ibv_gid unused;
 	char text[INET6_ADDRSTRLEN];
 	unsigned i;
 
-	for (i = 0; i < dev->gid_len && i < URXE_MAX_GIDS; i++) {
-		if (!memcmp(&dev->gids[i], &unused, sizeof(unused)))
+	for (i = 0; i < port->gid_len && i < URXE_MAX_GIDS; i++) {
+		if (!memcmp(&port->gids[i], &unused, sizeof(unused)))
 			continue;
-		inet_ntop(AF_INET6, dev->gids[i].raw, text, sizeof(text));
+		inet_ntop(AF_INET6, port->gids[i].raw, text, sizeof(text));
 		printf("  GID %-3u %s\n", i, text);
 	}
 }
 
 static void print_device(const struct urxe_device *dev)
 {
+	const struct urxe_port *port = dev->ports;
+
 	printf("%s  netdev %s  %s  MTU %" PRIu32 " (netdev %" PRIu32 ")  %" PRIu32 " Mb/s  GUID ",
-	       dev->name, dev->netdev, dev->port.state == IBV_PORT_ACTIVE ? "ACTIVE" : "DOWN",
-	       urxe_mtu_bytes(dev->port.active_mtu), dev->port.netdev_mtu, dev->port.speed_mbps);
+	       dev->name, port->netdev.name, port->state == IBV_PORT_ACTIVE ? "ACTIVE" : "DOWN",
+	       urxe_mtu_bytes(port->active_mtu), port->netdev.mtu, port->speed_mbps);
 	print_guid(dev->guid);
 	putchar('\n');
-	print_gids(dev);
+	print_gids(port);
 }
 
 int urxe_cmd_devices(int argc, char **argv)
@@ -104,7 +107,7 @@ static void print_counters(struct urxe_segment *seg, const struct urxe_device *d
 	unsigned i;
 
 	if (seg)
-		urxe_segment_counters_sum(seg, dev->index, sum);
+		urxe_segment_counters_sum(seg, dev->ports->index, sum);
 	printf("%s\n", dev->name);
 	for (i = 0; i < URXE_NUM_COUNTERS; i++)
 		printf("  %-24s %" PRIu64 "\n", urxe_counter_names[i], sum[i]);
@@ -233,7 +236,7 @@ int urxe_cmd_fault(int argc, char **argv)
 	/* As a member and not as a reader: it makes the segment if no program has done so yet. */
 	err = urxe_segment_join(&seg);
 	if (!err) {
-		err = urxe_segment_fault_set(seg, dev->index, spec);
+		err = urxe_segment_fault_set(seg, dev->ports->index, spec);
 		urxe_segment_leave(seg);
 	}
 	if (err)

@@ -12,7 +12,7 @@ _urxe_run()
 	local i=2
 	while ((i < COMP_CWORD)); do
 		case ${COMP_WORDS[i]} in
-		--devices | --fault | --log) ((i += 2)) ;;
+		--devices | --fault | --log | --host | --fabric) ((i += 2)) ;;
 		--*) ((i++)) ;;
 		*) break ;;
 		esac
@@ -22,14 +22,14 @@ _urxe_run()
 		mapfile -t COMPREPLY < <(compgen -W "error warn info debug" -- "$cur")
 		return
 		;;
-	--devices | --fault) return ;;
+	--devices | --fault | --host | --fabric) return ;;
 	esac
 	if ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
 		_command_offset "$i"
 	elif ((i < COMP_CWORD)); then
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "--devices --fault --log --pool --" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "--devices --fault --log --host --fabric --pool --" -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -c -- "$cur")
 	fi

@@ -17,6 +17,7 @@ static const char help[] =
 	"       urxe counters [DEVICE]\n"
 	"       urxe listeners\n"
 	"       urxe fault DEVICE SPEC|off\n"
+	"       urxe fabric up|down|show|link|node|status ...\n"
 	"       urxe --help | --version\n"
 	"\n"
 	"  run       runs PROGRAM with the adapter in it; its children inherit it\n"
@@ -24,11 +25,14 @@ static const char help[] =
 	"                     (without it, one for each netdev that is up and has an address)\n"
 	"    --fault SPEC     damages packets on purpose: \"drop=2%,dup=1%,reorder=5%,seed=7\"\n"
 	"    --log LEVEL      error (default), warn, info or debug\n"
+	"    --host HOST      it runs on that host of a virtual InfiniBand fabric\n"
+	"    --fabric NAME    which fabric that is, if there are several\n"
 	"    --pool           its large allocations come from a pool that peers can map\n"
 	"  devices   lists the devices with netdev, state, MTU and GIDs\n"
 	"  counters  shows the counters of a device, or of all, summed over all processes\n"
 	"  listeners lists which process is bound to, or listens on, which port of librdmacm\n"
 	"  fault     changes the damage on a device while programs run; off ends it\n"
+	"  fabric    starts and changes virtual InfiniBand fabrics: urxe fabric --help\n"
 	"\n"
 	"To try it, on one machine, in two terminals (Debian: apt install perftest):\n"
 	"\n"
@@ -46,6 +50,9 @@ static const struct {
 	{"run", urxe_cmd_run},		 {"devices", urxe_cmd_devices},
 	{"counters", urxe_cmd_counters}, {"listeners", urxe_cmd_listeners},
 	{"fault", urxe_cmd_fault},
+#ifdef URXE_WITH_FABRIC
+	{"fabric", urxe_cmd_fabric},
+#endif
 };
 
 void urxe_complain(const char *fmt, ...)
@@ -84,14 +91,15 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
 		if (strcmp(argv[1], commands[i].name))
 			continue;
-		if (argc == 3 && is_one_of(argv[2], "--help", "-h", "-?")) {
+		if (argc == 3 && strcmp(argv[1], "fabric") &&
+		    is_one_of(argv[2], "--help", "-h", "-?")) {
 			fputs(help, stdout);
 			return 0;
 		}
 		return commands[i].run(argc - 1, argv + 1);
 	}
 	urxe_complain("\"%s\" is not a command; the commands are run, devices, counters, "
-		      "listeners and fault (to run a program: urxe run -- %s ...)",
+		      "listeners, fault and fabric (to run a program: urxe run -- %s ...)",
 		      argv[1], argv[1]);
 	return URXE_EXIT_USAGE;
 }

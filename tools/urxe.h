@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The parts of the urxe command. Each subcommand gets its arguments from its own name on and returns
- * the exit status: 0, 1 for what went wrong, 2 for a command line that cannot be understood; run
- * returns, when it cannot start the program, 127 (not found) or 126, as a shell does.
+ * The parts of the urxe command. Each subcommand gets its arguments from its own name on and
+ * returns the exit status: 0, 1 for what went wrong, 2 for a command line that cannot be
+ * understood; run returns, when it cannot start the program, 127 (not found) or 126, as a shell
+ * does.
  */
 #ifndef URXE_TOOLS_URXE_H
 #define URXE_TOOLS_URXE_H
@@ -18,6 +19,7 @@ int urxe_cmd_devices(int argc, char **argv);
 int urxe_cmd_counters(int argc, char **argv);
 int urxe_cmd_listeners(int argc, char **argv);
 int urxe_cmd_fault(int argc, char **argv);
+int urxe_cmd_fabric(int argc, char **argv);
 
 /* One line on stderr, "urxe: ..." in front, with the cure in it. */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
