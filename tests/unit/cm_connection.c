@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The state machine of a connection: what each message does in each state (IBTA vol. 1, 12.9.7), what
- * it tells the consumer and what is answered. A pair of state and message that has no row must change
- * nothing.
+ * The state machine of a connection: what each message does in each state (IBTA vol. 1, 12.9.7),
+ * what it tells the consumer and what is answered. A pair of state and message that has no row must
+ * change nothing.
  */
 #include "cm_test.h"
 
 /* Messages as the table names them. */
-enum input { REQ, MRA_REQ, MRA_REP, REJ, REJ_STALE, REP, RTU, DREQ, DREP, LAP, APR, INPUTS };
+enum input { REQ, MRA_REQ, MRA_REP, REJ, REJ_STALE, REP, RTU, DREQ, DREP, INPUTS };
 
 static const char *const input_names[] = {
 	"REQ", "MRA of the REQ", "MRA of the REP", "REJ", "REJ (stale)", "REP",
-	"RTU", "DREQ",		 "DREP",	   "LAP", "APR",
+	"RTU", "DREQ",		 "DREP",
 };
 
 #define NO_EVENT -1
@@ -87,9 +87,8 @@ static const struct row rows[] = {
 static void feed_input(enum input input, const struct urxe_cm_id *id)
 {
 	static const enum urxe_cm_attr attrs[INPUTS] = {
-		[REP] = URXE_CM_REP,   [RTU] = URXE_CM_RTU,	  [DREQ] = URXE_CM_DREQ,
-		[DREP] = URXE_CM_DREP, [LAP] = URXE_CM_LAP,	  [APR] = URXE_CM_APR,
-		[REJ] = URXE_CM_REJ,   [REJ_STALE] = URXE_CM_REJ,
+		[REP] = URXE_CM_REP,   [RTU] = URXE_CM_RTU, [DREQ] = URXE_CM_DREQ,
+		[DREP] = URXE_CM_DREP, [REJ] = URXE_CM_REJ, [REJ_STALE] = URXE_CM_REJ,
 	};
 	struct urxe_cm_msg msg;
 
@@ -120,8 +119,8 @@ static void test_row(void **state)
 	assert_int_equal(b.num_sent, row->reply != NO_REPLY);
 	if (row->reply != NO_REPLY) {
 		assert_int_equal(last_sent()->attr, row->reply);
-		assert_true(IN6_ARE_ADDR_EQUAL(&b.sent_path.dgid, &b.peers));
-		assert_true(IN6_ARE_ADDR_EQUAL(&b.sent_path.sgid, &b.ours));
+		assert_true(IN6_ARE_ADDR_EQUAL(&b.sent_path.dst.gid, &b.peers));
+		assert_true(IN6_ARE_ADDR_EQUAL(&b.sent_path.src.gid, &b.ours));
 	}
 	assert_int_equal(b.num_events, row->event != NO_EVENT);
 	if (row->event != NO_EVENT) {
@@ -232,7 +231,8 @@ static void test_dreq_for_another_qp_is_ignored(void **state)
 static bool is_others(const struct urxe_cm_msg *msg)
 {
 	uint8_t mad[URXE_MAD_SIZE];
-	struct urxe_cm_rx rx = {.mad = mad, .sgid = b.peers, .dgid = b.ours, .dev = &b.dev};
+	struct urxe_path path = {.src.gid = b.peers, .dst.gid = b.ours, .port = PORT};
+	struct urxe_cm_rx rx = {.mad = mad, .path = &path};
 
 	urxe_cm_encode(mad, msg);
 	return urxe_cm_is_others(b.cm, &rx);
@@ -339,12 +339,12 @@ static void test_req_event_has_everything(void **state)
 	assert_int_equal(last_event()->event.type, URXE_CM_REQ_RECEIVED);
 	req = &last_event()->event.req;
 	assert_ptr_equal(req->listener, &b.listener);
-	assert_true(IN6_ARE_ADDR_EQUAL(&req->path.av.dgid, &b.peers));
-	assert_true(IN6_ARE_ADDR_EQUAL(&req->path.av.sgid, &b.ours));
-	assert_ptr_equal(req->path.av.dev, &b.dev);
-	assert_int_equal(req->path.av.flow_label, 9);
-	assert_int_equal(req->path.av.traffic_class, 8);
-	assert_int_equal(req->path.av.hop_limit, 64);
+	assert_true(IN6_ARE_ADDR_EQUAL(&req->path.av.dst.gid, &b.peers));
+	assert_true(IN6_ARE_ADDR_EQUAL(&req->path.av.src.gid, &b.ours));
+	assert_int_equal(req->path.av.port, PORT);
+	assert_int_equal(req->path.av.roce_own.flow_label, 9);
+	assert_int_equal(req->path.av.roce.traffic_class, 8);
+	assert_int_equal(req->path.av.roce.hop_limit, 64);
 	assert_int_equal(req->path.mtu, IBV_MTU_1024);
 	assert_int_equal(req->path.rate, IBV_RATE_10_GBPS);
 	assert_int_equal(req->path.packet_life_time, LIFE);
@@ -452,6 +452,38 @@ static void test_stale_connection_on_rep(void **state)
 	assert_int_equal(urxe_cm_id_state(old), URXE_CM_DREQ_SENT);
 	assert_int_equal(urxe_cm_id_state(id), URXE_CM_REQ_SENT);
 	assert_int_equal(b.num_events, 0);
+}
+
+/* Both request; the peer accepts our REQ with the QP of its own one, which we have not refused yet.
+ * */
+static void test_peer_accepts_with_the_qp_of_its_req(void **state)
+{
+	static const enum urxe_cm_state unanswered[] = {URXE_CM_REQ_RCVD, URXE_CM_MRA_REQ_SENT};
+	struct urxe_cm_id *theirs, *id;
+	struct urxe_cm_msg msg;
+
+	for (int i = 0; i < 2; i++) {
+		theirs = into_passive(unanswered[i]);
+		id = into(URXE_CM_REQ_SENT);
+		msg = peer_msg(URXE_CM_REP, id);
+		msg.local_id = PEER_ID + 256;
+		feed(&msg);
+		assert_int_equal(urxe_cm_id_state(id), URXE_CM_REP_RCVD);
+		assert_int_equal(last_event()->event.type, URXE_CM_REP_RECEIVED);
+		assert_int_equal(urxe_cm_send_rtu(id, NULL, 0), 0);
+		assert_int_equal(urxe_cm_send_rej(theirs, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0,
+						  NULL, 0, b.now),
+				 0);
+		assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+		/* The QP is that connection's now: another REQ of it is stale. */
+		msg = peer_req();
+		msg.local_id = PEER_ID + 512;
+		clear_logs();
+		feed(&msg);
+		assert_int_equal(b.sent[0].rej.reason, URXE_CM_REJ_STALE_CONN);
+		feed_attr(URXE_CM_DREP, id);
+		pass(60000 * MS);
+	}
 }
 
 /* The same QPN and GUID from another address is another host, whatever it says. */
@@ -580,7 +612,7 @@ static void test_qp_attributes(void **state)
 	assert_int_equal(attr.rnr_retry, 7);
 	assert_int_equal(attr.max_rd_atomic, 3);
 	assert_int_equal(attr.timeout, 13);
-	memset(b.dev.gids, 0, sizeof(b.dev.gids));
+	memset(b.port.gids, 0, sizeof(b.port.gids));
 	attr.qp_state = IBV_QPS_RTR;
 	assert_int_equal(urxe_cm_init_qp_attr(id, &attr, &mask), -EINVAL);
 	attr.qp_state = IBV_QPS_SQD;
@@ -593,7 +625,7 @@ static void test_messages_name_their_owner(void **state)
 	struct urxe_cm_msg msg;
 	uint32_t local_id = 1;
 
-	for (enum urxe_cm_attr attr = URXE_CM_REQ; attr <= URXE_CM_APR; attr++) {
+	for (enum urxe_cm_attr attr = URXE_CM_REQ; attr <= URXE_CM_SIDR_REP; attr++) {
 		bool no_owner = attr == URXE_CM_REQ || attr == URXE_CM_SIDR_REQ;
 
 		msg = (struct urxe_cm_msg){
@@ -631,6 +663,7 @@ int main(void)
 		TEST(test_what_a_req_says),
 		TEST(test_stale_connection_on_req),
 		TEST(test_stale_connection_on_rep),
+		TEST(test_peer_accepts_with_the_qp_of_its_req),
 		TEST(test_stale_connection_needs_its_address),
 		TEST(test_crossing_connections),
 		TEST(test_repeated_answers_carry_private_data),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What time does to connections (IBTA vol. 1, 12.9.8): retries, timeouts, time-wait; and how
- * identifiers end: destroyed in every state, under a flood of requests, with their process. The clock
- * is the test's.
+ * identifiers end: destroyed in every state, under a flood of requests, with their process. The
+ * clock is the test's.
  */
 #include "cm_test.h"
 
@@ -419,9 +419,9 @@ static void test_records(void **state)
 	assert_int_equal(r->remote_id, PEER_ID);
 	assert_int_equal(r->local_qpn, OUR_QPN);
 	assert_int_equal(r->remote_qpn, PEER_QPN);
-	assert_memory_equal(r->sgid, &b.ours, 16);
-	assert_memory_equal(r->dgid, &b.peers, 16);
-	assert_int_equal(r->device, 3);
+	assert_memory_equal(&r->path.src, &b.ours, 16);
+	assert_memory_equal(&r->path.dst, &b.peers, 16);
+	assert_int_equal(r->path.port, PORT);
 	assert_int_equal(r->retries, RETRIES);
 	assert_int_equal(r->response_timeout, TIMEOUT + 1);
 	assert_int_equal(urxe_cm_send_rtu(id, NULL, 0), 0);
@@ -439,10 +439,10 @@ static void test_adopted_record_is_disconnected(void **state)
 	struct urxe_cm_id *id = into(URXE_CM_ESTABLISHED);
 
 	record = b.records[0];
-	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), -EEXIST);
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), -EEXIST);
 	urxe_cm_destroy(b.cm);
 	bench_open(0);
-	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), 0);
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), 0);
 	assert_int_equal(last_sent()->attr, URXE_CM_DREQ);
 	assert_int_equal(last_sent()->local_id, record.local_id);
 	assert_int_equal(last_sent()->remote_id, PEER_ID);
@@ -461,13 +461,14 @@ static void test_adopted_record_gives_up(void **state)
 	struct urxe_cm_record record = {
 		.local_id = 0x77, .remote_id = 0x88, .retries = 2, .response_timeout = TIMEOUT};
 
-	memcpy(record.dgid, &b.peers, 16);
-	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), 0);
+	record.path.dst.gid = b.peers;
+	record.pkey = 0xffff;
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), 0);
 	assert_repeated(URXE_CM_DREQ, TIMEOUT_NS, 2);
 	pass(20 * TIMEOUT_NS);
 	assert_int_equal(ids(), 0);
 	record.remote_id = 0;
-	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), -EINVAL);
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), -EINVAL);
 }
 
 /* Many at once would push the messages of the living out of a receiver's buffer. */
@@ -477,10 +478,11 @@ static void test_many_adopted_leave_in_turn(void **state)
 	struct urxe_cm_counts counts;
 	unsigned before;
 
-	memcpy(record.dgid, &b.peers, 16);
+	record.path.dst.gid = b.peers;
+	record.pkey = 0xffff;
 	for (unsigned i = 1; i <= 1000; i++) {
 		record.local_id = i << 8 | 0x77;
-		assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), 0);
+		assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), 0);
 	}
 	assert_in_range(b.num_sent, 32, 128);
 	for (unsigned ms = 0; ms < 100 && b.num_sent < 1000; ms++) {
@@ -496,7 +498,7 @@ static void test_many_adopted_leave_in_turn(void **state)
 	pass(4 * urxe_cm_time(20));
 	assert_int_equal(b.num_sent, 3000);
 	record.local_id = 0x99;
-	assert_int_equal(urxe_cm_adopt(b.cm, &record, &b.dev, b.now), 0);
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), 0);
 	assert_int_equal(b.num_sent, 3001);
 }
 

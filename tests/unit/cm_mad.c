@@ -210,33 +210,6 @@ static void test_sidr_layout(void **state)
 	assert_private(&msg, 96, URXE_CM_SIDR_REP_PRIVATE);
 }
 
-/* 12.8.1 and 12.8.2, tables 115 and 116 */
-static void test_lap_apr_layout(void **state)
-{
-	uint8_t mad[URXE_MAD_SIZE];
-	struct urxe_cm_msg msg;
-
-	counting(mad, URXE_CM_LAP);
-	msg = decode(mad);
-	assert_int_equal(msg.lap.remote_qpn, 0x0d0e0f);
-	assert_int_equal(msg.lap.remote_cm_response_timeout, 0x10 >> 3);
-	assert_path(&msg.lap.alternate, 20);
-	assert_int_equal(msg.lap.alternate.flow_label, 0x393a3b >> 4);
-	assert_int_equal(msg.lap.alternate.traffic_class, 0x3c);
-	assert_int_equal(msg.lap.alternate.hop_limit, 0x3d);
-	assert_int_equal(msg.lap.alternate.packet_rate, 0x3e & 63);
-	assert_int_equal(msg.lap.alternate.sl, 0x3f >> 4);
-	assert_int_equal(msg.lap.alternate.subnet_local, 0x3f >> 3 & 1);
-	assert_int_equal(msg.lap.alternate.ack_timeout, 0x40 >> 3);
-	assert_private(&msg, 64, URXE_CM_LAP_PRIVATE);
-	counting(mad, URXE_CM_APR);
-	msg = decode(mad);
-	assert_int_equal(msg.apr.info_len, 9);
-	assert_int_equal(msg.apr.status, 10);
-	assert_int_equal(msg.apr.info[0], 13);
-	assert_private(&msg, 84, URXE_CM_APR_PRIVATE);
-}
-
 static uint64_t seed;
 
 static uint8_t random_byte(void)
@@ -270,12 +243,11 @@ static void test_decoded_is_encoded_again(void **state)
 /* No field reaches into its neighbour: each alone, all ones, comes back alone. */
 static void test_fields_do_not_overlap(void **state)
 {
-	static const enum urxe_cm_attr attrs[] = {URXE_CM_REQ, URXE_CM_REP, URXE_CM_LAP,
-						  URXE_CM_SIDR_REP};
+	static const enum urxe_cm_attr attrs[] = {URXE_CM_REQ, URXE_CM_REP, URXE_CM_SIDR_REP};
 	struct urxe_cm_msg msg, other;
 	uint8_t mad[URXE_MAD_SIZE], again[URXE_MAD_SIZE];
 
-	for (unsigned a = 0; a < 4; a++) {
+	for (unsigned a = 0; a < 3; a++) {
 		for (unsigned bit = 0; bit < 8 * (URXE_MAD_SIZE - BODY); bit++) {
 			counting(mad, attrs[a]);
 			memset(mad + BODY, 0, URXE_MAD_SIZE - BODY);
@@ -338,8 +310,6 @@ static const struct malformed malformed[] = {
 	{"DREQ for nobody", URXE_CM_DREQ, BODY + 4, 4, 0, -EBADMSG},
 	{"DREP for nobody", URXE_CM_DREP, BODY + 4, 4, 0, -EBADMSG},
 	{"SIDR_REP with info too long", URXE_CM_SIDR_REP, BODY + 5, 1, 73, -EBADMSG},
-	{"LAP for nobody", URXE_CM_LAP, BODY + 4, 4, 0, -EBADMSG},
-	{"APR with info too long", URXE_CM_APR, BODY + 8, 1, 73, -EBADMSG},
 };
 
 static void test_malformed(void **state)
@@ -416,7 +386,7 @@ static void test_service_id(void **state)
 /* What a request asks for is the same whether all of it is decoded or not. */
 static void test_asks(void **state)
 {
-	for (unsigned attr = URXE_CM_REQ; attr <= URXE_CM_APR; attr++) {
+	for (unsigned attr = URXE_CM_REQ; attr <= URXE_CM_SIDR_REP; attr++) {
 		bool request = attr == URXE_CM_REQ || attr == URXE_CM_SIDR_REQ;
 		uint8_t mad[URXE_MAD_SIZE];
 		const uint8_t *data;
@@ -442,7 +412,6 @@ int main(void)
 		cmocka_unit_test(test_rep_layout),
 		cmocka_unit_test(test_rtu_dreq_drep_layout),
 		cmocka_unit_test(test_sidr_layout),
-		cmocka_unit_test(test_lap_apr_layout),
 		cmocka_unit_test(test_decoded_is_encoded_again),
 		cmocka_unit_test(test_fields_do_not_overlap),
 		cmocka_unit_test(test_fields_too_large_are_cut),

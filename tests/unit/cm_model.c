@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Two communication managers in one process over a wire that loses, repeats, delays and reorders, with
- * a clock of its own. Consumers connect, accept, refuse, disconnect and destroy as a seed has it.
- * When all has been quiet for long enough the two must agree: each connection established at both
- * ends, or at neither; and each consumer has been told, once, how it began and how it ended.
+ * Two communication managers in one process over a wire that loses, repeats, delays and reorders,
+ * with a clock of its own. Consumers connect, accept, refuse, disconnect and destroy as a seed has
+ * it. When all has been quiet for long enough the two must agree: each connection established at
+ * both ends, or at neither; and each consumer has been told, once, how it began and how it ended.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,6 +44,7 @@ struct end {
 struct host {
 	struct urxe_cm *cm;
 	struct urxe_device dev;
+	struct urxe_port port;
 	struct in6_addr addr;
 	struct urxe_cm_listener listener;
 	struct end ends[2 * IDS];
@@ -83,13 +84,13 @@ static void put(struct host *to, const struct in6_addr *from, const uint8_t *mad
 	memcpy(p->mad, mad, URXE_MAD_SIZE);
 }
 
-static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 		    const uint8_t mad[URXE_MAD_SIZE])
 {
 	struct host *from = urxe_cm_context(cm);
 
 	for (unsigned h = 0; h < 2; h++) {
-		if (!IN6_ARE_ADDR_EQUAL(&hosts[h].addr, &path->dgid))
+		if (!IN6_ARE_ADDR_EQUAL(&hosts[h].addr, &path->dst.gid))
 			continue;
 		if (now < lost_until && chance(100) < loss)
 			return 0;
@@ -161,8 +162,8 @@ static int on_request(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 		return -ECONNREFUSED;
 	}
 	end->id = id;
-	end->peer = IN6_ARE_ADDR_EQUAL(&event->req.path.av.dgid, &hosts[0].addr) ? &hosts[0]
-										 : &hosts[1];
+	end->peer = IN6_ARE_ADDR_EQUAL(&event->req.path.av.dst.gid, &hosts[0].addr) ? &hosts[0]
+										    : &hosts[1];
 	end->peer_qpn = event->req.remote_qpn;
 	urxe_cm_id_set(id, event->req.listener->handler, end);
 	end->act_at = now + 1 + chance(100 * MS);
@@ -208,7 +209,7 @@ static int on_event(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 static void connect_to(struct host *from, struct host *to)
 {
 	struct urxe_cm_path path = {
-		.av = {.sgid = from->addr, .dgid = to->addr, .dev = &from->dev},
+		.av = {.src.gid = from->addr, .dst.gid = to->addr, .port = from->port.index},
 		.pkey = 0xffff,
 		.mtu = IBV_MTU_1024,
 		.packet_life_time = 12,
@@ -304,11 +305,11 @@ static void act(struct end *end)
 
 static void deliver(struct packet *p)
 {
+	struct urxe_path path = {
+		.src.gid = p->from, .dst.gid = p->to->addr, .port = p->to->port.index};
 	struct urxe_cm_rx rx = {
 		.mad = p->mad,
-		.sgid = p->from,
-		.dgid = p->to->addr,
-		.dev = &p->to->dev,
+		.path = &path,
 		.src_qpn = 1,
 		.pkey = 0xffff,
 	};
@@ -362,7 +363,12 @@ static void open_hosts(unsigned seed)
 		hosts[h].addr.s6_addr[12] = 127;
 		hosts[h].addr.s6_addr[15] = h + 1;
 		hosts[h].dev.guid = htobe64(0x1000 + h);
-		hosts[h].dev.index = h;
+		hosts[h].dev.num_ports = 1;
+		hosts[h].dev.ports = &hosts[h].port;
+		hosts[h].port.dev = &hosts[h].dev;
+		hosts[h].port.kind = &urxe_netdev_port;
+		hosts[h].port.index = h;
+		urxe_ports_add(&hosts[h].dev);
 		urxe_cm_listener_init(&hosts[h].listener, on_event, NULL, 0);
 		assert_int_equal(urxe_cm_create(&hosts[h].cm, &config), 0);
 	}

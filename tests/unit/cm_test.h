@@ -32,6 +32,7 @@
 #define OUR_QPN	     0x000507u
 #define TIMEOUT	     14 /* 67 ms */
 #define RETRIES	     3
+#define PORT	     3
 #define LIFE	     12		       /* 16.8 ms */
 #define TURN_OF_SLOT (4 * MS + MS / 2) /* of the timer wheel */
 
@@ -44,6 +45,7 @@ struct event {
 struct bench {
 	struct urxe_cm *cm;
 	struct urxe_device dev;
+	struct urxe_port port;
 	struct urxe_cm_listener listener;
 	struct in6_addr ours, peers;
 	uint64_t now;
@@ -63,11 +65,11 @@ struct bench {
 
 static struct bench b;
 
-static inline int bench_send(struct urxe_cm *cm, const struct urxe_path *path, uint32_t qpn,
+static inline int bench_send(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 			     const uint8_t mad[URXE_MAD_SIZE])
 {
 	assert_ptr_equal(urxe_cm_context(cm), &b);
-	assert_int_equal(qpn, 1);
+	assert_int_equal(pkey, 0xffff);
 	b.sent_path = *path;
 	assert_int_equal(urxe_cm_decode(&b.sent[b.num_sent % LOG], mad), 0);
 	b.num_sent++;
@@ -148,9 +150,15 @@ static inline void bench_open(unsigned max_pending)
 	b.ours = address(1);
 	b.peers = address(2);
 	b.dev.guid = htobe64(0xaabbccddeeff0011ull);
-	b.dev.index = 3;
-	b.dev.gid_len = 2;
-	memcpy(&b.dev.gids[1], &b.ours, 16);
+	b.dev.num_ports = 1;
+	b.dev.ports = &b.port;
+	b.port.dev = &b.dev;
+	b.port.kind = &urxe_netdev_port;
+	b.port.num = 1;
+	b.port.index = PORT;
+	b.port.gid_len = 2;
+	memcpy(&b.port.gids[1], &b.ours, 16);
+	urxe_ports_add(&b.dev);
 	b.listens = true;
 	urxe_cm_listener_init(&b.listener, handler, &b, 0);
 	assert_int_equal(urxe_cm_create(&b.cm, &config), 0);
@@ -171,12 +179,11 @@ static inline int teardown(void **state)
 static inline struct urxe_cm_path our_path(void)
 {
 	return (struct urxe_cm_path){
-		.av = {.sgid = b.ours,
-		       .dgid = b.peers,
-		       .dev = &b.dev,
-		       .hop_limit = 64,
-		       .traffic_class = 8,
-		       .flow_label = 5},
+		.av = {.src.gid = b.ours,
+		       .dst.gid = b.peers,
+		       .port = PORT,
+		       .roce = {.hop_limit = 64, .traffic_class = 8},
+		       .roce_own.flow_label = 5},
 		.pkey = 0xffff,
 		.mtu = IBV_MTU_1024,
 		.rate = IBV_RATE_10_GBPS,
@@ -188,11 +195,10 @@ static inline struct urxe_cm_path our_path(void)
 static inline void feed_from(const struct urxe_cm_msg *msg, const struct in6_addr *from)
 {
 	uint8_t mad[URXE_MAD_SIZE];
+	struct urxe_path path = {.src.gid = *from, .dst.gid = b.ours, .port = PORT};
 	struct urxe_cm_rx rx = {
 		.mad = mad,
-		.sgid = *from,
-		.dgid = b.ours,
-		.dev = &b.dev,
+		.path = &path,
 		.src_qpn = 1,
 		.pkey = 0xffff,
 	};

@@ -403,6 +403,31 @@ static void a_waiter_that_is_cancelled_takes_no_news_along(void **state)
 	assert_int_equal(reported, 2);
 }
 
+static void *wait_for_report(void *unused)
+{
+	return get_event(URXE_EVENT_ADDR_ERROR) > 0 ? file : NULL;
+}
+
+/* rping closes its channel while its thread takes the last event of it (ucma_get_event() holds the
+ * file). */
+static void a_waiter_outlives_the_descriptor(void **state)
+{
+	uint32_t id, reported;
+	pthread_t waiter;
+	void *result;
+
+	assert_true(create(file, RDMA_PS_TCP, &id) > 0);
+	close(fd);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_report, NULL), 0);
+	while (!atomic_load(&urxe_hca.armed))
+		sched_yield();
+	report(URXE_EVENT_ADDR_ERROR);
+	pthread_join(waiter, &result);
+	assert_ptr_equal(result, file);
+	assert_true(destroy(file, id, &reported) > 0);
+	urxe_ucma_close(file);
+}
+
 bool __wrap_urxe_engine_waits(void);
 bool __real_urxe_engine_waits(void);
 void __wrap_urxe_engine_progress(void);
@@ -536,6 +561,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_waiter_that_is_cancelled_in_a_turn_leaves_all_in_order, open_file,
 			close_file),
+		cmocka_unit_test_setup(a_waiter_outlives_the_descriptor, open_file),
 		cmocka_unit_test_setup_teardown(migrating_from_what_is_no_file, open_file,
 						close_file),
 		cmocka_unit_test_setup_teardown(a_forked_child_cannot_use_the_file, open_file,

@@ -20,7 +20,7 @@
 #include "hca/direct_private.h"
 #include "hca/direct_rseq.h"
 
-enum role { SPINS, STOPS, DIES, SLEEPS_OUTSIDE, SLEEPS_INSIDE, ENDS, ROLES };
+enum role { SPINS, STOPS, DIES, SLEEPS_OUTSIDE, SLEEPS_INSIDE, ENDS, HOLDS, ROLES };
 
 static struct shared {
 	_Atomic unsigned target; /* slot */
@@ -217,7 +217,8 @@ static void copier(void)
 
 static pid_t copier_pid;
 
-/* It is stopped wherever it is, the epoch moves on, and it goes on: it must not store another byte. */
+/* It is stopped wherever it is, the epoch moves on, and it goes on: it must not store another byte.
+ * */
 static void a_stopped_thread_looks_again(void **state)
 {
 	static uint8_t before[LONG];
@@ -249,21 +250,22 @@ static void a_stopped_thread_looks_again(void **state)
 /* ---- rows ---- */
 
 static struct urxe_pd test_pd = {.number = 5};
-static struct urxe_device test_dev;
+static struct urxe_port test_port = {.pkeys = {0xffff}};
 
 static struct urxe_qp *test_qp(void)
 {
 	static struct urxe_qp qp;
 
 	memset(&qp, 0, sizeof(qp));
-	qp.ibv.qp_type = IBV_QPT_RC;
-	qp.qpn = 77 << 8 | urxe_segment_slot(urxe_hca.seg);
+	qp.transport = urxe_transport_of(IBV_QPT_RC);
+	qp.proto.qpn = 77 << 8 | urxe_segment_slot(urxe_hca.seg);
 	qp.pd = &test_pd;
-	qp.dev = &test_dev;
-	qp.attr.dest_qp_num = 0x1234;
-	qp.attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	inet_pton(AF_INET6, "::ffff:10.0.0.1", &qp.path.sgid);
-	inet_pton(AF_INET6, "::ffff:10.0.0.2", &qp.path.dgid);
+	qp.port = &test_port;
+	qp.pkey = &test_port.pkeys[0];
+	qp.proto.attr.dest_qp_num = 0x1234;
+	qp.proto.attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	inet_pton(AF_INET6, "::ffff:10.0.0.1", &qp.proto.path.src);
+	inet_pton(AF_INET6, "::ffff:10.0.0.2", &qp.proto.path.dst);
 	return &qp;
 }
 
@@ -283,7 +285,7 @@ static struct direct_peer *own_peer(void)
 static void publish_as(struct urxe_qp *qp, enum ibv_qp_state state)
 {
 	urxe_engine_lock();
-	atomic_store(&qp->state, state);
+	atomic_store(&qp->proto.state, state);
 	urxe_direct_publish(qp);
 	urxe_engine_unlock();
 }
@@ -299,16 +301,16 @@ static void rows_follow_their_qps(void **state)
 	assert_int_equal(row->service, DIRECT_NONE);
 	publish_as(qp, IBV_QPS_RTR);
 	assert_int_equal(row->service, DIRECT_RC);
-	assert_int_equal(row->qpn, qp->qpn);
+	assert_int_equal(row->qpn, qp->proto.qpn);
 	assert_int_equal(row->dest_qpn, 0x1234);
 	assert_int_equal(row->access, IBV_ACCESS_REMOTE_WRITE);
 	assert_int_equal(row->pd, 5);
-	assert_memory_equal((void *)row->sgid, &qp->path.sgid, 16);
-	assert_memory_equal((void *)row->dgid, &qp->path.dgid, 16);
+	assert_memory_equal((void *)row->src, &qp->proto.path.src, 16);
+	assert_memory_equal((void *)row->dst, &qp->proto.path.dst, 16);
 	publish_as(qp, IBV_QPS_RTS);
 	/* So far nothing was taken away. */
 	assert_int_equal(peer->tables->epoch, epoch);
-	qp->attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+	qp->proto.attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
 	publish_as(qp, IBV_QPS_RTS);
 	assert_int_equal(peer->tables->epoch, epoch + 1);
 	assert_int_equal(row->access, IBV_ACCESS_REMOTE_READ);
@@ -325,7 +327,7 @@ static void datagrams_have_no_row(void **state)
 	struct direct_peer *peer = own_peer();
 	struct urxe_qp *qp = test_qp();
 
-	qp->ibv.qp_type = IBV_QPT_UD;
+	qp->transport = urxe_transport_of(IBV_QPT_UD);
 	publish_as(qp, IBV_QPS_RTS);
 	assert_int_equal(peer->tables->qps[77].service, DIRECT_NONE);
 }
@@ -337,20 +339,20 @@ static void regions_are_seen(void **state)
 				  .length = 64,
 				  .va = 8192,
 				  .key = 0x123456,
-				  .access = MEMPOOL_REMOTE_WRITE,
+				  .access = RMEMPOOL_REMOTE_WRITE,
 				  .kind = MEMPOOL_REGION,
 				  .pd = 5};
 	uint64_t va;
 
 	assert_int_equal(mempool_table_add(urxe_hca.table, &row), 0);
 	assert_int_equal(mempool_table_match(peer->regions, row.key, 5, 1, 4100, 60,
-					     MEMPOOL_REMOTE_WRITE, true, &va),
-			 MEMPOOL_OK);
+					     RMEMPOOL_REMOTE_WRITE, true, &va),
+			 RMEMPOOL_OK);
 	assert_int_equal(va, 8196);
 	assert_int_equal(mempool_table_remove(urxe_hca.table, row.key), 0);
 	assert_int_equal(mempool_table_match(peer->regions, row.key, 5, 1, 4100, 60,
-					     MEMPOOL_REMOTE_WRITE, true, &va),
-			 MEMPOOL_NO_KEY);
+					     RMEMPOOL_REMOTE_WRITE, true, &va),
+			 RMEMPOOL_NO_KEY);
 }
 
 /* ---- objects ---- */
@@ -363,13 +365,13 @@ static struct {
 	size_t bytes, hole; /* hole: a block that is of no file */
 	int fd;
 	uint64_t file, inode;
-	enum mempool_pages pages;
+	enum rmempool_pages pages;
 	bool resident;
 	int held;
 } pool = {.hole = SIZE_MAX};
 
-__attribute__((visibility("default"))) int mempool_hold(const void *addr, size_t length,
-							struct mempool_hold *hold)
+__attribute__((visibility("default"))) int rmempool_hold(const void *addr, size_t length,
+							 struct rmempool_hold *hold, size_t size)
 {
 	size_t offset = (const char *)addr - pool.at;
 
@@ -377,7 +379,7 @@ __attribute__((visibility("default"))) int mempool_hold(const void *addr, size_t
 	    length > pool.bytes - offset ||
 	    (offset / BLOCK <= pool.hole && (offset + length - 1) / BLOCK >= pool.hole))
 		return -EINVAL;
-	*hold = (struct mempool_hold){
+	*hold = (struct rmempool_hold){
 		.fd = pool.fd,
 		.pages = pool.pages,
 		.file = pool.file,
@@ -389,7 +391,7 @@ __attribute__((visibility("default"))) int mempool_hold(const void *addr, size_t
 	return 0;
 }
 
-__attribute__((visibility("default"))) void mempool_release(const struct mempool_hold *hold)
+__attribute__((visibility("default"))) void rmempool_release(const struct rmempool_hold *hold)
 {
 	pool.held--;
 }
@@ -528,9 +530,9 @@ static void what_is_no_object(void **state)
 	assert_false(is_shown(pool.at, 3 * BLOCK));
 	pool.hole = SIZE_MAX;
 	/* Huge pages that may not be there. */
-	pool.pages = MEMPOOL_PAGES_2M;
+	pool.pages = RMEMPOOL_PAGES_2M;
 	assert_false(is_shown(pool.at, 1));
-	pool.pages = MEMPOOL_PAGES_PLAIN;
+	pool.pages = RMEMPOOL_PAGES_PLAIN;
 	/* The program has closed the pool's file and opened another. */
 	inode = pool.inode++;
 	assert_false(is_shown(pool.at, 1));
@@ -683,6 +685,225 @@ static void who_sleeps_outside_the_call_is_not(void **state)
 	end_child(c);
 }
 
+/* ---- verbs while a neighbour is at work ---- */
+
+static uint8_t buffer[4096];
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+
+static void open_lo(void)
+{
+	struct ibv_device **devices = urxe_get_devices(NULL);
+
+	if (!devices)
+		abort();
+	ctx = urxe_open_device(devices[lo_device()->index]);
+	assert_non_null(ctx);
+	pd = urxe_alloc_pd(ctx);
+	cq = urxe_create_cq(ctx, 16, NULL, NULL, 0);
+	mr = urxe_reg_mr_iova2(pd, buffer, sizeof(buffer), (uintptr_t)buffer,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				       IBV_ACCESS_MW_BIND);
+	assert_true(pd && cq && mr);
+}
+
+/* A QP that neighbours may write through, with a receive posted. */
+static struct ibv_qp *shown_qp(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_256,
+		.dest_qp_num = 0x12300,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+	};
+	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+	union ibv_gid own = gid_of("::ffff:127.0.0.1");
+	struct ibv_qp *qp = urxe_create_qp(pd, &init);
+	struct urxe_device *dev = lo_device();
+
+	if (!qp)
+		abort();
+	assert_int_equal(urxe_modify_qp(qp, &attr,
+					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.ah_attr.grh.dgid = own;
+	attr.ah_attr.grh.sgid_index = urxe_port_gid_index(dev->ports, &own);
+	assert_int_equal(urxe_modify_qp(qp, &attr,
+					IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+						IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+			 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(urxe_modify_qp(qp, &attr,
+					IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+						IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
+	wr.wr_id = qp->qp_num;
+	assert_int_equal(urxe_post_recv(qp, &wr, &bad), 0);
+	return qp;
+}
+
+static int completions(struct ibv_wc *wc, int n)
+{
+	return urxe_poll_cq(cq, n, wc);
+}
+
+static struct ibv_mw *bound_window(struct ibv_qp *qp)
+{
+	struct ibv_mw *mw = urxe_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_wc wc = {.status = IBV_WC_GENERAL_ERR};
+
+	if (!mw)
+		abort();
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = mw->rkey;
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr,
+		.addr = (uintptr_t)buffer,
+		.length = sizeof(buffer),
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	assert_int_equal(urxe_post_send(qp, &wr, &bad), 0);
+	for (int ms = 0; ms < 10000 && completions(&wc, 1) != 1; ms++)
+		pause_ms(1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	return mw;
+}
+
+/* A packet that the QP must refuse, after which it is in error: a READ, which it does not permit.
+ * */
+static void refuse(struct ibv_qp *ibv)
+{
+	struct urxe_qp *qp = to_qp(ibv);
+	struct {
+		struct urxe_bth bth;
+		struct urxe_reth reth;
+	} packet;
+	struct urxe_rx_packet rx = {
+		.bth = (const uint8_t *)&packet,
+		.bytes = (const uint8_t *)&packet,
+		.len = sizeof(packet),
+		.span = 1,
+		.path = {.src = qp->proto.path.dst, .dst = qp->proto.path.src},
+	};
+
+	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, false, 0, URXE_PKEY_DEFAULT, qp->proto.qpn,
+		      true, 0);
+	urxe_reth_fill(&packet.reth, (uintptr_t)buffer, mr->rkey, 8);
+	urxe_engine_lock();
+	urxe_dispatch(&rx, NULL);
+	urxe_engine_unlock();
+}
+
+struct verb {
+	void (*call)(void *object);
+	void *object;
+	_Atomic bool done;
+	pthread_t thread;
+};
+
+static void *call_verb(void *arg)
+{
+	struct verb *v = arg;
+
+	v->call(v->object);
+	atomic_store(&v->done, true);
+	return NULL;
+}
+
+static void destroy_qp(void *qp)
+{
+	urxe_destroy_qp(qp);
+}
+
+static void fail_qp(void *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	urxe_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+static void dealloc_mw(void *mw)
+{
+	urxe_dealloc_mw(mw);
+}
+
+static void take_the_lock(void *unused)
+{
+	urxe_engine_lock();
+	urxe_engine_unlock();
+}
+
+/*
+ * What takes memory away ends only when the neighbour has ended, verbs and completions alike; but
+ * nobody waits with the engine lock, so that all else goes on.
+ */
+static void nobody_waits_with_the_lock(void **state)
+{
+	struct ibv_send_wr inv = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct verb verbs[4] = {{.call = destroy_qp},
+				{.call = fail_qp},
+				{.call = dealloc_mw},
+				{.call = take_the_lock}};
+	struct ibv_qp *refused, *other;
+	struct ibv_mw *mw;
+	struct ibv_wc wc[4];
+	unsigned flushed = 0;
+	struct child *c;
+
+	open_lo();
+	verbs[0].object = shown_qp();
+	verbs[1].object = shown_qp();
+	refused = shown_qp();
+	other = shown_qp();
+	verbs[2].object = bound_window(other);
+	mw = bound_window(other);
+	inv.invalidate_rkey = mw->rkey;
+	c = start_child(HOLDS);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&verbs[i].thread, NULL, call_verb, &verbs[i]), 0);
+	SOON(atomic_load(&verbs[3].done));
+	refuse(refused);
+	assert_int_equal(urxe_post_send(other, &inv, &bad), 0);
+	pause_ms(100);
+	assert_int_equal(atomic_load(&to_qp(refused)->proto.state), IBV_QPS_ERR);
+	assert_int_equal(completions(wc, 4), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_false(atomic_load(&verbs[i].done));
+	atomic_store(&c->clear, true);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(verbs[i].thread, NULL);
+	waitpid(c->pid, NULL, 0);
+	/* Flushed: the one that was modified and the one that refused; and the window's
+	 * invalidation. */
+	for (int ms = 0; ms < 10000 && flushed < 3; ms++, pause_ms(1))
+		for (int n = completions(wc, 4); n > 0; n--, flushed++)
+			assert_int_equal(wc[n - 1].status, wc[n - 1].opcode == IBV_WC_LOCAL_INV
+								   ? IBV_WC_SUCCESS
+								   : IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(flushed, 3);
+	assert_int_equal(urxe_destroy_qp(verbs[1].object), 0);
+	assert_int_equal(urxe_destroy_qp(refused), 0);
+	assert_int_equal(urxe_destroy_qp(other), 0);
+	urxe_dealloc_mw(mw);
+	urxe_close_device(ctx);
+}
+
 static uint32_t life_of(const struct direct_peer *peer)
 {
 	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
@@ -735,6 +956,7 @@ int main(void)
 		cmocka_unit_test(who_is_stopped_is_not),
 		cmocka_unit_test(who_is_dead_is_not),
 		cmocka_unit_test(who_sleeps_outside_the_call_is_not),
+		cmocka_unit_test(nobody_waits_with_the_lock),
 		cmocka_unit_test(death_changes_the_word_of_life),
 	};
 	char dir[] = "/tmp/urxe-test-XXXXXX", command[64];

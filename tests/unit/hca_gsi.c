@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * QP 1 among the processes of a host (IBTA vol. 1, 13.5.1): what is taken as a MAD, who is given it,
- * how it is handed on; and what the engine does for the floor above while no device is open.
+ * QP 1 among the processes of a host (IBTA vol. 1, 13.5.1): what is taken as a MAD, who is given
+ * it, how it is handed on; and what the engine does for the floor above while no device is open.
  *
- * The parent and its children have an engine each and are users of QP 1. What a child is handed, and
- * what it shall do with it, is in memory that all share.
+ * The parent and its children have an engine each and are users of QP 1. What a child is handed,
+ * and what it shall do with it, is in memory that all share.
  */
 #include "wire_test.h"
 
@@ -13,11 +13,14 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "cm/manager.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "host/segment_ports.h"
 #include "host/segment_records.h"
 
+#define CLASS_CM 7
+#define CLASS_PM 4 /* performance management */
 #define ATTR_REQ 0x10
 #define ATTR_RTU 0x14
 
@@ -71,9 +74,9 @@ static void run(uint64_t now)
 	atomic_fetch_add(&me->ran, 1);
 }
 
-static void device_event(struct urxe_device *device, enum ibv_event_type event)
+static void port_event(struct urxe_port *port, enum ibv_event_type event)
 {
-	if (device == dev && event == IBV_EVENT_GID_CHANGE)
+	if (port == dev->ports && event == IBV_EVENT_GID_CHANGE)
 		atomic_fetch_add(&me->events, 1);
 }
 
@@ -85,23 +88,26 @@ static void count_record(const uint8_t *record, void *arg)
 
 static void slot_died(unsigned slot)
 {
-	urxe_segment_records_walk(urxe_hca.seg, count_record, NULL);
+	urxe_segment_records_walk(urxe_hca.seg, URXE_RECORD_CONNECTION, count_record, NULL);
 	atomic_store(&me->died_slot, slot);
 	atomic_fetch_add(&me->died, 1);
 }
 
 static const struct urxe_gsi_user gsi_user = {
+	.mgmt_class = CLASS_CM,
 	.receive = receive,
 	.deadline = deadline,
 	.run = run,
-	.device_event = device_event,
+	.port_event = port_event,
 	.slot_died = slot_died,
 };
 
 static void use(const struct urxe_gsi_user *user)
 {
 	urxe_engine_lock();
-	urxe_gsi_register(user);
+	urxe_gsi_unregister(&gsi_user);
+	if (user)
+		assert_int_equal(urxe_gsi_register(user), 0);
 	urxe_engine_unlock();
 }
 
@@ -130,7 +136,7 @@ static void child(struct process *as)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	begin(as, &gsi_user);
 	if (as->record)
-		urxe_segment_records_put(urxe_hca.seg, bytes, &index);
+		urxe_segment_records_put(urxe_hca.seg, URXE_RECORD_CONNECTION, bytes, &index);
 	atomic_store(&as->ready, true);
 	while (!atomic_load(&as->end))
 		pause_ms(1);
@@ -195,7 +201,7 @@ static void make_mad(uint8_t mad[URXE_MAD_BYTES], unsigned attribute, unsigned s
 {
 	memset(mad, mark, URXE_MAD_BYTES);
 	mad[0] = 1;
-	mad[1] = 7;
+	mad[1] = CLASS_CM;
 	mad[16] = 0;
 	mad[17] = attribute;
 	mad[24 + 7] = slot;
@@ -209,7 +215,7 @@ static void send_mad_to(unsigned attribute, unsigned slot, unsigned near, uint8_
 
 	make_mad(mad, attribute, slot, mark);
 	urxe_engine_lock();
-	ret = urxe_gsi_send(&path, 1, near, mad);
+	ret = urxe_gsi_send(&path, URXE_PKEY_DEFAULT, near, mad);
 	urxe_engine_unlock();
 	assert_int_equal(ret, 0);
 }
@@ -402,6 +408,50 @@ static void a_process_without_user_passes_on(void **state)
 	end_child(&processes[1], 0);
 }
 
+static unsigned of_performance;
+
+static void receive_performance(const struct urxe_gsi_rx *rx)
+{
+	of_performance++;
+	assert_int_equal(rx->mad[1], CLASS_PM);
+	assert_int_equal(rx->pkey, URXE_PKEY_DEFAULT);
+}
+
+static void send_class(uint8_t mgmt_class)
+{
+	uint8_t mad[URXE_MAD_BYTES];
+
+	make_mad(mad, 1, 0, 1);
+	mad[1] = mgmt_class;
+	urxe_engine_lock();
+	assert_int_equal(urxe_gsi_send(&path, URXE_PKEY_DEFAULT, 0, mad), 0);
+	urxe_engine_unlock();
+}
+
+static void each_class_has_its_user(void **state)
+{
+	static const struct urxe_gsi_user user = {.mgmt_class = CLASS_PM,
+						  .receive = receive_performance};
+
+	of_performance = 0;
+	urxe_engine_lock();
+	assert_int_equal(urxe_gsi_register(&user), 0);
+	assert_int_equal(urxe_gsi_register(&user), -EBUSY);
+	urxe_engine_unlock();
+	send_class(0x30); /* nobody's */
+	send_class(CLASS_PM);
+	send_class(CLASS_CM);
+	SOON(received(0) == 1);
+	assert_int_equal(of_performance, 1);
+	urxe_engine_lock();
+	urxe_gsi_unregister(&user);
+	urxe_engine_unlock();
+	send_class(CLASS_PM);
+	send_class(CLASS_CM);
+	SOON(received(0) == 2);
+	assert_int_equal(of_performance, 1);
+}
+
 /* More than the queue between two processes holds (10, where nobody set it) waits its turn. */
 static void many_are_handed_on(void **state)
 {
@@ -419,7 +469,7 @@ static void many_are_handed_on(void **state)
 
 static uint32_t listen_on(uint16_t port)
 {
-	struct urxe_binding b = {.ps = 0x106, .port = port, .addr = path.dgid};
+	struct urxe_binding b = {.ps = 0x106, .port = port, .addr = path.dst.gid};
 	uint32_t row;
 
 	urxe_engine_lock();
@@ -512,7 +562,7 @@ static void without_an_engine_nothing_is_sent(void **state)
 
 	urxe_engine_put();
 	urxe_engine_lock();
-	assert_int_equal(urxe_gsi_send(&path, 1, 0, mad), -ENODEV);
+	assert_int_equal(urxe_gsi_send(&path, URXE_PKEY_DEFAULT, 0, mad), -ENODEV);
 	urxe_engine_unlock();
 	assert_int_equal(urxe_engine_get(), 0);
 	/* The user is still known. */
@@ -531,6 +581,7 @@ int main(void)
 		TEST(handing_on_ends),
 		TEST(all_are_handed_it_once),
 		TEST(a_process_without_user_passes_on),
+		TEST(each_class_has_its_user),
 		TEST(many_are_handed_on),
 		TEST(requests_go_to_listeners),
 		TEST(a_stopped_process_is_not_given_requests),
@@ -549,6 +600,7 @@ int main(void)
 		return 0;
 	}
 	unsetenv("URXE_WIRE");
+	urxe_manager_init();
 	if (!mkdtemp(dir))
 		return 1;
 	setenv("URXE_RUNTIME_DIR", dir, 1);
@@ -561,7 +613,7 @@ int main(void)
 		return 1;
 	dev = lo_device();
 	gid = gid_of("::ffff:127.0.0.1");
-	if (urxe_wire_path_init(&path, dev, &gid, &gid, 0, 64, 0, 0))
+	if (path_between(&path, dev, &gid, &gid, 0, 64, 0, 0))
 		return 1;
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
 	kill(pid, SIGKILL);

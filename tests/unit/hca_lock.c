@@ -2,7 +2,9 @@
 /* The lock of a queue; and who waits for the engine's before threads are cancelled. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <time.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "hca/engine.h"
@@ -34,36 +36,61 @@ static void one_at_a_time(void **state)
 	assert_int_equal(count, THREADS * ROUNDS);
 }
 
-static void pause_ms(unsigned ms)
-{
-	const struct timespec ts = {.tv_nsec = ms * 1000000};
-
-	nanosleep(&ts, NULL);
-}
-
-static _Atomic bool returned[2];
+static struct {
+	_Atomic pid_t tid;
+	_Atomic bool returned;
+} canceller[2];
 
 static void *about_to_cancel(void *which)
 {
+	atomic_store(&canceller[*(int *)which].tid, gettid());
 	urxe_may_cancel(true);
-	atomic_store((_Atomic bool *)which, true);
+	atomic_store(&canceller[*(int *)which].returned, true);
 	return NULL;
 }
 
-/* Whoever is at work does not know yet that he may be cancelled: the second to cancel waits as the first. */
+/* Until a thread is in futex() for the engine's lock, as proc(5) has it: number and arguments of
+ * its system call. */
+static void until_it_waits(unsigned i)
+{
+	unsigned long long number, address;
+	char path[64], text[128];
+
+	for (;;) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", canceller[i].tid);
+		file = fopen(path, "re");
+		assert_non_null(file);
+		if (fgets(text, sizeof(text), file) &&
+		    sscanf(text, "%llu %llx", &number, &address) == 2 && number == SYS_futex &&
+		    address - (uintptr_t)&urxe_hca.lock < sizeof(urxe_hca.lock)) {
+			fclose(file);
+			return;
+		}
+		fclose(file);
+		assert_false(canceller[i].returned);
+		sched_yield();
+	}
+}
+
+/* Whoever is at work does not know yet that he may be cancelled: the second to cancel waits as the
+ * first. */
 static void all_who_cancel_wait(void **state)
 {
+	static int which[2] = {0, 1};
 	pthread_t threads[2];
 
 	urxe_may_cancel(false);
 	assert_int_equal(pthread_mutex_lock(&urxe_hca.lock), 0);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(pthread_create(&threads[i], NULL, about_to_cancel, &returned[i]),
-				 0);
-		pause_ms(50);
+		assert_int_equal(pthread_create(&threads[i], NULL, about_to_cancel, &which[i]), 0);
+		while (!canceller[i].tid)
+			sched_yield();
+		until_it_waits(i);
 	}
-	assert_false(atomic_load(&returned[0]));
-	assert_false(atomic_load(&returned[1]));
+	assert_false(canceller[0].returned);
+	assert_false(canceller[1].returned);
 	pthread_mutex_unlock(&urxe_hca.lock);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);

@@ -16,7 +16,7 @@ static struct urxe_qp qp;
 
 static int setup(void **state)
 {
-	struct in6_addr addr = IN6ADDR_LOOPBACK_INIT;
+	struct urxe_link_addr addr = {.gid = IN6ADDR_LOOPBACK_INIT};
 
 	for (unsigned i = 0; i < 64; i++)
 		CDS_INIT_LIST_HEAD(&urxe_hca.peers[i]);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "host/libc.h"
 #include "host/segment_layout.h"
 #include "host/segment_records.h"
 
@@ -52,7 +53,7 @@ static uint32_t put(uint32_t value)
 	for (unsigned i = 0; i < sizeof(record); i++)
 		record[i] = value + i;
 	memcpy(record, &value, sizeof(value));
-	CHECK(urxe_segment_records_put(seg, record, &index) == 0);
+	CHECK(urxe_segment_records_put(seg, URXE_RECORD_QP, record, &index) == 0);
 	return index;
 }
 
@@ -77,7 +78,9 @@ static struct seen walk(void)
 {
 	struct seen seen = {0};
 
-	urxe_segment_records_walk(seg, see, &seen);
+	urxe_segment_records_walk(seg, URXE_RECORD_CONNECTION, see, &seen);
+	assert_int_equal(seen.count, 0);
+	urxe_segment_records_walk(seg, URXE_RECORD_QP, see, &seen);
 	return seen;
 }
 
@@ -175,6 +178,29 @@ static void test_a_death_without_records_is_told(void **state)
 	assert_int_equal(urxe_segment_dead_take(seg), 0);
 }
 
+static unsigned reads;
+
+static ssize_t counted_pread(int fd, void *buf, size_t len, off_t at)
+{
+	reads++;
+	return pread(fd, buf, len, at);
+}
+
+/* The file has its full length from the beginning, 8 MiB, and 501 records are in its first 128 KiB. They are
+ * looked for twice. */
+static void test_what_was_never_written_is_not_read(void **state)
+{
+	ssize_t (*real)(int, void *, size_t, off_t) = urxe_libc.pread;
+
+	end(start());
+	urxe_segment_reap(seg);
+	assert_int_equal(urxe_segment_dead_take(seg), shared[1]);
+	urxe_libc.pread = counted_pread;
+	assert_int_equal(walk().count, 501);
+	urxe_libc.pread = real;
+	assert_in_range(reads, 1, 2 * 16);
+}
+
 static void leave_in_order(void *arg)
 {
 	CHECK(urxe_segment_join(&seg) == 0);
@@ -196,7 +222,7 @@ static void child_of_a_fork(void *arg)
 	uint32_t index;
 
 	urxe_segment_forked(seg);
-	CHECK(urxe_segment_records_put(seg, record, &index) == -ENODEV);
+	CHECK(urxe_segment_records_put(seg, URXE_RECORD_QP, record, &index) == -ENODEV);
 	urxe_segment_records_clear(seg, 0);
 	urxe_segment_leave(seg);
 }
@@ -214,14 +240,14 @@ static void test_limit(void **state)
 	uint32_t index, n = 0;
 	int ret;
 
-	while (!(ret = urxe_segment_records_put(seg, record, &index)))
+	while (!(ret = urxe_segment_records_put(seg, URXE_RECORD_QP, record, &index)))
 		n++;
 	assert_int_equal(ret, -ENOSPC);
 	assert_int_equal(n, 65536);
 	urxe_segment_records_clear(seg, 65536);
-	assert_int_equal(urxe_segment_records_put(seg, record, &index), -ENOSPC);
+	assert_int_equal(urxe_segment_records_put(seg, URXE_RECORD_QP, record, &index), -ENOSPC);
 	urxe_segment_records_clear(seg, 4711);
-	assert_int_equal(urxe_segment_records_put(seg, record, &index), 0);
+	assert_int_equal(urxe_segment_records_put(seg, URXE_RECORD_QP, record, &index), 0);
 	assert_int_equal(index, 4711);
 }
 
@@ -233,6 +259,7 @@ int main(void)
 		TEST(test_another_process_may_read_them),
 		TEST(test_the_next_to_join_reads_them),
 		TEST(test_a_death_without_records_is_told),
+		TEST(test_what_was_never_written_is_not_read),
 		TEST(test_whoever_leaves_in_order_leaves_nothing),
 		TEST(test_a_forked_child_leaves_its_parents_alone),
 		TEST(test_limit),

@@ -143,7 +143,7 @@ static void test_64_at_once(void **state)
 		seen[s] = true;
 		assert_true(urxe_segment_slot_alive(seg, s));
 		for (unsigned j = 0; j < ARRAY_LEN(shared->qpns[i]); j++) {
-			assert_int_equal(URXE_SLOT_OF_QPN(shared->qpns[i][j]), s);
+			assert_int_equal(urxe_owner_of(NULL, shared->qpns[i][j]), s);
 			assert_true(shared->qpns[i][j] > 0xff || URXE_SLOT_FIRST > 1);
 			assert_true(shared->qpns[i][j] < 0xffffff);
 			for (unsigned k = 0; k < j; k++)
@@ -458,7 +458,7 @@ static void test_qpns(void **state)
 	urxe_segment_qpn_free(seg, last);
 	for (unsigned i = 0; i < 65536; i++) {
 		qpn = urxe_segment_qpn_alloc(seg);
-		assert_int_equal(URXE_SLOT_OF_QPN(qpn), urxe_segment_slot(seg));
+		assert_int_equal(urxe_owner_of(seg, qpn), urxe_segment_slot(seg));
 		assert_false(seen[qpn >> 8]++);
 		/* In a circle: the next one up, and the one that was freed comes last. */
 		assert_int_equal(qpn >> 8, ((last >> 8) + 1) & 0xffff);

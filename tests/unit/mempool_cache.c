@@ -148,7 +148,7 @@ static void test_readers(void **state)
 }
 
 /* An image whose blocks are scattered in physical memory, and one region over all of it. */
-static void make_image(struct mempool_image *image, struct mempool_pa_run *runs, uint32_t count,
+static void make_image(struct rmempool_image *image, struct mempool_pa_run *runs, uint32_t count,
 		       uint64_t page)
 {
 	struct mempool_row row = {
@@ -157,7 +157,7 @@ static void make_image(struct mempool_image *image, struct mempool_pa_run *runs,
 		.va = BASE,
 		.key = 0x1200,
 		.pd = 1,
-		.access = MEMPOOL_LOCAL_WRITE | MEMPOOL_REMOTE_WRITE,
+		.access = RMEMPOOL_LOCAL_WRITE | RMEMPOOL_REMOTE_WRITE,
 		.qpn = 3, /* both keys */
 		.parent = 0x1200,
 		.kind = MEMPOOL_REGION,
@@ -170,13 +170,13 @@ static void make_image(struct mempool_image *image, struct mempool_pa_run *runs,
 	assert_int_equal(mempool_table_add(image->table, &row), 0);
 }
 
-static struct mempool_request access_at(uint64_t offset, uint64_t length)
+static struct rmempool_request access_at(uint64_t offset, uint64_t length)
 {
-	return (struct mempool_request){
+	return (struct rmempool_request){
 		.lkey = 0x1200,
 		.rkey = 0x1200,
 		.domain = 1,
-		.rights = MEMPOOL_REMOTE_WRITE,
+		.rights = RMEMPOOL_REMOTE_WRITE,
 		.addr = BASE + offset,
 		.length = length,
 	};
@@ -186,14 +186,14 @@ static struct mempool_request access_at(uint64_t offset, uint64_t length)
 static void test_segments(void **state)
 {
 	struct mempool_pa_run runs[16];
-	struct mempool_image image;
-	struct mempool_segment s[8];
-	struct mempool_request q;
+	struct rmempool_image image;
+	struct rmempool_segment s[8];
+	struct rmempool_request q;
 	unsigned count;
 
 	make_image(&image, runs, 16, BLOCK);
 	q = access_at(BLOCK - 100, 2 * BLOCK + 300);
-	assert_int_equal(mempool_lookup(&image, &q, s, 8, &count), MEMPOOL_OK);
+	assert_int_equal(rmempool_lookup(&image, &q, s, 8, &count), RMEMPOOL_OK);
 	assert_int_equal(count, 4);
 	assert_int_equal(s[0].addr, 3 * BLOCK + BLOCK - 100);
 	assert_int_equal(s[0].length, 100);
@@ -203,16 +203,16 @@ static void test_segments(void **state)
 	assert_int_equal(s[3].length, 200);
 	assert_true(s[0].physical && s[3].physical);
 	memset(s, 0, sizeof(s));
-	assert_int_equal(mempool_translate(&image, q.addr, q.length, s, 2), 4);
+	assert_int_equal(rmempool_translate(&image, q.addr, q.length, s, 2), 4);
 	assert_int_equal(s[1].length, BLOCK);
 	assert_int_equal(s[2].length, 0);
-	assert_int_equal(mempool_translate(&image, q.addr, 0, s, 2), 0);
+	assert_int_equal(rmempool_translate(&image, q.addr, 0, s, 2), 0);
 	/* Beside the blocks what is known is the virtual address. */
-	assert_int_equal(mempool_translate(&image, BASE - 50, 100, s, 8), 2);
+	assert_int_equal(rmempool_translate(&image, BASE - 50, 100, s, 8), 2);
 	assert_false(s[0].physical);
 	assert_int_equal(s[0].addr, BASE - 50);
 	assert_int_equal(s[0].length, 50);
-	assert_int_equal(mempool_translate(&image, UINT64_MAX - 9, 10, s, 8), 1);
+	assert_int_equal(rmempool_translate(&image, UINT64_MAX - 9, 10, s, 8), 1);
 	assert_int_equal(s[0].length, 10);
 	mempool_image_destroy(&image);
 }
@@ -226,8 +226,8 @@ static uint64_t one_of(uint64_t *seed, const uint64_t *values, unsigned count)
 	one_of(seed, (uint64_t[]){__VA_ARGS__}, \
 	       sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-static bool glance(const struct mempool_image *image, uint32_t flag,
-		   const struct mempool_request *q)
+static bool glance(const struct rmempool_image *image, uint32_t flag,
+		   const struct rmempool_request *q)
 {
 	uint32_t n, seq;
 
@@ -235,8 +235,9 @@ static bool glance(const struct mempool_image *image, uint32_t flag,
 			      &n, &seq);
 }
 
-/* A region that lies where requests say, of that key and domain, with all of the range and the rights. */
-static bool plainly_permits(const struct mempool_row *row, const struct mempool_request *q)
+/* A region that lies where requests say, of that key and domain, with all of the range and the
+ * rights. */
+static bool plainly_permits(const struct mempool_row *row, const struct rmempool_request *q)
 {
 	return row->kind == MEMPOOL_REGION && row->va == row->iova && row->key == q->rkey &&
 	       row->pd == q->domain && q->addr >= row->iova && q->addr - row->iova < row->length &&
@@ -249,8 +250,8 @@ static bool plainly_permits(const struct mempool_row *row, const struct mempool_
  */
 static void test_glance(void **state)
 {
-	struct mempool_image image;
-	enum mempool_verdict verdict;
+	struct rmempool_image image;
+	enum rmempool_verdict verdict;
 	unsigned permitted = 0;
 	uint64_t seed = 99;
 
@@ -268,7 +269,7 @@ static void test_glance(void **state)
 			.parent = ONE_OF(&seed, key, key, key, 0x1201),
 			.kind = ONE_OF(&seed, 1, 1, 1, 2, 3),
 		};
-		struct mempool_request q = {
+		struct rmempool_request q = {
 			.lkey = ONE_OF(&seed, key, key, key, key, 0, 0x1201),
 			.rkey = ONE_OF(&seed, key, key, key, key, 0, 0x1201),
 			.domain = ONE_OF(&seed, 1, 1, 1, 2),
@@ -286,11 +287,11 @@ static void test_glance(void **state)
 		if (again)
 			assert_int_equal(mempool_table_replace(image.table, key, &row), 0);
 		verdict = mempool_judge(&q, l, r);
-		assert_int_equal(mempool_match(&image, &q), verdict);
+		assert_int_equal(rmempool_match(&image, &q), verdict);
 		if (q.lkey == q.rkey) {
 			assert_int_equal(glance(&image, MEMPOOL_ONE, &q),
-					 verdict == MEMPOOL_OK && !again);
-			permitted += verdict == MEMPOOL_OK && !again;
+					 verdict == RMEMPOOL_OK && !again);
+			permitted += verdict == RMEMPOOL_OK && !again;
 		}
 		assert_int_equal(glance(&image, MEMPOOL_PLAIN, &q),
 				 !again && plainly_permits(&row, &q));
@@ -310,29 +311,29 @@ static void test_hit_rate(void **state)
 	double rates[2];
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct mempool_image image;
-		struct mempool_cache *cache;
-		struct mempool_cache_statistics s, before;
-		struct mempool_segment segment;
-		struct mempool_request q;
+		struct rmempool_image image;
+		struct rmempool_cache *cache;
+		struct rmempool_cache_statistics s, before;
+		struct rmempool_segment segment;
+		struct rmempool_request q;
 		uint64_t seed = 31;
 		unsigned n, count;
 
 		make_image(&image, runs, 512 * MIB / pages[i], pages[i]);
-		assert_int_equal(mempool_cache_create(&image, 256, &cache), 0);
+		assert_int_equal(rmempool_cache_create(&image, 256, &cache), 0);
 		for (n = 0; n < 40000; n++) {
 			if (n == 20000)
-				mempool_cache_query(cache, &before);
+				rmempool_cache_query(cache, &before, sizeof(before));
 			q = access_at(next_random(&seed) % (512 * MIB / 4096) * 4096, 4096);
-			assert_int_equal(mempool_cache_lookup(cache, &q, &segment, 1, &count),
-					 MEMPOOL_OK);
+			assert_int_equal(rmempool_cache_lookup(cache, &q, &segment, 1, &count),
+					 RMEMPOOL_OK);
 			assert_int_equal(count, 1);
 		}
-		mempool_cache_query(cache, &s);
+		rmempool_cache_query(cache, &s, sizeof(s));
 		assert_int_equal(s.used, 256);
 		assert_int_equal(s.row_hits - before.row_hits, 20000);
 		rates[i] = (s.run_hits - before.run_hits) / 20000.0;
-		mempool_cache_destroy(cache);
+		rmempool_cache_destroy(cache);
 		mempool_image_destroy(&image);
 	}
 	free(runs);
@@ -341,14 +342,14 @@ static void test_hit_rate(void **state)
 }
 
 /* Whatever changes, the cache says what the tables say. */
-static void compare(struct mempool_cache *cache, const struct mempool_image *image,
-		    const struct mempool_request *q)
+static void compare(struct rmempool_cache *cache, const struct rmempool_image *image,
+		    const struct rmempool_request *q)
 {
-	struct mempool_segment a[8], b[8];
+	struct rmempool_segment a[8], b[8];
 	unsigned na, nb;
 
-	assert_int_equal(mempool_cache_lookup(cache, q, a, 8, &na),
-			 mempool_lookup(image, q, b, 8, &nb));
+	assert_int_equal(rmempool_cache_lookup(cache, q, a, 8, &na),
+			 rmempool_lookup(image, q, b, 8, &nb));
 	assert_int_equal(na, nb);
 	for (unsigned i = 0; i < na; i++) {
 		assert_int_equal(a[i].addr, b[i].addr);
@@ -359,88 +360,89 @@ static void compare(struct mempool_cache *cache, const struct mempool_image *ima
 
 static void test_follows_changes(void **state)
 {
-	struct mempool *pool = make_pool(8 * MIB, 32 * MIB, 0);
-	struct mempool_buffer b[64] = {0};
-	struct mempool_request q[64] = {0};
-	struct mempool_cache_statistics s;
-	struct mempool_cache *cache;
-	struct mempool_image *image;
-	struct mempool_mr *mr;
+	struct rmempool *pool = make_pool(8 * MIB, 32 * MIB, 0);
+	struct rmempool_buffer b[64] = {0};
+	struct rmempool_request q[64] = {0};
+	struct rmempool_cache_statistics s;
+	struct rmempool_cache *cache;
+	struct rmempool_image *image;
+	struct rmempool_mr *mr;
 	uint64_t seed = 2718;
 
 	fake.two_keys = true;
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
-	assert_int_equal(mempool_cache_create(image, 1, &cache), -EINVAL);
-	assert_int_equal(mempool_cache_create(image, 24, &cache), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_cache_create(image, 1, &cache), -EINVAL);
+	assert_int_equal(rmempool_cache_create(image, 24, &cache), 0);
 	for (unsigned round = 0; round < 20000; round++) {
 		unsigned i = next_random(&seed) % 64;
 		size_t length = next_random(&seed) % 100000 + 1;
 
 		if (round % 4 == 0 && b[i].addr) {
-			assert_int_equal(mempool_free(pool, b[i].addr), 0);
+			assert_int_equal(rmempool_free(pool, b[i].addr), 0);
 			b[i].addr = NULL;
-		} else if (round % 4 == 0 && !mempool_alloc(pool, length, 0, &b[i])) {
-			assert_int_equal(
-				mempool_register(pool, &fake_pds[0], b[i].addr, length, 7, &mr), 0);
-			q[i] = (struct mempool_request){mr->lkey,
-							mr->rkey,
-							mr->domain,
-							MEMPOOL_REMOTE_WRITE,
-							(uintptr_t)mr->addr,
-							mr->length};
+		} else if (round % 4 == 0 && !rmempool_alloc(pool, length, 0, &b[i])) {
+			assert_int_equal(rmempool_register(pool, &fake_pds[0], b[i].addr, length, 7,
+							   &mr),
+					 0);
+			q[i] = (struct rmempool_request){mr->lkey,
+							 mr->rkey,
+							 mr->domain,
+							 RMEMPOOL_REMOTE_WRITE,
+							 (uintptr_t)mr->addr,
+							 mr->length};
 		}
 		if (round % 500 == 0)
-			assert_int_equal(round % 1000 ? mempool_grow(pool, 2 * MIB)
-						      : mempool_shrink(pool, 2 * MIB, NULL),
+			assert_int_equal(round % 1000 ? rmempool_grow(pool, 2 * MIB)
+						      : rmempool_shrink(pool, 2 * MIB, NULL),
 					 0);
 		compare(cache, image, &q[i]);
-		assert_true(mempool_cache_lookup(cache, &q[i], NULL, 0, &(unsigned){0}) ==
-				    (b[i].addr ? MEMPOOL_OK : MEMPOOL_NO_KEY) ||
+		assert_true(rmempool_cache_lookup(cache, &q[i], NULL, 0, &(unsigned){0}) ==
+				    (b[i].addr ? RMEMPOOL_OK : RMEMPOOL_NO_KEY) ||
 			    !q[i].length);
 	}
-	mempool_cache_query(cache, &s);
+	rmempool_cache_query(cache, &s, sizeof(s));
 	assert_true(s.dropped && s.replaced && s.row_hits && s.run_hits && s.used <= 24);
 	assert_int_equal(s.flushes, 0);
 	for (unsigned i = 0; i < 64; i++)
-		mempool_free(pool, b[i].addr);
-	mempool_cache_destroy(cache);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+		rmempool_free(pool, b[i].addr);
+	rmempool_cache_destroy(cache);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 /* Who was away while more changed than the log holds starts afresh. */
 static void test_flush(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_cache_statistics s;
-	struct mempool_cache *cache;
-	struct mempool_image *image;
-	struct mempool_request q, old;
-	struct mempool_buffer a, b;
-	struct mempool_mr *mr;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_cache_statistics s;
+	struct rmempool_cache *cache;
+	struct rmempool_image *image;
+	struct rmempool_request q, old;
+	struct rmempool_buffer a, b;
+	struct rmempool_mr *mr;
 
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
-	assert_int_equal(mempool_cache_create(image, 8, &cache), 0);
-	assert_int_equal(mempool_alloc(pool, 64, 0, &a), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], a.addr, 64, 7, &mr), 0);
-	old = (struct mempool_request){mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr, 64};
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_cache_create(image, 8, &cache), 0);
+	assert_int_equal(rmempool_alloc(pool, 64, 0, &a), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], a.addr, 64, 7, &mr), 0);
+	old = (struct rmempool_request){mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr, 64};
 	compare(cache, image, &old);
-	assert_int_equal(mempool_deregister(pool, mr), 0);
+	assert_int_equal(rmempool_deregister(pool, mr), 0);
 	for (unsigned i = 0; i < 3000; i++) {
-		assert_int_equal(mempool_alloc(pool, 64, 0, &b), 0);
-		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 64, 7, &mr), 0);
-		q = (struct mempool_request){mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr,
-					     64};
-		assert_int_equal(mempool_free(pool, b.addr), 0);
+		assert_int_equal(rmempool_alloc(pool, 64, 0, &b), 0);
+		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 64, 7, &mr), 0);
+		q = (struct rmempool_request){
+			mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr, 64};
+		assert_int_equal(rmempool_free(pool, b.addr), 0);
 	}
 	compare(cache, image, &old);
 	compare(cache, image, &q);
-	mempool_cache_query(cache, &s);
+	rmempool_cache_query(cache, &s, sizeof(s));
 	assert_int_equal(s.flushes, 1);
-	assert_int_equal(mempool_free(pool, a.addr), 0);
-	mempool_cache_destroy(cache);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_free(pool, a.addr), 0);
+	rmempool_cache_destroy(cache);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 static uint64_t frame(const void *addr)
@@ -454,34 +456,34 @@ static uint64_t frame(const void *addr)
 }
 
 /*
- * Physical addresses are those that pagemap tells who may know, for huge pages, which stay where they
- * are. Everywhere else they are unknown and translation gives what it was given.
+ * Physical addresses are those that pagemap tells who may know, for huge pages, which stay where
+ * they are. Everywhere else they are unknown and translation gives what it was given.
  */
 static void test_physical_addresses(void **state)
 {
-	struct mempool *pool = make_pool(16 * MIB, 16 * MIB, 0);
-	struct mempool_image *image;
-	struct mempool_location where;
-	struct mempool_segment s;
-	struct mempool_buffer b;
+	struct rmempool *pool = make_pool(16 * MIB, 16 * MIB, 0);
+	struct rmempool_image *image;
+	struct rmempool_location where;
+	struct rmempool_segment s;
+	struct rmempool_buffer b;
 
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
-	assert_int_equal(mempool_alloc(pool, 16 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_alloc(pool, 16 * MIB, 0, &b), 0);
 	for (size_t at = 0; at < 16 * MIB; at += 12345) {
 		char *addr = (char *)b.addr + at;
 		bool known;
 
-		assert_int_equal(mempool_locate(pool, addr, &where), 0);
-		known = where.pages != MEMPOOL_PAGES_PLAIN && frame(addr);
-		assert_int_equal(mempool_translate(image, (uintptr_t)addr, 1, &s, 1), 1);
+		assert_int_equal(rmempool_locate(pool, addr, &where, sizeof(where)), 0);
+		known = where.pages != RMEMPOOL_PAGES_PLAIN && frame(addr);
+		assert_int_equal(rmempool_translate(image, (uintptr_t)addr, 1, &s, 1), 1);
 		assert_int_equal(s.physical, known);
 		assert_int_equal(s.addr, known ? frame(addr) * 4096 + (uintptr_t)addr % 4096
 					       : (uintptr_t)addr);
 	}
 	assert_true(query(pool).runs <= query(pool).blocks_2m + 1);
-	assert_int_equal(mempool_free(pool, b.addr), 0);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_free(pool, b.addr), 0);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 int main(void)
@@ -495,5 +497,5 @@ int main(void)
 		TEST(test_glance),
 	};
 
-	return cmocka_run_group_tests_name("mempool_cache", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rmempool_cache", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static uint32_t next_key(void)
 
 struct fake_mr {
 	struct ibv_mr ibv;
-	struct mempool_hold hold;
+	struct rmempool_hold hold;
 	bool held;
 };
 
@@ -41,7 +41,8 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	fake_mr = calloc(1, sizeof(*fake_mr));
 	if (!fake_mr)
 		return NULL;
-	fake_mr->held = fake.holds && !mempool_hold(addr, length, &fake_mr->hold);
+	fake_mr->held =
+		fake.holds && !rmempool_hold(addr, length, &fake_mr->hold, sizeof(fake_mr->hold));
 	mr = &fake_mr->ibv;
 	mr->pd = pd;
 	mr->context = pd->context;
@@ -64,7 +65,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	if (fake.fail_dereg && !(fake.passes && fake.passes--))
 		return fake.fail_dereg;
 	if (fake_mr->held)
-		mempool_release(&fake_mr->hold);
+		rmempool_release(&fake_mr->hold);
 	atomic_fetch_sub(&fake.live, 1);
 	free(fake_mr);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Registration (S4), permission match (S5) and the image of the tables, with a device that only gives
- * keys: rows exact to the byte, dead after free; shared keys; what is kept for reuse and what must
- * not be.
+ * Registration (S4), permission match (S5) and the image of the tables, with a device that only
+ * gives keys: rows exact to the byte, dead after free; shared keys; what is kept for reuse and what
+ * must not be.
  */
 #include "mempool_test.h"
 
@@ -11,14 +11,14 @@
 #include <sys/wait.h>
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define LW  MEMPOOL_LOCAL_WRITE
-#define RW  MEMPOOL_REMOTE_WRITE
-#define RR  MEMPOOL_REMOTE_READ
-#define RA  MEMPOOL_REMOTE_ATOMIC
+#define LW  RMEMPOOL_LOCAL_WRITE
+#define RW  RMEMPOOL_REMOTE_WRITE
+#define RR  RMEMPOOL_REMOTE_READ
+#define RA  RMEMPOOL_REMOTE_ATOMIC
 
-static struct mempool_request request(const struct mempool_mr *mr)
+static struct rmempool_request request(const struct rmempool_mr *mr)
 {
-	return (struct mempool_request){
+	return (struct rmempool_request){
 		.lkey = mr->lkey,
 		.rkey = mr->rkey,
 		.domain = mr->domain,
@@ -36,28 +36,28 @@ struct match_case {
 		rkey; /* 0: as they are; 1: not given; 2: another one; 3: those of the neighbour */
 	uint32_t rights;
 	uint32_t domain;
-	enum mempool_verdict want;
+	enum rmempool_verdict want;
 };
 
 static const struct match_case match_cases[] = {
-	{"all of it", 0, 0, 0, 0, RW | RR, 0, MEMPOOL_OK},
-	{"R_Key alone", 0, 0, 1, 0, RW, 0, MEMPOOL_OK},
-	{"L_Key alone", 0, 0, 0, 1, LW, 0, MEMPOOL_OK},
-	{"last byte", 999, -999, 0, 0, RR, 0, MEMPOOL_OK},
-	{"one byte more", 0, 1, 0, 0, RW, 0, MEMPOOL_OUT_OF_BOUNDS},
-	{"one byte before", -1, 0, 0, 0, RW, 0, MEMPOOL_OUT_OF_BOUNDS},
-	{"one byte behind", 1000, -999, 0, 0, RW, 0, MEMPOOL_OUT_OF_BOUNDS},
-	{"a length that wraps", 8, -1001, 0, 0, RW, 0, MEMPOOL_OUT_OF_BOUNDS},
-	{"a right that was not given", 0, 0, 0, 0, RA, 0, MEMPOOL_NO_RIGHTS},
-	{"remote rights without R_Key", 0, 0, 0, 1, RW, 0, MEMPOOL_NO_KEY},
-	{"no key at all", 0, 0, 1, 1, LW, 0, MEMPOOL_NO_KEY},
-	{"no such L_Key", 0, 0, 2, 0, RW, 0, MEMPOOL_NO_KEY},
-	{"no such R_Key", 0, 0, 0, 2, RW, 0, MEMPOOL_NO_KEY},
-	{"L_Key of another registration", 0, 0, 3, 0, RW, 0, MEMPOOL_NO_KEY},
-	{"R_Key of another registration", 0, 0, 0, 3, RW, 0, MEMPOOL_NO_KEY},
-	{"both of another, whose memory it is not", 0, 0, 3, 3, RW, 0, MEMPOOL_OUT_OF_BOUNDS},
-	{"another PD", 0, 0, 0, 0, RW, 7, MEMPOOL_WRONG_PD},
-	{"no length, any key (IBTA 9.4.3)", 0, -1000, 2, 2, RA, 7, MEMPOOL_OK},
+	{"all of it", 0, 0, 0, 0, RW | RR, 0, RMEMPOOL_OK},
+	{"R_Key alone", 0, 0, 1, 0, RW, 0, RMEMPOOL_OK},
+	{"L_Key alone", 0, 0, 0, 1, LW, 0, RMEMPOOL_OK},
+	{"last byte", 999, -999, 0, 0, RR, 0, RMEMPOOL_OK},
+	{"one byte more", 0, 1, 0, 0, RW, 0, RMEMPOOL_OUT_OF_BOUNDS},
+	{"one byte before", -1, 0, 0, 0, RW, 0, RMEMPOOL_OUT_OF_BOUNDS},
+	{"one byte behind", 1000, -999, 0, 0, RW, 0, RMEMPOOL_OUT_OF_BOUNDS},
+	{"a length that wraps", 8, -1001, 0, 0, RW, 0, RMEMPOOL_OUT_OF_BOUNDS},
+	{"a right that was not given", 0, 0, 0, 0, RA, 0, RMEMPOOL_NO_RIGHTS},
+	{"remote rights without R_Key", 0, 0, 0, 1, RW, 0, RMEMPOOL_NO_KEY},
+	{"no key at all", 0, 0, 1, 1, LW, 0, RMEMPOOL_NO_KEY},
+	{"no such L_Key", 0, 0, 2, 0, RW, 0, RMEMPOOL_NO_KEY},
+	{"no such R_Key", 0, 0, 0, 2, RW, 0, RMEMPOOL_NO_KEY},
+	{"L_Key of another registration", 0, 0, 3, 0, RW, 0, RMEMPOOL_NO_KEY},
+	{"R_Key of another registration", 0, 0, 0, 3, RW, 0, RMEMPOOL_NO_KEY},
+	{"both of another, whose memory it is not", 0, 0, 3, 3, RW, 0, RMEMPOOL_OUT_OF_BOUNDS},
+	{"another PD", 0, 0, 0, 0, RW, 7, RMEMPOOL_WRONG_PD},
+	{"no length, any key (IBTA 9.4.3)", 0, -1000, 2, 2, RA, 7, RMEMPOOL_OK},
 };
 
 static uint32_t pick(int how, uint32_t own, uint32_t neighbour)
@@ -67,18 +67,18 @@ static uint32_t pick(int how, uint32_t own, uint32_t neighbour)
 
 static void match_all(bool two_keys)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_image *image;
-	struct mempool_mr *mr, *other;
-	struct mempool_buffer a, b;
-	struct mempool_request q;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_image *image;
+	struct rmempool_mr *mr, *other;
+	struct rmempool_buffer a, b;
+	struct rmempool_request q;
 
 	fake.two_keys = two_keys;
-	assert_int_equal(mempool_alloc(pool, 1000, 0, &a), 0);
-	assert_int_equal(mempool_alloc(pool, 1000, 0, &b), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], a.addr, 1000, ALL, &mr), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 1000, ALL, &other), 0);
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_alloc(pool, 1000, 0, &a), 0);
+	assert_int_equal(rmempool_alloc(pool, 1000, 0, &b), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], a.addr, 1000, ALL, &mr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 1000, ALL, &other), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	assert_true((mr->lkey != mr->rkey) == two_keys);
 	for (unsigned i = 0; i < ARRAY_LEN(match_cases); i++) {
 		const struct match_case *c = &match_cases[i];
@@ -90,19 +90,19 @@ static void match_all(bool two_keys)
 		q.rkey = pick(c->rkey, mr->rkey, other->rkey);
 		q.rights = c->rights;
 		q.domain += c->domain;
-		if (mempool_match(image, &q) != c->want)
-			fail_msg("%s: %d and not %d", c->what, mempool_match(image, &q), c->want);
+		if (rmempool_match(image, &q) != c->want)
+			fail_msg("%s: %d and not %d", c->what, rmempool_match(image, &q), c->want);
 	}
 	/* An R_Key is no L_Key and the other way round, where they differ. */
 	q = request(mr);
 	q.lkey = mr->rkey;
 	q.rkey = mr->lkey;
-	assert_int_equal(mempool_match(image, &q), two_keys ? MEMPOOL_NO_KEY : MEMPOOL_OK);
-	mempool_image_close(image);
-	assert_int_equal(mempool_free(pool, a.addr), 0);
-	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(rmempool_match(image, &q), two_keys ? RMEMPOOL_NO_KEY : RMEMPOOL_OK);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_free(pool, a.addr), 0);
+	assert_int_equal(rmempool_free(pool, b.addr), 0);
 	assert_int_equal(fake.live, 0);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 static void test_match(void **state)
@@ -118,223 +118,224 @@ static void test_match_two_keys(void **state)
 /* Freeing a buffer ends all of its registrations, of every PD and device, and nobody else's. */
 static void test_dead_after_free(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_image *images[3];
-	struct mempool_mr *mr[3], *other;
-	struct mempool_buffer a, b;
-	struct mempool_request q;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_image *images[3];
+	struct rmempool_mr *mr[3], *other;
+	struct rmempool_buffer a, b;
+	struct rmempool_request q;
 	unsigned i;
 
-	assert_int_equal(mempool_alloc(pool, 500, 0, &a), 0);
-	assert_int_equal(mempool_alloc(pool, 500, 0, &b), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 500, ALL, &other), 0);
+	assert_int_equal(rmempool_alloc(pool, 500, 0, &a), 0);
+	assert_int_equal(rmempool_alloc(pool, 500, 0, &b), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 500, ALL, &other), 0);
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(mempool_image(pool, &fake_pds[i], &images[i]), 0);
-		assert_int_equal(mempool_register(pool, &fake_pds[i], (char *)a.addr + i, 100, ALL,
-						  &mr[i]),
+		assert_int_equal(rmempool_image(pool, &fake_pds[i], &images[i]), 0);
+		assert_int_equal(rmempool_register(pool, &fake_pds[i], (char *)a.addr + i, 100, ALL,
+						   &mr[i]),
 				 0);
 		q = request(mr[i]);
-		assert_int_equal(mempool_match(images[i], &q), MEMPOOL_OK);
+		assert_int_equal(rmempool_match(images[i], &q), RMEMPOOL_OK);
 	}
 	assert_int_not_equal(mr[0]->domain, mr[1]->domain);
 	assert_int_equal(fake.live, 4);
 	q = request(mr[1]);
-	assert_int_equal(mempool_deregister(pool, mr[1]), 0);
-	assert_int_equal(mempool_match(images[1], &q), MEMPOOL_NO_KEY);
+	assert_int_equal(rmempool_deregister(pool, mr[1]), 0);
+	assert_int_equal(rmempool_match(images[1], &q), RMEMPOOL_NO_KEY);
 	assert_int_equal(fake.live, 3);
 	q = request(mr[2]);
-	assert_int_equal(mempool_free(pool, a.addr), 0);
-	assert_int_equal(mempool_match(images[2], &q), MEMPOOL_NO_KEY);
+	assert_int_equal(rmempool_free(pool, a.addr), 0);
+	assert_int_equal(rmempool_match(images[2], &q), RMEMPOOL_NO_KEY);
 	assert_int_equal(fake.live, 1);
 	q = request(other);
-	assert_int_equal(mempool_match(images[0], &q), MEMPOOL_OK);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), -EBUSY);
-	assert_int_equal(mempool_destroy(pool), -EBUSY);
-	assert_int_equal(mempool_free(pool, b.addr), 0);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), 0);
+	assert_int_equal(rmempool_match(images[0], &q), RMEMPOOL_OK);
+	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), -EBUSY);
+	assert_int_equal(rmempool_destroy(pool), -EBUSY);
+	assert_int_equal(rmempool_free(pool, b.addr), 0);
+	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), 0);
 	for (i = 0; i < 3; i++)
-		mempool_image_close(images[i]);
-	assert_int_equal(mempool_destroy(pool), 0);
+		rmempool_image_close(images[i]);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 /* What is registered lies in one buffer, up to its last byte and no further. */
 static void test_range(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_location where;
-	struct mempool_mr *mr;
-	struct mempool_buffer b;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_location where;
+	struct rmempool_mr *mr;
+	struct rmempool_buffer b;
 	char *addr;
 
-	assert_int_equal(mempool_alloc(pool, 5000, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 5000, 0, &b), 0);
 	addr = b.addr;
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr + 1, b.length - 1, ALL, &mr), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr + 1, b.length, ALL, &mr),
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + 1, b.length - 1, ALL, &mr),
+			 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + 1, b.length, ALL, &mr),
 			 -EINVAL);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr, SIZE_MAX, ALL, &mr), -EINVAL);
-	assert_int_equal(mempool_free(pool, addr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr, SIZE_MAX, ALL, &mr), -EINVAL);
+	assert_int_equal(rmempool_free(pool, addr), 0);
 	/* Large buffers too; and memory of the pool that is in no buffer. */
-	assert_int_equal(mempool_alloc(pool, 100000, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100000, 0, &b), 0);
 	addr = b.addr;
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr + 77777, 10, ALL, &mr), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr + b.length, 1, ALL, &mr),
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + 77777, 10, ALL, &mr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + b.length, 1, ALL, &mr),
 			 -EINVAL);
-	assert_int_equal(mempool_locate(pool, addr, &where), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr - where.offset - 4096, 8192, ALL,
-					  &mr),
+	assert_int_equal(rmempool_locate(pool, addr, &where, sizeof(where)), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr - where.offset - 4096, 8192,
+					   ALL, &mr),
 			 -EINVAL);
-	assert_int_equal(mempool_free(pool, addr), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr, 10, ALL, &mr), -EINVAL);
+	assert_int_equal(rmempool_free(pool, addr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr, 10, ALL, &mr), -EINVAL);
 	assert_int_equal(fake.live, 0);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 /* A device that refuses leaves no trace; neither does a window that keeps a region alive. */
 static void test_device_refuses(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_image *image;
-	struct mempool_mr *mr;
-	struct mempool_buffer b;
-	struct mempool_request q;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_image *image;
+	struct rmempool_mr *mr;
+	struct rmempool_buffer b;
+	struct rmempool_request q;
 
-	assert_int_equal(mempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
 	fake.fail = EPERM;
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), -EPERM);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), -EPERM);
 	assert_int_equal(query(pool).registrations, 0);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), 0);
+	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), 0);
 	fake.fail = 0;
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), 0);
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	fake.fail_dereg = EBUSY;
-	assert_int_equal(mempool_deregister(pool, mr), -EBUSY);
-	assert_int_equal(mempool_free(pool, b.addr), -EBUSY);
+	assert_int_equal(rmempool_deregister(pool, mr), -EBUSY);
+	assert_int_equal(rmempool_free(pool, b.addr), -EBUSY);
 	q = request(mr);
-	assert_int_equal(mempool_match(image, &q), MEMPOOL_OK);
+	assert_int_equal(rmempool_match(image, &q), RMEMPOOL_OK);
 	assert_int_equal(query(pool).registrations, 1);
 	fake.fail_dereg = 0;
-	assert_int_equal(mempool_free(pool, b.addr), 0);
-	assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_free(pool, b.addr), 0);
+	assert_int_equal(rmempool_match(image, &q), RMEMPOOL_NO_KEY);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 static void test_limit(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_mr *mr[4096], *one_more;
-	struct mempool_buffer b;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_mr *mr[4096], *one_more;
+	struct rmempool_buffer b;
 
-	assert_int_equal(mempool_alloc(pool, 4096, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b), 0);
 	for (unsigned i = 0; i < 4096; i++)
-		assert_int_equal(mempool_register(pool, &fake_pds[0], (char *)b.addr + i, 1, ALL,
-						  &mr[i]),
+		assert_int_equal(rmempool_register(pool, &fake_pds[0], (char *)b.addr + i, 1, ALL,
+						   &mr[i]),
 				 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 1, ALL, &one_more), -ENOSPC);
-	assert_int_equal(mempool_deregister(pool, mr[77]), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 1, ALL, &one_more), 0);
-	assert_int_equal(mempool_free(pool, b.addr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 1, ALL, &one_more), -ENOSPC);
+	assert_int_equal(rmempool_deregister(pool, mr[77]), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 1, ALL, &one_more), 0);
+	assert_int_equal(rmempool_free(pool, b.addr), 0);
 	assert_int_equal(fake.live, 0);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 /* A device that gives no R_Key to what nobody may reach from afar, as the kernel's rxe. */
 static void test_no_r_key(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
-	struct mempool_image *image;
-	struct mempool_mr *mr[3];
-	struct mempool_request q;
-	struct mempool_buffer b;
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool_image *image;
+	struct rmempool_mr *mr[3];
+	struct rmempool_request q;
+	struct rmempool_buffer b;
 
 	fake.no_r_key = true;
-	assert_int_equal(mempool_alloc(pool, 4096, 0, &b), 0);
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(mr); i++) {
-		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 100,
-						  i == 2 ? ALL : IBV_ACCESS_LOCAL_WRITE, &mr[i]),
+		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100,
+						   i == 2 ? ALL : IBV_ACCESS_LOCAL_WRITE, &mr[i]),
 				 0);
 		assert_int_equal(!mr[i]->rkey, i < 2);
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		q = request(mr[i]);
-		q.rights = MEMPOOL_LOCAL_WRITE;
-		assert_int_equal(mempool_match(image, &q), MEMPOOL_OK);
+		q.rights = RMEMPOOL_LOCAL_WRITE;
+		assert_int_equal(rmempool_match(image, &q), RMEMPOOL_OK);
 		q.rkey = q.lkey;
-		assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
+		assert_int_equal(rmempool_match(image, &q), RMEMPOOL_NO_KEY);
 		q.lkey = 0;
-		assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
+		assert_int_equal(rmempool_match(image, &q), RMEMPOOL_NO_KEY);
 	}
-	assert_int_equal(mempool_deregister(pool, mr[0]), 0);
+	assert_int_equal(rmempool_deregister(pool, mr[0]), 0);
 	q = request(mr[1]);
-	q.rights = MEMPOOL_LOCAL_WRITE;
-	assert_int_equal(mempool_match(image, &q), MEMPOOL_OK);
-	assert_int_equal(mempool_free(pool, b.addr), 0);
-	assert_int_equal(mempool_match(image, &q), MEMPOOL_NO_KEY);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+	q.rights = RMEMPOOL_LOCAL_WRITE;
+	assert_int_equal(rmempool_match(image, &q), RMEMPOOL_OK);
+	assert_int_equal(rmempool_free(pool, b.addr), 0);
+	assert_int_equal(rmempool_match(image, &q), RMEMPOOL_NO_KEY);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
 
-static struct mempool *full;
+static struct rmempool *full;
 static int in_between;
 
 static void one_too_many(void)
 {
-	struct mempool_mr *mr;
+	struct rmempool_mr *mr;
 	int local;
 
-	in_between = mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr);
+	in_between = rmempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr);
 }
 
 /* Who asks while the last one is still being made is told as well that there is no room. */
 static void test_limit_at_one_time(void **state)
 {
-	struct mempool_mr *mr;
-	struct mempool_attr attr;
+	struct rmempool_mr *mr;
+	struct rmempool_attr attr;
 	int local;
 
-	mempool_attr_init(&attr);
+	rmempool_attr_init(&attr);
 	attr.bytes = 0;
 	attr.max_registrations = 1;
-	assert_int_equal(mempool_create(&attr, &full), 0);
+	assert_int_equal(rmempool_create(&attr, &full), 0);
 	fake.within = one_too_many;
-	assert_int_equal(mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr), 0);
+	assert_int_equal(rmempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr), 0);
 	assert_int_equal(in_between, -ENOSPC);
-	assert_int_equal(mempool_deregister(full, mr), 0);
+	assert_int_equal(rmempool_deregister(full, mr), 0);
 	/* A place that was taken for nothing is free again. */
 	fake.fail = EPERM;
-	assert_int_equal(mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr),
+	assert_int_equal(rmempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr),
 			 -EPERM);
 	fake.fail = 0;
-	assert_int_equal(mempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr), 0);
-	assert_int_equal(mempool_deregister(full, mr), 0);
-	assert_int_equal(mempool_destroy(full), 0);
+	assert_int_equal(rmempool_register(full, &fake_pds[0], &local, sizeof(local), ALL, &mr), 0);
+	assert_int_equal(rmempool_deregister(full, mr), 0);
+	assert_int_equal(rmempool_destroy(full), 0);
 }
 
 /* Shared keys: a registration for each block, whatever is allocated; and they open the block. */
 static void test_shared_keys(void **state)
 {
-	struct mempool_attr attr;
-	struct mempool_buffer b[100], large;
-	struct mempool_image *image;
-	struct mempool_mr *mr;
-	struct mempool *pool;
+	struct rmempool_attr attr;
+	struct rmempool_buffer b[100], large;
+	struct rmempool_image *image;
+	struct rmempool_mr *mr;
+	struct rmempool *pool;
 	uint64_t seed = 99;
 
-	mempool_attr_init(&attr);
+	rmempool_attr_init(&attr);
 	attr.bytes = attr.limit = 8 * MIB;
 	attr.shared_pd = &fake_pds[0];
 	attr.shared_access = ALL;
-	assert_int_equal(mempool_create(&attr, &pool), 0);
+	assert_int_equal(rmempool_create(&attr, &pool), 0);
 	assert_int_equal(fake.calls, 4);
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	for (unsigned i = 0; i < 100; i++) {
 		size_t length = next_random(&seed) % 70000 + 1;
 
-		assert_int_equal(mempool_alloc(pool, length, 0, &b[i]), 0);
+		assert_int_equal(rmempool_alloc(pool, length, 0, &b[i]), 0);
 		assert_true(b[i].lkey && b[i].rkey);
-		struct mempool_request q = {
+		struct rmempool_request q = {
 			.lkey = b[i].lkey,
 			.rkey = b[i].rkey,
 			.domain = 1,
@@ -342,54 +343,54 @@ static void test_shared_keys(void **state)
 			.addr = (uintptr_t)b[i].addr,
 			.length = b[i].length,
 		};
-		assert_int_equal(mempool_match(image, &q), MEMPOOL_OK);
+		assert_int_equal(rmempool_match(image, &q), RMEMPOOL_OK);
 	}
 	assert_int_equal(fake.calls, 4);
 	/* A buffer may have keys of its own beside. */
-	assert_int_equal(mempool_register(pool, &fake_pds[0], b[0].addr, 1, ALL, &mr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], b[0].addr, 1, ALL, &mr), 0);
 	assert_int_not_equal(mr->rkey, b[0].rkey);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(mempool_free(pool, b[i].addr), 0);
-	assert_int_equal(mempool_alloc(pool, 2 * MIB + 1, 0, &large), 0);
+		assert_int_equal(rmempool_free(pool, b[i].addr), 0);
+	assert_int_equal(rmempool_alloc(pool, 2 * MIB + 1, 0, &large), 0);
 	assert_int_equal(large.lkey | large.rkey, 0);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), -EBUSY);
-	assert_int_equal(mempool_free(pool, large.addr), 0);
+	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), -EBUSY);
+	assert_int_equal(rmempool_free(pool, large.addr), 0);
 	assert_int_equal(fake.live, 4);
-	assert_int_equal(mempool_shrink(pool, 4 * MIB, NULL), 0);
+	assert_int_equal(rmempool_shrink(pool, 4 * MIB, NULL), 0);
 	assert_int_equal(fake.live, 2);
 	fake.fail = EPERM;
-	assert_int_equal(mempool_grow(pool, 2 * MIB), -EPERM);
+	assert_int_equal(rmempool_grow(pool, 2 * MIB), -EPERM);
 	assert_int_equal(query(pool).blocks, 2);
 	fake.fail = 0;
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
 
 /* A pool that cannot be ended, as a window is bound to one of its blocks, is as it was. */
 static void test_shared_keys_destroy(void **state)
 {
-	struct mempool_attr attr;
-	struct mempool_buffer b[4];
-	struct mempool *pool;
+	struct rmempool_attr attr;
+	struct rmempool_buffer b[4];
+	struct rmempool *pool;
 
-	mempool_attr_init(&attr);
+	rmempool_attr_init(&attr);
 	attr.bytes = attr.limit = 8 * MIB;
 	attr.shared_pd = &fake_pds[0];
 	attr.shared_access = ALL;
-	assert_int_equal(mempool_create(&attr, &pool), 0);
+	assert_int_equal(rmempool_create(&attr, &pool), 0);
 	fake.fail_dereg = EBUSY;
 	fake.passes = 2;
-	assert_int_equal(mempool_destroy(pool), -EBUSY);
+	assert_int_equal(rmempool_destroy(pool), -EBUSY);
 	fake.fail_dereg = 0;
 	assert_int_equal(fake.live, 4);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(mempool_alloc(pool, 2 * MIB, 0, &b[i]), 0);
+		assert_int_equal(rmempool_alloc(pool, 2 * MIB, 0, &b[i]), 0);
 		assert_true(b[i].lkey && b[i].rkey);
 	}
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(mempool_free(pool, b[i].addr), 0);
-	assert_int_equal(mempool_destroy(pool), 0);
+		assert_int_equal(rmempool_free(pool, b[i].addr), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
 
@@ -403,45 +404,45 @@ static void test_shared_keys_held(void **state)
 /* Another process sees the image as it becomes, through the descriptor alone. */
 static void test_image_in_another_process(void **state)
 {
-	struct mempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
+	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, 0);
 	int to_child[2], to_parent[2], status, fd;
-	struct mempool_image *image, *view;
-	struct mempool_mr *mr;
-	struct mempool_buffer b;
-	struct mempool_request q;
+	struct rmempool_image *image, *view;
+	struct rmempool_mr *mr;
+	struct rmempool_buffer b;
+	struct rmempool_request q;
 	pid_t pid;
 
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
-	fd = mempool_image_fd(image);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
+	fd = rmempool_image_fd(image);
 	assert_int_equal(pipe(to_child) | pipe(to_parent), 0);
 	pid = fork();
 	if (!pid) {
-		enum mempool_verdict verdict;
+		enum rmempool_verdict verdict;
 
-		if (mempool_image_open(fd, &view))
+		if (rmempool_image_open(fd, &view))
 			_exit(1);
 		close(to_child[1]);
 		while (read(to_child[0], &q, sizeof(q)) == sizeof(q)) {
-			verdict = mempool_match(view, &q);
+			verdict = rmempool_match(view, &q);
 			if (write(to_parent[1], &verdict, sizeof(verdict)) != sizeof(verdict))
 				_exit(2);
 		}
-		mempool_image_close(view);
+		rmempool_image_close(view);
 		_exit(0);
 	}
 	for (unsigned round = 0; round < 200; round++) {
-		enum mempool_verdict verdict;
+		enum rmempool_verdict verdict;
 
-		assert_int_equal(mempool_alloc(pool, 100, 0, &b), 0);
-		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), 0);
+		assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), 0);
 		q = request(mr);
 		assert_int_equal(write(to_child[1], &q, sizeof(q)), sizeof(q));
 		assert_int_equal(read(to_parent[0], &verdict, sizeof(verdict)), sizeof(verdict));
-		assert_int_equal(verdict, MEMPOOL_OK);
-		assert_int_equal(mempool_free(pool, b.addr), 0);
+		assert_int_equal(verdict, RMEMPOOL_OK);
+		assert_int_equal(rmempool_free(pool, b.addr), 0);
 		assert_int_equal(write(to_child[1], &q, sizeof(q)), sizeof(q));
 		assert_int_equal(read(to_parent[0], &verdict, sizeof(verdict)), sizeof(verdict));
-		assert_int_equal(verdict, MEMPOOL_NO_KEY);
+		assert_int_equal(verdict, RMEMPOOL_NO_KEY);
 	}
 	close(to_child[0]);
 	close(to_child[1]);
@@ -449,21 +450,21 @@ static void test_image_in_another_process(void **state)
 	assert_int_equal(status, 0);
 	close(to_parent[0]);
 	close(to_parent[1]);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 /* Any file is not an image. */
 static void test_image_open(void **state)
 {
-	struct mempool_image *image;
+	struct rmempool_image *image;
 	int fd = memfd_create("none", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	assert_int_equal(mempool_image_open(-1, &image), -EINVAL);
+	assert_int_equal(rmempool_image_open(-1, &image), -EINVAL);
 	assert_int_equal(ftruncate(fd, MIB), 0);
-	assert_int_equal(mempool_image_open(fd, &image), -EINVAL);
+	assert_int_equal(rmempool_image_open(fd, &image), -EINVAL);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	assert_int_equal(mempool_image_open(fd, &image), -EINVAL);
+	assert_int_equal(rmempool_image_open(fd, &image), -EINVAL);
 	close(fd);
 }
 
@@ -478,48 +479,50 @@ static int file_with(const void *bytes, size_t length)
 }
 
 /* Asks whatever can be asked about keys and addresses that there may be. */
-static void ask_all(struct mempool_image *image, const struct mempool_mr *mr, unsigned count)
+static void ask_all(struct rmempool_image *image, const struct rmempool_mr *mr, unsigned count)
 {
-	struct mempool_segment segments[4];
-	struct mempool_cache *cache;
-	struct mempool_request q;
+	struct rmempool_segment segments[4];
+	struct rmempool_cache *cache;
+	struct rmempool_request q;
 	unsigned n;
 
-	assert_int_equal(mempool_cache_create(image, 16, &cache), 0);
+	assert_int_equal(rmempool_cache_create(image, 16, &cache), 0);
 	for (unsigned i = 0; i < count; i++) {
 		q = request(&mr[i]);
-		mempool_lookup(image, &q, segments, ARRAY_LEN(segments), &n);
-		mempool_cache_lookup(cache, &q, segments, ARRAY_LEN(segments), &n);
-		mempool_translate(image, q.addr - 5 * MIB, 10 * MIB, segments, ARRAY_LEN(segments));
+		rmempool_lookup(image, &q, segments, ARRAY_LEN(segments), &n);
+		rmempool_cache_lookup(cache, &q, segments, ARRAY_LEN(segments), &n);
+		rmempool_translate(image, q.addr - 5 * MIB, 10 * MIB, segments,
+				   ARRAY_LEN(segments));
 	}
-	mempool_cache_destroy(cache);
+	rmempool_cache_destroy(cache);
 }
 
 /*
- * An image that is damaged is none, or questions about it have some answer: nobody reads beyond it, or
- * goes round for ever. What is not zero is what there is to damage.
+ * An image that is damaged is none, or questions about it have some answer: nobody reads beyond it,
+ * or goes round for ever. What is not zero is what there is to damage.
  */
 static void test_image_damaged(void **state)
 {
-	struct mempool *pool = make_pool(4 * MIB, 8 * MIB, 0);
-	struct mempool_mr mr[40], *one;
-	struct mempool_image *image, *view;
+	struct rmempool *pool = make_pool(4 * MIB, 8 * MIB, 0);
+	struct rmempool_mr mr[40], *one;
+	struct rmempool_image *image, *view;
 	size_t length, used = 0, *words;
-	struct mempool_buffer b;
+	struct rmempool_buffer b;
 	uint64_t seed = 77, *bytes, was;
 	unsigned opened = 0;
 	int fd;
 
-	assert_int_equal(mempool_image(pool, &fake_pds[0], &image), 0);
+	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(mr); i++) {
-		assert_int_equal(mempool_alloc(pool, 50000, 0, &b), 0);
-		assert_int_equal(mempool_register(pool, &fake_pds[0], b.addr, 50000, ALL, &one), 0);
+		assert_int_equal(rmempool_alloc(pool, 50000, 0, &b), 0);
+		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 50000, ALL, &one),
+				 0);
 		mr[i] = *one;
 	}
-	length = lseek(mempool_image_fd(image), 0, SEEK_END);
+	length = lseek(rmempool_image_fd(image), 0, SEEK_END);
 	bytes = malloc(length);
 	words = malloc(length);
-	assert_int_equal(pread(mempool_image_fd(image), bytes, length, 0), length);
+	assert_int_equal(pread(rmempool_image_fd(image), bytes, length, 0), length);
 	for (size_t i = 0; i < length / sizeof(*bytes); i++)
 		if (bytes[i])
 			words[used++] = i;
@@ -536,25 +539,25 @@ static void test_image_damaged(void **state)
 		case 3: was += next_random(&seed) % 65 - 32; break;
 		}
 		assert_int_equal(pwrite(fd, &was, sizeof(was), at * sizeof(was)), sizeof(was));
-		if (!mempool_image_open(fd, &view)) {
+		if (!rmempool_image_open(fd, &view)) {
 			ask_all(view, mr, ARRAY_LEN(mr));
-			mempool_image_close(view);
+			rmempool_image_close(view);
 			opened++;
 		}
 		assert_int_equal(pwrite(fd, &bytes[at], sizeof(was), at * sizeof(was)),
 				 sizeof(was));
 	}
 	assert_true(opened);
-	assert_int_equal(mempool_image_open(fd, &view), 0);
+	assert_int_equal(rmempool_image_open(fd, &view), 0);
 	ask_all(view, mr, ARRAY_LEN(mr));
-	mempool_image_close(view);
+	rmempool_image_close(view);
 	close(fd);
 	free(words);
 	free(bytes);
 	for (unsigned i = 0; i < ARRAY_LEN(mr); i++)
-		assert_int_equal(mempool_free(pool, mr[i].addr), 0);
-	mempool_image_close(image);
-	assert_int_equal(mempool_destroy(pool), 0);
+		assert_int_equal(rmempool_free(pool, mr[i].addr), 0);
+	rmempool_image_close(image);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 static void *map(size_t length)
@@ -565,17 +568,17 @@ static void *map(size_t length)
 	return p;
 }
 
-static void register_once(struct mempool *pool, void *addr, size_t length, int access)
+static void register_once(struct rmempool *pool, void *addr, size_t length, int access)
 {
-	struct mempool_mr *mr;
+	struct rmempool_mr *mr;
 
-	assert_int_equal(mempool_register(pool, &fake_pds[0], addr, length, access, &mr), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr, length, access, &mr), 0);
 	assert_ptr_equal(mr->addr, addr);
-	assert_int_equal(mempool_deregister(pool, mr), 0);
+	assert_int_equal(rmempool_deregister(pool, mr), 0);
 }
 
 /* Whether this kernel tells of unmapping. */
-static bool can_watch(struct mempool *pool)
+static bool can_watch(struct rmempool *pool)
 {
 	char *p = map(4096);
 	uint64_t hits = query(pool).reuse_hits;
@@ -589,13 +592,13 @@ static bool can_watch(struct mempool *pool)
 /* Only the same range, PD and access are the same registration; and none with remote rights. */
 static void test_reuse_what(void **state)
 {
-	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
-	struct mempool_mr *a, *b;
+	struct rmempool *pool = make_pool(0, 2 * MIB, RMEMPOOL_REUSE);
+	struct rmempool_mr *a, *b;
 	unsigned calls;
 	char *p;
 
 	if (!can_watch(pool)) {
-		assert_int_equal(mempool_destroy(pool), 0);
+		assert_int_equal(rmempool_destroy(pool), 0);
 		skip();
 	}
 	p = map(64 * KIB);
@@ -610,13 +613,13 @@ static void test_reuse_what(void **state)
 	register_once(pool, p + 100, 10000, 0);
 	assert_int_equal(fake.calls, calls + 4);
 	/* Two holders of one. */
-	assert_int_equal(mempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &a), 0);
-	assert_int_equal(mempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &b), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &a), 0);
+	assert_int_equal(rmempool_register(pool, &fake_pds[0], p + 100, 10000, LW, &b), 0);
 	assert_ptr_equal(a, b);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), -EBUSY);
-	assert_int_equal(mempool_deregister(pool, a), 0);
-	assert_int_equal(mempool_deregister(pool, b), 0);
-	assert_int_equal(mempool_forget(pool, &fake_pds[0]), 0);
+	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), -EBUSY);
+	assert_int_equal(rmempool_deregister(pool, a), 0);
+	assert_int_equal(rmempool_deregister(pool, b), 0);
+	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), 0);
 	assert_int_equal(fake.live, 0);
 	/* Remote rights: dead at once, every time. */
 	calls = fake.calls;
@@ -627,14 +630,14 @@ static void test_reuse_what(void **state)
 	}
 	assert_int_equal(fake.calls, calls + 6);
 	munmap(p, 64 * KIB);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
 
 /* Memory of files and what is shared is not kept: it can vanish without a word. */
 static void test_reuse_not_of_files(void **state)
 {
-	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
+	struct rmempool *pool = make_pool(0, 2 * MIB, RMEMPOOL_REUSE);
 	int fd = memfd_create("file", MFD_CLOEXEC);
 	char *p;
 
@@ -650,7 +653,7 @@ static void test_reuse_not_of_files(void **state)
 		munmap(p, MIB);
 	}
 	close(fd);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 static void gone_munmap(char *p)
@@ -682,12 +685,12 @@ static void gone_moved(char *p)
 static void test_reuse_unmapped(void **state)
 {
 	void (*const ways[])(char *p) = {gone_munmap, gone_map_over, gone_advice, gone_moved};
-	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
+	struct rmempool *pool = make_pool(0, 2 * MIB, RMEMPOOL_REUSE);
 	unsigned calls;
 	char *p = NULL;
 
 	if (!can_watch(pool)) {
-		assert_int_equal(mempool_destroy(pool), 0);
+		assert_int_equal(rmempool_destroy(pool), 0);
 		skip();
 	}
 	for (unsigned i = 0; i < 200; i++) {
@@ -704,18 +707,18 @@ static void test_reuse_unmapped(void **state)
 	}
 	assert_true(query(pool).reuse_unmapped >= 200);
 	munmap(p, 64 * KIB);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
 
 /* free() gives memory back by calls of libc's own, which no hook sees. */
 static void test_reuse_free(void **state)
 {
-	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
+	struct rmempool *pool = make_pool(0, 2 * MIB, RMEMPOOL_REUSE);
 	void *p;
 
 	if (!can_watch(pool)) {
-		assert_int_equal(mempool_destroy(pool), 0);
+		assert_int_equal(rmempool_destroy(pool), 0);
 		skip();
 	}
 	for (unsigned i = 0; i < 20; i++) {
@@ -727,22 +730,22 @@ static void test_reuse_free(void **state)
 		free(p);
 		malloc_trim(0);
 	}
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
 static _Atomic bool reuse_stop;
 
 static void *reuse_thread(void *arg)
 {
-	struct mempool *pool = arg;
-	struct mempool_mr *mr;
+	struct rmempool *pool = arg;
+	struct rmempool_mr *mr;
 
 	while (!reuse_stop) {
 		char *p = map(32 * KIB);
 
 		for (unsigned i = 0; i < 4; i++)
-			if (!mempool_register(pool, &fake_pds[0], p, 32 * KIB, LW, &mr))
-				mempool_deregister(pool, mr);
+			if (!rmempool_register(pool, &fake_pds[0], p, 32 * KIB, LW, &mr))
+				rmempool_deregister(pool, mr);
 		munmap(p, 32 * KIB);
 	}
 	return NULL;
@@ -751,7 +754,7 @@ static void *reuse_thread(void *arg)
 /* Threads that map, register and unmap at once: every new mapping has a new registration. */
 static void test_reuse_threads(void **state)
 {
-	struct mempool *pool = make_pool(0, 2 * MIB, MEMPOOL_REUSE);
+	struct rmempool *pool = make_pool(0, 2 * MIB, RMEMPOOL_REUSE);
 	pthread_t threads[3];
 	unsigned calls;
 
@@ -768,37 +771,37 @@ static void test_reuse_threads(void **state)
 	reuse_stop = true;
 	for (unsigned i = 0; i < ARRAY_LEN(threads); i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(mempool_destroy(pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
 	assert_int_equal(fake.live, 0);
 }
 
 struct registrars {
-	struct mempool *pool;
+	struct rmempool *pool;
 	_Atomic bool failed;
 };
 
 static void *registrar_thread(void *arg)
 {
 	struct registrars *all = arg;
-	struct mempool_image *image;
-	struct mempool_request q;
-	struct mempool_buffer b;
-	struct mempool_mr *mr;
+	struct rmempool_image *image;
+	struct rmempool_request q;
+	struct rmempool_buffer b;
+	struct rmempool_mr *mr;
 
-	if (mempool_image(all->pool, &fake_pds[0], &image))
+	if (rmempool_image(all->pool, &fake_pds[0], &image))
 		return NULL;
 	for (unsigned i = 0; i < 3000; i++) {
-		if (mempool_alloc(all->pool, 3000, 0, &b) ||
-		    mempool_register(all->pool, &fake_pds[i % 2], b.addr, 3000, ALL, &mr)) {
+		if (rmempool_alloc(all->pool, 3000, 0, &b) ||
+		    rmempool_register(all->pool, &fake_pds[i % 2], b.addr, 3000, ALL, &mr)) {
 			all->failed = true;
 			break;
 		}
 		q = request(mr);
-		if (mempool_match(image, &q) != MEMPOOL_OK || mempool_free(all->pool, b.addr) ||
-		    mempool_match(image, &q) != MEMPOOL_NO_KEY)
+		if (rmempool_match(image, &q) != RMEMPOOL_OK || rmempool_free(all->pool, b.addr) ||
+		    rmempool_match(image, &q) != RMEMPOOL_NO_KEY)
 			all->failed = true;
 	}
-	mempool_image_close(image);
+	rmempool_image_close(image);
 	return NULL;
 }
 
@@ -813,7 +816,7 @@ static void test_threads(void **state)
 		pthread_join(threads[i], NULL);
 	assert_false(all.failed);
 	assert_int_equal(fake.live, 0);
-	assert_int_equal(mempool_destroy(all.pool), 0);
+	assert_int_equal(rmempool_destroy(all.pool), 0);
 }
 
 int main(void)
@@ -842,5 +845,5 @@ int main(void)
 		TEST(test_threads),
 	};
 
-	return cmocka_run_group_tests_name("mempool_register", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rmempool_register", tests, NULL, NULL);
 }

@@ -22,10 +22,10 @@
 
 #include "mempool/table.h"
 
-#define LW MEMPOOL_LOCAL_WRITE
-#define RW MEMPOOL_REMOTE_WRITE
-#define RR MEMPOOL_REMOTE_READ
-#define RA MEMPOOL_REMOTE_ATOMIC
+#define LW RMEMPOOL_LOCAL_WRITE
+#define RW RMEMPOOL_REMOTE_WRITE
+#define RR RMEMPOOL_REMOTE_READ
+#define RA RMEMPOOL_REMOTE_ATOMIC
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -70,70 +70,72 @@ struct verdict_case {
 	uint64_t addr, length;
 	uint32_t rights;
 	bool remote;
-	enum mempool_verdict want;
+	enum rmempool_verdict want;
 	uint64_t va;
 };
 
 static const struct verdict_case verdicts[] = {
-	{"9.4.3 write within the region", 0x101, 1, 9, 0x1000, 0x100, RW, true, MEMPOOL_OK, 0x7000},
-	{"9.4.4 read, last byte", 0x101, 1, 9, 0x10ff, 1, RR, true, MEMPOOL_OK, 0x70ff},
-	{"10.6.3.2 local access by L_Key", 0x101, 1, 9, 0x1001, 2, LW, false, MEMPOOL_OK, 0x7001},
-	{"10.6.3.2 local read needs no right", 0x202, 1, 9, 0x1000, 0x100, 0, false, MEMPOOL_OK,
+	{"9.4.3 write within the region", 0x101, 1, 9, 0x1000, 0x100, RW, true, RMEMPOOL_OK,
 	 0x7000},
-	{"10.6.3.2 local write without it", 0x202, 1, 9, 0x1000, 1, LW, false, MEMPOOL_NO_RIGHTS,
+	{"9.4.4 read, last byte", 0x101, 1, 9, 0x10ff, 1, RR, true, RMEMPOOL_OK, 0x70ff},
+	{"10.6.3.2 local access by L_Key", 0x101, 1, 9, 0x1001, 2, LW, false, RMEMPOOL_OK, 0x7001},
+	{"10.6.3.2 local read needs no right", 0x202, 1, 9, 0x1000, 0x100, 0, false, RMEMPOOL_OK,
+	 0x7000},
+	{"10.6.3.2 local write without it", 0x202, 1, 9, 0x1000, 1, LW, false, RMEMPOOL_NO_RIGHTS,
 	 0},
-	{"9.7.4.1.5 no such key", 0xa01, 1, 9, 0x1000, 1, RW, true, MEMPOOL_NO_KEY, 0},
-	{"9.7.4.1.5 key 0", 0, 1, 9, 0x1000, 1, RW, true, MEMPOOL_NO_KEY, 0},
-	{"10.6.3.3 consumer's byte differs", 0x102, 1, 9, 0x1000, 1, RW, true, MEMPOOL_NO_KEY, 0},
-	{"10.2.3 another protection domain", 0x101, 2, 9, 0x1000, 1, RW, true, MEMPOOL_WRONG_PD, 0},
-	{"9.7.4.1.5 below", 0x101, 1, 9, 0xfff, 1, RW, true, MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"9.7.4.1.5 from below", 0x101, 1, 9, 0xfff, 2, RW, true, MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"9.7.4.1.5 above", 0x101, 1, 9, 0x1100, 1, RW, true, MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"9.7.4.1.5 over the end", 0x101, 1, 9, 0x10ff, 2, RW, true, MEMPOOL_OUT_OF_BOUNDS, 0},
+	{"9.7.4.1.5 no such key", 0xa01, 1, 9, 0x1000, 1, RW, true, RMEMPOOL_NO_KEY, 0},
+	{"9.7.4.1.5 key 0", 0, 1, 9, 0x1000, 1, RW, true, RMEMPOOL_NO_KEY, 0},
+	{"10.6.3.3 consumer's byte differs", 0x102, 1, 9, 0x1000, 1, RW, true, RMEMPOOL_NO_KEY, 0},
+	{"10.2.3 another protection domain", 0x101, 2, 9, 0x1000, 1, RW, true, RMEMPOOL_WRONG_PD,
+	 0},
+	{"9.7.4.1.5 below", 0x101, 1, 9, 0xfff, 1, RW, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"9.7.4.1.5 from below", 0x101, 1, 9, 0xfff, 2, RW, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"9.7.4.1.5 above", 0x101, 1, 9, 0x1100, 1, RW, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"9.7.4.1.5 over the end", 0x101, 1, 9, 0x10ff, 2, RW, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
 	{"9.7.4.1.5 longer than the region", 0x101, 1, 9, 0x1000, 0x101, RW, true,
-	 MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"9.7.4.1.5 sum wraps", 0x101, 1, 9, 0x1010, UINT64_MAX, RW, true, MEMPOOL_OUT_OF_BOUNDS,
+	 RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"9.7.4.1.5 sum wraps", 0x101, 1, 9, 0x1010, UINT64_MAX, RW, true, RMEMPOOL_OUT_OF_BOUNDS,
 	 0},
 	{"9.7.4.1.5 sum wraps to the start", 0x101, 1, 9, 0x1010, 0ull - 0x10, RW, true,
-	 MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"9.7.4.1.5 atomic without the right", 0x101, 1, 9, 0x1000, 8, RA, true, MEMPOOL_NO_RIGHTS,
+	 RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"9.7.4.1.5 atomic without the right", 0x101, 1, 9, 0x1000, 8, RA, true, RMEMPOOL_NO_RIGHTS,
 	 0},
-	{"9.7.4.1.5 one of two rights", 0x101, 1, 9, 0x1000, 8, RA | RR, true, MEMPOOL_NO_RIGHTS,
+	{"9.7.4.1.5 one of two rights", 0x101, 1, 9, 0x1000, 8, RA | RR, true, RMEMPOOL_NO_RIGHTS,
 	 0},
-	{"9.7.4.1.5 other flags open nothing", 0x909, 1, 9, 0x1000, 8, RA | RR, true, MEMPOOL_OK,
+	{"9.7.4.1.5 other flags open nothing", 0x909, 1, 9, 0x1000, 8, RA | RR, true, RMEMPOOL_OK,
 	 0x7000},
-	{"9.7.4.1.5 bounds before rights", 0x202, 1, 9, 0x1100, 1, RW, true, MEMPOOL_OUT_OF_BOUNDS,
+	{"9.7.4.1.5 bounds before rights", 0x202, 1, 9, 0x1100, 1, RW, true, RMEMPOOL_OUT_OF_BOUNDS,
 	 0},
-	{"9.4.3 no memory, no check", 0xdead, 99, 9, UINT64_MAX, 0, RW | RA, true, MEMPOOL_OK, 0},
-	{"9.4.3 no memory, local", 0x505, 1, 9, 5, 0, LW, false, MEMPOOL_OK, 0},
-	{"10.6.3 zero-based", 0x303, 1, 9, 0, 0x100, RR, true, MEMPOOL_OK, 0x9000},
-	{"10.6.3 zero-based, end", 0x303, 1, 9, 0xff, 1, RR, true, MEMPOOL_OK, 0x90ff},
+	{"9.4.3 no memory, no check", 0xdead, 99, 9, UINT64_MAX, 0, RW | RA, true, RMEMPOOL_OK, 0},
+	{"9.4.3 no memory, local", 0x505, 1, 9, 5, 0, LW, false, RMEMPOOL_OK, 0},
+	{"10.6.3 zero-based", 0x303, 1, 9, 0, 0x100, RR, true, RMEMPOOL_OK, 0x9000},
+	{"10.6.3 zero-based, end", 0x303, 1, 9, 0xff, 1, RR, true, RMEMPOOL_OK, 0x90ff},
 	{"10.6.3 zero-based, by its address", 0x303, 1, 9, 0x9000, 1, RR, true,
-	 MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"10.6.3 zero-based, before", 0x303, 1, 9, UINT64_MAX, 1, RR, true, MEMPOOL_OUT_OF_BOUNDS,
+	 RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"10.6.3 zero-based, before", 0x303, 1, 9, UINT64_MAX, 1, RR, true, RMEMPOOL_OUT_OF_BOUNDS,
 	 0},
-	{"10.6.3 empty region", 0x404, 1, 9, 0x1000, 1, RR, true, MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"10.6.7.2.1 type 1, any QP", 0x505, 1, 9, 0x1010, 0x20, RW, true, MEMPOOL_OK, 0x7010},
-	{"10.6.7.2.1 type 1, another QP", 0x505, 1, 10, 0x102f, 1, RW, true, MEMPOOL_OK, 0x702f},
-	{"10.6.7.2.1 type 1, another PD", 0x505, 2, 9, 0x1010, 1, RW, true, MEMPOOL_WRONG_PD, 0},
-	{"10.6.7.2 window is no L_Key", 0x505, 1, 9, 0x1010, 1, 0, false, MEMPOOL_NO_KEY, 0},
+	{"10.6.3 empty region", 0x404, 1, 9, 0x1000, 1, RR, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"10.6.7.2.1 type 1, any QP", 0x505, 1, 9, 0x1010, 0x20, RW, true, RMEMPOOL_OK, 0x7010},
+	{"10.6.7.2.1 type 1, another QP", 0x505, 1, 10, 0x102f, 1, RW, true, RMEMPOOL_OK, 0x702f},
+	{"10.6.7.2.1 type 1, another PD", 0x505, 2, 9, 0x1010, 1, RW, true, RMEMPOOL_WRONG_PD, 0},
+	{"10.6.7.2 window is no L_Key", 0x505, 1, 9, 0x1010, 1, 0, false, RMEMPOOL_NO_KEY, 0},
 	{"10.6.7.2 window narrower than region", 0x505, 1, 9, 0x1000, 1, RW, true,
-	 MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"10.6.7.2 window's own rights", 0x505, 1, 9, 0x1010, 1, RR, true, MEMPOOL_NO_RIGHTS, 0},
-	{"10.6.7.2.2 type 2B, its QP", 0x606, 1, 55, 0x1018, 8, RA, true, MEMPOOL_OK, 0x7018},
-	{"10.6.7.2.2 type 2B, another QP", 0x606, 1, 56, 0x1018, 8, RA, true, MEMPOOL_WRONG_PD, 0},
+	 RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"10.6.7.2 window's own rights", 0x505, 1, 9, 0x1010, 1, RR, true, RMEMPOOL_NO_RIGHTS, 0},
+	{"10.6.7.2.2 type 2B, its QP", 0x606, 1, 55, 0x1018, 8, RA, true, RMEMPOOL_OK, 0x7018},
+	{"10.6.7.2.2 type 2B, another QP", 0x606, 1, 56, 0x1018, 8, RA, true, RMEMPOOL_WRONG_PD, 0},
 	{"10.6.7.2.2 type 2B, its QP, other PD", 0x606, 2, 55, 0x1018, 8, RA, true,
-	 MEMPOOL_WRONG_PD, 0},
-	{"10.6.7.2.2 type 2B is no L_Key", 0x606, 1, 55, 0x1018, 8, 0, false, MEMPOOL_NO_KEY, 0},
-	{"up to 2^64", 0x707, 1, 9, UINT64_MAX - 15, 16, RW, true, MEMPOOL_OK, 0x5000},
-	{"the last byte of all", 0x707, 1, 9, UINT64_MAX, 1, RW, true, MEMPOOL_OK, 0x500f},
-	{"over 2^64", 0x707, 1, 9, UINT64_MAX, 2, RW, true, MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"wrapped to 0", 0x707, 1, 9, 0, 1, RW, true, MEMPOOL_OUT_OF_BOUNDS, 0},
-	{"whole address space", 0x808, 1, 9, 0x123456789abc, 77, RW, true, MEMPOOL_OK,
+	 RMEMPOOL_WRONG_PD, 0},
+	{"10.6.7.2.2 type 2B is no L_Key", 0x606, 1, 55, 0x1018, 8, 0, false, RMEMPOOL_NO_KEY, 0},
+	{"up to 2^64", 0x707, 1, 9, UINT64_MAX - 15, 16, RW, true, RMEMPOOL_OK, 0x5000},
+	{"the last byte of all", 0x707, 1, 9, UINT64_MAX, 1, RW, true, RMEMPOOL_OK, 0x500f},
+	{"over 2^64", 0x707, 1, 9, UINT64_MAX, 2, RW, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"wrapped to 0", 0x707, 1, 9, 0, 1, RW, true, RMEMPOOL_OUT_OF_BOUNDS, 0},
+	{"whole address space", 0x808, 1, 9, 0x123456789abc, 77, RW, true, RMEMPOOL_OK,
 	 0x123456789abc},
-	{"whole address space, its end", 0x808, 1, 9, 0, UINT64_MAX, RW, true, MEMPOOL_OK, 0},
+	{"whole address space, its end", 0x808, 1, 9, 0, UINT64_MAX, RW, true, RMEMPOOL_OK, 0},
 	{"whole address space, over it", 0x808, 1, 9, 1, UINT64_MAX, RW, true,
-	 MEMPOOL_OUT_OF_BOUNDS, 0},
+	 RMEMPOOL_OUT_OF_BOUNDS, 0},
 };
 
 static void test_verdicts(void **state)
@@ -150,11 +152,11 @@ static void test_verdicts(void **state)
 	for (i = 0; i < cases; i++) {
 		const struct verdict_case *c = &verdicts[i];
 		uint64_t va = 0x5a5a;
-		enum mempool_verdict got;
+		enum rmempool_verdict got;
 
 		got = mempool_table_match(t, c->key, c->pd, c->qpn, c->addr, c->length, c->rights,
 					  c->remote, &va);
-		if (got != c->want || (got == MEMPOOL_OK && va != c->va))
+		if (got != c->want || (got == RMEMPOOL_OK && va != c->va))
 			fail_msg("%s: verdict %d, va %#lx; expected %d, %#lx", c->section, got,
 				 (unsigned long)va, c->want, (unsigned long)c->va);
 	}
@@ -175,14 +177,14 @@ static void test_objects(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(mempool_table_match_object(t, 0x100, row.pd, 0, 0x1000, 64, 0,
 							    true, &va, &object),
-				 MEMPOOL_OK);
+				 RMEMPOOL_OK);
 		assert_int_equal(object, row.object);
 		row.object++;
 		assert_int_equal(mempool_table_replace(t, 0x100, &row), 0);
 	}
 	assert_int_equal(mempool_table_match_object(t, 0x100, row.pd, 0, 0, 0, 0, true, &va,
 						    &object),
-			 MEMPOOL_OK);
+			 RMEMPOOL_OK);
 	assert_int_equal(object, 0);
 	mempool_table_destroy(t);
 }
@@ -418,13 +420,14 @@ struct race {
 #define STABLE 64 /* rows 1 … are always there; the low byte of a key is 0 */
 #define CHURN  4096
 
-/* Stable rows are replaced but never missing; a read of one is whole and never goes back in time. */
+/* Stable rows are replaced but never missing; a read of one is whole and never goes back in time.
+ * */
 static void *race_reader(void *arg)
 {
 	struct race *race = arg;
 	uint32_t newest[STABLE] = {0};
 	uint64_t seed = (uintptr_t)&newest | 1, va;
-	enum mempool_verdict verdict;
+	enum rmempool_verdict verdict;
 	struct mempool_row got, want;
 	unsigned long reads = 0;
 
@@ -443,12 +446,12 @@ static void *race_reader(void *arg)
 		/* It is still that one, or another with another PD. */
 		verdict = mempool_table_match(race->table, key, got.pd, got.qpn, got.iova,
 					      got.length, got.access, true, &va);
-		if (verdict == MEMPOOL_OK ? va != got.va : verdict != MEMPOOL_WRONG_PD)
+		if (verdict == RMEMPOOL_OK ? va != got.va : verdict != RMEMPOOL_WRONG_PD)
 			atomic_fetch_add(&race->torn, 1);
 		/* A key that may be there or not: if it matches, then by one whole row. */
 		key = (1000 + next_random(&seed) % CHURN) << 8;
 		if (mempool_table_match(race->table, key, key >> 8, 0, 0x100000, 8, 0, true, &va) ==
-			    MEMPOOL_OK &&
+			    RMEMPOOL_OK &&
 		    va != (uint64_t)key * 5)
 			atomic_fetch_add(&race->torn, 1);
 	}

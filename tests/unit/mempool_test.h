@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <infiniband/verbs.h>
 
-#include "mempool/mempool.h"
+#include "mempool/hold.h"
 
 #define KIB	     1024ul
 #define MIB	     (1024 * KIB)
@@ -38,25 +38,25 @@ static inline uint64_t next_random(uint64_t *state)
 	return x * 0x2545f4914f6cdd1dull;
 }
 
-static inline struct mempool *make_pool(size_t bytes, size_t limit, unsigned flags)
+static inline struct rmempool *make_pool(size_t bytes, size_t limit, unsigned flags)
 {
-	struct mempool_attr attr;
-	struct mempool *pool;
+	struct rmempool_attr attr;
+	struct rmempool *pool;
 
-	mempool_attr_init(&attr);
+	rmempool_attr_init(&attr);
 	attr.bytes = bytes;
 	attr.limit = limit;
 	attr.flags = flags;
 	attr.max_registrations = 4096;
-	assert_int_equal(mempool_create(&attr, &pool), 0);
+	assert_int_equal(rmempool_create(&attr, &pool), 0);
 	return pool;
 }
 
-static inline struct mempool_statistics query(struct mempool *pool)
+static inline struct rmempool_statistics query(struct rmempool *pool)
 {
-	struct mempool_statistics s;
+	struct rmempool_statistics s;
 
-	mempool_query(pool, &s);
+	rmempool_query(pool, &s, sizeof(s));
 	return s;
 }
 

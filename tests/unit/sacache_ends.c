@@ -25,7 +25,8 @@ enum {
 	LATENCY = 20, /* at most */
 	BEAT = 30,
 	SILENCE = 150, /* after which a connection is lost */
-	/* What is wrong at the worst ends by a timeout; two draws then, a third if requests cross. */
+	/* What is wrong at the worst ends by a timeout; two draws then, a third if requests cross.
+	 * */
 	BOUND = SILENCE + TIMEOUT + 3 * MAX + 10 * LATENCY,
 };
 
@@ -154,7 +155,8 @@ static void receive(struct end *end, enum kind kind, uint32_t connection)
 	if (kind == REQUEST) {
 		get_request(end, connection);
 	} else if (!known) {
-		/* An end answers to what it does not know, or the other would believe in it for long. */
+		/* An end answers to what it does not know, or the other would believe in it for
+		 * long. */
 		if (kind == REPLY || kind == DATA)
 			put(!end->self, BYE, connection);
 	} else if (kind == REJECTED || kind == CROSSED || kind == BYE) {
@@ -270,7 +272,8 @@ static void ends_come_together_after_any_losses(void **state)
 	}
 }
 
-/* Both ends lose the connection at the same moment, as when a switch fails: their requests cross. */
+/* Both ends lose the connection at the same moment, as when a switch fails: their requests cross.
+ * */
 static void requests_that_cross_are_drawn_again(void **state)
 {
 	uint64_t crossed = 0;
@@ -291,7 +294,7 @@ static void requests_that_cross_are_drawn_again(void **state)
 			settle(seed);
 		}
 		for (unsigned e = 0; e < 2; e++) {
-			sacache_reconnect_stats(ends[e].set, &stats);
+			sacache_reconnect_stats(ends[e].set, &stats, sizeof(stats));
 			crossed += stats.crossed;
 		}
 		stop();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Paths from OpenSM's dump of them (opensm_full_v1), as its plugin dump_pr writes it. The port is made
- * up here, in place of sa_port_identify().
+ * Paths from OpenSM's dump of them (opensm_full_v1), as its plugin dump_pr writes it. The port is
+ * made up here, in place of sa_port_identify().
  */
 #include "sacache_test.h"
 
@@ -78,7 +78,7 @@ static int import(const char *text)
 
 	fputs(text, out);
 	fclose(out);
-	return sacache_import(cache, 0, file, masks, 3, &report);
+	return sacache_import(cache, 0, file, masks, 3, &report, sizeof(report));
 }
 
 static struct sacache_key to(uint8_t node, uint8_t last)
@@ -168,7 +168,8 @@ static void another_port_or_lid_is_not_believed(void **state)
 	assert_int_equal(import(dump), -ESTALE);
 	here.lid = 0;
 	assert_int_equal(import(dump), -ENETDOWN);
-	assert_int_equal(sacache_import(cache, 1, file, masks, 3, &report), -ENODEV);
+	assert_int_equal(sacache_import(cache, 1, file, masks, 3, &report, sizeof(report)),
+			 -ENODEV);
 	assert_int_equal(sacache_flush(cache, NULL, 0), 0);
 }
 
@@ -234,8 +235,11 @@ static void a_file_that_is_still_written_is_refused(void **state)
 
 static void files_that_are_none(void **state)
 {
-	assert_int_equal(sacache_import(cache, 0, "/nonexistent", masks, 3, &report), -ENOENT);
-	assert_int_equal(sacache_import(cache, 0, "/dev/zero", masks, 3, &report), -EINVAL);
+	assert_int_equal(sacache_import(cache, 0, "/nonexistent", masks, 3, &report,
+					sizeof(report)),
+			 -ENOENT);
+	assert_int_equal(sacache_import(cache, 0, "/dev/zero", masks, 3, &report, sizeof(report)),
+			 -EINVAL);
 	assert_int_equal(import(""), -ENXIO);
 }
 

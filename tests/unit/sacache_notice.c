@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The subscription to the SA's notices against a scripted SA, with a clock that jumps and a wire that
- * loses and duplicates: an SA that refuses, is silent, busy or restarted, and reports that are lost, late,
- * repeated, forged or malformed.
+ * The subscription to the SA's notices against a scripted SA, with a clock that jumps and a wire
+ * that loses and duplicates: an SA that refuses, is silent, busy or restarted, and reports that are
+ * lost, late, repeated, forged or malformed.
  */
 #include "sacache_test.h"
 

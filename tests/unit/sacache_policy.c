@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The path-record cache by itself: the method's rules as tables, keys, suspicion with its backoff, what
- * empties the cache and what does not, a random run against a simple model, and what an entry costs.
+ * The path-record cache by itself: the method's rules as tables, keys, suspicion with its backoff,
+ * what empties the cache and what does not, a random run against a simple model, and what an entry
+ * costs.
  */
 #include "sacache_test.h"
 
@@ -142,7 +143,8 @@ static void a_record_that_answers_another_key_is_refused(void **state)
 	sacache_destroy(cache);
 }
 
-/* Failures at these times, with a limit of 4 and a backoff of 500 ms; the fourth that counts asks again. */
+/* Failures at these times, with a limit of 4 and a backoff of 500 ms; the fourth that counts asks
+ * again. */
 static const struct {
 	unsigned at;
 	bool counts;
@@ -168,7 +170,7 @@ static void failures_spread_by_backoff_have_a_record_asked_for_again(void **stat
 		test_now = 1000 + failures[i].at;
 		assert_int_equal(sacache_failed(cache, &key), 0);
 		counted += failures[i].counts;
-		sacache_stats(cache, &stats);
+		sacache_stats(cache, &stats, sizeof(stats));
 		assert_int_equal(stats.failures_counted, counted);
 		assert_int_equal(stats.failures_ignored, i + 1 - counted);
 	}
@@ -178,7 +180,7 @@ static void failures_spread_by_backoff_have_a_record_asked_for_again(void **stat
 	/* The SA says the same: all is well. */
 	test_answer(cache, &key, &path);
 	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.confirmed, 1);
 	sacache_destroy(cache);
 }
@@ -210,13 +212,14 @@ static void drop_forgets_at_the_first_failure(void **state)
 	test_answer(cache, &key, &path);
 	assert_int_equal(sacache_failed(cache, &key), 0);
 	assert_int_equal(sacache_lookup(cache, &key, &path), -ENOENT);
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.dropped, 1);
 	assert_int_equal(stats.entries, 0);
 	sacache_destroy(cache);
 }
 
-/* Events in the subnet, and what a lookup says afterwards for the GID itself and for another one. */
+/* Events in the subnet, and what a lookup says afterwards for the GID itself and for another one.
+ * */
 static const struct {
 	enum sacache_event event;
 	bool drop;
@@ -272,7 +275,7 @@ static void a_gid_that_comes_and_goes_is_suspect_and_not_asked_for(void **state)
 		assert_int_equal(sacache_event(cache, 0, SACACHE_GID_IN, key.dgid), 0);
 		assert_int_equal(sacache_lookup(cache, &key, &found), 0);
 	}
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.failures_counted, 1);
 	/* Failures to connect still are. */
 	for (unsigned i = 0; i < 3; i++) {
@@ -484,7 +487,7 @@ static void a_full_table_makes_room_and_keeps_its_size(void **state)
 		test_answer(cache, &key, &path);
 		assert_int_equal(sacache_lookup(cache, &key, &path), 0);
 	}
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.entries, 1000);
 	assert_int_equal(stats.evicted, 9000);
 	for (unsigned n = 0; n < 10000; n++) {
@@ -535,7 +538,7 @@ static void a_million_random_changes_agree_with_a_model(void **state)
 	}
 	for (unsigned n = 0; n < PEERS; n++)
 		entries += !!lids[n];
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.entries, entries);
 	free(lids);
 	sacache_destroy(cache);
@@ -553,10 +556,31 @@ static void an_entry_takes_at_most_two_path_records(void **state)
 
 		test_answer(cache, &key, &path);
 	}
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.entries, lids);
 	print_message("# %.1f bytes an entry\n", (double)stats.bytes / lids);
 	assert_true(stats.bytes <= 2ull * SA_RECORD_SIZE * lids);
+	sacache_destroy(cache);
+}
+
+/* A program may have been compiled with a shorter structure, or a longer one. */
+static void reports_have_the_size_that_the_program_knows(void **state)
+{
+	struct sacache *cache = test_cache(SACACHE_AUTO, false, 100);
+	struct {
+		struct sacache_stats known;
+		uint64_t more[4];
+	} longer, shorter;
+
+	memset(&longer, 0xff, sizeof(longer));
+	sacache_stats(cache, &longer.known, sizeof(longer));
+	assert_int_equal(longer.known.port_downs, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(longer.more[i], 0);
+	memset(&shorter, 0xff, sizeof(shorter));
+	sacache_stats(cache, &shorter.known, 2 * sizeof(uint64_t));
+	assert_int_equal(shorter.known.entries, 0);
+	assert_int_equal(shorter.known.hits, UINT64_MAX);
 	sacache_destroy(cache);
 }
 
@@ -725,6 +749,7 @@ int main(void)
 		cmocka_unit_test(an_entry_takes_at_most_two_path_records),
 		cmocka_unit_test(all_that_leads_to_a_gid_is_found),
 		cmocka_unit_test(an_sm_that_numbers_all_anew_does_not_take_seconds),
+		cmocka_unit_test(reports_have_the_size_that_the_program_knows),
 		cmocka_unit_test(attributes_out_of_range_are_refused),
 		cmocka_unit_test(records_survive_encoding),
 	};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A port and those who wait for its answers, with many threads. libibumad is replaced by what is below: an
- * SA that answers at once, in the thread that asks, unless it is silent. Watched by the sanitizers.
+ * A port and those who wait for its answers, with many threads. libibumad is replaced by what is
+ * below: an SA that answers at once, in the thread that asks, unless it is silent. Watched by the
+ * sanitizers.
  */
 #include "sacache_test.h"
 
@@ -188,7 +189,7 @@ static void many_threads_make_one_query_for_each_peer(void **state)
 		pthread_join(threads[i], &mistakes);
 		assert_null(mistakes);
 	}
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.query_miss, PEERS);
 	assert_int_equal(stats.sent, PEERS);
 	assert_int_equal(stats.entries, PEERS);
@@ -276,7 +277,7 @@ static void a_table_is_copied_as_far_as_there_is_room(void **state)
 	assert_int_equal(count, TABLE);
 	atomic_store(&silent, true);
 	assert_int_equal(sacache_query_table(cache, &key, paths, &count, 1), -ETIMEDOUT);
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	assert_int_equal(stats.query_table, 3);
 	assert_int_equal(stats.entries, 0);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Asking ahead: how many questions, how many at a time, and when it is given up. The SA is made up
- * here, in place of sacache_query() and sacache_query_table(): it answers in a thread, as a port's does.
+ * here, in place of sacache_query() and sacache_query_table(): it answers in a thread, as a port's
+ * does.
  */
 #include "sacache_test.h"
 
@@ -154,7 +155,7 @@ static int prefetch(unsigned count, int (*progress)(void *, const struct sacache
 		.progress = progress,
 	};
 
-	return sacache_prefetch(cache, &attr, &report);
+	return sacache_prefetch(cache, &attr, &report, sizeof(report));
 }
 
 static int found(uint32_t n, uint32_t mask, uint16_t lid)
@@ -278,12 +279,12 @@ static void bad_arguments_are_refused(void **state)
 
 	for (unsigned i = 0; i < 3; i++) {
 		attr.masks = &wrong[i];
-		assert_int_equal(sacache_prefetch(cache, &attr, NULL), -EINVAL);
+		assert_int_equal(sacache_prefetch(cache, &attr, NULL, 0), -EINVAL);
 	}
 	attr.nmasks = 0;
-	assert_int_equal(sacache_prefetch(cache, &attr, NULL), -EINVAL);
+	assert_int_equal(sacache_prefetch(cache, &attr, NULL, 0), -EINVAL);
 	attr.port = 1;
-	assert_int_equal(sacache_prefetch(cache, &attr, NULL), -ENODEV);
+	assert_int_equal(sacache_prefetch(cache, &attr, NULL, 0), -ENODEV);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Raising the reserved field in the path records of an SA's answers, as the library that is preloaded
- * into opensm does.
+ * Raising the reserved field in the path records of an SA's answers, as the library that is
+ * preloaded into opensm does.
  */
 #include "sacache_test.h"
 

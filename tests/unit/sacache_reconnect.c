@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The reconnect procedure: its rules one by one at one end, and two ends over a wire that delays and
- * loses. Time stands until a test moves it; the SA's answers are given by the test (sacache_query() is
- * wrapped by the linker). One thread, but for the answer that comes from another.
+ * The reconnect procedure: its rules one by one at one end, and two ends over a wire that delays
+ * and loses. Time stands until a test moves it; the SA's answers are given by the test
+ * (sacache_query() is wrapped by the linker). One thread, but for the answer that comes from
+ * another.
  */
 #include "sacache_test.h"
 
@@ -322,7 +323,7 @@ static void what_fails_at_once_is_tried_again(void **state)
 	end.connect_status = 0;
 	step(&end);
 	assert_int_equal(sacache_peer_state(end.peer), SACACHE_PEER_CONNECTING);
-	sacache_reconnect_stats(end.set, &stats);
+	sacache_reconnect_stats(end.set, &stats, sizeof(stats));
 	assert_int_equal(stats.no_path, 1);
 	assert_int_equal(stats.failed, 2);
 	end_close(&end);
@@ -332,7 +333,7 @@ static unsigned failures(struct end *end)
 {
 	struct sacache_stats stats;
 
-	sacache_stats(end->cache, &stats);
+	sacache_stats(end->cache, &stats, sizeof(stats));
 	return stats.failures_counted + stats.failures_ignored;
 }
 

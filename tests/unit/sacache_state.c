@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The table in a file: what comes back, what does not, and that there is a whole file at any time. The
- * ports are made up here, in place of sa_port_identify(), and so are the days.
+ * The table in a file: what comes back, what does not, and that there is a whole file at any time.
+ * The ports are made up here, in place of sa_port_identify(), and so are the days.
  */
 #include "sacache_test.h"
 
@@ -121,7 +121,7 @@ static void save_some(unsigned count)
 {
 	for (unsigned n = 1; n <= count; n++)
 		put(0, n);
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, count);
 }
 
@@ -151,7 +151,7 @@ static void records_come_back_and_caching_is_on(void **state)
 	save_some(MOST);
 	restart();
 	assert_false(sacache_caching(cache, 0));
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, MOST);
 	assert_int_equal(report.ask_again + report.skipped, 0);
 	assert_in_range(report.when, now, now + 60);
@@ -177,9 +177,9 @@ static void every_component_of_a_key_comes_back(void **state)
 
 	path.sl = 9;
 	assert_int_equal(sacache_store(cache, &key, &path), 0);
-	assert_int_equal(sacache_save(cache, file, NULL), 0);
+	assert_int_equal(sacache_save(cache, file, NULL, 0), 0);
 	restart();
-	assert_int_equal(sacache_load(cache, file, NULL), 0);
+	assert_int_equal(sacache_load(cache, file, NULL, 0), 0);
 	assert_int_equal(sacache_lookup(cache, &key, &found), 0);
 	key.tclass = 0;
 	assert_int_equal(sacache_lookup(cache, &key, &found), -ENOENT);
@@ -194,10 +194,10 @@ static void caching_that_was_on_by_policy_is_not_on_by_the_sm(void **state)
 	sacache_destroy(cache);
 	cache = test_cache(SACACHE_ALWAYS, false, 1000);
 	test_answer(cache, &key, &path);
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	restart();
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_false(sacache_caching(cache, 0));
 	assert_int_equal(look(0, 1), -ENOENT);
@@ -214,10 +214,10 @@ static void only_what_would_answer_is_saved(void **state)
 	test_gid(2, gid);
 	assert_int_equal(sacache_event(cache, 0, SACACHE_LID_CHANGE, gid), 0);
 	sa_cache_answer(cache, &failed, 0, -EHOSTUNREACH, NULL);
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_int_equal(sacache_event(cache, 0, SACACHE_NEW_SM, NULL), 0);
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 0);
 }
 
@@ -229,9 +229,9 @@ static void a_suspect_comes_back_as_one(void **state)
 	put(0, 1);
 	for (unsigned i = 0; i < 3; i++, test_now += 100000)
 		assert_int_equal(sacache_failed(cache, &key), 0);
-	assert_int_equal(sacache_save(cache, file, NULL), 0);
+	assert_int_equal(sacache_save(cache, file, NULL, 0), 0);
 	restart();
-	assert_int_equal(sacache_load(cache, file, NULL), 0);
+	assert_int_equal(sacache_load(cache, file, NULL, 0), 0);
 	assert_int_equal(sacache_lookup(cache, &key, &path), 0);
 	test_now += 100000;
 	assert_int_equal(sacache_failed(cache, &key), 0);
@@ -246,7 +246,7 @@ static void what_the_table_has_is_newer(void **state)
 	save_some(2);
 	restart();
 	test_answer(cache, &key, &path);
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_int_equal(report.skipped, 1);
 	assert_int_equal(sacache_lookup(cache, &key, &path), 0);
@@ -258,12 +258,12 @@ static void ports_are_known_by_their_guid_not_by_their_number(void **state)
 	set_port(1, 0, 8);
 	put(0, 1);
 	put(1, 2);
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 2);
 	restart();
 	set_port(0, 0, 8);
 	set_port(1, 0, 9);
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_int_equal(report.skipped, 1);
 	assert_int_equal(look(0, 2), 0);
@@ -275,7 +275,7 @@ static void expect_bad(const char *problem)
 {
 	struct stat stat;
 
-	assert_int_equal(sacache_load(cache, file, &report), -EBADMSG);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), -EBADMSG);
 	assert_string_equal(report.problem, problem);
 	assert_string_equal(report.aside, aside);
 	assert_int_equal(lstat(file, &stat), -1);
@@ -299,7 +299,7 @@ static void save_two_and_lose_one(void)
 	set_port(1, 0, 8);
 	put(0, 1);
 	put(1, 2);
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 2);
 	restart();
 	memset(&ports[1], 0, sizeof(ports[1]));
@@ -307,14 +307,14 @@ static void save_two_and_lose_one(void)
 
 static void load_and_expect(unsigned records, unsigned skipped)
 {
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, records);
 	assert_int_equal(report.skipped, skipped);
 }
 
 static void save_and_expect(unsigned records, unsigned kept)
 {
-	assert_int_equal(sacache_save(cache, file, &report), 0);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, records);
 	assert_int_equal(report.skipped, kept);
 }
@@ -355,16 +355,16 @@ static void a_port_can_be_loaded_when_it_comes(void **state)
 {
 	save_two_and_lose_one();
 	set_port(1, 0, 8);
-	assert_int_equal(sacache_load_ports(cache, 1 << 0, file, &report), 0);
+	assert_int_equal(sacache_load_ports(cache, 1 << 0, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_int_equal(look(1, 2), -ENOENT);
-	assert_int_equal(sacache_save_ports(cache, 1 << 0, file, &report), 0);
+	assert_int_equal(sacache_save_ports(cache, 1 << 0, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.skipped, 1);
-	assert_int_equal(sacache_load_ports(cache, 1 << 1, file, &report), 0);
+	assert_int_equal(sacache_load_ports(cache, 1 << 1, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_int_equal(look(1, 2), 0);
-	assert_int_equal(sacache_save_ports(cache, 1 << 5, file, &report), -ENODEV);
-	assert_int_equal(sacache_load_ports(cache, 1 << 5, file, &report), -ENODEV);
+	assert_int_equal(sacache_save_ports(cache, 1 << 5, file, &report, sizeof(report)), -ENODEV);
+	assert_int_equal(sacache_load_ports(cache, 1 << 5, file, &report, sizeof(report)), -ENODEV);
 }
 
 static void a_port_that_has_gone_for_a_month_is_forgotten(void **state)
@@ -444,7 +444,7 @@ static void a_port_without_a_lid_is_known_by_its_guid(void **state)
 	restart();
 	set_port(0, 0, 7);
 	ports[0].lid = ports[0].sm_lid = 0;
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 	assert_int_equal(report.ask_again, 0);
 }
@@ -454,13 +454,13 @@ static void after_another_lid_or_sm_all_is_asked_for_again(void **state)
 	save_some(2);
 	restart();
 	ports[0].sm_lid = 2;
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.ask_again, 2);
 	assert_int_equal(look(0, 1), -ESTALE);
 	restart();
 	ports[0].sm_lid = 1;
 	ports[0].lid = 4;
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.ask_again, 2);
 	assert_int_equal(look(0, 1), -ESTALE);
 	/* The same answer confirms it. */
@@ -543,9 +543,9 @@ static void another_file_is_put_aside(void **state)
 
 static void what_is_no_file_is_left_alone(void **state)
 {
-	assert_int_equal(sacache_load(cache, file, &report), -ENOENT);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), -ENOENT);
 	assert_int_equal(mkfifo(file, 0600), 0);
-	assert_int_equal(sacache_load(cache, file, &report), -EINVAL);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), -EINVAL);
 	assert_int_equal(access(file, F_OK), 0);
 }
 
@@ -553,11 +553,11 @@ static void without_a_port_nothing_is_touched(void **state)
 {
 	save_some(1);
 	memset(ports, 0, sizeof(ports));
-	assert_int_equal(sacache_save(cache, file, &report), -ENODEV);
-	assert_int_equal(sacache_load(cache, file, &report), -ENODEV);
+	assert_int_equal(sacache_save(cache, file, &report, sizeof(report)), -ENODEV);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), -ENODEV);
 	set_port(0, 0, 7);
 	restart();
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 1);
 }
 
@@ -567,7 +567,7 @@ static void save_in_a_small_file(void)
 
 	signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &limit);
-	_exit(-sacache_save(cache, file, NULL));
+	_exit(-sacache_save(cache, file, NULL, 0));
 }
 
 static void a_full_disk_leaves_the_old_file(void **state)
@@ -586,14 +586,14 @@ static void a_full_disk_leaves_the_old_file(void **state)
 	assert_int_equal(WEXITSTATUS(status), EFBIG);
 	assert_int_equal(access(beside, F_OK), -1);
 	restart();
-	assert_int_equal(sacache_load(cache, file, &report), 0);
+	assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 	assert_int_equal(report.records, 100);
 }
 
 static void save_for_ever(void)
 {
 	for (;;)
-		if (sacache_save(cache, file, NULL))
+		if (sacache_save(cache, file, NULL, 0))
 			_exit(1);
 }
 
@@ -615,10 +615,10 @@ static void killed_while_saving_there_is_a_whole_file(void **state)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_true(WIFSIGNALED(status));
 		restart();
-		assert_int_equal(sacache_load(cache, file, &report), 0);
+		assert_int_equal(sacache_load(cache, file, &report, sizeof(report)), 0);
 		assert_int_equal(report.records, RECORDS);
 	}
-	assert_int_equal(sacache_save(cache, file, NULL), 0);
+	assert_int_equal(sacache_save(cache, file, NULL, 0), 0);
 	assert_int_equal(access(beside, F_OK), -1);
 }
 
@@ -628,9 +628,9 @@ static void two_do_not_save_to_one_file(void **state)
 
 	put(0, 1);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_int_equal(sacache_save(cache, file, NULL), -EBUSY);
+	assert_int_equal(sacache_save(cache, file, NULL, 0), -EBUSY);
 	close(fd);
-	assert_int_equal(sacache_save(cache, file, NULL), 0);
+	assert_int_equal(sacache_save(cache, file, NULL, 0), 0);
 }
 
 int main(void)

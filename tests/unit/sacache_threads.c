@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Readers of the cache beside writers that replace, remove and add entries and make the table grow. The
- * thread sanitizer watches this program. Threads share the cache and atomics.
+ * Readers of the cache beside writers that replace, remove and add entries and make the table grow.
+ * The thread sanitizer watches this program. Threads share the cache and atomics.
  */
 #include "sacache_test.h"
 

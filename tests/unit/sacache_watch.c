@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a port sees of its subnet: libibumad and libibverbs are replaced by what is below, a port whose
- * PortInfo the tests change, an SA at a LID, and asynchronous events. Watched by the sanitizers.
+ * What a port sees of its subnet: libibumad and libibverbs are replaced by what is below, a port
+ * whose PortInfo the tests change, an SA at a LID, and asynchronous events. Watched by the
+ * sanitizers.
  */
 #include "sacache_test.h"
 
@@ -275,7 +276,7 @@ static struct sacache_stats stats(void)
 {
 	struct sacache_stats s;
 
-	sacache_stats(cache, &s);
+	sacache_stats(cache, &s, sizeof(s));
 	return s;
 }
 

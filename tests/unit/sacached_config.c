@@ -10,7 +10,7 @@
 
 #include "daemons/sacached/addresses.h"
 #include "daemons/sacached/config.h"
-#include "daemons/sacached/log.h"
+#include "daemons/common/log.h"
 
 static void a_file_says_what_differs_from_the_defaults(void **state)
 {
@@ -26,9 +26,9 @@ static void a_file_says_what_differs_from_the_defaults(void **state)
 	struct sacached_config config;
 	char error[CONFIG_ERROR_LEN];
 
-	config_init(&config);
+	sacached_config_init(&config);
 	assert_int_equal(config.cache.policy, SACACHE_AUTO);
-	assert_int_equal(config_parse(&config, text, "file", error), 0);
+	assert_int_equal(config_parse(&sacached_config_table, &config, text, "file", error), 0);
 	assert_int_equal(config.cache.policy, SACACHE_ALWAYS);
 	assert_true(config.cache.drop);
 	assert_int_equal(config.cache.rate, 1000);
@@ -40,7 +40,7 @@ static void a_file_says_what_differs_from_the_defaults(void **state)
 	assert_string_equal(config.hosts, "/etc/my hosts");
 	assert_string_equal(config.state_file, "");
 	assert_int_equal(config.log_level, LOG_DEBUG);
-	assert_int_equal(config_option(&config, "policy never", error), 0);
+	assert_int_equal(config_option(&sacached_config_table, &config, "policy never", error), 0);
 	assert_int_equal(config.cache.policy, SACACHE_NEVER);
 }
 
@@ -72,8 +72,10 @@ static void an_error_says_where_it_is_and_what_is_right(void **state)
 		struct sacached_config config;
 		char error[CONFIG_ERROR_LEN] = "";
 
-		config_init(&config);
-		assert_int_equal(config_parse(&config, rows[i].text, "file", error), -EINVAL);
+		sacached_config_init(&config);
+		assert_int_equal(config_parse(&sacached_config_table, &config, rows[i].text, "file",
+					      error),
+				 -EINVAL);
 		assert_string_equal(error, rows[i].error);
 	}
 }
@@ -83,13 +85,13 @@ static void only_some_settings_change_at_run_time(void **state)
 	struct sacached_config config, fresh;
 	char error[CONFIG_ERROR_LEN];
 
-	sacached_log_level = LOG_EMERG;
-	config_init(&config);
-	config_init(&fresh);
-	assert_int_equal(config_parse(&fresh, "deadline 100\npolicy never\nhosts /h\nport a", "f",
-				      error),
+	log_level = LOG_EMERG;
+	sacached_config_init(&config);
+	sacached_config_init(&fresh);
+	assert_int_equal(config_parse(&sacached_config_table, &fresh,
+				      "deadline 100\npolicy never\nhosts /h\nport a", "f", error),
 			 0);
-	config_update(&config, &fresh);
+	config_update(&sacached_config_table, &config, &fresh);
 	assert_int_equal(config.deadline, 100);
 	assert_string_equal(config.hosts, "/h");
 	assert_int_equal(config.cache.policy, SACACHE_AUTO);

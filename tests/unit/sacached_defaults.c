@@ -29,9 +29,9 @@ static void parse_file(bool with_defaults)
 	fclose(file);
 	memset(&defaults, 0, sizeof(defaults));
 	memset(&configured, 0, sizeof(configured));
-	config_init(&defaults);
-	config_init(&configured);
-	if (config_parse(&configured, text, "sacached.conf", error))
+	sacached_config_init(&defaults);
+	sacached_config_init(&configured);
+	if (config_parse(&sacached_config_table, &configured, text, "sacached.conf", error))
 		fail_msg("%s", error);
 }
 

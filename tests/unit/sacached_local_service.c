@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's questions for paths, byte for byte as it builds them (sa_query.c: ib_nl_set_path_rec_attrs();
- * addr.c: ib_nl_ip_send_msg()), and the answers, judged as it judges them
- * (ib_nl_process_good_resolve_rsp(), before and since 6.1). Numbers are a little-endian machine's.
+ * The kernel's questions for paths, byte for byte as it builds them (sa_query.c:
+ * ib_nl_set_path_rec_attrs(); addr.c: ib_nl_ip_send_msg()), and the answers, judged as it judges
+ * them (ib_nl_process_good_resolve_rsp(), before and since 6.1). Numbers are a little-endian
+ * machine's.
  */
 #include "sacache_test.h"
 
@@ -26,7 +27,8 @@ static const char from_rdma_cm[] = "98000000 0010 0100 07000000 00000000 " MLX5_
 	GIDS "0600 0720 ffff 0000 "				 /* P_Key */
 				   "0600 0820 2000 0000 ";	 /* QoS class */
 
-/* The same before 6.1, which said GMP; over IPv6, with a traffic class in place of the QoS class. */
+/* The same before 6.1, which said GMP; over IPv6, with a traffic class in place of the QoS class.
+ * */
 static const char from_rdma_cm_v6[] = "98000000 0010 0100 08000000 00000000 " MLX5_0 "02 02 0000 "
 				      "0c00 0320 ce1c060100000000 " GIDS "0500 0620 40 000000 "
 				      "0600 0720 0180 0000 ";

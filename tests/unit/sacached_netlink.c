@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The daemon's end of the kernel's path resolution, with a kernel and an SA of the test's (the linker
- * puts them in place of the system calls and of resolve_path()) and a clock that stands until it is moved.
+ * The daemon's end of the kernel's path resolution, with a kernel and an SA of the test's (the
+ * linker puts them in place of the system calls and of resolve_path()) and a clock that stands
+ * until it is moved.
  */
 #include "sacache_test.h"
 
+#include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "daemons/sacached/local_service.h"
-#include "daemons/sacached/log.h"
+#include "daemons/common/log.h"
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/resolve.h"
 
@@ -126,12 +128,27 @@ void __wrap_resolve_cancel(struct resolve *resolve)
 	((struct asked *)resolve)->cancelled = true;
 }
 
+/* Its GID is fe80::9; NULL: no address is known. */
+static const char *known_address;
+
+int __wrap_addresses_gid(struct addresses *addresses, const struct in6_addr *ip, uint8_t gid[16]);
+int __wrap_addresses_gid(struct addresses *addresses, const struct in6_addr *ip, uint8_t gid[16])
+{
+	char text[INET6_ADDRSTRLEN];
+
+	if (!known_address ||
+	    strcmp(inet_ntop(AF_INET6, ip, text, sizeof(text)), known_address) != 0)
+		return -ENODATA;
+	test_gid(9, gid);
+	return 0;
+}
+
 static int setup(void **state)
 {
 	struct sacache_attr attr;
 
 	memset(&d, 0, sizeof(d));
-	sacached_log_level = LOG_EMERG;
+	log_level = LOG_EMERG;
 	sacache_attr_init(&attr);
 	attr.policy = SACACHE_ALWAYS;
 	assert_int_equal(sacache_create(&attr, &d.cache), 0);
@@ -141,6 +158,7 @@ static int setup(void **state)
 	d.nports = 2;
 	d.ports[1] = (struct sacached_port){
 		.open = true, .ca = "ib0", .portnum = 2, .number = 3, .active = true};
+	known_address = NULL;
 	nasked = 0;
 	now = 5000;
 	sender = 0;
@@ -398,25 +416,19 @@ static void more_than_can_wait_are_the_kernels_to_ask(void **state)
 	assert_int_equal(nasked, 16385);
 }
 
-static void addresses_are_those_of_the_hosts_file(void **state)
+static void addresses_are_answered_with_their_gid(void **state)
 {
 	static const uint8_t question[40] = {
 		40, 0, 0,  0,	 2,    0x10, 1, 0,    11, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0,
 		20, 0, 10, 0x20, 0xfd, 0,    0, 0x77, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3,
 	};
-	char path[] = "/tmp/sacached-hosts-XXXXXX";
-	int fd = mkstemp(path);
 	uint8_t buf[LS_MESSAGE_SIZE];
 
-	assert_true(fd >= 0);
-	assert_true(dprintf(fd, "fd00:77::3 fe80::9\n") > 0);
-	close(fd);
 	start();
 	assert_int_equal(send(kernel, question, sizeof(question), 0), sizeof(question));
 	event_base_loop(d.base, EVLOOP_NONBLOCK);
 	assert_int_equal(recv(kernel, buf, sizeof(buf), 0), 16);
-	assert_int_equal(sacache_hosts_load(d.cache, path, NULL), 0);
-	unlink(path);
+	known_address = "fd00:77::3";
 	assert_int_equal(send(kernel, question, sizeof(question), 0), sizeof(question));
 	event_base_loop(d.base, EVLOOP_NONBLOCK);
 	assert_int_equal(recv(kernel, buf, sizeof(buf), 0), 36);
@@ -469,7 +481,7 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(more_than_can_wait_are_the_kernels_to_ask, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(addresses_are_those_of_the_hosts_file, setup,
+		cmocka_unit_test_setup_teardown(addresses_are_answered_with_their_gid, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_kernel_without_rdma_is_no_reason_to_end, setup,
 						teardown),

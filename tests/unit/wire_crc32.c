@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* CRC-32 of Ethernet (IEEE 802.3, 3.2.9): both ways to compute it, beside one bit after the other. */
+/* CRC-32 of Ethernet (IEEE 802.3, 3.2.9): both ways to compute it, beside one bit after the other.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

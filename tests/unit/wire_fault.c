@@ -181,7 +181,7 @@ static struct arrivals *run(const char *spec, bool ipv6, uint64_t *icrc_errors, 
 	urxe_wire_housekeep(wire);
 	in.have = 0;
 	urxe_segment_counters_sum(seg, dev->index, before);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &gid, &gid, 0, 0, 0, 1), 0);
+	assert_int_equal(path_between(&path, dev, &gid, &gid, 0, 0, 0, 1), 0);
 	for (unsigned psn = 0; psn < sent;) {
 		struct urxe_tx_packet pkts[20];
 

@@ -29,14 +29,15 @@ static void take(const struct urxe_rx_packet *pkt, void *arg)
 	struct inbox *in = arg;
 	struct urxe_packet p;
 
-	if (urxe_packet_parse(pkt->bth, pkt->len, &p) || urxe_bth_qpn(p.bth) != qpn ||
+	if (urxe_packet_parse(pkt->bytes, pkt->len, &p) || urxe_bth_qpn(p.bth) != qpn ||
 	    urxe_bth_psn(p.bth) != in->next_psn ||
 	    memcmp(p.payload, data + in->next_psn % PAYLOADS, p.payload_len))
 		in->wrong++;
 	for (uint32_t k = p.payload_len; p.bth && k % 4; k++)
 		if (p.payload[k])
 			in->wrong++;
-	if (memcmp(&pkt->sgid, &in->path->sgid, 16) || memcmp(&pkt->dgid, &in->path->dgid, 16))
+	if (memcmp(&pkt->path.src, &in->path->src, 16) ||
+	    memcmp(&pkt->path.dst, &in->path->dst, 16))
 		in->wrong++;
 	in->lens[in->have % 512] = p.payload_len;
 	in->last = *pkt;
@@ -49,8 +50,7 @@ static struct urxe_path path_to(const char *from, const char *to, uint8_t tclass
 	union ibv_gid sgid = gid_of(from), dgid = gid_of(to);
 	struct urxe_path path;
 
-	assert_int_equal(
-		urxe_wire_path_init(&path, dev, &sgid, &dgid, tclass, hops, 0x12345, qpn * 7), 0);
+	assert_int_equal(path_between(&path, dev, &sgid, &dgid, tclass, hops, 0x12345, qpn * 7), 0);
 	return path;
 }
 
@@ -158,10 +158,10 @@ static void ip_header_fields(void **state)
 		assert_int_equal(urxe_wire_send(wire, &path, &pkt, 1), 1);
 		poll_for(wire, take, &in, &in.have, 1, 1000);
 		assert_int_equal(in.have, 1);
-		assert_int_equal(in.last.traffic_class, 0x6a);
-		assert_int_equal(in.last.hop_limit, 17);
-		assert_ptr_equal(in.last.dev, dev);
-		assert_false(in.last.multicast);
+		assert_int_equal(in.last.path.roce.traffic_class, 0x6a);
+		assert_int_equal(in.last.path.roce.hop_limit, 17);
+		assert_int_equal(in.last.path.port, dev->ports->index);
+		assert_false(in.last.path.multicast);
 		assert_true(in.last.source_port >= 1024);
 
 		path = path_to(loops[f][0], loops[f][1], 0, 0);
@@ -169,8 +169,8 @@ static void ip_header_fields(void **state)
 		assert_int_equal(urxe_wire_send(wire, &path, &pkt, 1), 1);
 		poll_for(wire, take, &in, &in.have, 1, 1000);
 		assert_int_equal(in.have, 1);
-		assert_int_equal(in.last.traffic_class, 0);
-		assert_int_equal(in.last.hop_limit, 64);
+		assert_int_equal(in.last.path.roce.traffic_class, 0);
+		assert_int_equal(in.last.path.roce.hop_limit, 64);
 	}
 }
 
@@ -225,17 +225,17 @@ static void paths(void **state)
 	union ibv_gid group = gid_of("ff0e::ffff:239.1.2.3");
 	struct urxe_path path;
 
-	assert_int_equal(urxe_wire_path_init(&path, dev, &v4, &v6, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &v6, &v4, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &zero, &v6, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &v6, &zero, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &v4, &nowhere, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &foreign, &v4, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &group, &v4, 0, 0, 0, 0), -EINVAL);
-	assert_int_equal(urxe_wire_path_init(&path, dev, &v4, &group, 0, 0, 0, 0), 0);
+	assert_int_equal(path_between(&path, dev, &v4, &v6, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &v6, &v4, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &zero, &v6, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &v6, &zero, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &v4, &nowhere, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &foreign, &v4, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &group, &v4, 0, 0, 0, 0), -EINVAL);
+	assert_int_equal(path_between(&path, dev, &v4, &group, 0, 0, 0, 0), 0);
 	group = gid_of("::ffff:239.1.2.3");
-	assert_memory_equal(&path.dgid, &group, 16);
-	assert_int_equal(path.hop_limit, 64);
+	assert_memory_equal(&path.dst, &group, 16);
+	assert_int_equal(path.roce.hop_limit, 64);
 }
 
 /* A path whose source address the host does not have is an error of the path, not a full socket. */
@@ -247,12 +247,12 @@ static void broken_path(void **state)
 
 	for (unsigned k = 0; k < 3; k++)
 		fill_packet(&pkts[k], qpn, k, &iov, 1);
-	assert_int_equal(inet_pton(AF_INET6, "::ffff:203.0.113.7", &path.sgid), 1);
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:203.0.113.7", &path.src), 1);
 	int ret = urxe_wire_send(wire, &path, pkts, 3);
 
 	assert_true(ret == -EADDRNOTAVAIL || ret == -ENETUNREACH);
 	/* and says nothing about the netdev's abilities */
-	assert_false(urxe_wire_dev(wire, dev)->no_gso);
+	assert_false(urxe_wire_port(wire, &path)->no_gso);
 }
 
 /* ---- kernels and netdevs that refuse, put between the wire and the sockets ---- */
@@ -305,18 +305,18 @@ static void no_segmentation(void **state)
 
 		for (unsigned k = 0; k < URXE_TX_BATCH; k++)
 			sizes[k] = k == 7 ? 900 : 100;
-		urxe_wire_dev(wire, dev)->no_gso = false;
+		urxe_wire_port(wire, &path)->no_gso = false;
 		refuse_segments = errors[e];
 		room = 1000;
 		send_sizes(&path, sizes, URXE_TX_BATCH);
 		/* for good: it is not tried again, each packet is a send of its own */
-		assert_true(urxe_wire_dev(wire, dev)->no_gso);
+		assert_true(urxe_wire_port(wire, &path)->no_gso);
 		refuse_segments = 0;
 		room = URXE_TX_BATCH;
 		send_sizes(&path, sizes, URXE_TX_BATCH);
 		assert_int_equal(room, 0);
 	}
-	urxe_wire_dev(wire, dev)->no_gso = false;
+	wire->port[dev->ports->index].no_gso = false;
 	urxe_libc = real;
 }
 
@@ -561,12 +561,12 @@ static void no_descriptor_left(void **state)
 
 	end_wire();
 	assert_int_equal(urxe_wire_create(seg, &wire), 0);
-	path.source = 3;
+	path.roce_own.socket = 3;
 	send_sizes(&path, &size, 1);
 	real = urxe_libc;
 	absent = AF_INET;
 	urxe_libc.socket = poor_socket;
-	path.source = 4;
+	path.roce_own.socket = 4;
 	send_sizes(&path, &size, 1);
 	urxe_libc = real;
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Links between neighbours: this process receives, a child sends, both with a wire of their own. What
- * arrives came by a ring when its UDP source port is 0.
+ * Links between neighbours: this process receives, a child sends, both with a wire of their own.
+ * What arrives came by a ring when its UDP source port is 0.
  */
 #include "wire_test.h"
 
+#include <glob.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "wire/neighbour.h"
@@ -53,27 +57,29 @@ static void leave(void)
 	urxe_segment_leave(seg);
 }
 
+static pid_t pulls_from; /* the sender, which is known to be alive; 0: identified by its cookie */
+
 static void receive(const struct urxe_rx_packet *pkt, void *arg)
 {
 	struct urxe_packet p;
 
 	got.n++;
 	got.by_ring += !pkt->source_port;
-	if (urxe_packet_parse(pkt->bth, pkt->len, &p)) {
+	if (urxe_packet_parse(pkt->bytes, pkt->len, &p)) {
 		got.wrong++;
 		return;
 	}
 	got.span = pkt->span;
 	got.psn = urxe_bth_psn(p.bth);
-	got.sgid = pkt->sgid;
-	got.dgid = pkt->dgid;
-	got.traffic_class = pkt->traffic_class;
+	got.sgid = pkt->path.src.gid;
+	got.dgid = pkt->path.dst.gid;
+	got.traffic_class = pkt->path.roce.traffic_class;
 	got.refs_len = pkt->refs_len;
 	if (pkt->refs) {
 		struct iovec iov[2] = {{got.payload, 1000}, {got.payload + 1000, LONG - 1000}};
 
 		iov[1].iov_len = pkt->refs_len - 1000;
-		got.pulled = urxe_wire_pull(pkt->refs, 0, iov, 2, pkt->refs_len);
+		got.pulled = urxe_wire_pull(pkt->refs, 0, iov, 2, pkt->refs_len, pulls_from);
 	} else if (p.payload_len <= LONG) {
 		memcpy(got.payload, p.payload, p.payload_len);
 	}
@@ -85,7 +91,7 @@ static struct urxe_path path_to(const char *dst, uint8_t tclass)
 	union ibv_gid from = gid_of("::ffff:127.0.0.1"), to = gid_of(dst);
 	struct urxe_path path;
 
-	assert_int_equal(urxe_wire_path_init(&path, dev, &from, &to, tclass, 0, 0, 0), 0);
+	assert_int_equal(path_between(&path, dev, &from, &to, tclass, 0, 0, 0), 0);
 	return path;
 }
 
@@ -202,6 +208,7 @@ static int setup(void **state)
 	for (uint32_t i = 1; i < LONG; i++)
 		page->memory[i] = i * 3;
 	join();
+	pulls_from = 0;
 	page->qpn = urxe_segment_qpn_alloc(seg);
 	return 0;
 }
@@ -251,6 +258,18 @@ static void large_payloads_are_read_where_they_lie(void **state)
 	await(2);
 	assert_int_equal(got.refs_len, LONG);
 	assert_int_equal(got.span, LONG / 1024);
+	assert_int_equal(got.pulled, 0);
+	for (uint32_t i = 0; i < LONG; i++)
+		assert_int_equal(got.payload[i], (uint8_t)(i * 7));
+	ends_well(pid);
+}
+
+static void a_living_sender_needs_no_cookie(void **state)
+{
+	pid_t pid = child_of(refer);
+
+	pulls_from = pid;
+	await(2);
 	assert_int_equal(got.pulled, 0);
 	for (uint32_t i = 0; i < LONG; i++)
 		assert_int_equal(got.payload[i], (uint8_t)(i * 7));
@@ -316,11 +335,11 @@ static void who_finds_a_packet_does_not_sleep(void **state)
 	/* Another thread polls meanwhile, and leaves nothing. */
 	await(1);
 	assert_false(urxe_wire_missed(wire));
-	/* Now the bell rings, and that thread takes it away. */
+	/* Now the neighbour wakes us, and that thread takes the wake-up away. */
 	assert_int_equal(send_one(&path, 10, "z", 1, false), 1);
 	wire->had_at = wire->asked_at = 0;
 	await(2);
-	for (int i = 0; i < 100 && !wire->shm->rang; i++) {
+	for (int i = 0; i < 100 && !wire->shm->woken; i++) {
 		wire->asked_at = 0;
 		pause_ms(1);
 		urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
@@ -328,6 +347,117 @@ static void who_finds_a_packet_does_not_sleep(void **state)
 	assert_true(urxe_wire_missed(wire));
 	assert_false(urxe_wire_missed(wire));
 	urxe_wire_awake(wire);
+}
+
+/* The address of a socket of this process, as another program finds it. */
+static struct sockaddr_un own_socket(void)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	char pattern[128];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s.s%u-*", urxe_segment_path(seg),
+		 urxe_segment_slot(seg));
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return name;
+}
+
+static void no_other_user_can_open_the_socket(void **state)
+{
+	struct sockaddr_un name = own_socket();
+	char line[512];
+	struct stat st;
+	FILE *f;
+
+	assert_int_equal(stat(name.sun_path, &st), 0);
+	assert_true(S_ISSOCK(st.st_mode));
+	assert_int_equal(st.st_mode & 07777, 0600);
+	f = fopen("/proc/net/unix", "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		assert_null(strstr(line, "@urxe"));
+	fclose(f);
+}
+
+/* Sends one byte as a process of another user would that has been handed the socket. */
+static bool wake_as(uid_t uid)
+{
+	struct sockaddr_un name = own_socket();
+	struct iovec iov = {"", 1};
+	_Alignas(8) uint8_t control[CMSG_SPACE(sizeof(struct ucred))] = {0};
+	struct ucred cred = {.pid = getpid(), .uid = uid, .gid = getgid()};
+	struct msghdr msg = {
+		.msg_name = &name,
+		.msg_namelen = sizeof(name),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	bool sent;
+
+	*c = (struct cmsghdr){CMSG_LEN(sizeof(cred)), SOL_SOCKET, SCM_CREDENTIALS};
+	memcpy(CMSG_DATA(c), &cred, sizeof(cred));
+	sent = sendmsg(fd, &msg, 0) == 1;
+	close(fd);
+	return sent;
+}
+
+static void no_other_user_can_wake_us(void **state)
+{
+	if (!wake_as(65534))
+		skip(); /* this user may not speak for another */
+	wire->asked_at = 0;
+	urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
+	assert_false(wire->shm->woken);
+	assert_true(wake_as(geteuid()));
+	wire->asked_at = 0;
+	urxe_wire_poll(wire, 64, urxe_wire_now() + 1000000000, receive, NULL);
+	assert_true(wire->shm->woken);
+}
+
+static uint32_t owner;
+
+static void wake_the_parent(void)
+{
+	urxe_ipc_wake(wire, owner);
+}
+
+/* A wire that is made by a thread that has gone to another network namespace. */
+static void *in_another_namespace(void *arg)
+{
+	struct pollfd pfd = {.events = POLLIN};
+	int *woken = arg;
+	pid_t pid;
+
+	if (!own_network())
+		return NULL;
+	unsetenv("URXE_WIRE");
+	join();
+	owner = urxe_segment_slot(seg);
+	pid = child_of(wake_the_parent);
+	pfd.fd = urxe_wire_fd(wire);
+	*woken = poll(&pfd, 1, 5000);
+	waitpid(pid, NULL, 0);
+	leave();
+	return NULL;
+}
+
+static void a_thread_in_another_namespace_is_woken(void **state)
+{
+	int woken = -1;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, in_another_namespace, &woken), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	if (woken < 0)
+		skip(); /* no namespaces here */
+	assert_int_equal(woken, 1);
 }
 
 static void a_full_ring_is_a_full_socket(void **state)
@@ -352,10 +482,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(packets_and_runs_arrive_with_their_addresses),
 		TEST(large_payloads_are_read_where_they_lie),
+		TEST(a_living_sender_needs_no_cookie),
 		TEST(what_was_taken_back_is_not_read),
 		TEST(a_killed_sender_leaves_whole_packets_and_a_usable_ring),
 		TEST(a_sleeper_is_woken),
 		TEST(who_finds_a_packet_does_not_sleep),
+		TEST(no_other_user_can_open_the_socket),
+		TEST(no_other_user_can_wake_us),
+		cmocka_unit_test(a_thread_in_another_namespace_is_woken),
 		TEST(a_full_ring_is_a_full_socket),
 	};
 

@@ -21,7 +21,7 @@ struct row {
 	const char *name;
 	char position;
 	char kind; /* Send Write readQ readR Atomic atomicB acK */
-	uint8_t len, deth, reth, atomic, aeth, atomic_ack, imm, ieth;
+	uint8_t len, xrceth, deth, reth, atomic, aeth, atomic_ack, imm, ieth;
 	bool payload, recv;
 };
 
@@ -68,6 +68,35 @@ static const struct row rows[] = {
 	{0x64, "UD SEND ONLY", 'O', 'S', 20, .deth = 12, .payload = 1, .recv = 1},
 	{0x65, "UD SEND ONLY with immediate", 'O', 'S', 24, .deth = 12, .imm = 20, .payload = 1,
 	 .recv = 1},
+	/* Annex A14: requests name an SRQ behind the BTH. */
+	{0xa0, "XRC SEND FIRST", 'F', 'S', 16, .xrceth = 12, .payload = 1, .recv = 1},
+	{0xa1, "XRC SEND MIDDLE", 'M', 'S', 16, .xrceth = 12, .payload = 1},
+	{0xa2, "XRC SEND LAST", 'L', 'S', 16, .xrceth = 12, .payload = 1},
+	{0xa3, "XRC SEND LAST with immediate", 'L', 'S', 20, .xrceth = 12, .imm = 16, .payload = 1},
+	{0xa4, "XRC SEND ONLY", 'O', 'S', 16, .xrceth = 12, .payload = 1, .recv = 1},
+	{0xa5, "XRC SEND ONLY with immediate", 'O', 'S', 20, .xrceth = 12, .imm = 16, .payload = 1,
+	 .recv = 1},
+	{0xa6, "XRC RDMA WRITE FIRST", 'F', 'W', 32, .xrceth = 12, .reth = 16, .payload = 1},
+	{0xa7, "XRC RDMA WRITE MIDDLE", 'M', 'W', 16, .xrceth = 12, .payload = 1},
+	{0xa8, "XRC RDMA WRITE LAST", 'L', 'W', 16, .xrceth = 12, .payload = 1},
+	{0xa9, "XRC RDMA WRITE LAST with immediate", 'L', 'W', 20, .xrceth = 12, .imm = 16,
+	 .payload = 1, .recv = 1},
+	{0xaa, "XRC RDMA WRITE ONLY", 'O', 'W', 32, .xrceth = 12, .reth = 16, .payload = 1},
+	{0xab, "XRC RDMA WRITE ONLY with immediate", 'O', 'W', 36, .xrceth = 12, .reth = 16,
+	 .imm = 32, .payload = 1, .recv = 1},
+	{0xac, "XRC RDMA READ request", 'O', 'Q', 32, .xrceth = 12, .reth = 16},
+	{0xad, "XRC RDMA READ response FIRST", 'F', 'R', 16, .aeth = 12, .payload = 1},
+	{0xae, "XRC RDMA READ response MIDDLE", 'M', 'R', 12, .payload = 1},
+	{0xaf, "XRC RDMA READ response LAST", 'L', 'R', 16, .aeth = 12, .payload = 1},
+	{0xb0, "XRC RDMA READ response ONLY", 'O', 'R', 16, .aeth = 12, .payload = 1},
+	{0xb1, "XRC Acknowledge", 'O', 'K', 16, .aeth = 12},
+	{0xb2, "XRC ATOMIC Acknowledge", 'O', 'B', 24, .aeth = 12, .atomic_ack = 16},
+	{0xb3, "XRC CmpSwap", 'O', 'A', 44, .xrceth = 12, .atomic = 16},
+	{0xb4, "XRC FetchAdd", 'O', 'A', 44, .xrceth = 12, .atomic = 16},
+	{0xb6, "XRC SEND LAST with invalidate", 'L', 'S', 20, .xrceth = 12, .ieth = 16,
+	 .payload = 1},
+	{0xb7, "XRC SEND ONLY with invalidate", 'O', 'S', 20, .xrceth = 12, .ieth = 16,
+	 .payload = 1, .recv = 1},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -94,11 +123,11 @@ static uint32_t kind_bits(char kind)
 
 static uint32_t header_bits(const struct row *r)
 {
-	return (r->deth ? URXE_OP_HAS_DETH : 0) | (r->reth ? URXE_OP_HAS_RETH : 0) |
-	       (r->atomic ? URXE_OP_HAS_ATOMIC : 0) | (r->aeth ? URXE_OP_HAS_AETH : 0) |
-	       (r->atomic_ack ? URXE_OP_HAS_ATOMIC_ACK : 0) | (r->imm ? URXE_OP_HAS_IMM : 0) |
-	       (r->ieth ? URXE_OP_HAS_IETH : 0) | (r->payload ? URXE_OP_HAS_PAYLOAD : 0) |
-	       (r->recv ? URXE_OP_CONSUMES_RECV : 0);
+	return (r->xrceth ? URXE_OP_HAS_XRCETH : 0) | (r->deth ? URXE_OP_HAS_DETH : 0) |
+	       (r->reth ? URXE_OP_HAS_RETH : 0) | (r->atomic ? URXE_OP_HAS_ATOMIC : 0) |
+	       (r->aeth ? URXE_OP_HAS_AETH : 0) | (r->atomic_ack ? URXE_OP_HAS_ATOMIC_ACK : 0) |
+	       (r->imm ? URXE_OP_HAS_IMM : 0) | (r->ieth ? URXE_OP_HAS_IETH : 0) |
+	       (r->payload ? URXE_OP_HAS_PAYLOAD : 0) | (r->recv ? URXE_OP_CONSUMES_RECV : 0);
 }
 
 static void table(void **state)
@@ -114,6 +143,7 @@ static void table(void **state)
 				 position_bits(r->position) | kind_bits(r->kind) | header_bits(r));
 		assert_int_equal(info->header_len, r->len);
 		assert_int_equal(info->offset[URXE_HDR_BTH], 0);
+		assert_int_equal(info->offset[URXE_HDR_XRCETH], r->xrceth);
 		assert_int_equal(info->offset[URXE_HDR_DETH], r->deth);
 		assert_int_equal(info->offset[URXE_HDR_RETH], r->reth);
 		assert_int_equal(info->offset[URXE_HDR_ATOMIC], r->atomic);
@@ -155,6 +185,7 @@ static void parse_good(void **state)
 			assert_int_equal(urxe_packet_parse(bytes, r->len + len + pad, &p), 0);
 			assert_int_equal(p.opcode, r->opcode);
 			assert_ptr_equal(p.bth, bytes);
+			assert_ptr_equal(p.xrceth, r->xrceth ? bytes + r->xrceth : NULL);
 			assert_ptr_equal(p.deth, r->deth ? bytes + r->deth : NULL);
 			assert_ptr_equal(p.reth, r->reth ? bytes + r->reth : NULL);
 			assert_ptr_equal(p.atomic, r->atomic ? bytes + r->atomic : NULL);

@@ -102,7 +102,7 @@ static void a_full_ring_takes_no_more(void **state)
 	assert_int_equal(n, URXE_RING_CELLS);
 	assert_false(urxe_ring_moved(&e->p));
 	get(&e->c, 0, 20);
-	urxe_ring_tell(&e->c);
+	urxe_ring_report(&e->c);
 	assert_true(urxe_ring_moved(&e->p));
 	assert_true(put(&e->p, n, 20));
 	assert_false(put(&e->p, n + 1, 20));
@@ -124,15 +124,15 @@ static void long_records_wait_for_room_in_the_data(void **state)
 		assert_in_range(head - tail, 8, URXE_RING_CELLS - 1);
 		for (unsigned k = 0; k < 3; k++, tail++)
 			get(&e->c, tail, 20000 + tail % 5 * 1111);
-		urxe_ring_tell(&e->c);
+		urxe_ring_report(&e->c);
 	}
 	for (; tail < head; tail++)
 		get(&e->c, tail, 20000 + tail % 5 * 1111);
-	urxe_ring_tell(&e->c);
+	urxe_ring_report(&e->c);
 	for (unsigned k = 0; k < 8; k++) {
 		assert_true(put(&e->p, head, URXE_RING_MAX));
 		get(&e->c, head++, URXE_RING_MAX);
-		urxe_ring_tell(&e->c);
+		urxe_ring_report(&e->c);
 	}
 }
 
@@ -169,7 +169,7 @@ static void counters_may_wrap(void **state)
 	e->p.head = e->p.taken = near_end;
 	e->p.data_head = e->p.data_tail = (uint32_t)-100 * 64;
 	atomic_store(&e->c.tail, near_end);
-	e->c.told = near_end;
+	e->c.reported = near_end;
 	atomic_store(&e->p.ring->taken, near_end);
 	for (uint32_t i = 0; i < 10 * URXE_RING_CELLS; i++) {
 		assert_true(put(&e->p, i, 60));
@@ -214,7 +214,7 @@ static void a_cleared_ring_is_new(void **state)
 	for (unsigned k = 0; k < 300; k++) {
 		assert_true(put(&e->p, k, 100));
 		get(&e->c, k, 100);
-		urxe_ring_tell(&e->c);
+		urxe_ring_report(&e->c);
 	}
 	assert_true(put(&e->p, 300, 100));
 	urxe_ring_clear(e->p.ring);
@@ -254,7 +254,7 @@ static void two_threads(void **state)
 			get(&e->c, i, length_of(i));
 			i++;
 		} else {
-			urxe_ring_tell(&e->c);
+			urxe_ring_report(&e->c);
 			sched_yield();
 		}
 	}
@@ -280,7 +280,7 @@ static void cleared_while_somebody_looks(void **state)
 	for (unsigned k = 0; k < 1000; k++) {
 		assert_true(put(&e->p, k, 8));
 		get(&e->c, k, 8);
-		urxe_ring_tell(&e->c);
+		urxe_ring_report(&e->c);
 	}
 	assert_int_equal(pthread_create(&thread, NULL, look, &e->c), 0);
 	for (unsigned i = 0; i < 1000; i++) {

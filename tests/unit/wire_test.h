@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the wire's tests share: UDP as the only wire, a network namespace of their own, so that port 4791 and its loopback
- * traffic disturb nobody, a device on lo, and a wire with a place to put what arrives.
+ * What the wire's tests share: UDP as the only wire, a network namespace of their own, so that port
+ * 4791 and its loopback traffic disturb nobody, a device on lo, and a wire with a place to put what
+ * arrives.
  */
 #ifndef URXE_TESTS_WIRE_TEST_H
 #define URXE_TESTS_WIRE_TEST_H
@@ -42,8 +43,10 @@ static inline bool own_network(void)
 
 	urxe_libc_init();
 	setenv("URXE_WIRE", "udp", 1);
-	if (unshare(flags))
+	if (unshare(flags)) {
+		setenv("URXE_DEVICES", "urxe0=lo", 1); /* which has none beside other interfaces */
 		return false;
+	}
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(ioctl(fd, SIOCGIFFLAGS, &req), 0);
@@ -68,10 +71,23 @@ static inline struct urxe_device *lo_device(void)
 	int n = urxe_devices(devs, URXE_MAX_DEVICES);
 
 	for (int k = 0; k < n; k++)
-		if (!strcmp(devs[k]->netdev, "lo"))
+		if (!strcmp(devs[k]->ports->netdev.name, "lo"))
 			return devs[k];
 	fail_msg("no device on lo (%d devices)", n);
-	return NULL;
+	abort();
+}
+
+/* A path over RoCE, as urxe_roce_path() makes it. */
+static inline int path_between(struct urxe_path *path, const struct urxe_device *dev,
+			       const union ibv_gid *sgid, const union ibv_gid *dgid, uint8_t tclass,
+			       uint8_t hops, uint32_t flow_label, uint32_t hash)
+{
+	const struct ibv_global_route grh = {.dgid = *dgid,
+					     .flow_label = flow_label,
+					     .hop_limit = hops,
+					     .traffic_class = tclass};
+
+	return urxe_roce_path(path, dev->ports, sgid, &grh, hash);
 }
 
 static inline void pause_ms(unsigned ms)

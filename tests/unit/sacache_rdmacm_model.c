@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libsacache-rdmacm on a device that is none: rdma_cm's functions are wrapped by the linker, so that a
- * test says what happens, and a port may be an InfiniBand one. One thread.
+ * libsacache-rdmacm on a device that is none: rdma_cm's functions are wrapped by the linker, so
+ * that a test says what happens, and a port may be an InfiniBand one. One thread.
  */
 #include "sacache_test.h"
 
@@ -386,14 +386,15 @@ static void every_error_begins_another_attempt(void **state)
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		wait_for_attempt();
 		happens(attempt(), errors[i], -ETIMEDOUT, NULL, 0);
-		sacache_rdmacm_stats(program.cm, &stats);
+		sacache_rdmacm_stats(program.cm, &stats, sizeof(stats));
 		assert_int_equal(stats.failed, i + 1);
 	}
 	wait_for_attempt();
 	close_program();
 }
 
-/* What an end sends to its peer with a request, as the peer would: from and to are the other way round. */
+/* What an end sends to its peer with a request, as the peer would: from and to are the other way
+ * round. */
 static const void *names(uint64_t to, uint64_t from)
 {
 	static uint8_t data[24];
@@ -439,7 +440,7 @@ static void requests_that_cross_are_told_as_such(void **state)
 	assert_memory_equal(fake.said, names(2, 1), 24);
 	happens(new_id(NULL), RDMA_CM_EVENT_CONNECT_REQUEST, 0, names(1, 2), 24);
 	assert_int_equal(fake.rejects, 1);
-	sacache_rdmacm_stats(program.cm, &stats);
+	sacache_rdmacm_stats(program.cm, &stats, sizeof(stats));
 	assert_int_equal(stats.crossed, 1);
 	/* The other end said the same. */
 	memcpy(said, fake.said, sizeof(said));

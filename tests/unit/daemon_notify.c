@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What sacached tells systemd, heard by a socket that stands for systemd's; and descriptors passed
+ * What a daemon tells systemd, heard by a socket that stands for systemd's; and descriptors passed
  * as it passes them.
  */
 #include "sacache_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemons/sacached/log.h"
-#include "daemons/sacached/notify.h"
+#include "daemons/common/log.h"
+#include "daemons/common/notify.h"
 
-static struct sacached d;
+static struct event_base *base;
+static struct notify *notify;
+static const char *busy_with = "idle";
 static int systemd = -1;
+
+static void write_status(void *arg, char *line, size_t size)
+{
+	assert_ptr_equal(arg, &busy_with);
+	snprintf(line, size, "%s", busy_with);
+}
 
 /* NOTIFY_SOCKET is abstract, so that nothing is left behind. */
 static int setup(void **state)
@@ -24,10 +33,9 @@ static int setup(void **state)
 	socklen_t size = sizeof(address);
 	char name[sizeof(address.sun_path) + 1];
 
-	memset(&d, 0, sizeof(d));
-	d.base = event_base_new();
-	assert_int_equal(sacache_create(NULL, &d.cache), 0);
-	sacached_log_level = LOG_EMERG;
+	notify = NULL;
+	base = event_base_new();
+	log_level = LOG_EMERG;
 	systemd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	/* An address of its own accord. */
 	assert_int_equal(bind(systemd, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
@@ -42,9 +50,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	notify_stop(d.notify);
-	sacache_destroy(d.cache);
-	event_base_free(d.base);
+	notify_stop(notify);
+	event_base_free(base);
 	close(systemd);
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
@@ -91,33 +98,32 @@ static const char *heard(void)
 
 static void start(void)
 {
-	assert_int_equal(notify_start(&d, &d.notify), 0);
+	assert_int_equal(notify_start(base, write_status, &busy_with, &notify), 0);
 }
 
 static void systemd_hears_of_the_daemons_life(void **state)
 {
 	start();
 	assert_string_equal(heard(), "");
-	notify_ready(d.notify);
-	assert_string_equal(heard(), "STATUS=0 of 0 ports active, 0 records");
+	notify_ready(notify);
+	assert_string_equal(heard(), "STATUS=idle");
 	assert_string_equal(heard(), "READY=1");
-	notify_reloading(d.notify);
+	notify_reloading(notify);
 	assert_memory_equal(heard(), "RELOADING=1\nMONOTONIC_USEC=", 27);
-	notify_reloaded(d.notify);
+	notify_reloaded(notify);
 	assert_string_equal(heard(), "READY=1");
-	notify_stopping(d.notify);
+	notify_stopping(notify);
 	assert_string_equal(heard(), "STOPPING=1");
 	assert_string_equal(heard(), "");
 }
 
 static void the_status_is_what_is_true_when_it_is_said(void **state)
 {
-	d.nports = 3;
-	d.ports[0] = (struct sacached_port){.open = true, .active = true};
-	d.ports[2] = (struct sacached_port){.open = true};
 	start();
-	notify_ready(d.notify);
-	assert_string_equal(heard(), "STATUS=1 of 2 ports active, 0 records");
+	busy_with = "a question";
+	notify_ready(notify);
+	busy_with = "idle";
+	assert_string_equal(heard(), "STATUS=a question");
 }
 
 static void until_heard(const char *text)
@@ -126,7 +132,7 @@ static void until_heard(const char *text)
 
 	for (unsigned i = 0; i < 1000 && strcmp(said, text) != 0; i++) {
 		usleep(1000);
-		event_base_loop(d.base, EVLOOP_NONBLOCK);
+		event_base_loop(base, EVLOOP_NONBLOCK);
 		said = heard();
 	}
 	assert_string_equal(said, text);
@@ -150,7 +156,7 @@ static void another_process_watchdog_is_left_alone(void **state)
 	setenv("WATCHDOG_USEC", "2000", 1);
 	start();
 	usleep(3000);
-	event_base_loop(d.base, EVLOOP_NONBLOCK);
+	event_base_loop(base, EVLOOP_NONBLOCK);
 	assert_string_equal(heard(), "");
 }
 
@@ -161,7 +167,7 @@ static void descriptors_are_kept_under_their_name(void **state)
 
 	start();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	assert_int_equal(notify_keep_fds(d.notify, "client", ends, 1), 0);
+	assert_int_equal(notify_keep_fds(notify, "client", ends, 1), 0);
 	assert_string_equal(heard_with(fds, &count), "FDSTORE=1\nFDNAME=client");
 	assert_int_equal(count, 1);
 	/* It is that connection. */
@@ -182,7 +188,7 @@ static void more_than_one_message_takes_are_kept_in_several(void **state)
 	for (unsigned i = 0; i < 300; i++)
 		many[i] = fd;
 	start();
-	assert_int_equal(notify_keep_fds(d.notify, "client", many, 300), 0);
+	assert_int_equal(notify_keep_fds(notify, "client", many, 300), 0);
 	heard_with(fds, &count);
 	assert_int_equal(count, 253);
 	while (count)
@@ -194,19 +200,79 @@ static void more_than_one_message_takes_are_kept_in_several(void **state)
 	close(fd);
 }
 
+static void a_systemd_that_does_not_read_holds_nobody_up(void **state)
+{
+	char expected[64];
+	int fds[253], ends[2];
+	unsigned count;
+	int i;
+
+	start();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	/* More than the kernel keeps for it. */
+	for (i = 0; i < 2000; i++) {
+		snprintf(expected, sizeof(expected), "client-%d", i);
+		assert_int_equal(notify_keep_fds(notify, expected, ends, 1), 0);
+	}
+	notify_stopping(notify);
+	close(ends[0]);
+	for (i = 0; i < 2000; i++) {
+		snprintf(expected, sizeof(expected), "FDSTORE=1\nFDNAME=client-%d", i);
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		assert_string_equal(heard_with(fds, &count), expected);
+		assert_int_equal(count, 1);
+		close(fds[0]);
+	}
+	event_base_loop(base, EVLOOP_NONBLOCK);
+	assert_string_equal(heard(), "STOPPING=1");
+	/* Nobody has a copy of the connection any more. */
+	assert_int_equal(read(ends[1], (char[1]){0}, 1), 0);
+	close(ends[1]);
+}
+
+#define LATE 1000
+
+static void *read_all(void *arg)
+{
+	unsigned *got = arg;
+
+	for (unsigned i = 0; i < 50000 && *got < LATE; i++) {
+		if (!strcmp(heard(), "READY=1"))
+			++*got;
+		else
+			usleep(100);
+	}
+	return NULL;
+}
+
+static void what_waits_at_the_end_is_sent(void **state)
+{
+	pthread_t reader;
+	unsigned got = 0;
+
+	start();
+	for (unsigned i = 0; i < LATE; i++)
+		notify_reloaded(notify);
+	assert_int_equal(pthread_create(&reader, NULL, read_all, &got), 0);
+	notify_stop(notify);
+	notify = NULL;
+	pthread_join(reader, NULL);
+	assert_int_equal(got, LATE);
+}
+
 static void without_systemd_nothing_is_said_or_kept(void **state)
 {
 	int fd = 0;
 
 	unsetenv("NOTIFY_SOCKET");
 	start();
-	notify_ready(d.notify);
-	notify_reloading(d.notify);
-	notify_reloaded(d.notify);
-	notify_stopping(d.notify);
-	assert_int_equal(notify_keep_fds(d.notify, "client", &fd, 1), -ENOTCONN);
+	notify_ready(notify);
+	notify_reloading(notify);
+	notify_reloaded(notify);
+	notify_stopping(notify);
+	assert_int_equal(notify_keep_fds(notify, "client", &fd, 1), -ENOTCONN);
 	assert_string_equal(heard(), "");
-	assert_int_equal(event_base_get_num_events(d.base, EVENT_BASE_COUNT_ADDED), 0);
+	assert_int_equal(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), 0);
 }
 
 /* systemd passes descriptors from 3 on, and says so in the environment. */
@@ -236,14 +302,14 @@ static void descriptors_are_taken_by_name(void **state)
 
 	start();
 	assert_null(getenv("LISTEN_FDS"));
-	assert_int_equal(notify_take_fds(d.notify, "nothing", fds, 4), 0);
-	assert_int_equal(notify_take_fds(d.notify, "client", fds, 2), 2);
+	assert_int_equal(notify_take_fds(notify, "nothing", fds, 4), 0);
+	assert_int_equal(notify_take_fds(notify, "client", fds, 2), 2);
 	assert_int_equal(fds[0], 3);
 	assert_int_equal(fds[1], 5);
 	assert_int_equal(fcntl(5, F_GETFD), FD_CLOEXEC);
-	assert_int_equal(notify_take_fds(d.notify, "client", fds, 4), 1);
+	assert_int_equal(notify_take_fds(notify, "client", fds, 4), 1);
 	assert_int_equal(fds[0], 6);
-	assert_int_equal(notify_take_fds(d.notify, "client", fds, 4), 0);
+	assert_int_equal(notify_take_fds(notify, "client", fds, 4), 0);
 }
 
 static void descriptors_that_nobody_takes_are_closed(void **state)
@@ -251,8 +317,8 @@ static void descriptors_that_nobody_takes_are_closed(void **state)
 	int fd;
 
 	start();
-	assert_int_equal(notify_take_fds(d.notify, "acm", &fd, 1), 1);
-	notify_ready(d.notify);
+	assert_int_equal(notify_take_fds(notify, "acm", &fd, 1), 1);
+	notify_ready(notify);
 	assert_int_equal(fcntl(3, F_GETFD), -1);
 	assert_int_equal(fcntl(4, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(fcntl(5, F_GETFD), -1);
@@ -271,6 +337,9 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(more_than_one_message_takes_are_kept_in_several,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_systemd_that_does_not_read_holds_nobody_up, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_waits_at_the_end_is_sent, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_systemd_nothing_is_said_or_kept, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(descriptors_are_taken_by_name, setup_passed,

@@ -2,8 +2,8 @@
 /*
  * Transitions between QP states and the attributes that each needs and permits, against a table of
  * its own: IBTA vol. 1, 10.3.1 (the states) and 11.2.5.2, table 91 (the attributes), in the
- * standard's form: a row per transition, a column per transport service. Every pair of states, every
- * attribute alone and all of them together.
+ * standard's form: a row per transition, a column per transport service. Every pair of states,
+ * every attribute alone and all of them together.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,10 +59,10 @@ static const struct row {
 	{IBV_QPS_RESET, IBV_QPS_INIT, {"kpa/", "kpa/", "kpq/"}},
 	{IBV_QPS_INIT, IBV_QPS_INIT, {"/kpa", "/kpa", "/kpq"}},
 	{IBV_QPS_INIT, IBV_QPS_RTR, {"vmDxdw/Aak", "vmDx/Aak", "/kq"}},
-	{IBV_QPS_RTR, IBV_QPS_RTS, {"trRsi/cAawM", "s/cAaM", "s/cq"}},
-	{IBV_QPS_RTS, IBV_QPS_RTS, {"/cAawM", "/cAaM", "/cq"}},
+	{IBV_QPS_RTR, IBV_QPS_RTS, {"trRsi/cAawMl", "s/cAaMl", "s/cql"}},
+	{IBV_QPS_RTS, IBV_QPS_RTS, {"/cAawMl", "/cAaMl", "/cql"}},
 	{IBV_QPS_RTS, IBV_QPS_SQD, {"/n", "/n", "/n"}},
-	{IBV_QPS_SQD, IBV_QPS_RTS, {"/cAawM", "/cAaM", "/cq"}},
+	{IBV_QPS_SQD, IBV_QPS_RTS, {"/cAawMl", "/cAaMl", "/cql"}},
 	{IBV_QPS_SQD, IBV_QPS_SQD, {"/pvtrRidAakwM", "/vAakM", "/kq"}},
 	/* RC has no SQE: an error of its send queue is one of the QP. */
 	{IBV_QPS_SQE, IBV_QPS_RTS, {NULL, "/ca", "/cq"}},
@@ -175,14 +175,51 @@ static void test_every_transition(void **state)
 /* Types that this adapter has not, and states that no QP has. */
 static void test_strangers(void **state)
 {
-	assert_false(urxe_qp_transition_ok(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RAW_PACKET,
+	assert_false(urxe_qp_transition_ok(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_DRIVER,
 					   IBV_QP_STATE | IBV_QP_PORT));
-	assert_false(urxe_qp_transition_ok(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_XRC_SEND,
-					   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						   IBV_QP_ACCESS_FLAGS));
 	assert_false(urxe_qp_transition_ok(IBV_QPS_RTS, IBV_QPS_UNKNOWN, IBV_QPT_RC, IBV_QP_STATE));
 	assert_false(urxe_qp_transition_ok(IBV_QPS_RTS, -1, IBV_QPT_RC, IBV_QP_STATE));
 	assert_false(urxe_qp_transition_ok(IBV_QPS_RTS, 1000, IBV_QPT_UD, IBV_QP_STATE));
+}
+
+/* Annex A14: an initiator needs what RC's requester needs, a target what its responder needs. */
+static void test_xrc(void **state)
+{
+	const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	const int rtr =
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	const int target = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const int rts = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN;
+	const int initiator = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+
+	for (int type = IBV_QPT_XRC_SEND; type <= IBV_QPT_XRC_RECV; type++) {
+		assert_true(urxe_qp_transition_ok(IBV_QPS_RESET, IBV_QPS_INIT, type, init));
+		assert_false(urxe_qp_transition_ok(IBV_QPS_RESET, IBV_QPS_INIT, type,
+						   init & ~IBV_QP_PORT));
+		assert_true(urxe_qp_transition_ok(IBV_QPS_INIT, IBV_QPS_RTR, type, rtr | target));
+		assert_true(urxe_qp_transition_ok(IBV_QPS_RTR, IBV_QPS_RTS, type, rts | initiator));
+	}
+	assert_true(urxe_qp_transition_ok(IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_XRC_SEND, rtr));
+	assert_false(urxe_qp_transition_ok(IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_XRC_RECV, rtr));
+	assert_true(urxe_qp_transition_ok(IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_XRC_RECV, rts));
+	assert_false(urxe_qp_transition_ok(IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_XRC_SEND, rts));
+}
+
+/* Raw packet QPs need the port and nothing else, as with the kernel's drivers. */
+static void test_raw_packets(void **state)
+{
+	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+						IBV_QPS_RTS};
+
+	for (int i = 0; i < 3; i++) {
+		int mask = IBV_QP_STATE | (i ? 0 : IBV_QP_PORT);
+
+		assert_true(urxe_qp_transition_ok(way[i], way[i + 1], IBV_QPT_RAW_PACKET, mask));
+		assert_false(urxe_qp_transition_ok(way[i], way[i + 1], IBV_QPT_RAW_PACKET,
+						   mask | IBV_QP_QKEY));
+	}
+	assert_false(urxe_qp_transition_ok(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RAW_PACKET,
+					   IBV_QP_STATE));
 }
 
 int main(void)
@@ -190,6 +227,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_transition),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_xrc),
+		cmocka_unit_test(test_raw_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

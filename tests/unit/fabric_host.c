@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The MAD layer of hosts on a virtual fabric: agents, transaction IDs, timeouts, MADs of several
+ * segments. */
+#include "tests/unit/fabric_test.h"
+
+#define GET_TABLE      0x12
+#define GET_TABLE_RESP 0x92
+
+static struct inbox client, server;
+
+static struct umad sa_request(uint8_t method, uint32_t timeout)
+{
+	struct umad u = umad_to(5, 1, timeout);
+
+	u.mad[MAD_CLASS] = CLASS_SA;
+	u.mad[MAD_CLASS_VERSION] = 2;
+	u.mad[MAD_METHOD] = method;
+	return u;
+}
+
+/* h1 asks, h2 serves. */
+static void ends(struct agent **asks, struct agent **serves)
+{
+	manage();
+	*asks = agent_at(H1, 1, CLASS_SA, 2, 0, 1, &client);
+	*serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_GET | 1ull << GET_TABLE, 1, &server);
+	client.count = server.count = 0;
+}
+
+/* An answer of that many bytes of data to what the server has got. */
+static int answer(struct agent *serves, size_t data)
+{
+	size_t len = FABRIC_UMAD_HDR + 56 + data;
+	uint8_t *umad = calloc(1, len > sizeof(struct umad) ? len : sizeof(struct umad));
+	struct umad *u = (struct umad *)umad;
+	int ret;
+
+	*u = umad_to(be16toh(server.hdr.lid), be32toh(server.hdr.qpn), 0);
+	memcpy(u->mad, server.mad, 56);
+	u->mad[MAD_METHOD] |= METHOD_RESP;
+	u->mad[RMPP_VERSION] = 1;
+	u->mad[RMPP_TYPE] = RMPP_DATA;
+	u->mad[RMPP_FLAGS] = RMPP_ACTIVE;
+	for (size_t i = 0; i < data; i++)
+		umad[FABRIC_UMAD_HDR + 56 + i] = i * 7 + i / 256;
+	ret = host_send(&fabric, serves, umad, len);
+	fabric_run(&fabric);
+	free(umad);
+	return ret;
+}
+
+static void check_data(size_t data)
+{
+	assert_int_equal(client.hdr.status, 0);
+	assert_int_equal(client.len, 56 + data);
+	assert_int_equal(client.hdr.length, FABRIC_UMAD_HDR + 56 + data);
+	for (size_t i = 0; i < data; i++)
+		assert_int_equal(client.mad[56 + i], (uint8_t)(i * 7 + i / 256));
+}
+
+static void an_answer_finds_its_agent_by_the_transaction_id(void **state)
+{
+	struct inbox other = {0};
+	struct agent *asks, *serves;
+	struct umad u = sa_request(METHOD_GET, 100);
+
+	ends(&asks, &serves);
+	agent_at(H1, 1, CLASS_SA, 2, 0, 1, &other);
+	send_umad(asks, &u);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(get64(server.mad + MAD_TID), (uint64_t)asks->tid << 32 | 0x1234);
+	answer(serves, 10);
+	assert_int_equal(client.count, 1);
+	assert_int_equal(other.count, 0);
+}
+
+static void a_request_nobody_answers_times_out_after_its_retries(void **state)
+{
+	struct agent *asks, *serves;
+	struct umad u = sa_request(METHOD_GET, 100);
+
+	ends(&asks, &serves);
+	u.hdr.retries = 2;
+	send_umad(asks, &u);
+	time_passes(299);
+	assert_int_equal(server.count, 3);
+	assert_int_equal(client.count, 0);
+	time_passes(2);
+	assert_int_equal(client.count, 1);
+	assert_int_equal(client.hdr.status, 110);
+	assert_int_equal(client.len, MAD_HDR_LEN);
+	/* Too late. */
+	answer(serves, 10);
+	assert_int_equal(client.count, 1);
+}
+
+static void two_agents_cannot_have_the_same_method(void **state)
+{
+	struct fabric_request r = {.qpn = 1,
+				   .mgmt_class = CLASS_SA,
+				   .class_version = 2,
+				   .rmpp_version = 1,
+				   .method_mask = {1ull << GET_TABLE}};
+	uint32_t port = index_of(&fabric, port_of(H2, 1));
+	struct agent *asks, *serves, *third;
+
+	ends(&asks, &serves);
+	assert_int_equal(host_register(&fabric, NULL, port, &r, 0, &third), 22);
+	r.class_version = 1;
+	assert_int_equal(host_register(&fabric, NULL, port, &r, 0, &third), 0);
+	r.class_version = 2;
+	/* Another host has methods of its own. */
+	assert_int_equal(
+		host_register(&fabric, NULL, index_of(&fabric, port_of(H1, 1)), &r, 0, &third), 0);
+}
+
+static void registrations_are_refused_as_the_kernel_does(void **state)
+{
+	static const struct fabric_request bad[] = {
+		{.qpn = 2, .mgmt_class = CLASS_SA},
+		{.qpn = 0, .mgmt_class = CLASS_SA},
+		{.qpn = 1, .mgmt_class = CLASS_SUBN_LID},
+		{.qpn = 1, .mgmt_class = CLASS_PERF, .rmpp_version = 1},
+		{.qpn = 1, .mgmt_class = CLASS_SA, .rmpp_version = 2},
+		{.qpn = 1, .mgmt_class = 0x50},
+		{.qpn = 1, .mgmt_class = 0x32}, /* without an OUI */
+		{.qpn = 1, .mgmt_class = CLASS_SA, .class_version = 0x83},
+	};
+	struct agent *agent;
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(host_register(&fabric, NULL, index_of(&fabric, port_of(H1, 1)),
+					       &bad[i], 0, &agent),
+				 22);
+}
+
+static void a_get_that_nobody_serves_is_answered_unsupported(void **state)
+{
+	struct agent *asks, *serves;
+	struct umad u = sa_request(METHOD_GET, 100);
+
+	ends(&asks, &serves);
+	u.mad[MAD_CLASS_VERSION] = 1;
+	send_umad(asks, &u);
+	assert_int_equal(server.count, 0);
+	assert_int_equal(client.count, 1);
+	assert_int_equal(get16(client.mad + MAD_STATUS), STATUS_BAD_METHOD_ATTR);
+	/* Vendors' classes and congestion control of a switch, leaf2. */
+	u.hdr.lid = htobe16(2);
+	u.mad[MAD_CLASS] = 0x0a;
+	put64(u.mad + MAD_TID, 77);
+	asks = agent_at(H1, 1, 0x0a, 1, 0, 0, &client);
+	send_umad(asks, &u);
+	assert_int_equal(client.count, 2);
+	assert_int_equal(get16(client.mad + MAD_STATUS), STATUS_BAD_METHOD_ATTR);
+}
+
+static void long_answers_arrive_whole(void **state)
+{
+	static const size_t lengths[] = {1, 199, 200, 201, 400, 64 * 200, 64 * 200 + 1, 200000};
+	struct agent *asks, *serves;
+
+	ends(&asks, &serves);
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		struct umad u = sa_request(GET_TABLE, 1000);
+
+		put64(u.mad + MAD_TID, 100 + i);
+		send_umad(asks, &u);
+		assert_int_equal(answer(serves, lengths[i]), 0);
+		assert_int_equal(client.count, i + 1);
+		check_data(lengths[i]);
+		assert_null(serves->sends);
+	}
+}
+
+/* Who registers without RMPP puts segments together himself, and acknowledges them. */
+static void segments_come_singly_to_a_program_that_does_rmpp_itself(void **state)
+{
+	struct umad u = sa_request(GET_TABLE, 1000), ack = sa_request(GET_TABLE, 0);
+	struct agent *asks, *serves;
+	unsigned segments;
+
+	manage();
+	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
+	serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_GET | 1ull << GET_TABLE, 1, &server);
+	client.count = server.count = 0;
+	send_umad(asks, &u);
+	answer(serves, 600);
+	/* One, as long as the window of the sender is; the others after its acknowledgement. */
+	segments = client.count;
+	assert_int_equal(client.len, MAD_LEN);
+	put64(ack.mad + MAD_TID, get64(client.mad + MAD_TID));
+	ack.mad[RMPP_VERSION] = 1;
+	ack.mad[RMPP_TYPE] = RMPP_ACK;
+	ack.mad[RMPP_FLAGS] = RMPP_ACTIVE;
+	put32(ack.mad + RMPP_SEGMENT, segments);
+	put32(ack.mad + RMPP_PAYLEN, 64); /* NewWindowLast */
+	assert_int_equal(send_umad(asks, &ack), 0);
+	assert_int_equal(client.count, 3);
+	assert_int_equal(get32(client.mad + RMPP_SEGMENT), 3);
+	put32(ack.mad + RMPP_SEGMENT, 3);
+	assert_int_equal(send_umad(asks, &ack), 0);
+	assert_null(serves->sends);
+}
+
+static void a_request_number_can_be_used_again(void **state)
+{
+	struct umad u = sa_request(GET_TABLE, 1000);
+	struct agent *asks, *serves;
+
+	ends(&asks, &serves);
+	for (unsigned i = 1; i <= 3; i++) {
+		send_umad(asks, &u);
+		answer(serves, 1000 * i);
+		assert_int_equal(client.count, i);
+		check_data(1000 * i);
+	}
+}
+
+/* The cable is pulled when the answer has begun, and put back. */
+static void lost_segments_are_sent_again(void **state)
+{
+	struct umad u = sa_request(GET_TABLE, 10000);
+	struct agent *asks, *serves;
+	struct send *send;
+
+	ends(&asks, &serves);
+	send_umad(asks, &u);
+	link_set(&fabric, port_of(LEAF1, 8), false);
+	answer(serves, 5000);
+	send = serves->sends;
+	assert_non_null(send);
+	send->retries = 3;
+	link_set(&fabric, port_of(LEAF1, 8), true);
+	manage();
+	time_passes(2100);
+	assert_int_equal(client.count, 1);
+	check_data(5000);
+	assert_null(serves->sends);
+}
+
+static void a_sender_that_hears_nothing_gives_up(void **state)
+{
+	struct umad u = sa_request(GET_TABLE, 10000);
+	struct agent *asks, *serves;
+
+	ends(&asks, &serves);
+	send_umad(asks, &u);
+	link_set(&fabric, port_of(LEAF1, 8), false);
+	server.count = 0;
+	answer(serves, 5000);
+	time_passes(2001);
+	assert_null(serves->sends);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(server.hdr.status, 110);
+}
+
+static void an_agent_that_goes_takes_what_is_under_way_with_it(void **state)
+{
+	struct umad u = sa_request(GET_TABLE, 1000);
+	struct agent *asks, *serves;
+
+	ends(&asks, &serves);
+	send_umad(asks, &u);
+	host_unregister(&fabric, asks);
+	answer(serves, 5000);
+	time_passes(5000);
+	assert_int_equal(client.count, 0);
+}
+
+static void wrong_pkeys_and_qkeys_are_counted(void **state)
+{
+	struct umad u = sa_request(METHOD_GET, 0);
+	struct fabric_port *to = port_of(H2, 1);
+	struct inbox traps = {0};
+	struct agent *asks, *serves;
+
+	ends(&asks, &serves);
+	u.hdr.qkey = htobe32(17);
+	agent_at(H1, 1, CLASS_SUBN_LID, 1, 1ull << METHOD_TRAP, 0, &traps);
+	send_umad(asks, &u);
+	assert_int_equal(server.count, 0);
+	assert_int_equal(get16(to->info + PI_QKEY_VIOL), 1);
+	time_passes(1);
+	assert_int_equal(get16(traps.mad + SMP_DATA + 4), TRAP_BAD_QKEY);
+	assert_int_equal(get32(traps.mad + SMP_DATA + 16), 17);
+	u.hdr.qkey = htobe32(0x80010000);
+	/* Limited members do not talk to each other. */
+	((uint16_t *)fabric_map_bytes(fabric.map, to->pkeys))[0] = 0x7fff;
+	((uint16_t *)fabric_map_bytes(fabric.map, port_of(H1, 1)->pkeys))[0] = 0x7fff;
+	send_umad(asks, &u);
+	assert_int_equal(server.count, 0);
+	assert_int_equal(get16(to->info + PI_PKEY_VIOL), 1);
+	((uint16_t *)fabric_map_bytes(fabric.map, to->pkeys))[0] = 0xffff;
+	send_umad(asks, &u);
+	assert_int_equal(server.count, 1);
+	free(traps.mad);
+}
+
+static void each_port_on_the_way_counts(void **state)
+{
+	static const struct {
+		unsigned node, port;
+	} out[] = {{H1, 1}, {LEAF1, 8}, {SPINE, 2}, {LEAF2, 1}};
+	struct umad u = sa_request(METHOD_GET, 0);
+	struct agent *asks, *serves;
+
+	ends(&asks, &serves);
+	send_umad(asks, &u);
+	for (unsigned i = 0; i < 4; i++) {
+		const struct fabric_port *port = port_of(out[i].node, out[i].port);
+
+		assert_int_equal(count_of(&fabric, port)->xmit_pkts, 1);
+		assert_int_equal(count_of(&fabric, port)->xmit_data, 72);
+		assert_int_equal(count_of(&fabric, port_at(&fabric, port->peer))->rcv_data, 72);
+		assert_int_equal(count_of(&fabric, port)->rcv_pkts, 0);
+	}
+	assert_int_equal(count_of(&fabric, port_of(LEAF2, 2))->xmit_pkts, 0);
+}
+
+static void counters_are_read_and_set_back(void **state)
+{
+	struct agent *pm;
+	struct umad u = umad_to(5, 1, 100);
+
+	manage();
+	pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &client);
+	count_of(&fabric, port_of(H2, 1))->xmit_data = 1ull << 33;
+	count_of(&fabric, port_of(H2, 1))->symbol_errors = 7;
+	u.mad[MAD_CLASS] = CLASS_PERF;
+	u.mad[MAD_CLASS_VERSION] = 1;
+	u.mad[MAD_METHOD] = METHOD_GET;
+	put16(u.mad + MAD_ATTR, ATTR_COUNTERS);
+	u.mad[65] = 1;
+	send_umad(pm, &u);
+	assert_int_equal(get32(client.mad + 88), 0xffffffff); /* it stops at its largest value */
+	assert_int_equal(get16(client.mad + 68), 7);
+	u.mad[MAD_METHOD] = METHOD_SET;
+	put16(u.mad + 66, 0xffff);
+	send_umad(pm, &u);
+	assert_int_equal(get16(client.mad + 68), 0);
+	u.mad[MAD_METHOD] = METHOD_GET;
+	put16(u.mad + MAD_ATTR, ATTR_COUNTERS_EXT);
+	send_umad(pm, &u);
+	assert_true(get64(client.mad + 72) > 1ull << 33); /* they are set back by themselves */
+	assert_int_equal(get64(client.mad + 136), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fabric_start, fabric_stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_answer_finds_its_agent_by_the_transaction_id),
+		TEST(a_request_nobody_answers_times_out_after_its_retries),
+		TEST(two_agents_cannot_have_the_same_method),
+		TEST(registrations_are_refused_as_the_kernel_does),
+		TEST(a_get_that_nobody_serves_is_answered_unsupported),
+		TEST(long_answers_arrive_whole),
+		TEST(segments_come_singly_to_a_program_that_does_rmpp_itself),
+		TEST(a_request_number_can_be_used_again),
+		TEST(lost_segments_are_sent_again),
+		TEST(a_sender_that_hears_nothing_gives_up),
+		TEST(an_agent_that_goes_takes_what_is_under_way_with_it),
+		TEST(wrong_pkeys_and_qkeys_are_counted),
+		TEST(each_port_on_the_way_counts),
+		TEST(counters_are_read_and_set_back),
+	};
+	int ret = cmocka_run_group_tests(tests, NULL, NULL);
+
+	free(client.mad);
+	free(server.mad);
+	return ret;
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* SMPs on their way through a virtual fabric, and what its management agents answer. */
+#include "tests/unit/fabric_test.h"
+
+static struct inbox in;
+
+static const uint8_t *ask(struct agent *sm, uint8_t method, uint16_t attr, uint32_t mod,
+			  const char *path)
+{
+	struct umad u = smp(method, attr, mod, (const uint8_t *)path);
+	unsigned before = in.count;
+
+	assert_int_equal(send_umad(sm, &u), 0);
+	assert_int_equal(in.count, before + 1);
+	assert_int_equal(in.hdr.status, 0);
+	return in.mad;
+}
+
+static uint16_t status_of(const uint8_t *mad)
+{
+	return get16(mad + MAD_STATUS) & 0x7fff;
+}
+
+static struct agent *sm_at(unsigned node, unsigned port)
+{
+	return agent_at(node, port, CLASS_SUBN_DR, 1, 1ull << METHOD_TRAP, 0, &in);
+}
+
+static void a_directed_route_reaches_each_node_and_comes_back(void **state)
+{
+	static const struct {
+		const char *path;
+		unsigned node, in_port;
+	} ways[] = {{"", H1, 1},	   {"\1", LEAF1, 1},	 {"\1\10", SPINE, 1},
+		    {"\1\10\2", LEAF2, 8}, {"\1\10\2\1", H2, 1}, {"\1\10\2\2", H3, 2}};
+	struct agent *sm = sm_at(H1, 1);
+
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		const uint8_t *mad = ask(sm, METHOD_GET, ATTR_NODE_INFO, 0, ways[i].path);
+		const uint8_t *d = mad + SMP_DATA;
+
+		assert_int_equal(get64(d + 12), fabric_map_node(fabric.map, ways[i].node)->guid);
+		assert_int_equal(d[36], ways[i].in_port);
+		assert_int_equal(mad[SMP_HOP_PTR], 0);
+		assert_true(get16(mad + MAD_STATUS) & STATUS_DIRECTION);
+	}
+}
+
+static void the_return_path_names_the_ports_that_it_came_in_by(void **state)
+{
+	const uint8_t *mad = ask(sm_at(H1, 1), METHOD_GET, ATTR_NODE_INFO, 0, "\1\10\2\1");
+
+	assert_memory_equal(mad + SMP_RET_PATH + 1, "\1\1\10\1", 4);
+}
+
+static void a_route_through_an_adapter_or_an_empty_port_is_lost(void **state)
+{
+	static const char *const ways[] = {"\1\7", "\1\10\2\1\1", "\1\11", "\1\10\2\2\1"};
+	struct agent *sm = sm_at(H1, 1);
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)ways[i]);
+		unsigned before = in.count;
+
+		assert_int_equal(send_umad(sm, &u), 0);
+		assert_int_equal(in.count, before);
+		time_passes(101);
+		assert_int_equal(in.count, before + 1);
+		assert_int_equal(in.hdr.status, 110);
+		assert_int_equal(in.len, MAD_HDR_LEN);
+	}
+}
+
+static void a_route_that_does_not_begin_at_the_port_is_refused(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\2");
+
+	assert_int_equal(send_umad(sm, &u), 22);
+	u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\1");
+	u.mad[SMP_HOP_PTR] = 1;
+	assert_int_equal(send_umad(sm, &u), 22);
+}
+
+static void a_directed_route_can_begin_at_a_lid(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\1");
+
+	manage();
+	u.hdr.lid = htobe16(2); /* leaf2 */
+	put16(u.mad + SMP_DR_SLID, 4);
+	assert_int_equal(send_umad(sm, &u), 0);
+	assert_int_equal(in.hdr.status, 0);
+	assert_int_equal(get64(in.mad + SMP_DATA + 12), fabric_map_node(fabric.map, H2)->guid);
+}
+
+static void a_directed_route_can_end_at_a_lid(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\1\10");
+
+	manage();
+	put16(u.mad + SMP_DR_DLID, 5); /* h2 */
+	assert_int_equal(send_umad(sm, &u), 0);
+	assert_int_equal(in.hdr.status, 0);
+	assert_int_equal(get64(in.mad + SMP_DATA + 12), fabric_map_node(fabric.map, H2)->guid);
+}
+
+static void ports_go_from_init_over_armed_to_active(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct fabric_port *port = port_of(LEAF1, 1);
+	struct umad u;
+
+	assert_int_equal(fabric_port_state(port), PORT_INIT);
+	ask(sm, METHOD_GET, ATTR_PORT_INFO, 1, "\1");
+	for (unsigned asked = PORT_ACTIVE; asked >= PORT_ARMED; asked--) {
+		u = smp(METHOD_SET, ATTR_PORT_INFO, 1, (const uint8_t *)"\1");
+		memcpy(u.mad + SMP_DATA, port->info, PI_LEN);
+		put_lo4(u.mad + SMP_DATA + PI_SPEED_STATE, asked);
+		put_hi4(u.mad + SMP_DATA + PI_PHYS, 0);
+		send_umad(sm, &u);
+		/* Active is not possible before Armed. */
+		assert_int_equal(status_of(in.mad), asked == PORT_ACTIVE ? STATUS_BAD_FIELD : 0);
+		assert_int_equal(fabric_port_state(port),
+				 asked == PORT_ACTIVE ? PORT_INIT : PORT_ARMED);
+	}
+	put_lo4(u.mad + SMP_DATA + PI_SPEED_STATE, PORT_ACTIVE);
+	send_umad(sm, &u);
+	assert_int_equal(fabric_port_state(port), PORT_ACTIVE);
+}
+
+static void a_link_set_down_is_trained_again(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u;
+
+	manage();
+	u = smp(METHOD_SET, ATTR_PORT_INFO, 8, (const uint8_t *)"\1");
+	memcpy(u.mad + SMP_DATA, port_of(LEAF1, 8)->info, PI_LEN);
+	put_lo4(u.mad + SMP_DATA + PI_SPEED_STATE, PORT_DOWN);
+	put_hi4(u.mad + SMP_DATA + PI_PHYS, 0);
+	send_umad(sm, &u);
+	assert_int_equal(status_of(in.mad), 0);
+	assert_int_equal(fabric_port_state(port_of(LEAF1, 8)), PORT_INIT);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_INIT);
+	assert_int_equal(count_of(&fabric, port_of(SPINE, 1))->link_downed, 1);
+}
+
+static void a_disabled_port_takes_the_link_down_until_it_polls(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_SET, ATTR_PORT_INFO, 8, (const uint8_t *)"\1");
+
+	memcpy(u.mad + SMP_DATA, port_of(LEAF1, 8)->info, PI_LEN);
+	put_lo4(u.mad + SMP_DATA + PI_SPEED_STATE, 0);
+	put_hi4(u.mad + SMP_DATA + PI_PHYS, PHYS_DISABLED);
+	send_umad(sm, &u);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_DOWN);
+	assert_int_equal(hi4(port_of(LEAF1, 8)->info[PI_PHYS]), PHYS_DISABLED);
+	put_hi4(u.mad + SMP_DATA + PI_PHYS, PHYS_POLLING);
+	send_umad(sm, &u);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_INIT);
+}
+
+static void who_does_not_know_the_mkey_sets_nothing(void **state)
+{
+	struct fabric_port *port = port_of(H1, 1);
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_SET, ATTR_LED_INFO, 0, NULL);
+	unsigned before;
+
+	put64(port->info + PI_MKEY, 77);
+	port->info[PI_PROTECT_LMC] = 1 << 6;
+	before = in.count;
+	send_umad(sm, &u);
+	assert_int_equal(in.count, before);
+	assert_int_equal(get16(port->info + PI_MKEY_VIOL), 1);
+	/* Level 1: reading is allowed, and the key is not shown. */
+	assert_int_equal(get64(ask(sm, METHOD_GET, ATTR_PORT_INFO, 0, "") + SMP_DATA + PI_MKEY), 0);
+	put64(u.mad + SMP_MKEY, 77);
+	put64(u.mad + MAD_TID, 2);
+	send_umad(sm, &u);
+	assert_int_equal(status_of(in.mad), 0);
+}
+
+static void the_lease_of_an_mkey_ends_its_protection(void **state)
+{
+	struct fabric_port *port = port_of(H1, 1);
+	struct umad u = smp(METHOD_SET, ATTR_LED_INFO, 0, NULL);
+
+	put64(port->info + PI_MKEY, 77);
+	port->info[PI_PROTECT_LMC] = 2 << 6;
+	put16(port->info + PI_LEASE, 2);
+	send_umad(sm_at(H1, 1), &u);
+	time_passes(1990);
+	assert_int_equal(port->info[PI_PROTECT_LMC] >> 6, 2);
+	time_passes(20);
+	assert_int_equal(port->info[PI_PROTECT_LMC] >> 6, 0);
+}
+
+static void forwarding_tables_are_read_as_they_were_written(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_SET, ATTR_LFT, 3, (const uint8_t *)"\1");
+	const uint8_t *mad;
+
+	assert_int_equal(ask(sm, METHOD_GET, ATTR_LFT, 3, "\1")[SMP_DATA], 255);
+	for (int i = 0; i < 64; i++)
+		u.mad[SMP_DATA + i] = i % 9;
+	send_umad(sm, &u);
+	mad = ask(sm, METHOD_GET, ATTR_LFT, 3, "\1");
+	assert_memory_equal(mad + SMP_DATA, u.mad + SMP_DATA, 64);
+	assert_int_equal(fabric_lft(fabric.map, fabric_map_node(fabric.map, LEAF1), 3 * 64 + 8), 8);
+	assert_int_equal(status_of(ask(sm, METHOD_GET, ATTR_LFT, 768, "\1")), STATUS_BAD_FIELD);
+}
+
+static void an_adapter_has_no_forwarding_table(void **state)
+{
+	assert_int_equal(status_of(ask(sm_at(H1, 1), METHOD_GET, ATTR_LFT, 0, "")),
+			 STATUS_BAD_METHOD_ATTR);
+}
+
+static void an_unknown_attribute_has_its_status(void **state)
+{
+	assert_int_equal(status_of(ask(sm_at(H1, 1), METHOD_GET, 0xff00, 0, "\1")),
+			 STATUS_BAD_METHOD_ATTR);
+}
+
+static void a_table_that_leads_in_circles_loses_the_packet_and_counts_it(void **state)
+{
+	struct inbox gsi = {0};
+	struct agent *pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &gsi);
+	struct umad u = umad_to(9, 1, 50);
+
+	manage();
+	fabric_map_bytes(fabric.map, fabric_map_node(fabric.map, LEAF1)->lft)[9] = 255 - 8;
+	fabric_map_bytes(fabric.map, fabric_map_node(fabric.map, SPINE)->lft)[9] = 255 - 1;
+	u.mad[MAD_CLASS] = CLASS_PERF;
+	u.mad[MAD_CLASS_VERSION] = 1;
+	u.mad[MAD_METHOD] = METHOD_GET;
+	put16(u.mad + MAD_ATTR, ATTR_COUNTERS);
+	send_umad(pm, &u);
+	assert_int_equal(count_of(&fabric, port_of(SPINE, 1))->looping, 1);
+	time_passes(60);
+	assert_int_equal(gsi.hdr.status, 110);
+	free(gsi.mad);
+}
+
+static void a_trap_is_sent_again_until_it_is_repressed(void **state)
+{
+	struct inbox traps = {0};
+	struct agent *sm = agent_at(H1, 1, CLASS_SUBN_LID, 1, 1ull << METHOD_TRAP, 0, &traps);
+	struct umad repress = umad_to(2, 0, 0);
+
+	manage();
+	time_passes(1);
+	link_set(&fabric, port_of(LEAF2, 2), false);
+	time_passes(1);
+	assert_int_equal(traps.count, 1);
+	assert_int_equal(get16(traps.mad + SMP_DATA + 4), TRAP_LINK_STATE);
+	assert_int_equal(get16(traps.mad + SMP_DATA + 10), 2); /* leaf2 */
+	time_passes(3000);
+	assert_int_equal(traps.count, 4);
+	memcpy(repress.mad, traps.mad, MAD_LEN);
+	repress.mad[MAD_METHOD] = METHOD_TRAP_REPRESS;
+	send_umad(sm, &repress);
+	time_passes(3000);
+	assert_int_equal(traps.count, 4);
+	free(traps.mad);
+}
+
+/* LocalPhyErrors is 8: the ninth packet in a row that arrives damaged is an error of the link. */
+static void many_damaged_packets_are_an_error_of_the_link_that_is_told(void **state)
+{
+	struct inbox traps = {0};
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\1\10\2\2");
+	const struct counters *c = count_of(&fabric, port_of(LEAF2, 2));
+
+	agent_at(H1, 1, CLASS_SUBN_LID, 1, 1ull << METHOD_TRAP, 0, &traps);
+	manage();
+	u.hdr.timeout_ms = 1;
+	link_set_faults(&fabric, port_of(H3, 2), 0, 1);
+	for (unsigned i = 0; i < 9; i++) {
+		assert_int_equal(c->integrity, 0);
+		send_umad(sm, &u);
+		time_passes(2);
+	}
+	assert_int_equal(c->integrity, 1);
+	assert_int_equal(c->link_recovered, 1);
+	assert_int_equal(traps.count, 1);
+	assert_int_equal(get16(traps.mad + SMP_DATA + 4), TRAP_LINK_INTEGRITY);
+	assert_int_equal(get16(traps.mad + SMP_DATA + 12), 2); /* leaf2 */
+	assert_int_equal(traps.mad[SMP_DATA + 14], 2);
+	free(traps.mad);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fabric_start, fabric_stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_directed_route_reaches_each_node_and_comes_back),
+		TEST(the_return_path_names_the_ports_that_it_came_in_by),
+		TEST(a_route_through_an_adapter_or_an_empty_port_is_lost),
+		TEST(a_route_that_does_not_begin_at_the_port_is_refused),
+		TEST(a_directed_route_can_begin_at_a_lid),
+		TEST(a_directed_route_can_end_at_a_lid),
+		TEST(ports_go_from_init_over_armed_to_active),
+		TEST(a_link_set_down_is_trained_again),
+		TEST(a_disabled_port_takes_the_link_down_until_it_polls),
+		TEST(who_does_not_know_the_mkey_sets_nothing),
+		TEST(the_lease_of_an_mkey_ends_its_protection),
+		TEST(forwarding_tables_are_read_as_they_were_written),
+		TEST(an_adapter_has_no_forwarding_table),
+		TEST(an_unknown_attribute_has_its_status),
+		TEST(a_table_that_leads_in_circles_loses_the_packet_and_counts_it),
+		TEST(many_damaged_packets_are_an_error_of_the_link_that_is_told),
+		TEST(a_trap_is_sent_again_until_it_is_repressed),
+	};
+	int ret = cmocka_run_group_tests(tests, NULL, NULL);
+
+	free(in.mad);
+	return ret;
+}

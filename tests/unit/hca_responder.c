@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Packets into QPs whose peer is this test: what they are answered, and what is refused. Packets
+ * are handed to urxe_dispatch(); what the adapter sends is kept here instead (urxe_wire_send is
+ * wrapped).
+ */
+#include "wire_test.h"
+
+#include "hca/engine.h"
+#include "hca/verbs.h"
+
+#define PEER_QPN 0x12303 /* of a slot that nobody has */
+#define QKEY	 7
+#define LENGTH	 4096u
+
+static struct ibv_context *ctx;
+static struct urxe_device *dev;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static uint8_t memory[LENGTH];
+static struct in6_addr own_gid, peer_gid;
+
+/* ---- what was sent ---- */
+
+static struct sent {
+	uint8_t bytes[URXE_MAX_HEADER];
+} sent[64];
+static unsigned num_sent;
+
+int __wrap_urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
+			  struct urxe_tx_packet *pkts, unsigned n);
+int __wrap_urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
+			  struct urxe_tx_packet *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		memcpy(sent[num_sent++ % 64].bytes, pkts[i].header, pkts[i].header_len);
+	return n;
+}
+
+static const struct urxe_bth *sent_bth(unsigned i)
+{
+	assert_true(i < num_sent);
+	return (const struct urxe_bth *)sent[i].bytes;
+}
+
+/* Of a packet that has an AETH behind its BTH. */
+static uint32_t sent_msn(unsigned i)
+{
+	return urxe_aeth_msn((const struct urxe_aeth *)(sent_bth(i) + 1));
+}
+
+/* ---- QPs and packets ---- */
+
+static struct ibv_qp *make_qp(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = type,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = QKEY,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = IBV_MTU_256,
+		.dest_qp_num = PEER_QPN,
+		.max_dest_rd_atomic = 4,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+	};
+	struct ibv_qp *qp = urxe_create_qp(pd, &init);
+	union ibv_gid gid;
+	bool ud = type == IBV_QPT_UD;
+
+	assert_non_null(qp);
+	assert_int_equal(urxe_modify_qp(qp, &attr,
+					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						(ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
+			 0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.ah_attr.grh.dgid = gid_of("::ffff:127.0.0.9");
+	memcpy(&gid, &own_gid, sizeof(gid));
+	attr.ah_attr.grh.sgid_index = urxe_port_gid_index(dev->ports, &gid);
+	assert_int_equal(urxe_modify_qp(qp, &attr,
+					ud ? IBV_QP_STATE
+					   : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+							IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+							IBV_QP_MAX_DEST_RD_ATOMIC |
+							IBV_QP_MIN_RNR_TIMER),
+			 0);
+	num_sent = 0;
+	return qp;
+}
+
+static void post_recv(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = {(uintptr_t)memory, LENGTH, mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(urxe_post_recv(qp, &wr, &bad), 0);
+}
+
+/* A packet of len bytes from its BTH on; refs: its payload is said to be elsewhere. */
+static void deliver(const void *packet, uint32_t len, const struct urxe_refs *refs,
+		    uint32_t refs_len)
+{
+	struct urxe_rx_packet rx = {
+		.bth = packet,
+		.bytes = packet,
+		.len = len,
+		.path = {.src.gid = peer_gid,
+			 .dst.gid = own_gid,
+			 .port = dev->ports->index,
+			 .roce.hop_limit = 64},
+		.span = 1,
+		.refs = refs,
+		.refs_len = refs_len,
+	};
+
+	urxe_engine_lock();
+	urxe_dispatch(&rx, NULL);
+	urxe_engine_unlock();
+}
+
+static void read_request(const struct ibv_qp *qp, uint32_t psn, uint32_t length)
+{
+	struct {
+		struct urxe_bth bth;
+		struct urxe_reth reth;
+	} packet;
+
+	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
+		      true, psn);
+	urxe_reth_fill(&packet.reth, (uintptr_t)memory, mr->rkey, length);
+	deliver(&packet, sizeof(packet), NULL, 0);
+}
+
+static void fetch_add(const struct ibv_qp *qp, uint32_t psn)
+{
+	struct {
+		struct urxe_bth bth;
+		struct urxe_atomic_eth eth;
+	} packet;
+
+	urxe_bth_fill(&packet.bth, URXE_RC_FETCH_ADD, false, 0, URXE_PKEY_DEFAULT, qp->qp_num, true,
+		      psn);
+	urxe_atomic_fill(&packet.eth, (uintptr_t)memory, mr->rkey, 1, 0);
+	deliver(&packet, sizeof(packet), NULL, 0);
+}
+
+/* ---- the tests ---- */
+
+/* Each new request counts once (9.7.7.1); a repeated one is answered with the count as it stands.
+ * */
+static void repeated_reads_do_not_count(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	read_request(qp, 0, 8);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent_bth(0)->opcode, URXE_RC_READ_RESPONSE_ONLY);
+	assert_int_equal(sent_msn(0), 1);
+	read_request(qp, 0, 8);
+	assert_int_equal(num_sent, 2);
+	assert_int_equal(urxe_bth_psn(sent_bth(1)), 0);
+	assert_int_equal(sent_msn(1), 1);
+	read_request(qp, 1, 600);
+	assert_int_equal(num_sent, 5);
+	assert_int_equal(sent_msn(2), 2);
+	assert_int_equal(sent_msn(4), 2);
+	read_request(qp, 0, 8);
+	assert_int_equal(sent_msn(5), 2);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+static void repeated_atomics_do_not_count(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	uint64_t before;
+
+	fetch_add(qp, 0);
+	assert_int_equal(sent_msn(0), 1);
+	read_request(qp, 1, 8);
+	memcpy(&before, memory, sizeof(before));
+	fetch_add(qp, 0);
+	assert_int_equal(num_sent, 3);
+	assert_int_equal(sent_bth(2)->opcode, URXE_RC_ATOMIC_ACKNOWLEDGE);
+	assert_int_equal(sent_msn(2), 2);
+	assert_memory_equal(&before, memory, sizeof(before));
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+static const struct urxe_refs *no_refs(void)
+{
+	static uint8_t nothing[1024];
+
+	return (const void *)nothing;
+}
+
+/* Only what is copied by the connected services' responders may lie in the sender's memory. */
+static void datagrams_have_their_payload_with_them(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_UD);
+	struct {
+		struct urxe_bth bth;
+		struct urxe_deth deth;
+		uint8_t payload[4];
+	} packet = {0};
+	struct ibv_wc wc;
+
+	post_recv(qp);
+	urxe_bth_fill(&packet.bth, URXE_UD_SEND_ONLY, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
+		      false, 0);
+	urxe_deth_fill(&packet.deth, QKEY, 5);
+	deliver(&packet, sizeof(packet) - 4, no_refs(), 200);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 0);
+	deliver(&packet, sizeof(packet), NULL, 0);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.byte_len, 44);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+static void requests_without_payload_refer_to_none(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	struct {
+		struct urxe_bth bth;
+		struct urxe_reth reth;
+	} packet;
+
+	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
+		      true, 0);
+	urxe_reth_fill(&packet.reth, (uintptr_t)memory, mr->rkey, 8);
+	deliver(&packet, sizeof(packet), no_refs(), 200);
+	assert_int_equal(num_sent, 0);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+/* The same bytes somewhere else; where they were there is nothing of use. */
+static void *moved(void *from, size_t bytes)
+{
+	void *to = aligned_alloc(64, (bytes + 63) & ~63ul);
+
+	assert_non_null(to);
+	memcpy(to, from, bytes);
+	memset(from, 0xaa, bytes);
+	free(from);
+	return to;
+}
+
+/* All that qp_protocol.h says a QP is. */
+static void move_qp(struct urxe_qp *qp)
+{
+	struct urxe_qp_protocol *copy, *proto = &qp->proto;
+
+	urxe_engine_lock();
+	copy = malloc(sizeof(*copy));
+	assert_non_null(copy);
+	memcpy(copy, proto, sizeof(*copy));
+	memset(proto, 0xaa, sizeof(*proto));
+	memcpy(proto, copy, sizeof(*copy));
+	free(copy);
+	qp->rd_ends = moved(qp->rd_ends, proto->rd_size * sizeof(qp->rd_ends[0]));
+	qp->responses = moved(qp->responses, proto->response_size * sizeof(qp->responses[0]));
+	qp->atomics = moved(qp->atomics, proto->atomic_size * sizeof(qp->atomics[0]));
+	qp->recv_wqe = moved(qp->recv_wqe, qp->rq.stride);
+	qp->sq.wqes = moved(qp->sq.wqes, (size_t)qp->sq.stride * (qp->sq.mask + 1));
+	qp->rq.wqes = moved(qp->rq.wqes, (size_t)qp->rq.stride * (qp->rq.mask + 1));
+	urxe_engine_unlock();
+}
+
+static void send_part(const struct ibv_qp *qp, enum urxe_opcode opcode, uint32_t psn, uint32_t len)
+{
+	struct {
+		struct urxe_bth bth;
+		uint8_t payload[256];
+	} packet = {0};
+
+	urxe_bth_fill(&packet.bth, opcode, false, 0, URXE_PKEY_DEFAULT, qp->qp_num, false, psn);
+	memset(packet.payload, 0x11 * (psn + 1), len);
+	deliver(&packet, sizeof(packet.bth) + len, NULL, 0);
+}
+
+static void acknowledge(const struct ibv_qp *qp, uint32_t psn)
+{
+	struct {
+		struct urxe_bth bth;
+		struct urxe_aeth aeth;
+	} packet;
+
+	urxe_bth_fill(&packet.bth, URXE_RC_ACKNOWLEDGE, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
+		      false, psn);
+	urxe_aeth_fill(&packet.aeth, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, 1);
+	deliver(&packet, sizeof(packet), NULL, 0);
+}
+
+/* In the middle of a message each way, with an atomic's result kept, and WRs that wait. */
+static void a_qp_goes_on_from_a_copy(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = 5, .max_rd_atomic = 1};
+	struct ibv_sge sge = {(uintptr_t)memory + 1024, 300, mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 77,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(urxe_modify_qp(qp, &attr,
+					IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+						IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
+	post_recv(qp);
+	post_recv(qp);
+	fetch_add(qp, 0);
+	send_part(qp, URXE_RC_SEND_FIRST, 1, 256);
+	assert_int_equal(urxe_post_send(qp, &wr, &bad), 0);
+	wr.wr_id = 78;
+	assert_int_equal(urxe_post_send(qp, &wr, &bad), 0);
+	num_sent = 0;
+	move_qp(to_qp(qp));
+	send_part(qp, URXE_RC_SEND_LAST, 2, 44);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, 300);
+	assert_int_equal(memory[255], 0x22);
+	assert_int_equal(memory[299], 0x33);
+	acknowledge(qp, 6);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 77);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	acknowledge(qp, 8);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, 78);
+	num_sent = 0;
+	fetch_add(qp, 0);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent_bth(0)->opcode, URXE_RC_ATOMIC_ACKNOWLEDGE);
+	send_part(qp, URXE_RC_SEND_ONLY, 3, 8);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.byte_len, 8);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+/*
+ * A signal handler may call _exit() while the interrupted thread holds the lock of a CQ: the
+ * acknowledgement of what the program has seen leaves, and nothing waits for that lock.
+ */
+static void ending_in_a_handler_takes_no_locks(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC), *busy = make_qp(IBV_QPT_RC);
+	struct urxe_bth send;
+
+	alarm(20); /* it would wait for ever */
+	post_recv(qp);
+	post_recv(busy);
+	urxe_bth_fill(&send, URXE_RC_SEND_ONLY, false, 0, URXE_PKEY_DEFAULT, qp->qp_num, true, 0);
+	urxe_engine_lock();
+	urxe_hca.acks_may_wait = true;
+	urxe_dispatch(&(struct urxe_rx_packet){.bth = (uint8_t *)&send,
+					       .bytes = (uint8_t *)&send,
+					       .len = sizeof(send),
+					       .path = {.src.gid = peer_gid, .dst.gid = own_gid},
+					       .span = 1},
+		      NULL);
+	urxe_hca.acks_may_wait = false;
+	/* What would complete, as soon as it runs: a QP in error, with a receive in its queue. */
+	atomic_store(&to_qp(busy)->proto.state, IBV_QPS_ERR);
+	pthread_mutex_unlock(&urxe_hca.lock);
+	urxe_engine_defer(to_qp(busy));
+	urxe_lock(&to_cq(cq)->lock);
+	urxe_ending(true);
+	urxe_unlock(&to_cq(cq)->lock);
+	alarm(0);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent_bth(0)->opcode, URXE_RC_ACKNOWLEDGE);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+	assert_int_equal(urxe_destroy_qp(busy), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(repeated_reads_do_not_count),
+		cmocka_unit_test(repeated_atomics_do_not_count),
+		cmocka_unit_test(datagrams_have_their_payload_with_them),
+		cmocka_unit_test(requests_without_payload_refer_to_none),
+		cmocka_unit_test(a_qp_goes_on_from_a_copy),
+		cmocka_unit_test(ending_in_a_handler_takes_no_locks),
+	};
+	union ibv_gid own = gid_of("::ffff:127.0.0.1"), peer = gid_of("::ffff:127.0.0.9");
+	char dir[] = "/tmp/urxe-test-XXXXXX", command[64];
+	struct ibv_device **devices;
+	int ret;
+
+	memcpy(&own_gid, &own, sizeof(own));
+	memcpy(&peer_gid, &peer, sizeof(peer));
+	if (!own_network()) {
+		printf("1..0 # SKIP no network namespace\n");
+		return 0;
+	}
+	if (!mkdtemp(dir))
+		return 1;
+	setenv("URXE_RUNTIME_DIR", dir, 1);
+	dev = lo_device();
+	devices = urxe_get_devices(NULL);
+	if (!devices || !(ctx = urxe_open_device(devices[dev->index])))
+		return 1;
+	pd = urxe_alloc_pd(ctx);
+	cq = urxe_create_cq(ctx, 16, NULL, NULL, 0);
+	mr = urxe_reg_mr_iova2(pd, memory, LENGTH, (uintptr_t)memory,
+			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+	if (!pd || !cq || !mr)
+		return 1;
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	urxe_close_device(ctx);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command) ? 1 : ret;
+}
