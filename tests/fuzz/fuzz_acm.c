@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libFuzzer target for ibacm's protocol: an input is what a client writes, one message after another, as
- * sacached takes it apart. Each message is answered in every way there is; answers have to be whole and
- * to say so in their headers.
+ * libFuzzer target for ibacm's protocol: an input is what a client writes, one message after
+ * another, as sacached takes it apart. Each message is answered in every way there is; answers have
+ * to be whole and to say so in their headers.
  */
 #include <endian.h>
 #include <errno.h>

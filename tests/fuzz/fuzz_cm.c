@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libFuzzer target for the communication manager: any messages, well formed or not, into a manager with
- * connections in all states, between calls of a consumer and with a clock of the fuzzer's.
+ * libFuzzer target for the communication manager: any messages, well formed or not, into a manager
+ * with connections in all states, between calls of a consumer and with a clock of the fuzzer's.
  *
  * An input is a list of commands. The low nibble of the first byte is what, the high one whose:
  *
@@ -34,6 +34,7 @@
 
 static struct urxe_cm *cm;
 static struct urxe_device dev;
+static struct urxe_port port = {.dev = &dev, .kind = &urxe_netdev_port, .num = 1};
 static struct in6_addr ours, peers;
 static struct urxe_cm_listener listener;
 static struct urxe_cm_id *ids[IDS];
@@ -41,15 +42,6 @@ static uint64_t now;
 static const uint8_t *in;
 static size_t left;
 static unsigned records;
-
-/* The manager asks for the GID table. */
-void urxe_device_lock(void)
-{
-}
-
-void urxe_device_unlock(void)
-{
-}
 
 static uint8_t next(void)
 {
@@ -59,13 +51,14 @@ static uint8_t next(void)
 	return *in++;
 }
 
-static int send_mad(struct urxe_cm *manager, const struct urxe_path *path, uint32_t qpn,
+static int send_mad(struct urxe_cm *manager, const struct urxe_path *path, uint16_t pkey,
 		    const uint8_t mad[URXE_MAD_SIZE])
 {
 	struct urxe_cm_msg msg;
 
 	(void)manager;
-	CHECK(qpn == 1 && path->dev == &dev);
+	(void)pkey;
+	CHECK(path->port == port.index);
 	CHECK(urxe_cm_is_cm(mad));
 	/* SIDR_REQs and REQs that a consumer fills with nonsense may be nonsense. */
 	if (urxe_cm_decode(&msg, mad))
@@ -143,7 +136,7 @@ static int handler(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 
 static struct urxe_cm_path path_to_peer(void)
 {
-	return (struct urxe_cm_path){.av = {.sgid = ours, .dgid = peers, .dev = &dev},
+	return (struct urxe_cm_path){.av = {.src.gid = ours, .dst.gid = peers},
 				     .pkey = 0xffff,
 				     .mtu = IBV_MTU_1024,
 				     .packet_life_time = 10};
@@ -151,7 +144,8 @@ static struct urxe_cm_path path_to_peer(void)
 
 static void receive(const uint8_t *mad)
 {
-	struct urxe_cm_rx rx = {.mad = mad, .sgid = peers, .dgid = ours, .dev = &dev, .src_qpn = 1};
+	struct urxe_path path = {.src.gid = peers, .dst.gid = ours};
+	struct urxe_cm_rx rx = {.mad = mad, .path = &path, .src_qpn = 1};
 	uint32_t owner;
 
 	urxe_cm_owner(mad, &owner);
@@ -182,7 +176,7 @@ static void raw(void)
 /* A message that fits an identifier, then bent a little. */
 static void fitting(struct urxe_cm_id *id)
 {
-	unsigned attr = next() % 11;
+	unsigned attr = next() % 9;
 	struct urxe_cm_msg msg = {
 		.attr = URXE_CM_REQ + attr,
 		.local_id = id && id->remote_id ? id->remote_id : 0x100 + (next() & 15),
@@ -365,6 +359,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	records = 0;
 	ours.s6_addr[15] = 1;
 	peers.s6_addr[15] = 2;
+	dev.num_ports = 1;
+	dev.ports = &port;
+	urxe_ports_add(&dev);
 	memset(ids, 0, sizeof(ids));
 	urxe_cm_listener_init(&listener, handler, NULL, 6);
 	CHECK(!urxe_cm_create(&cm, &config));

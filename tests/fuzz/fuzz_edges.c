@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The edges of the adapter that is fuzzed: a wire that keeps what is sent, neighbours that come and go, a
- * clock that stands still until it is moved, numbers in place of the host segment. One thread.
+ * The edges of the adapter that is fuzzed: a wire that keeps what is sent, neighbours that come and
+ * go, a clock that stands still until it is moved, numbers in place of the host segment. One
+ * thread.
  *
  * And notes of two runs of the same input, one with the adapter's short ways and one without.
  */
@@ -15,9 +16,11 @@
 #include "hca/engine.h"
 #include "hca/query.h"
 #include "hca/service.h"
+#include "host/segment_records.h"
 #include "host/segment_window.h"
 #include "host/sysinfo.h"
 #include "wire/neighbour.h"
+#include "wire/raw.h"
 
 #define KEPT 256 /* packets on the wire; more are lost */
 
@@ -230,9 +233,19 @@ uint64_t urxe_wire_neighbour_ran(struct urxe_wire *w, const struct urxe_neighbou
 }
 
 /* Its tables cannot be opened, so that all goes by packets. */
-struct urxe_device *urxe_wire_device_at(struct urxe_wire *w, const struct in6_addr *addr)
+unsigned urxe_wire_port_at(struct urxe_wire *w, const struct urxe_path *path)
 {
-	return NULL;
+	return URXE_NO_PORT;
+}
+
+bool urxe_wire_reaches(const struct urxe_path *path, uint16_t pkey)
+{
+	return true;
+}
+
+void urxe_wire_count_direct(const struct urxe_path *path, struct urxe_load there,
+			    struct urxe_load back)
+{
 }
 
 bool urxe_wire_faulty(struct urxe_wire *w, const struct urxe_path *path)
@@ -326,8 +339,13 @@ void urxe_wire_void_refs(struct urxe_wire *w, const struct urxe_path *path, uint
 {
 }
 
+unsigned urxe_wire_refs_slot(const struct urxe_refs *refs, uint32_t *life)
+{
+	return *life = 0;
+}
+
 int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
-		   unsigned n, uint32_t len)
+		   unsigned n, uint32_t len, int pid)
 {
 	CHECK(offset <= refs->len && len <= refs->len - offset);
 	if (edges.stale)
@@ -343,6 +361,15 @@ int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct i
 	return 0;
 }
 
+int urxe_wire_send_message(struct urxe_wire *w, unsigned slot, const void *message, uint32_t len)
+{
+	return -ESRCH;
+}
+
+void urxe_wire_on_message(struct urxe_wire *w, urxe_wire_message_fn *fn)
+{
+}
+
 int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **w)
 {
 	*w = (struct urxe_wire *)&edges.device;
@@ -354,6 +381,10 @@ void urxe_wire_destroy(struct urxe_wire *w)
 }
 
 void urxe_wire_forked(struct urxe_wire *w)
+{
+}
+
+void urxe_wire_ending(struct urxe_wire *w)
 {
 }
 
@@ -372,29 +403,14 @@ void urxe_wire_housekeep(struct urxe_wire *w)
 {
 }
 
-int urxe_wire_path_init(struct urxe_path *path, struct urxe_device *dev, const union ibv_gid *sgid,
-			const union ibv_gid *dgid, uint8_t traffic_class, uint8_t hop_limit,
-			uint32_t flow_label, uint32_t hash)
-{
-	memset(path, 0, sizeof(*path));
-	memcpy(&path->sgid, sgid, 16);
-	memcpy(&path->dgid, dgid, 16);
-	path->dev = dev;
-	path->here = true;
-	return 0;
-}
-
-void urxe_wire_group_addr(struct in6_addr *addr, const union ibv_gid *gid)
-{
-	memcpy(addr, gid, 16);
-}
-
-int urxe_wire_mcast_join(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
+int urxe_wire_mcast_join(struct urxe_wire *w, const struct urxe_port *port,
+			 const struct urxe_link_addr *group)
 {
 	return 0;
 }
 
-void urxe_wire_mcast_leave(struct urxe_wire *w, struct urxe_device *dev, const union ibv_gid *mgid)
+void urxe_wire_mcast_leave(struct urxe_wire *w, const struct urxe_port *port,
+			   const struct urxe_link_addr *group)
 {
 }
 
@@ -469,17 +485,9 @@ uint32_t urxe_mtu_bytes(enum ibv_mtu mtu)
 	return 128u << mtu;
 }
 
-void urxe_device_lock(void)
+struct ibv_device **urxe_get_devices(int *num)
 {
-}
-
-void urxe_device_unlock(void)
-{
-}
-
-bool urxe_device_has_address(const struct in6_addr *addr, unsigned ifindex)
-{
-	return false;
+	return NULL;
 }
 
 struct urxe_device *urxe_device_of(const struct ibv_device *ibv)
@@ -510,6 +518,58 @@ void urxe_engine_polled(uint64_t now)
 
 void urxe_engine_watch(void)
 {
+}
+
+/* No records for those who come after this process, and no frames of a netdev. */
+int urxe_segment_records_put(struct urxe_segment *seg, enum urxe_record_kind kind,
+			     const uint8_t record[URXE_RECORD_BYTES], uint32_t *index)
+{
+	return -ENOSPC;
+}
+
+uint8_t *urxe_segment_record(struct urxe_segment *seg, uint32_t index)
+{
+	return NULL;
+}
+
+void urxe_segment_records_clear(struct urxe_segment *seg, uint32_t index)
+{
+}
+
+void urxe_segment_records_walk(struct urxe_segment *seg, enum urxe_record_kind kind,
+			       void (*fn)(const uint8_t *record, void *arg), void *arg)
+{
+}
+
+int urxe_raw_permitted(void)
+{
+	return -EPERM;
+}
+
+int urxe_raw_open(struct urxe_wire *wire_of, const struct urxe_port *port, urxe_raw_rx_fn *fn,
+		  void *arg, struct urxe_raw **raw)
+{
+	return -EPERM;
+}
+
+void urxe_raw_close(struct urxe_raw *raw)
+{
+}
+
+void urxe_raw_forked(struct urxe_raw *raw)
+{
+}
+
+int urxe_raw_listen(struct urxe_raw *raw, bool listen)
+{
+	return -EPERM;
+}
+
+unsigned urxe_raw_send(struct urxe_raw *raw, const struct urxe_raw_frame *frames, unsigned n,
+		       int *error)
+{
+	*error = -EPERM;
+	return 0;
 }
 
 struct kept *oldest_kept(void)

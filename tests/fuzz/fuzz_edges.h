@@ -20,11 +20,12 @@
 
 struct edges {
 	struct urxe_device device;
+	struct urxe_port port;
 	uint64_t clock_now; /* ns */
 	/* Peers are neighbours; whose memory may be referred to; and has gone when it is read. */
 	bool near, refers, stale;
 	/* Acknowledgements wait for what the program sends. */
-	bool lazy;
+	bool acks_may_wait;
 };
 extern struct edges edges;
 
@@ -51,7 +52,8 @@ struct kept {
 void edges_begin(void);
 void edges_end(void);
 
-/* The oldest packet on the wire, or NULL; the caller has it, and forgets it, when it has taken it. */
+/* The oldest packet on the wire, or NULL; the caller has it, and forgets it, when it has taken it.
+ * */
 struct kept *oldest_kept(void);
 void take_oldest(void);
 void forget(struct kept *k);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libFuzzer target for the messages of the kernel's path resolution: an input is a datagram. Whatever
- * it holds, all of it is read once and nothing beyond it, a question is one that can be asked, and
- * each is answered by a message that the kernel can read.
+ * libFuzzer target for the messages of the kernel's path resolution: an input is a datagram.
+ * Whatever it holds, all of it is read once and nothing beyond it, a question is one that can be
+ * asked, and each is answered by a message that the kernel can read.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * libFuzzer target for the engine: packets that a peer, or anyone who can send to the port, may make
- * up, into QPs of every service and state, between the program's own posts, polls and state changes.
+ * libFuzzer target for the engine: packets that a peer, or anyone who can send to the port, may
+ * make up, into QPs of every service and state, between the program's own posts, polls and state
+ * changes.
  *
  * The adapter is whole but for its edges, which are here: a wire that keeps what is sent, a clock
  * that the input moves, numbers in place of the host segment. So a run depends on its input alone.
@@ -20,9 +21,11 @@
  *
  * What must hold: no access outside of regions (they are allocations of their own, so ASan sees a
  * byte too far), regions that the peer may not write to stay as they are, every posted WR is
- * completed at most once, and the windows towards peers balance. Each input is run twice, with the short
- * ways for small messages and without them: packets, completions and QPs must be the same at each step.
+ * completed at most once, and the windows towards peers balance. Each input is run twice, with the
+ * short ways for small messages and without them: packets, completions and QPs must be the same at
+ * each step.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +33,26 @@
 #include "hca/device.h"
 #include "hca/engine.h"
 #include "hca/service.h"
+#include "hca/xrc.h"
 
 /* ---- the adapter's objects ---- */
 
-enum { RC_A, RC_B, RC_SRQ, RC_RTR, RC_INIT, RC_ERR, RC_SQD, UC_A, UC_B, UD_A, UD_B, QPS };
+enum {
+	RC_A,
+	RC_B,
+	RC_SRQ,
+	RC_RTR,
+	RC_INIT,
+	RC_ERR,
+	RC_SQD,
+	UC_A,
+	UC_B,
+	UD_A,
+	UD_B,
+	XRC_A,
+	XRC_B,
+	QPS
+};
 
 /* Regions: what a peer may do, and what the program may. SECRET is of another PD. */
 enum { ALL, WRITE, READ, LOCAL, CONSTANT, SECRET, REGIONS };
@@ -57,7 +76,9 @@ static const struct {
 static struct ibv_context *ctx;
 static struct ibv_pd *pd, *other_pd;
 static struct ibv_cq *cq, *small_cq;
-static struct ibv_srq *srq;
+static struct ibv_srq *srq, *xrc_srq;
+static struct ibv_xrcd *xrcd;
+static uint32_t xrc_srqn;
 static struct ibv_qp *qps[QPS];
 static struct ibv_mr *mrs[REGIONS];
 static uint8_t *memory[REGIONS];
@@ -68,14 +89,16 @@ static bool outstanding[POSTED_MAX];
 
 static enum ibv_qp_type type_of(unsigned i)
 {
+	if (i >= XRC_A)
+		return i == XRC_A ? IBV_QPT_XRC_SEND : IBV_QPT_XRC_RECV;
 	return i < UC_A ? IBV_QPT_RC : i < UD_A ? IBV_QPT_UC : IBV_QPT_UD;
 }
 
 /* Whom it is connected with: A and B with each other, all else with itself. */
 static unsigned peer_of(unsigned i)
 {
-	static const unsigned peers[QPS] = {RC_B,   RC_A, RC_SRQ, RC_RTR, RC_INIT, RC_ERR,
-					    RC_SQD, UC_B, UC_A,	  UD_B,	  UD_A};
+	static const unsigned peers[QPS] = {RC_B, RC_A, RC_SRQ, RC_RTR, RC_INIT, RC_ERR, RC_SQD,
+					    UC_B, UC_A, UD_B,	UD_A,	XRC_B,	 XRC_A};
 
 	return peers[i];
 }
@@ -84,7 +107,7 @@ static struct ibv_ah_attr av(void)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 
-	attr.grh.dgid = edges.device.gids[0];
+	attr.grh.dgid = edges.port.gids[0];
 	return attr;
 }
 
@@ -112,7 +135,7 @@ static int bring_to(unsigned i, enum ibv_qp_state state)
 		attr.ah_attr = av();
 		if (type != IBV_QPT_UD)
 			mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-		if (type == IBV_QPT_RC)
+		if (type != IBV_QPT_UC && type != IBV_QPT_UD)
 			mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 		break;
 	case IBV_QPS_RTS:
@@ -121,9 +144,9 @@ static int bring_to(unsigned i, enum ibv_qp_state state)
 		attr.retry_cnt = 2;
 		attr.rnr_retry = 2;
 		attr.max_rd_atomic = 3;
-		if (atomic_load(&to_qp(qps[i])->state) == IBV_QPS_RTR)
+		if (atomic_load(&to_qp(qps[i])->proto.state) == IBV_QPS_RTR)
 			mask |= IBV_QP_SQ_PSN;
-		if (mask & IBV_QP_SQ_PSN && type == IBV_QPT_RC)
+		if (mask & IBV_QP_SQ_PSN && type != IBV_QPT_UC && type != IBV_QPT_UD)
 			mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				IBV_QP_MAX_QP_RD_ATOMIC;
 		break;
@@ -132,11 +155,42 @@ static int bring_to(unsigned i, enum ibv_qp_state state)
 	return urxe_modify_qp(qps[i], &attr, mask);
 }
 
+static struct ibv_qp *make_target(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};
+
+	return urxe_create_qp_ex(ctx, &init);
+}
+
+/* Its SRQ has the same number in each run. */
+static void make_domain(void)
+{
+	struct ibv_xrcd_init_attr attr = {.comp_mask =
+						  IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+					  .fd = -1,
+					  .oflags = O_CREAT};
+	struct ibv_srq_init_attr_ex srq_attr = {
+		.attr = {.max_wr = 8, .max_sge = 3},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.cq = cq,
+	};
+
+	urxe_xrc_forked();
+	CHECK(xrcd = srq_attr.xrcd = urxe_open_xrcd(ctx, &attr));
+	CHECK(xrc_srq = urxe_create_srq_ex(ctx, &srq_attr));
+	CHECK(!urxe_get_srq_num(xrc_srq, &xrc_srqn));
+}
+
 static void make_qps(void)
 {
 	static const enum ibv_qp_state targets[QPS] = {
-		IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTR, IBV_QPS_INIT, IBV_QPS_ERR,
-		IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS,
+		IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTR, IBV_QPS_INIT,
+		IBV_QPS_ERR, IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS,
+		IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPS_RTS,
 	};
 
 	for (unsigned i = 0; i < QPS; i++) {
@@ -153,7 +207,7 @@ static void make_qps(void)
 				.max_inline_data = 32},
 		};
 
-		CHECK(qps[i] = urxe_create_qp(pd, &init));
+		CHECK(qps[i] = i == XRC_B ? make_target() : urxe_create_qp(pd, &init));
 	}
 	for (unsigned i = 0; i < QPS; i++) {
 		for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++)
@@ -173,9 +227,19 @@ static void begin(void)
 	edges_begin();
 	next_id = 0;
 	memset(outstanding, 0, sizeof(outstanding));
-	edges.device.port = (struct urxe_port){IBV_PORT_ACTIVE, IBV_MTU_1024, 1500, 10000};
-	edges.device.gids[0].raw[15] = 1;
-	edges.device.gid_len = 1;
+	edges.device.num_ports = 1;
+	edges.device.ports = &edges.port;
+	edges.port = (struct urxe_port){
+		.kind = &urxe_netdev_port,
+		.num = 1,
+		.state = IBV_PORT_ACTIVE,
+		.active_mtu = IBV_MTU_1024,
+		.gids[0].raw[15] = 1,
+		.gid_len = 1,
+		.pkeys[0] = URXE_PKEY_DEFAULT,
+		.pkey_len = 1,
+	};
+	urxe_ports_add(&edges.device);
 	/* Opened once, because that takes a millisecond; its clock starts anew. */
 	if (!ctx)
 		CHECK(ctx = urxe_open_device(&ibv));
@@ -187,6 +251,7 @@ static void begin(void)
 	CHECK(cq = urxe_create_cq(ctx, 512, NULL, NULL, 0));
 	CHECK(small_cq = urxe_create_cq(ctx, 2, NULL, NULL, 0));
 	CHECK(srq = urxe_create_srq(pd, &srq_attr));
+	make_domain();
 	for (unsigned i = 0; i < REGIONS; i++) {
 		/* For ever, so that addresses in packets are the same in each run. */
 		if (!memory[i])
@@ -212,15 +277,33 @@ static void note_completion(const struct ibv_wc *wc)
 
 static void note_qp(const struct urxe_qp *qp)
 {
-	const uint64_t fields[] = {qp->state,	      qp->sq.tail,	 qp->sq.send,
-				   qp->sq.head,	      qp->rq.tail,	 qp->rq.head,
-				   qp->psn,	      qp->una,		 qp->max_psn,
-				   qp->epsn,	      qp->msn,		 qp->executed_psn,
-				   qp->ack_due,	      qp->ack_later,	 qp->ack_psn,
-				   qp->ack_syndrome,  qp->flying,	 qp->retries,
-				   qp->rnr_retries,   qp->probes,	 qp->nak_sent,
-				   qp->response_send, qp->response_head, qp->rtt_start != 0,
-				   qp->rnr_until,     qp->timeout_at,	 qp->timer.deadline};
+	const uint64_t fields[] = {qp->proto.state,
+				   qp->sq.tail,
+				   qp->sq.send,
+				   qp->sq.head,
+				   qp->rq.tail,
+				   qp->rq.head,
+				   qp->proto.psn,
+				   qp->proto.una,
+				   qp->proto.max_psn,
+				   qp->proto.epsn,
+				   qp->proto.msn,
+				   qp->proto.executed_psn,
+				   qp->proto.ack_due,
+				   qp->ack_later,
+				   qp->proto.ack_psn,
+				   qp->proto.ack_syndrome,
+				   qp->flying,
+				   qp->proto.retries,
+				   qp->proto.rnr_retries,
+				   qp->probes,
+				   qp->proto.nak_sent,
+				   qp->proto.response_send,
+				   qp->proto.response_head,
+				   qp->rtt_start != 0,
+				   qp->rnr_until,
+				   qp->timeout_at,
+				   qp->timer.deadline};
 
 	note(fields, sizeof(fields));
 }
@@ -262,8 +345,9 @@ static void check_engine(void)
 		uint32_t tail = qp->sq.tail, send = qp->sq.send, head = qp->sq.head;
 
 		CHECK(head - tail <= 8 && send - tail <= head - tail);
-		CHECK((uint16_t)(qp->response_head - qp->response_send) <= qp->response_size);
-		CHECK(qp->rd_count <= qp->rd_size);
+		CHECK((uint16_t)(qp->proto.response_head - qp->proto.response_send) <=
+		      qp->proto.response_size);
+		CHECK(qp->proto.rd_count <= qp->proto.rd_size);
 		note_qp(qp);
 		if (qp->peer) {
 			CHECK(!peer || peer == qp->peer);
@@ -287,6 +371,8 @@ static void end(void)
 		CHECK(!urxe_dereg_mr(mrs[i]));
 	}
 	CHECK(!urxe_destroy_srq(srq));
+	CHECK(!urxe_destroy_srq(xrc_srq));
+	CHECK(!urxe_close_xrcd(xrcd));
 	CHECK(!urxe_destroy_cq(cq));
 	CHECK(!urxe_destroy_cq(small_cq));
 	CHECK(!urxe_dealloc_pd(pd));
@@ -328,9 +414,9 @@ static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, struct ur
 	uint8_t *exact = malloc(len); /* a byte too far is noticed */
 	struct urxe_rx_packet rx = {
 		.bth = exact,
+		.bytes = exact,
 		.len = len,
-		.dev = &edges.device,
-		.hop_limit = 64,
+		.path.roce.hop_limit = 64,
 		.span = span,
 		.refs = refs,
 		.refs_len = refs ? refs->len : 0,
@@ -338,18 +424,19 @@ static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, struct ur
 
 	CHECK(exact);
 	memcpy(exact, bytes, len);
-	memcpy(&rx.sgid, &edges.device.gids[0], 16);
-	rx.dgid = rx.sgid;
+	memcpy(&rx.path.src, &edges.port.gids[0], 16);
+	rx.path.dst = rx.path.src;
 	urxe_engine_lock();
 	urxe_hca.now = urxe_now();
-	urxe_hca.lazy = edges.lazy;
+	urxe_hca.acks_may_wait = edges.acks_may_wait;
 	urxe_dispatch(&rx, NULL);
-	urxe_hca.lazy = false;
+	urxe_hca.acks_may_wait = false;
 	urxe_engine_unlock();
 	free(exact);
 }
 
-/* A made-up packet, helped past the first checks: QPN, P_Key, PSN, key and address where they go. */
+/* A made-up packet, helped past the first checks: QPN, P_Key, PSN, key and address where they go.
+ * */
 static void inject(struct input *in)
 {
 	struct urxe_qp *qp = to_qp(qps[byte(in) % QPS]);
@@ -357,7 +444,7 @@ static void inject(struct input *in)
 	int8_t psn_offset = byte(in);
 	unsigned key = byte(in);
 	int8_t at_offset = byte(in);
-	uint32_t len = 12 + length_of(byte(in)) / 4 * 4, psn;
+	uint32_t len = 12 + length_of(byte(in)) / 4 * 4, psn, at = 12;
 	static uint8_t bytes[12 + 65536];
 	uint16_t span = flags & 64 ? byte(in) + 1 : 1;
 	struct urxe_refs *refs = flags & 128 ? make_refs(length_of(byte(in))) : NULL;
@@ -368,25 +455,28 @@ static void inject(struct input *in)
 	for (uint32_t i = 0; i < 40 && i < len; i++)
 		bytes[i] = byte(in);
 	if (!(flags & 1)) {
-		uint8_t service = qp->ibv.qp_type == IBV_QPT_RC	  ? URXE_SERVICE_RC
-				  : qp->ibv.qp_type == IBV_QPT_UC ? URXE_SERVICE_UC
-								  : URXE_SERVICE_UD;
 		unsigned code = bytes[0] & 0x1f;
 
-		psn = code >= 13 && code <= 18 ? qp->una : qp->epsn; /* an answer, a request */
-		urxe_bth_fill(bth, code | service, bytes[1] & 0x80, flags >> 4 & 3,
-			      URXE_PKEY_DEFAULT, qp->qpn, flags & 2,
+		psn = code >= 13 && code <= 18 ? qp->proto.una
+					       : qp->proto.epsn; /* an answer, a request */
+		urxe_bth_fill(bth, code | qp->transport->service, bytes[1] & 0x80, flags >> 4 & 3,
+			      URXE_PKEY_DEFAULT, qp->proto.qpn, flags & 2,
 			      urxe_psn_add(psn, flags & 4 ? psn_offset : 0));
+	}
+	if (qp->transport->service == URXE_SERVICE_XRC) {
+		if (!(key & 16))
+			urxe_xrceth_fill((struct urxe_xrceth *)(bytes + at), xrc_srqn);
+		at += sizeof(struct urxe_xrceth);
 	}
 	if (flags & 8) {
 		unsigned r = key % 8 < REGIONS ? key % 8 : ALL;
 
 		/* Where RETH and AtomicETH have the address and the key */
 		va = htobe64((uintptr_t)memory[r] + at_offset);
-		memcpy(bytes + 12, &va, 8);
+		memcpy(bytes + at, &va, 8);
 		uint32_t rkey = htobe32(key_of(key));
 
-		memcpy(bytes + 20, &rkey, 4);
+		memcpy(bytes + at + 8, &rkey, 4);
 	}
 	deliver(bytes, len, span, refs);
 	free(refs);
@@ -451,6 +541,8 @@ static void post_send(struct input *in)
 		wr.wr.rdma.remote_addr = (uintptr_t)memory[key % REGIONS] + offset;
 		wr.wr.rdma.rkey = key_of(key);
 	}
+	if (qp->qp_type == IBV_QPT_XRC_SEND)
+		wr.qp_type.xrc.remote_srqn = key & 16 ? key << 8 : xrc_srqn;
 	wr.wr_id = new_id();
 	if (urxe_post_send(qp, &wr, &bad))
 		outstanding[wr.wr_id % POSTED_MAX] = false;
@@ -468,7 +560,7 @@ static void post_recv(struct input *in)
 		wr.num_sge = 2;
 	wr.wr_id = new_id();
 	if (which & 1)
-		ret = urxe_post_srq_recv(srq, &wr, &bad);
+		ret = urxe_post_srq_recv(which & 2 ? xrc_srq : srq, &wr, &bad);
 	else
 		ret = urxe_post_recv(qps[(which >> 1 & 31) % QPS], &wr, &bad);
 	if (ret)
@@ -526,7 +618,7 @@ static void move_peers(unsigned how)
 	edges.near = how & 1;
 	edges.refers = how & 2;
 	edges.stale = how & 4;
-	edges.lazy = how & 8;
+	edges.acks_may_wait = how & 8;
 }
 
 static void run(struct input in)

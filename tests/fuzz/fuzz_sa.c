@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libFuzzer target for the SA client, the subscription to notices and the parsers of libsacache: any
- * MADs, well formed or not, into a client with queries under way, with a clock of the fuzzer's; hosts
- * files and netlink messages; and what the library for opensm does to a MAD.
+ * libFuzzer target for the SA client, the subscription to notices and the parsers of libsacache:
+ * any MADs, well formed or not, into a client with queries under way, with a clock of the fuzzer's;
+ * hosts files and netlink messages; and what the library for opensm does to a MAD.
  *
  * An input is a list of commands, a byte each and what it needs behind it:
  *

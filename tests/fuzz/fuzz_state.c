@@ -6,7 +6,8 @@
  *	1	one whose checksums are made right, and its length if the counts are small
  *	2	OpenSM's dump of paths
  *
- * Whatever is believed must be such that it can be looked up, saved again and loaded with the same result.
+ * Whatever is believed must be such that it can be looked up, saved again and loaded with the same
+ * result.
  */
 #include <errno.h>
 #include <isa-l/crc.h>

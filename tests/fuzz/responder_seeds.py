@@ -5,7 +5,7 @@ loss, duplicates and errors, and long random mixtures. Usage: responder_seeds.py
 import random
 import sys
 
-RC_A, RC_B, RC_SRQ, RC_RTR, RC_INIT, RC_ERR, RC_SQD, UC_A, UC_B, UD_A, UD_B = range(11)
+RC_A, RC_B, RC_SRQ, RC_RTR, RC_INIT, RC_ERR, RC_SQD, UC_A, UC_B, UD_A, UD_B, XRC_A, XRC_B = range(13)
 ALL, WRITE, READ, LOCAL, CONSTANT, SECRET = range(6)
 DELIVER, LOSE, TWICE, POLL = [6], [7], [8], [13]
 
@@ -15,8 +15,8 @@ def send(qp, op, key=ALL, local=ALL, length=64, offset=0, flags=2):
 
 
 def recv(qp, local=ALL, length=250):
-    srq = qp in (RC_SRQ, UD_B)
-    return [10, (1 if srq else qp << 1) | 0x40, local, length]
+    srq = 1 if qp in (RC_SRQ, UD_B) else 3 if qp == XRC_B else 0
+    return [10, (srq or qp << 1) | 0x40, local, length]
 
 
 def inject(qp, opcode, key=ALL, length=64, flags=8, psn=0, offset=0, rest=()):
@@ -43,7 +43,7 @@ def window(qp, how, addr=0, length=8):
 
 
 def scenarios():
-    pairs = {RC_A: RC_B, RC_SRQ: RC_SRQ, UC_A: UC_B, UD_A: UD_B}
+    pairs = {RC_A: RC_B, RC_SRQ: RC_SRQ, UC_A: UC_B, UD_A: UD_B, XRC_A: XRC_B}
     for a, b in pairs.items():
         for op in range(9):
             for length in (0, 8, 64, 220, 235, 250):
