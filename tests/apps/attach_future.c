@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Both halves of a test for ibv_query_gid_type, whose version changes between releases of rdma-core:
- * with FUTURE_LIBRARY a libibverbs of a release that does not exist yet (IBVERBS_PRIVATE_99), else
- * a program built with it. The library has no devices and answers -99 to everything, so whatever the
- * program finds comes from urxe.
+ * Both halves of a test for ibv_query_gid_type, whose version changes between releases of
+ * rdma-core: with FUTURE_LIBRARY a libibverbs of a release that does not exist yet
+ * (IBVERBS_PRIVATE_99), else a program built with it. The library has no devices and answers -99 to
+ * everything, so whatever the program finds comes from urxe.
  */
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Devices that are not ours, in the same process. With OTHER_LIBRARY a libibverbs that has one device
- * of its own, other0, and checks that it gets its own objects back and never one of ours; else a
- * program that uses other0 and urxe0 side by side. The library is preloaded behind urxe.
+ * Devices that are not ours, in the same process. With OTHER_LIBRARY a libibverbs that has one
+ * device of its own, other0, and checks that it gets its own objects back and never one of ours;
+ * else a program that uses other0 and urxe0 side by side. The library is preloaded behind urxe.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * deny ERRNO NUMBER… -- COMMAND…: runs the command where those system calls fail with that errno, as in
- * a sandbox whose filter does not know them.
+ * deny ERRNO NUMBER… -- COMMAND…: runs the command where those system calls fail with that errno,
+ * as in a sandbox whose filter does not know them.
  */
 #include <errno.h>
 #include <linux/filter.h>

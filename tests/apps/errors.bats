@@ -27,8 +27,28 @@ cases() {
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }
 @test "limits of queues, lists, inline data and QPs" {
-	cases verbs_limits longest many_qps many_answers parent_domains provider_buffers
+	cases verbs_limits longest many_qps many_answers parent_domains allocators \
+		provider_buffers
 }
+@test "device memory" { cases verbs_import dm; }
+@test "contexts, domains and regions imported in the same process" {
+	cases verbs_import import_refused import_here
+}
+@test "contexts, domains, regions and device memory imported by another process" {
+	cases verbs_import import_elsewhere
+}
+@test "XRC between processes" { cases verbs_xrc; }
+@test "XRC between processes over a faulty wire" {
+	URXE_FAULT=drop=5%,dup=2%,reorder=5%,corrupt=0.5%,seed=1 cases verbs_xrc messages not_ready in_turn
+}
+@test "rate limits" { cases verbs_paced; }
+@test "null regions" { cases verbs_limits null_region && URXE_WIRE=udp cases verbs_limits null_region; }
+@test "tag matching" { cases verbs_tags; }
+@test "tag matching over a faulty wire" {
+	URXE_FAULT=drop=5%,dup=2%,reorder=5%,corrupt=0.5%,seed=1 \
+		cases verbs_tags eager unexpected rendezvous
+}
+@test "raw packets and flow rules" { cases verbs_raw; }
 @test "numbers of devices are not those of kernel devices" {
 	URXE_DEVICES=urxe0=lo cases verbs_limits device_numbers
 }

@@ -62,3 +62,14 @@ pooled_perf() {
 @test "urxe run --pool: ib_write_bw, all sizes" { pooled_perf ib_write_bw -a -n 20; }
 @test "urxe run --pool: ib_read_bw, 1 MiB" { pooled_perf ib_read_bw -s 1048576 -n 50; }
 @test "urxe run --pool: ib_atomic_lat" { pooled_perf ib_atomic_lat -n 5000; }
+
+@test "libraries export the names that are theirs, and what is private in a version of its own" {
+	local top=${URXE%/*}
+	nm -D --defined-only "$top/mempool/libmempool.so" | awk '$2 == "T" { print $3 }' >"$BATS_TEST_TMPDIR/names"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/names")" -gt 20 ]
+	! grep -v '^rmempool_' "$BATS_TEST_TMPDIR/names" || false
+	[ "$(grep -c '@@MEMPOOL_PRIVATE_1$' "$BATS_TEST_TMPDIR/names")" -eq 2 ]
+	# A wildcard would promise whatever is added.
+	! grep -n '[a-z]\*;' "$BATS_TEST_DIRNAME/../../mempool/libmempool.map" \
+		"$BATS_TEST_DIRNAME"/../../libsacache/*.map
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A program under `urxe run --pool` that is linked to an allocator of its own, which has a function beside
- * malloc()'s family that takes what malloc() gave, as jemalloc and tcmalloc have them. With
+ * A program under `urxe run --pool` that is linked to an allocator of its own, which has a function
+ * beside malloc()'s family that takes what malloc() gave, as jemalloc and tcmalloc have them. With
  * -DALLOCATOR this is the allocator: each allocation is a mapping that begins with a header.
  */
 #include <malloc.h>

@@ -79,8 +79,8 @@ struct offer {
 };
 
 static struct rdma_addrinfo *info;
-static struct mempool *pool; /* made when a device is known */
-static struct mempool *shared;
+static struct rmempool *pool; /* made when a device is known */
+static struct rmempool *shared;
 static struct rdma_cm_id *served; /* the server's end of the connection */
 static unsigned char *target;	  /* the buffer that was offered; pool memory stays mapped */
 
@@ -108,27 +108,27 @@ static void make_qp(struct rdma_cm_id *id)
 
 static void make_pools(struct ibv_pd *pd)
 {
-	struct mempool_attr attr;
+	struct rmempool_attr attr;
 
 	if (pool)
 		return;
-	mempool_attr_init(&attr);
+	rmempool_attr_init(&attr);
 	attr.bytes = 4 << 20;
-	NEED(!mempool_create(&attr, &pool));
+	NEED(!rmempool_create(&attr, &pool));
 	attr.shared_pd = pd;
 	attr.shared_access = LW | RW | RR;
-	NEED(!mempool_create(&attr, &shared));
+	NEED(!rmempool_create(&attr, &shared));
 }
 
 /* A buffer for a case, registered as it says. */
 static struct offer make_offer(const struct test_case *c, struct ibv_pd *pd)
 {
-	struct mempool_buffer buffer;
-	struct mempool_mr *mr;
+	struct rmempool_buffer buffer;
+	struct rmempool_mr *mr;
 	struct offer offer;
 
 	make_pools(pd);
-	NEED(!mempool_alloc(c->end == SHARED ? shared : pool, TOTAL, 64, &buffer));
+	NEED(!rmempool_alloc(c->end == SHARED ? shared : pool, TOTAL, 64, &buffer));
 	target = buffer.addr;
 	for (unsigned i = 0; i < TOTAL; i++)
 		target[i] = i;
@@ -136,12 +136,12 @@ static struct offer make_offer(const struct test_case *c, struct ibv_pd *pd)
 	offer.rkey = buffer.rkey;
 	if (c->end == SHARED)
 		return offer;
-	NEED(!mempool_register(pool, pd, target + MARGIN, LENGTH, c->access, &mr));
+	NEED(!rmempool_register(pool, pd, target + MARGIN, LENGTH, c->access, &mr));
 	offer.rkey = mr->rkey;
 	if (c->end == FREED)
-		NEED(!mempool_free(pool, target));
+		NEED(!rmempool_free(pool, target));
 	if (c->end == DEREGISTERED)
-		NEED(!mempool_deregister(pool, mr));
+		NEED(!rmempool_deregister(pool, mr));
 	return offer;
 }
 
@@ -215,7 +215,7 @@ static struct rdma_cm_id *connect_to(struct rdma_event_channel *channel, uint8_t
 }
 
 static enum ibv_wc_status perform(struct rdma_cm_id *id, const struct test_case *c,
-				  const struct offer *offer, const struct mempool_mr *mr)
+				  const struct offer *offer, const struct rmempool_mr *mr)
 {
 	struct ibv_sge sge = {(uintptr_t)mr->addr, c->length, mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = c->opcode}, *bad;
@@ -247,7 +247,8 @@ static unsigned char expected(const struct test_case *c, unsigned i)
 	return c->opcode == IBV_WR_RDMA_WRITE ? 0xa0 ^ (unsigned)at : i + 1;
 }
 
-/* iWARP: that a write is complete does not mean that it has arrived. Waits a while for its last byte. */
+/* iWARP: that a write is complete does not mean that it has arrived. Waits a while for its last
+ * byte. */
 static void await_write(const struct test_case *c)
 {
 	unsigned last = MARGIN + c->at + c->length - 1;
@@ -261,17 +262,17 @@ static bool run_case(struct rdma_event_channel *channel, unsigned number, bool i
 {
 	const struct test_case *c = &cases[number];
 	enum ibv_wc_status status;
-	struct mempool_buffer local;
+	struct rmempool_buffer local;
 	unsigned char *bytes;
 	struct rdma_cm_id *id;
-	struct mempool_mr *mr;
+	struct rmempool_mr *mr;
 	struct offer offer;
 	bool ok = true;
 
 	id = connect_to(channel, number, &offer);
-	NEED(!mempool_alloc(pool, LENGTH, 0, &local));
+	NEED(!rmempool_alloc(pool, LENGTH, 0, &local));
 	/* iWARP: what a read brings is written by the peer. */
-	NEED(!mempool_register(pool, id->pd, local.addr, LENGTH, LW | (iwarp ? RW : 0), &mr));
+	NEED(!rmempool_register(pool, id->pd, local.addr, LENGTH, LW | (iwarp ? RW : 0), &mr));
 	bytes = local.addr;
 	for (unsigned i = 0; i < LENGTH; i++)
 		bytes[i] = 0xa0 ^ i;
@@ -307,9 +308,9 @@ static bool run_case(struct rdma_event_channel *channel, unsigned number, bool i
 			ok = false;
 		}
 out:
-	NEED(!mempool_free(pool, local.addr));
+	NEED(!rmempool_free(pool, local.addr));
 	if (c->end != FREED)
-		NEED(!mempool_free(c->end == SHARED ? shared : pool, target));
+		NEED(!rmempool_free(c->end == SHARED ? shared : pool, target));
 	rdma_destroy_qp(id);
 	rdma_destroy_id(id);
 	return ok;
@@ -346,8 +347,8 @@ int main(int argc, char **argv)
 		else
 			failed += !run_case(channel, i, iwarp);
 	}
-	NEED(!mempool_destroy(pool));
-	NEED(!mempool_destroy(shared));
+	NEED(!rmempool_destroy(pool));
+	NEED(!rmempool_destroy(shared));
 	printf("%u cases failed\n", failed);
 	return failed != 0;
 }

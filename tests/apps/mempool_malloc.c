@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A program under `urxe run --pool` that knows nothing of it, but looks: large allocations lie in the
- * pool's memfd and small ones do not; they behave as malloc() says; a forked child has its own.
+ * A program under `urxe run --pool` that knows nothing of it, but looks: large allocations lie in
+ * the pool's memfd and small ones do not; they behave as malloc() says; a forked child has its own.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -102,7 +102,8 @@ static void calls(void)
 	EXPECT(!calloc(huge, 4));
 }
 
-/* What madvise() says is not needed reads as zeros, as private memory does, and can be used again. */
+/* What madvise() says is not needed reads as zeros, as private memory does, and can be used again.
+ * */
 static void not_needed(void)
 {
 	static const size_t sizes[] = {4 * KIB, 100 * KIB, 5 * MIB};

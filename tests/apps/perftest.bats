@@ -3,6 +3,7 @@
 # perftest's programs, server and client over urxe0 on lo, with the options that each of them has.
 # All sizes over UC and UD: perftest_soak.bats, because perftest takes half a second for each size.
 load helpers
+load scene
 
 @test "ib_send_bw" { perf ib_send_bw; }
 @test "ib_send_bw -e" { perf ib_send_bw -e; }
@@ -73,3 +74,33 @@ load helpers
 @test "ib_write_bw -b (both directions)" { perf ib_write_bw -b; }
 @test "ib_send_bw -r 16 -t 16 -q 4 (short queues)" { perf ib_send_bw -r 16 -t 16 -q 4; }
 @test "ib_write_bw -D 2 (for two seconds)" { perf ib_write_bw -D 2; }
+
+# raw PROGRAM ARGS…: between two hosts. Frames that come before the server has its flow rule are lost, so the
+# client waits until the server listens to all of its interface's frames.
+raw() {
+	two_hosts '
+		# await COMMAND…: until it succeeds, for ten seconds at most.
+		await() {
+			for try in $(seq 200); do
+				"$@" && return
+				sleep 0.05
+			done
+			false
+		}
+		is_up() { "$@" ip link show type veth | grep -q "state UP"; }
+		listens() { $there grep -q " 0003 " /proc/net/packet; }
+		mac() { "$@" ip -o link show type veth | grep -o "ether [0-9a-f:]*" | cut -d" " -f2; }
+		await is_up env
+		await is_up $there
+		near=$(mac env) far=$(mac $there)
+		$there $run "$@" -d urxe0 -F --server -E $near -B $far >server 2>&1 &
+		server=$!
+		await listens
+		$here $run "$@" -d urxe0 -F --client -E $far -B $near >client 2>&1
+		wait $server
+		grep -E "^ +[0-9]+ +[0-9]+ +[0-9.]+" client
+	' "$@"
+}
+
+@test "raw_ethernet_lat between two hosts" { raw raw_ethernet_lat -s 100 -n 1000; }
+@test "raw_ethernet_bw between two hosts" { raw raw_ethernet_bw -s 1000 -D 1; }

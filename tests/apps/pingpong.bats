@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # libibverbs' own example programs, server and client over urxe0 on lo.
 load helpers
+load scene
 
 @test "ibv_devices lists urxe0" {
 	run isolated "$URXE" run -- ibv_devices
@@ -39,6 +40,28 @@ load helpers
 @test "ibv_srq_pingpong" { pingpong ibv_srq_pingpong; }
 @test "ibv_srq_pingpong -e" { pingpong ibv_srq_pingpong -e; }
 @test "ibv_srq_pingpong, 64 QPs" { pingpong ibv_srq_pingpong -q 64 -r 600; }
+
+@test "ibv_xsrq_pingpong" {
+	isolated "$top/tests/guest/bin/pair" -q -t 60 \
+		"$URXE" run -- ibv_xsrq_pingpong -d urxe0 -g 0 :: \
+		"$URXE" run -- ibv_xsrq_pingpong -d urxe0 -g 0 127.0.0.1
+}
+@test "ibv_xsrq_pingpong with four clients, each of which receives by the others' target QPs" {
+	scene '
+		$run ibv_xsrq_pingpong -d urxe0 -g 0 -c 4 -n 50 >server 2>&1 &
+		pids=$!
+		until ss -Hltn "sport = :18515" | grep -q .; do sleep 0.02; done
+		for i in 1 2 3 4; do
+			$run ibv_xsrq_pingpong -d urxe0 -g 0 -n 50 127.0.0.1 >client$i 2>&1 &
+			pids="$pids $!"
+		done
+		for pid in $pids; do wait $pid; done
+	'
+}
+@test "ib_send_bw and ib_write_bw over XRC" {
+	LIMIT=60 urxe_pair ib_send_bw -d urxe0 -c XRC -n 500
+	LIMIT=60 URXE_WIRE=udp urxe_pair ib_write_bw -d urxe0 -c XRC -n 500
+}
 
 @test "ibv_rc_pingpong over ::1" {
 	isolated "$top/tests/guest/bin/pair" -q \

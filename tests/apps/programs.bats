@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # Debian's QEMU, libfabric and qperf, on one end of a veth pair: libfabric leaves loopback interfaces out.
 load helpers
+load scene
 
 A=10.98.0.1
 export URXE_DEVICES=urxe0=v0 LIMIT=120
@@ -65,4 +66,73 @@ fabric() { # ENDPOINT PROVIDER
 			done
 		done
 		qperf '$A' quit'
+}
+
+# Two hosts as they come, each with an Ethernet interface and lo, and no word about urxe in the environment.
+unconfigured() { # SCRIPT
+	needs fi_pingpong
+	unset "${!URXE_@}"
+	URXE=${URXE:-$top/build/urxe} two_hosts "${two_hosts_plain}$1"
+}
+two_hosts_plain='
+	unset URXE_DEVICES
+	here=
+	there="nsenter -t $host -n"
+	$there ip link set lo up
+	for side in "$here" "$there"; do
+		until $side "$URXE" devices | grep -q "netdev v[01] *ACTIVE"; do sleep 0.02; done
+	done
+'
+
+@test "without configuration libfabric finds connected endpoints beside lo" {
+	unconfigured '
+		$here $run fi_info -p verbs >info
+		grep -q "type: FI_EP_MSG" info
+		grep -q "type: FI_EP_RDM" info
+	'
+}
+
+@test "without configuration fi_pingpong connects two hosts, with messages and with reliable datagrams" {
+	unconfigured '
+		for type in msg rdm; do
+			$there $run fi_pingpong -p verbs -I 10 -e $type >server 2>&1 &
+			server=$!
+			for try in $(seq 50); do
+				$here $run fi_pingpong -p verbs -I 10 -e $type 10.1.1.2 >client 2>&1 && break
+				sleep 0.1
+			done
+			grep -q "^1m " client
+			within 5000 $server
+		done
+	'
+}
+
+@test "without configuration UCX sends by the interface, not by lo" {
+	command -v ucx_perftest >/dev/null || skip "there is no ucx_perftest"
+	unconfigured '
+		export UCX_TLS=rc,self
+		$there $run ucx_perftest -t tag_bw -s 100000 -n 100 >server 2>&1 &
+		server=$!
+		for try in $(seq 50); do
+			$here $run ucx_perftest -t tag_bw -s 100000 -n 100 10.1.1.2 >client 2>&1 && break
+			sleep 0.1
+		done
+		grep -q "^Final: " client
+		within 5000 $server
+	'
+}
+
+@test "without configuration 127.0.0.1 is this host, whatever interface it has" {
+	needs rping
+	unconfigured '
+		$there $run rping -s -a 127.0.0.1 -C 3 >server 2>&1 &
+		server=$!
+		for try in $(seq 100); do
+			$there "$URXE" listeners | grep -q "LISTEN  *7174 " && break
+			sleep 0.05
+		done
+		$there $run rping -c -a 127.0.0.1 -C 3 -V -v >client 2>&1
+		grep -c "^ping" client
+		within 5000 $server
+	'
 }

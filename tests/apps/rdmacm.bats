@@ -52,8 +52,12 @@ perf_cm() {
 }
 # Of two requests that come before the server's thread has looked, rping forgets the first.
 @test "rping -P: two clients at once" {
-	both -k rping -s -P -a 127.0.0.1 -V :: sh -c '
-		rping -c -a 127.0.0.1 -C 2000 -V & sleep 0.2
+	both -k rping -s -P -a 127.0.0.1 -V :: env first="$BATS_TEST_TMPDIR/first" sh -c '
+		rping -c -a 127.0.0.1 -C 2000 -V -v >"$first" &
+		until grep -q "^ping data" "$first"; do
+			kill -0 $! || exit
+			sleep 0.02
+		done
 		rping -c -a 127.0.0.1 -C 50 -V && kill -0 $! && wait $!'
 }
 
@@ -88,6 +92,7 @@ mckey() {
 @test "cmtime -c 500" { both -k cmtime -b 127.0.0.1 -c 500 :: cmtime -s 127.0.0.1 -c 500; }
 @test "rdma_server and rdma_client" { both rdma_server :: rdma_client -s 127.0.0.1; }
 @test "rdma_xserver and rdma_xclient" { both rdma_xserver :: rdma_xclient -s 127.0.0.1; }
+@test "rdma_xserver and rdma_xclient over XRC" { both rdma_xserver -c x :: rdma_xclient -s 127.0.0.1 -c x; }
 
 @test "rstream" { stream rstream; }
 @test "rstream -T v (bytes verified)" { stream rstream -T v; }

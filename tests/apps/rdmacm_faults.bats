@@ -3,43 +3,7 @@
 # The connection manager when messages are lost and processes die: whoever connects succeeds or is told
 # what failed (IBTA vol. 1, 12.9); the peers of a dead process are told, and what it held is free.
 load helpers
-
-# What each script below begins with. until_listening PORT; within MILLISECONDS PID: that process
-# ends by then.
-common='
-	set -e
-	run="$URXE run --"
-	until_listening() {
-		for try in $(seq 100); do
-			"$URXE" listeners | grep -q "LISTEN  *$1 " && return
-			sleep 0.05
-		done
-		false
-	}
-	within() {
-		for try in $(seq $(($1 / 20))); do
-			kill -0 $2 2>/dev/null || return 0
-			sleep 0.02
-		done
-		kill -9 $2
-		echo "process $2 did not end within $1 ms"
-		false
-	}
-'
-
-# scene SCRIPT ARGS…: in namespaces of its own and a fresh folder; the output is shown. Whatever becomes
-# of the script, its processes end with it: they are in a PID namespace, where there can be one.
-scene() {
-	local alone=()
-	isolated unshare -pf --kill-child --mount-proc true 2>/dev/null &&
-		alone=(unshare -pf --kill-child --mount-proc)
-	cd "$BATS_TEST_TMPDIR"
-	run env URXE="$URXE" "$BASH" -c "$(declare -f isolated); isolated \"\$@\"" scene \
-		timeout -k 2 100 "${alone[@]}" "$BASH" -c "$common$1" scene "${@:2}"
-	echo "$output"
-	tail -n 5 server* client* 2>/dev/null || true
-	[ "$status" -eq 0 ]
-}
+load scene
 
 # Five pairs at once, each with its own seed, since what takes long is waiting. A CM message is repeated
 # after 4 to 8 s, so that several lost ones in a row take their time.
@@ -114,26 +78,6 @@ killed() {
 	'
 }
 
-# Two hosts: this namespace with v0, and one with v1, in which a third process is alive.
-two_hosts='
-	unshare -n sleep 20 >/dev/null 2>&1 &
-	host=$!
-	while [ /proc/self/ns/net -ef /proc/$host/ns/net ]; do sleep 0.02; done
-	ip link add v0 type veth peer name v1 netns $host
-	ip addr add 10.1.1.1/24 dev v0
-	ip link set v0 up
-	here="env URXE_DEVICES=urxe0=v0"
-	there="env URXE_DEVICES=urxe0=v1 nsenter -t $host -n"
-	$there ip addr add 10.1.1.2/24 dev v1
-	$there ip link set v1 up
-'
-
-two_hosts() {
-	unshare -Urnm true 2>/dev/null || unshare -nm true 2>/dev/null ||
-		skip "no network namespaces here"
-	scene "$two_hosts$1"
-}
-
 @test "kill -9 of a client: a survivor of its host tells the server" {
 	two_hosts '
 		$there $run rping -s -P -p 9999 >third 2>&1 &
@@ -157,9 +101,8 @@ two_hosts() {
 		third=$!
 		$there $run rping -s -a 10.1.1.2 >server 2>&1 &
 		server=$!
-		sleep 0.1
-		for try in $(seq 100); do
-			$there "$URXE" listeners | grep -q "LISTEN  *7174 " && break
+		until $there "$URXE" listeners | grep -q "LISTEN  *7174 "; do
+			kill -0 $server
 			sleep 0.05
 		done
 		$here $run rping -c -a 10.1.1.2 -v -d >client 2>&1 &
@@ -176,11 +119,12 @@ two_hosts() {
 @test "an address that nobody has is an ADDR_ERROR when the time is over" {
 	two_hosts '
 		begin=$(date +%s%N)
-		! $here $run rping -c -a 10.1.1.99 -v >client 2>&1
+		! $here $run rping -c -a 10.1.1.99 -v >client 2>&1 || false
 		took=$((($(date +%s%N) - begin) / 1000000))
 		echo "$took ms"
 		grep -q "RDMA_CM_EVENT_ADDR_ERROR, error -110" client
-		[ $took -ge 2000 ] && [ $took -lt 6000 ]
+		[ $took -ge 2000 ]
+		[ $took -lt 30000 ]
 
 		$there $run rping -s -a 10.1.1.2 -C 3 >server 2>&1 &
 		server=$!

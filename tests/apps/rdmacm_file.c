@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The file /dev/infiniband/rdma_cm as a program that writes its commands itself sees it: what it is,
- * that its descriptors can be copied, closed in every way and inherited, and that other files, at the
- * same numbers later, are left alone. One case each; no argument: all of them.
+ * The file /dev/infiniband/rdma_cm as a program that writes its commands itself sees it: what it
+ * is, that its descriptors can be copied, closed in every way and inherited, and that other files,
+ * at the same numbers later, are left alone. One case each; no argument: all of them.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A TCP program that knows nothing of RDMA: an HTTP server that gives its one file to whoever asks, so many
- * times: rdmacm_http FILE TIMES. It listens on port 8080 of 127.0.0.1. With librspreload its sockets are
- * rsockets.
+ * A TCP program that knows nothing of RDMA: an HTTP server that gives its one file to whoever asks,
+ * so many times: rdmacm_http FILE TIMES. It listens on port 8080 of 127.0.0.1. With librspreload
+ * its sockets are rsockets.
  */
 #include <fcntl.h>
 #include <netinet/in.h>

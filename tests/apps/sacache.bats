@@ -17,7 +17,7 @@ setup() {
 
 @test "a stock SM raises no reserved field, and by the method nothing is cached" {
 	timeout 60 "$here/sacache-subnet" 2 2 1 sh -c \
-		'SIM_HOST=host-1-1 LD_PRELOAD=$SIM exec "$0" auto $GUIDS' "$URXE_BIN/sacache_subnet"
+		'exec "$1/sacache-on" host-1-1 "$0" auto $GUIDS' "$URXE_BIN/sacache_subnet" "$here"
 }
 
 @test "libsacache-opensm.so makes OpenSM raise it, and caching switches on" {
@@ -27,7 +27,7 @@ setup() {
 
 @test "libsacache-opensm.so leaves the field alone when told to, and says what it does not understand" {
 	OPENSM_PRELOAD=$raise SACACHE_OPENSM_RAISE=off timeout 60 "$here/sacache-subnet" 2 2 1 sh -c \
-		'SIM_HOST=host-1-1 LD_PRELOAD=$SIM exec "$0" auto $GUIDS' "$URXE_BIN/sacache_subnet"
+		'exec "$1/sacache-on" host-1-1 "$0" auto $GUIDS' "$URXE_BIN/sacache_subnet" "$here"
 	run env LD_PRELOAD="$raise" SACACHE_OPENSM_RAISE=yes true
 	[ "$status" -eq 0 ]
 	[[ $output == *"hexadecimal digits"* ]]
@@ -49,5 +49,5 @@ setup() {
 	folder=$(timeout 60 "$here/sacache-subnet" 2 2 1 pwd)
 	[ -n "$folder" ]
 	[ ! -e "$folder" ]
-	! readlink /proc/[0-9]*/cwd 2>/dev/null | grep -F "$folder"
+	! readlink /proc/[0-9]*/cwd 2>/dev/null | grep -F "$folder" || false
 }

@@ -56,7 +56,7 @@ static uint64_t counter(unsigned i)
 	struct sacache_stats stats;
 	uint64_t value;
 
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	memcpy(&value, (char *)&stats + counters[i].offset, sizeof(value));
 	return value;
 }
@@ -146,7 +146,7 @@ static struct list all_records(void)
 	struct sacache_stats stats;
 	struct list list = {0};
 
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	list.records = calloc(stats.entries + 1, sizeof(*list.records));
 	if (list.records)
 		sacache_walk(cache, collect, &list);

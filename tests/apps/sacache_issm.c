@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded, before ibsim's umad front, into a program that subscribes to the SA's notices: ibsim brings
- * requests, and the SA's reports are some, only to a client that is a subnet manager. So when the program
- * has registered for the SA's class, its port says that there is an SM (the issm device), and a thread
- * answers what another SM asks that one: SMInfo, by "not active" (IBTA vol. 1, 14.4.1). Agents are
- * registered first: ibsim's front does not survive a MAD of a class that nobody has.
+ * Preloaded, before ibsim's umad front, into a program that subscribes to the SA's notices: ibsim
+ * brings requests, and the SA's reports are some, only to a client that is a subnet manager. So
+ * when the program has registered for the SA's class, its port says that there is an SM (the issm
+ * device), and a thread answers what another SM asks that one: SMInfo, by "not active" (IBTA vol.
+ * 1, 14.4.1). Agents are registered first: ibsim's front does not survive a MAD of a class that
+ * nobody has.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

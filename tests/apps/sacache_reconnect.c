@@ -4,10 +4,11 @@
  *
  *	sacache_reconnect client|server OWN-ADDRESS OWN-PORT PEER-ADDRESS PEER-PORT ROUNDS
  *
- * Each time it is connected it sends its process's number and the count of its connections, and waits for the
- * same from the peer; then one of the ends, or both, kill the connection in one of several ways. It
- * says "done" after so many rounds, and goes on until its standard input ends. It fails if the
- * connection does not come back, if there is a second one, or if a message is not the peer's.
+ * Each time it is connected it sends its process's number and the count of its connections, and
+ * waits for the same from the peer; then one of the ends, or both, kill the connection in one of
+ * several ways. It says "done" after so many rounds, and goes on until its standard input ends. It
+ * fails if the connection does not come back, if there is a second one, or if a message is not the
+ * peer's.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -206,7 +207,7 @@ int main(int argc, char **argv)
 		}
 		kill_connection();
 	}
-	sacache_rdmacm_stats(cm, &stats);
+	sacache_rdmacm_stats(cm, &stats, sizeof(stats));
 	printf("%llu up, %llu crossed, %llu accepted, %llu failed\n", (unsigned long long)stats.up,
 	       (unsigned long long)stats.crossed, (unsigned long long)stats.accepted,
 	       (unsigned long long)stats.failed);

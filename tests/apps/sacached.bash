@@ -16,6 +16,7 @@ teardown() {
 	for pid in "${pids[@]}"; do
 		kill -CONT "$pid" 2>/dev/null || true
 		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
 	done
 }
 

@@ -4,6 +4,7 @@
 # manners and in large numbers before a scripted SA.
 
 load sacached.bash
+SACACHECTL=${URXE%/*}/daemons/sacachectl/sacachectl
 
 sacached() {
 	serve control_socket state_file "$@"
@@ -64,10 +65,13 @@ clients() {
 
 @test "who waits when sacached ends gets an answer first" {
 	export SACACHED_SA=silent
-	sacached 'deadline 50000'
+	sacached "control_socket $dir/control" 'deadline 50000'
 	echo 7 | clients stay >"$dir/answer" &
 	client=$!
-	sleep 0.3
+	until timeout 20 "$SACACHECTL" --socket "$dir/control" --json status | grep -q '"resolve":1,'; do
+		kill -0 "$client"
+		sleep 0.02
+	done
 	ends
 	wait "$client"
 	grep -q '7: status 5' "$dir/answer"
@@ -104,7 +108,8 @@ clients() {
 	echo 1 >"$dir/ibacm-tcp.port"
 	ln -s ibacm-tcp.port "$dir/ibacm.port"
 	sacached
-	[ ! -e "$dir/ibacm.port" ] && [ ! -e "$dir/ibacm-tcp.port" ]
+	[ ! -e "$dir/ibacm.port" ]
+	[ ! -e "$dir/ibacm-tcp.port" ]
 	ends
 	port=$((20000 + $$ % 10000))
 	sacached 'tcp loopback' "tcp_port $port"

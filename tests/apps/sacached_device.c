@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded into a program that uses librdmacm where there is no InfiniBand device: lists one, so that
- * rdma_getaddrinfo() asks the local service for paths. Nothing can be done with it.
+ * Preloaded into a program that uses librdmacm where there is no InfiniBand device: lists one, so
+ * that rdma_getaddrinfo() asks the local service for paths. Nothing can be done with it.
  */
 #include <infiniband/verbs.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /*
  * A program that uses librdmacm: sacached_resolve SOURCE TIMES DESTINATION… (SOURCE - : none).
  *
- * By rdma_getaddrinfo(), from that address to each of the others, so many times; prints for each destination
- * the route: its number of paths, flags, LIDs, or "none". With TIMES 0 it does so for each line that it reads
- * from its input.
+ * By rdma_getaddrinfo(), from that address to each of the others, so many times; prints for each
+ * destination the route: its number of paths, flags, LIDs, or "none". With TIMES 0 it does so for
+ * each line that it reads from its input.
  */
 #include <arpa/inet.h>
 #include <endian.h>

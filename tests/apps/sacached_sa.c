@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded into sacached instead of ibsim's umad front, for loads that ibsim does not carry: a device
- * "scripted" with one port, GID fe80::1 and LID 1, and an SA that answers at once. Of the GIDs fe80::N and the
- * LIDs it knows all, N being the LID, but 65535. Does not answer where the environment has SACACHED_SA=silent.
- * SACACHED_PORTS=FOLDER: there is a second port, fe80::2 and LID 2, and port N is active when FOLDER/N is there.
+ * Preloaded into sacached instead of ibsim's umad front, for loads that ibsim does not carry: a
+ * device "scripted" with one port, GID fe80::1 and LID 1, and an SA that answers at once. Of the
+ * GIDs fe80::N and the LIDs it knows all, N being the LID, but 65535. Does not answer where the
+ * environment has SACACHED_SA=silent. SACACHED_PORTS=FOLDER: there is a second port, fe80::2 and
+ * LID 2, and port N is active when FOLDER/N is there.
  */
 #include <endian.h>
 #include <errno.h>

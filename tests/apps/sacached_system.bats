@@ -31,6 +31,29 @@ units() {
 	systemd-analyze security --offline=true --threshold=20 ./sacached.service
 }
 
+@test "the service runs nothing as root on what the daemon can write" {
+	local unit=$SACACHED_BIN/system/sacached.service
+	! grep -E '^Exec.*(chown|chmod|/run/sacached|/var/lib/sacached)' "$unit" || false
+	grep -qx 'RuntimeDirectory=sacached' "$unit"
+	grep -qx 'StateDirectory=sacached' "$unit"
+}
+
+@test "what root runs leaves no lock that the folder's owner cannot take" {
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	local run=$BATS_TEST_TMPDIR/run
+	chmod 755 "$BATS_TEST_TMPDIR"
+	install -d -o nobody "$run"
+	"$SACACHED_BIN/sacached" -c /dev/null -o "run_dir $run" -o "ibacm_dir $run" -o 'netlink no' \
+		-o control_socket -o state_file -o 'hosts /nonexistent' 2>"$BATS_TEST_TMPDIR/log" 3>&- &
+	until grep -q ready "$BATS_TEST_TMPDIR/log"; do
+		kill -0 $!
+		sleep 0.02
+	done
+	kill -KILL $!
+	wait $! || true
+	[ "$(stat -c %U "$run/lock")" = nobody ]
+}
+
 @test "the sockets' links are those that ibacm's clients open" {
 	grep -qx 'Symlinks=/run/ibacm-unix.sock /run/ibacm.sock' "$SACACHED_SOURCE/system/sacached.socket"
 	grep -q '"acm-door"' "$SACACHED_SOURCE/acm_door.c"

@@ -227,6 +227,20 @@ calls() {
 	END
 }
 
+@test "a tree that somebody else put in the mirror's place meanwhile is not used" {
+	unshare -Urm true 2>/dev/null || skip "no user namespaces"
+	run unshare -Urm bash -c '
+		mount -t tmpfs none /dev/shm
+		"$1" run -- sh -c "export LD_PRELOAD=\$LD_PRELOAD:$2; exec ls $3"
+		ls -d /dev/shm/urxe-view-*
+	' bash "$URXE" "$URXE_BIN/sysfs_race.so" $IB
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "${lines[0]}" = urxe0 ]
+	[[ ${lines[1]} == *.0 ]]
+	[[ ${lines[2]} == *.1 ]]
+}
+
 @test "without a writable place files are still found and read" {
 	unshare -Urm true 2>/dev/null || skip "no user namespaces"
 	run unshare -Urm bash <<-END

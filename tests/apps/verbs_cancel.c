@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Threads that post and poll are cancelled, again and again, at a random moment. A cancelled one has left
- * nothing locked: the others go on.
+ * Threads that post and poll are cancelled, again and again, at a random moment. A cancelled one
+ * has left nothing locked: the others go on.
  */
 #include <pthread.h>
 
@@ -83,7 +83,8 @@ static void *be_told(void *arg)
 	return arg;
 }
 
-/* Threads that ask for an event, which is there at once, are cancelled: the next event can be taken. */
+/* Threads that ask for an event, which is there at once, are cancelled: the next event can be
+ * taken. */
 static void cancelled_while_told(void)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);

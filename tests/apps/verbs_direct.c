@@ -5,8 +5,8 @@
  * more once a verb of the target has taken it away (IBTA vol. 1, 10.6.5 and 11.2.8.4), whatever
  * happens to the initiators meanwhile.
  *
- * The parent never opens the device. A target and some initiators do, in processes of their own, and
- * tell each other what they must know in memory that all share.
+ * The parent never opens the device. A target and some initiators do, in processes of their own,
+ * and tell each other what they must know in memory that all share.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -108,7 +108,8 @@ static void serve_links(struct end *ends)
 		if (atomic_load(&link->state) != LINK_WANTED)
 			continue;
 		reset(ends[i].qp);
-		/* Not that of the connection before: packets that a fault holds back may still come. */
+		/* Not that of the connection before: packets that a fault holds back may still
+		 * come. */
 		s.psn = 1 + random() % 0xffffff;
 		atomic_store(&link->psn, s.psn);
 		connect_end(&ends[i], atomic_load(&link->qpn), &s);
@@ -545,6 +546,46 @@ static void stopped_target(void)
 	stopped_target_of(INITIATORS - 1);
 }
 
+/* By packets alone nobody but the target can write there: its memory is looked at from outside. */
+static void unreached_initiator(unsigned i)
+{
+	uint8_t *memory = private_memory(SPAN);
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, SPAN, IBV_ACCESS_LOCAL_WRITE);
+	struct end e;
+
+	NEED(mr);
+	make_link_end(&e, i);
+	if (!connect_link(&e, i))
+		return;
+	while (!atomic_load(&shared->ready))
+		usleep(100);
+	memset(memory, 0x5a, SPAN);
+	EXPECT(operate(&e, IBV_WR_RDMA_WRITE, mr, memory, SPAN - 2 * GUARD,
+		       atomic_load(&shared->addr), atomic_load(&shared->rkey)),
+	       IBV_WC_RETRY_EXC_ERR);
+}
+
+static void unreached_target(void)
+{
+	static uint8_t seen[SPAN - 2 * GUARD];
+	struct iovec here = {seen, sizeof(seen)}, there = {.iov_len = sizeof(seen)};
+	pid_t target = start(still_target, 0), initiator = start(unreached_initiator, 0);
+	int status;
+
+	while (atomic_load(&shared->links[0].state) != LINK_MADE)
+		usleep(100);
+	kill(target, SIGSTOP);
+	NEED(waitpid(target, &status, WUNTRACED) == target);
+	atomic_store(&shared->ready, true);
+	finish(initiator);
+	there.iov_base = (void *)(uintptr_t)atomic_load(&shared->addr);
+	EXPECT(process_vm_readv(target, &here, 1, &there, 1, 0), sizeof(seen));
+	for (size_t k = 0; k < sizeof(seen); k++)
+		NEED(!seen[k]);
+	kill(target, SIGKILL);
+	NEED(waitpid(target, &status, 0) == target);
+}
+
 /* ---- what a responder refuses ---- */
 
 static const struct refusal {
@@ -673,6 +714,7 @@ static bool permitted(void)
 
 static const struct test_case cases[] = {
 	{"stopped_target", stopped_target},
+	{"unreached_target", unreached_target},
 	{"refused", refused},
 	{"memory_is_taken", memory_is_taken},
 	{"atomics_add_up", atomics_add_up},

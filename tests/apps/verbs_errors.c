@@ -96,8 +96,8 @@ static void qp_arguments(void)
 	BAD(cap.max_inline_data, UINT32_MAX, EINVAL);
 	BAD(send_cq, NULL, EINVAL);
 	BAD(recv_cq, NULL, EINVAL);
-	BAD(qp_type, IBV_QPT_RAW_PACKET, EOPNOTSUPP);
-	BAD(qp_type, IBV_QPT_XRC_SEND, EOPNOTSUPP);
+	BAD(qp_type, IBV_QPT_XRC_RECV, EINVAL); /* without a domain */
+	BAD(qp_type, IBV_QPT_DRIVER, EOPNOTSUPP);
 	BAD(qp_type, 0, EOPNOTSUPP);
 	BAD(qp_type, 99, EOPNOTSUPP);
 	/* What each limit promises, and queues of no length. */

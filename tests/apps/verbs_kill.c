@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Neighbours that are killed at any instruction: verbs_kill ROUNDS [SEED]. In each round a victim
- * connects an RC QP with this process, both send, write, read and add with all their might, and after a
- * random time the victim gets SIGKILL. What was received until then must be whole and in order, all
- * that was posted here must complete in the time that the retries take, and a bystander, another
- * process that exchanges a message with this one in each round, must notice nothing. A fourth of the
- * victims are stopped first, so that what is under way waits in the rings when they die.
+ * connects an RC QP with this process, both send, write, read and add with all their might, and
+ * after a random time the victim gets SIGKILL. What was received until then must be whole and in
+ * order, all that was posted here must complete in the time that the retries take, and a bystander,
+ * another process that exchanges a message with this one in each round, must notice nothing. A
+ * fourth of the victims are stopped first, so that what is under way waits in the rings when they
+ * die.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -330,8 +331,8 @@ static uint32_t round_of(struct other *by)
 	while ((!o.p.broken || o.p.completed != o.p.posted) && seconds() < until)
 		turn(&o.p, &o.peer, true);
 	EXPECT_TRUE(o.p.broken);
-	/* Nothing else has gone wrong, nor did before; a busy machine may have been too slow. */
-	EXPECT(o.p.why, IBV_WC_RETRY_EXC_ERR);
+	/* It was told, or found out by its retries. Nothing else has gone wrong. */
+	EXPECT_TRUE(o.p.why == IBV_WC_REM_OP_ERR || o.p.why == IBV_WC_RETRY_EXC_ERR);
 	EXPECT(o.p.completed, o.p.posted);
 	EXPECT(state_of(o.p.end.qp), IBV_QPS_ERR);
 	part(&o);
@@ -378,8 +379,8 @@ int main(int argc, char **argv)
 			break;
 	}
 	current_case = "end";
-	usleep(2200000); /* the living reap every second */
-	EXPECT_TRUE(windows_left() <= 2);
+	usleep(2200000);		  /* the living reap every second */
+	EXPECT_TRUE(windows_left() <= 3); /* of this process, the bystander, and the guardian */
 	close(by.to[1]);
 	NEED(waitpid(by.pid, &status, 0) == by.pid);
 	EXPECT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);

@@ -249,9 +249,74 @@ static void implicit_region(void)
 }
 
 /*
- * So many reads and atomics, with as many outstanding as agreed, that 16-bit cursors come around; the
- * number agreed upon is none of those that programs usually choose.
+ * So many reads and atomics, with as many outstanding as agreed, that 16-bit cursors come around;
+ * the number agreed upon is none of those that programs usually choose.
  */
+/* Reads as zeros for as many bytes as one likes, and swallows what is written. */
+static void null_region(void)
+{
+	const uint32_t large = 5u << 20;
+	uint8_t *from = malloc(large), *to = malloc(large);
+	struct ibv_mr *null = ibv_alloc_null_mr(pd), *from_mr, *to_mr;
+	struct ibv_sge sges[3] = {
+		{.length = 8}, {.addr = 1ull << 50, .length = 4 << 20}, {.length = 8}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = sges, .num_sge = 3};
+	struct ibv_recv_wr rwr = {.sg_list = sges, .num_sge = 3}, *bad;
+	struct setup s = {.type = IBV_QPT_RC};
+	struct end a, b;
+
+	NEED(from && to && null);
+	memset(from, 0x55, large);
+	memset(to, 0x77, large);
+	NEED(from_mr = ibv_reg_mr(pd, from, large, 0));
+	NEED(to_mr = ibv_reg_mr(pd, to, large, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+	make_pair(&a, &b, &s);
+	/* Zeros in the middle of a message. */
+	EXPECT(post_buffer(&b, 1, to, large, to_mr->lkey), 0);
+	sges[0].addr = sges[2].addr = (uintptr_t)from;
+	sges[0].lkey = sges[2].lkey = from_mr->lkey;
+	sges[1].lkey = null->lkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 1, IBV_WC_SUCCESS);
+	EXPECT(to[7], 0x55);
+	for (uint32_t i = 8; i < 8 + (4 << 20) && !failures; i++)
+		EXPECT(to[i], 0);
+	EXPECT(to[8 + (4 << 20)], 0x55);
+	/* What comes there is lost, what comes behind it is not. */
+	sges[0].addr = (uintptr_t)to;
+	sges[2].addr = (uintptr_t)to + 8;
+	sges[0].lkey = sges[2].lkey = to_mr->lkey;
+	EXPECT(ibv_post_recv(b.qp, &rwr, &bad), 0);
+	wr.num_sge = 1;
+	wr.sg_list = &(struct ibv_sge){(uintptr_t)from, 16 + (4 << 20), from_mr->lkey};
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT_WC(b.rcq, 0, IBV_WC_SUCCESS);
+	EXPECT(to[0], 0x55);
+	EXPECT(to[15], 0x55);
+	/* A read into it; then it still reads as zeros. It is nothing for others. */
+	wr.opcode = IBV_WR_RDMA_READ;
+	wr.sg_list = &(struct ibv_sge){12345, 100000, null->lkey};
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = to_mr->rkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	wr.wr.rdma.rkey = null->lkey;
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(null), 0);
+	EXPECT(ibv_dereg_mr(from_mr), 0);
+	EXPECT(ibv_dereg_mr(to_mr), 0);
+	while (event_waits())
+		next_event();
+	free(from);
+	free(to);
+}
+
 static void many_answers(void)
 {
 	enum { DEPTH = 7, OPS = 70000 };
@@ -299,8 +364,9 @@ static void many_answers(void)
 }
 
 /*
- * The kernel numbers its devices from 0 on, and librdmacm finds devices by their numbers. A kernel without
- * devices has none, and then ours have none: its netlink, which knows devices by number, is not there either.
+ * The kernel numbers its devices from 0 on, and librdmacm finds devices by their numbers. A kernel
+ * without devices has none, and then ours have none: its netlink, which knows devices by number, is
+ * not there either.
  */
 static void device_numbers(void)
 {
@@ -354,7 +420,11 @@ static void parent_domains(void)
 	EXPECT_NULL(ibv_alloc_parent_domain(ctx, &attr), EINVAL);
 	attr.pd = pd;
 	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	EXPECT_NULL(ibv_alloc_parent_domain(ctx, &attr), EINVAL); /* there is none */
+	attr.comp_mask = 1 << 30;
 	EXPECT_NULL(ibv_alloc_parent_domain(ctx, &attr), EOPNOTSUPP);
+	cq_attr.parent_domain = pd;
+	EXPECT_NULL(ibv_create_cq_ex(ctx, &cq_attr), EINVAL);
 
 	from_mr = ibv_reg_mr(pd, from, sizeof(from), 0);
 	to_mr = ibv_reg_mr(pd, to, sizeof(to), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -398,6 +468,91 @@ static void parent_domains(void)
 	EXPECT(ibv_dealloc_pd(apart), 0);
 	EXPECT(ibv_dealloc_pd(parent), 0);
 	EXPECT(ibv_dealloc_td(td), 0);
+}
+
+/* What an allocator of ibv_alloc_parent_domain(3) has given, and how it answers. */
+static struct {
+	enum { GIVE, GIVE_DEFAULT, GIVE_NOTHING } answer;
+	unsigned given, returned, types;
+} allocator;
+
+static void *allocate(struct ibv_pd *of, void *arg, size_t size, size_t alignment, uint64_t type)
+{
+	void *at;
+
+	EXPECT_TRUE(arg == &allocator);
+	if (allocator.answer == GIVE_DEFAULT)
+		return IBV_ALLOCATOR_USE_DEFAULT;
+	if (allocator.answer == GIVE_NOTHING || posix_memalign(&at, alignment, size))
+		return NULL;
+	allocator.given++;
+	allocator.types |= 1u << type;
+	return memset(at, 0xee, size);
+}
+
+static void give_back(struct ibv_pd *of, void *arg, void *at, uint64_t type)
+{
+	EXPECT_TRUE(allocator.types & 1u << type);
+	allocator.returned++;
+	free(at);
+}
+
+/* Queues in memory of the program's; the end of a pair whose CQs, SRQ and QP are in it. */
+static void allocators(void)
+{
+	static uint8_t buf[64];
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = pd, .alloc = allocate, .free = give_back, .pd_context = &allocator};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_cq_init_attr_ex cq_attr = {.cqe = 16, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = cap_of(&s), .sq_sig_all = 1};
+	struct ibv_srq_attr more = {.max_wr = 100};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_pd *parent;
+	struct end a, b = {0};
+
+	attr.comp_mask =
+		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	NEED(parent = ibv_alloc_parent_domain(ctx, &attr));
+	cq_attr.parent_domain = parent;
+	NEED(b.scq = b.rcq = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &cq_attr)));
+	EXPECT(ibv_dealloc_pd(parent), EBUSY);
+	NEED(b.srq = ibv_create_srq(parent, &srq_attr));
+	init.send_cq = init.recv_cq = b.scq;
+	init.srq = b.srq;
+	NEED(b.qp = ibv_create_qp(parent, &init));
+	EXPECT(allocator.given, 3);
+	make_end(&a, &s, pd, NULL);
+	connect_end(&a, b.qp->qp_num, &s);
+	connect_end(&b, a.qp->qp_num, &s);
+
+	EXPECT(post_buffer(&b, 5, buf, sizeof(buf), mr->lkey), 0);
+	EXPECT(ibv_modify_srq(b.srq, &more, IBV_SRQ_MAX_WR), 0);
+	EXPECT(ibv_resize_cq(b.scq, 1000), 0);
+	EXPECT(allocator.given, 5);
+	EXPECT(allocator.returned, 2);
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(b.rcq, 5, IBV_WC_SUCCESS);
+	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
+
+	allocator.answer = GIVE_NOTHING;
+	EXPECT_NULL(ibv_create_qp(parent, &init), ENOMEM);
+	EXPECT_NULL(ibv_create_srq(parent, &srq_attr), ENOMEM);
+	EXPECT_NULL(ibv_create_cq_ex(ctx, &cq_attr), ENOMEM);
+	EXPECT(ibv_resize_cq(b.scq, 10), ENOMEM);
+	allocator.answer = GIVE_DEFAULT;
+	EXPECT(ibv_resize_cq(b.scq, 10), 0);
+	EXPECT(allocator.returned, 3);
+
+	free_end(&a);
+	EXPECT(ibv_destroy_qp(b.qp), 0);
+	EXPECT(ibv_destroy_srq(b.srq), 0);
+	EXPECT(ibv_destroy_cq(b.scq), 0);
+	EXPECT(allocator.returned, allocator.given);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dealloc_pd(parent), 0);
 }
 
 /* Buffers from the driver, of rdma-core 64, whose examples use them: without a driver's own way they are
@@ -455,11 +610,12 @@ static void provider_buffers(void)
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
-		{"longest_queues", longest_queues}, {"longest_lists", longest_lists},
-		{"longest_inline", longest_inline}, {"many_qps", many_qps},
-		{"large_region", large_region},	    {"implicit_region", implicit_region},
-		{"many_answers", many_answers},	    {"device_numbers", device_numbers},
-		{"parent_domains", parent_domains}, {"provider_buffers", provider_buffers},
+		{"longest_queues", longest_queues},	{"longest_lists", longest_lists},
+		{"longest_inline", longest_inline},	{"many_qps", many_qps},
+		{"large_region", large_region},		{"implicit_region", implicit_region},
+		{"many_answers", many_answers},		{"device_numbers", device_numbers},
+		{"parent_domains", parent_domains},	{"allocators", allocators},
+		{"provider_buffers", provider_buffers}, {"null_region", null_region},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Two threads that do to one object what verbs permit at the same time; and the child of a fork, for
- * which other threads stand still in the middle of it.
+ * Two threads that do to one object what verbs permit at the same time; and the child of a fork,
+ * for which other threads stand still in the middle of it.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -85,7 +85,8 @@ static void *receive_all(void *of)
 	return of;
 }
 
-/* What UC has sent is complete, whoever turns the engine: a CQ of one entry has no room for two (11.2.8.3). */
+/* What UC has sent is complete, whoever turns the engine: a CQ of one entry has no room for two
+ * (11.2.8.3). */
 static void resized_when_just_posted(void)
 {
 	const struct setup uc = {.type = IBV_QPT_UC};

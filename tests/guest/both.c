@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A user's program that has a device of the kernel and a urxe device at once, and one event channel for
- * both: both KERNEL-DEVICE ADDRESS URXE-DEVICE ADDRESS. Its listener listens on any address; it connects
- * to itself over either device, moves data both ways over the two connections in turn, moves ids to
- * another channel, and ends. In between it looks whether the channel behaves as one of the kernel's own
- * does: O_NONBLOCK, poll, signals, cancellation. Prints what it has done; exit status 0 when every byte
- * and every event was right. A wrong count of events shows as rdma_destroy_id() that does not return.
+ * A user's program that has a device of the kernel and a urxe device at once, and one event channel
+ * for both: both KERNEL-DEVICE ADDRESS URXE-DEVICE ADDRESS. Its listener listens on any address; it
+ * connects to itself over either device, moves data both ways over the two connections in turn,
+ * moves ids to another channel, and ends. In between it looks whether the channel behaves as one of
+ * the kernel's own does: O_NONBLOCK, poll, signals, cancellation. Prints what it has done; exit
+ * status 0 when every byte and every event was right. A wrong count of events shows as
+ * rdma_destroy_id() that does not return.
  */
 #include <errno.h>
 #include <fcntl.h>

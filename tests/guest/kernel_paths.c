@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's rdma_cm finds a path by asking sacached, on a kernel device that has a subnet administrator in name
- * only (rxe_ib.h): sacached's netlink.c is here with an SA of this program's, and a child that
- * resolves a route as any program does. What rdma_cm then has is what was answered.
+ * The kernel's rdma_cm finds a path by asking sacached, on a kernel device that has a subnet
+ * administrator in name only (rxe_ib.h): sacached's netlink.c is here with an SA of this program's,
+ * and a child that resolves a route as any program does. What rdma_cm then has is what was
+ * answered.
  */
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -13,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemons/sacached/log.h"
+#include "daemons/common/log.h"
+#include "daemons/sacached/addresses.h"
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/resolve.h"
 
@@ -183,14 +185,15 @@ static struct ibv_device *find(const char *name)
 
 static bool start(const char *device)
 {
-	sacached_log_level = LOG_DEBUG;
+	log_level = LOG_DEBUG;
 	d.base = event_base_new();
 	d.config.netlink = true;
 	d.config.deadline = 4000;
 	d.nports = 1;
 	d.ports[0] = (struct sacached_port){.open = true, .active = true, .portnum = 1};
 	snprintf(d.ports[0].ca, sizeof(d.ports[0].ca), "%s", device);
-	return !sacache_create(NULL, &d.cache) && !netlink_start(&d, &d.netlink);
+	return !sacache_create(NULL, &d.cache) && !addresses_start(&d, &d.addresses) &&
+	       !netlink_start(&d, &d.netlink);
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Included in front of each file of the kernel's rxe by build-module: a device that says it is of InfiniBand, with
- * a GID of its own and a subnet administrator. Nothing reaches that one, and no data moves; but the kernel's
- * rdma_cm looks for paths on such a device as on an adapter of InfiniBand, and so asks the listeners
- * of its netlink first.
+ * Included in front of each file of the kernel's rxe by build-module: a device that says it is of
+ * InfiniBand, with a GID of its own and a subnet administrator. Nothing reaches that one, and no
+ * data moves; but the kernel's rdma_cm looks for paths on such a device as on an adapter of
+ * InfiniBand, and so asks the listeners of its netlink first.
  */
 #ifndef URXE_TESTS_RXE_IB_H
 #define URXE_TESTS_RXE_IB_H
@@ -19,7 +19,8 @@
 #define IB_LINK_LAYER_ETHERNET IB_LINK_LAYER_INFINIBAND
 #define ib_get_eth_speed(...)  0
 
-/* GIDs of InfiniBand are asked of the driver: one more operation in the table that has query_pkey. */
+/* GIDs of InfiniBand are asked of the driver: one more operation in the table that has query_pkey.
+ * */
 static inline int rxe_ib_query_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));

@@ -173,7 +173,8 @@ static void post_bind(struct qp *qp, unsigned area, int type)
 		wr.bind_mw.rkey = tg->window_key;
 		wr.bind_mw.bind_info = info;
 		err = post_sends(qp, &wr);
-		/* A type 2 window's key is the consumer's to keep; rxe takes the old one from here. */
+		/* A type 2 window's key is the consumer's to keep; rxe takes the old one from here.
+		 * */
 		tg->type2_key[area] = tg->mw[area][1]->rkey = tg->window_key;
 		tg->type2_bound[area] = true;
 	}
@@ -435,7 +436,8 @@ static void take_lossy(const struct arrival *a)
 		finish_round(qp);
 }
 
-/* The chunk of a completion; a QP's own receives complete in the order in which they were posted. */
+/* The chunk of a completion; a QP's own receives complete in the order in which they were posted.
+ * */
 static struct chunk *take_posted(struct qp *qp, const struct ibv_wc *wc)
 {
 	struct worker *w = qp->worker;

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# A virtual InfiniBand fabric under programs that know nothing of it: OpenSM and infiniband-diags.
+
+load helpers
+load fabric
+
+# The spine by which h1 reaches h3.
+spine() {
+	on h1 ibtracert "$(lid_of h1)" "$(lid_of h3)" | sed -n 's/.*"\(spine[12]\)"$/\1/p' | head -n 1
+}
+
+goes_by() {
+	[ "$(spine)" = "$1" ]
+}
+
+@test "OpenSM brings 702 nodes up, and each host gets all their records" {
+	"$URXE" fabric generate fat-tree levels=2 ports=36 >"$XDG_RUNTIME_DIR/702.topo"
+	up "$XDG_RUNTIME_DIR/702.topo"
+	managed h5
+	[ "$(records h0)" = 702 ]
+	[ "$(records h300)" = 702 ]
+	[ "$(records h647)" = 702 ]
+	[ "$(on h17 ibnetdiscover | grep -cE '^(Switch|Ca)')" = 702 ]
+}
+
+@test "ibnetdiscover prints what the fabric was made of: speeds, two ports, adapters of one host" {
+	up "$BATS_TEST_DIRNAME/fabric-mixed.topo"
+	managed node-2 -o
+	on node-1 ibnetdiscover >"$XDG_RUNTIME_DIR/found"
+	diff <("$BATS_TEST_DIRNAME/fabric-normal" "$BATS_TEST_DIRNAME/fabric-mixed.topo") \
+		<("$BATS_TEST_DIRNAME/fabric-normal" "$XDG_RUNTIME_DIR/found")
+	[ "$(on node-1 ibstat -l | tr '\n' ' ')" = "urxe0 urxe1 " ]
+	[ "$(on 0x2c90300b00000 ibstat -l)" = urxe0 ]
+}
+
+@test "a link that goes down is routed around, and counted" {
+	local by port
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	by=$(spine)
+	[ "$by" = spine1 ] && port=8 || port=7
+	"$URXE" fabric link leaf1 $port down
+	await goes_by "spine$((3 - ${by#spine}))"
+	on h1 smpquery -D nodeinfo 0,1
+	on h2 perfquery -G 0x0255525845000000 "$port" | grep -q 'LinkDownedCounter:\.*1$'
+	"$URXE" fabric link leaf1 $port up
+	await goes_by "$by"
+}
+
+@test "a host that is switched off leaves the subnet and comes back" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	[ "$(records h2)" = 8 ]
+	"$URXE" fabric node h4 down
+	left() { [ "$(records h2)" = "$1" ]; }
+	await left 7
+	"$URXE" fabric node h4 up
+	await left 8
+}
+
+@test "the standby becomes master when the master is killed" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	opensm_at h3
+	await log_says h3 'Entering STANDBY'
+	kill -KILL "${started[0]}"
+	await log_says h3 'Entering MASTER'
+	on h2 sminfo | grep -q 'SMINFO_MASTER'
+	# The port of the one that was killed is no subnet manager's any more.
+	[ $(($(on h1 ibstat | sed -n 's/.*Capability mask: //p') & 2)) = 0 ]
+	[ $(($(on h3 ibstat | sed -n 's/.*Capability mask: //p') & 2)) = 2 ]
+}
+
+@test "OpenSM survives the death of the fabric and manages its next life" {
+	local lines
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	"$URXE" fabric down
+	run on h2 ibstat
+	lines=$(wc -l <"$XDG_RUNTIME_DIR/h1.log")
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	is_up() { [ "$(on h2 ibstat | grep -c 'State: Active')" = 1 ]; }
+	await is_up
+	# It neither ended nor wrote about an error again and again.
+	kill -0 "${started[0]}"
+	[ $(($(wc -l <"$XDG_RUNTIME_DIR/h1.log") - lines)) -lt 100 ]
+}
+
+@test "ibping answers from host to host, both ways" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	"$URXE" run --host h3 -- ibping -S 3>&- &
+	started+=($!)
+	"$URXE" run --host h1 -- ibping -S 3>&- &
+	started+=($!)
+	pings() { on "$1" ibping -c 1 "$(lid_of "$2")" | grep -q ' 0% packet loss'; }
+	await pings h1 h3
+	await pings h3 h1
+}
+
+@test "each program of infiniband-diags does its work" {
+	local lid
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	lid=$(lid_of h3)
+	on h2 ibstat | grep -q 'Link layer: InfiniBand'
+	on h2 iblinkinfo | grep -q '4X *25.78125 Gbps Active/ *LinkUp'
+	[ "$(on h2 ibswitches | wc -l)" = 4 ]
+	[ "$(on h2 ibhosts | wc -l)" = 4 ]
+	[ "$(on h2 ibnodes | wc -l)" = 8 ]
+	on h2 ibaddr | grep -q GID
+	on h2 sminfo | grep -q MASTER
+	on h2 smpquery nodedesc "$lid" | grep -q 'h3$'
+	on h2 smpquery portinfo "$lid" 1 | grep -q 'LinkState:\.*Active'
+	on h2 smpquery -D switchinfo 0,1 | grep -q 'LinearFdbCap:\.*49152'
+	on h2 smpquery pkeys "$lid" | grep -q 0xffff
+	on h2 smpquery sl2vl "$lid" | grep -q 'SL:'
+	on h2 smpquery vlarb "$lid" | grep -q 'Low priority'
+	on h2 smpquery guidinfo "$lid" | grep -q '0x0255525845000601'
+	on h2 smpdump -D 0,1 0x11 | grep -q '0101 0208'
+	on h2 ibroute 2 | grep -q "h3"
+	on h2 ibportstate "$lid" 1 query | grep -q 'LinkState:\.*Active'
+	on h2 perfquery -x "$lid" 1 | grep -q 'PortXmitData'
+	on h2 perfquery -a 2 | grep -q 'PortSelect:\.*255'
+	on h2 ibqueryerrors | grep -q '0 nodes.*had errors\|nodes checked, 0 bad'
+	on h2 saquery PR | grep -q PathRecord
+	on h2 saquery --switch-map 2>&1 || true
+	on h2 ibidsverify
+	on h2 ibfindnodesusing leaf1 8 >/dev/null 2>&1 || true
+	on h2 ibcacheedit --help >/dev/null 2>&1 || true
+	on h2 ibtracert "$(lid_of h2)" "$lid" | grep -q '"h3"$'
+}
+
+@test "what cannot be done is said, with the cure" {
+	run "$URXE" fabric show
+	[ "$status" = 1 ]
+	[[ $output == *"urxe fabric up FILE"* ]]
+	run "$URXE" run --host h1 -- true
+	[ "$status" = 2 ]
+	[[ $output == *"urxe fabric up FILE"* ]]
+	run up /nowhere.topo
+	[ "$status" = 1 ]
+	[[ $output == *"/nowhere.topo: No such file"* ]]
+	echo 'Switch 8 "a"' >"$XDG_RUNTIME_DIR/bad.topo"
+	echo '[9] "b"[1]' >>"$XDG_RUNTIME_DIR/bad.topo"
+	run up "$XDG_RUNTIME_DIR/bad.topo"
+	[ "$status" = 1 ]
+	[[ $output == *'line 2: "a" has no port 9'* ]]
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	run up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	[ "$status" = 1 ]
+	[[ $output == *"is up already; urxe fabric down"* ]]
+	run on h77 ibstat
+	[[ $output == *'no host is called "h77"'* ]]
+	run "$URXE" fabric link leaf1 4 down
+	[ "$status" = 1 ]
+	[[ $output == *"no cable"* ]]
+	run "$URXE" fabric link nobody 4 down
+	[ "$status" = 1 ] && [[ $output == *'no node is called "nobody"'* ]]
+}
+
+@test "faults of a cable lose and corrupt packets, counted at its ends" {
+	local lid
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1 -o
+	lid=$(lid_of h3)
+	"$URXE" fabric errors leaf2 1 --symbol 100%
+	run on h1 smpquery -t 100 nodedesc "$lid"
+	[ "$status" != 0 ]
+	"$URXE" fabric errors leaf2 1 --symbol 0
+	on h1 perfquery "$lid" 1 | grep -q 'SymbolErrorCounter:\.*[1-9]'
+	"$URXE" fabric errors leaf2 1 --loss 50%
+	for _ in 1 2 3 4 5 6 7 8; do
+		on h1 smpquery -t 50 nodedesc "$lid" || true
+	done
+	"$URXE" fabric errors leaf2 1 --loss 0
+	on h3 perfquery 3 1 | grep -q 'PortXmitDiscards:\.*[1-9]'
+	run "$URXE" fabric errors leaf2 1 --loss much
+	[ "$status" = 2 ] && [[ $output == *'"much" is no share'* ]]
+}
+
+@test "the picture of a fabric has each node and each cable once" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	"$URXE" fabric show --dot >"$XDG_RUNTIME_DIR/dot"
+	[ "$(grep -c 'label="' "$XDG_RUNTIME_DIR/dot")" = 8 ]
+	[ "$(grep -c ' -- ' "$XDG_RUNTIME_DIR/dot")" = 8 ]
+}
+
+@test "the drawing of a fabric has each node and each cable once, and shows which are down" {
+	local kind
+	for kind in "fat-tree ports=8" "torus x=3 y=3 hosts=2" "dragonfly a=2 h=1 p=1" "hypercube dimensions=3 functions=1"; do
+		# shellcheck disable=SC2086
+		generated $kind
+		"$URXE" fabric link 0x0255525845000000 1 down
+		"$URXE" fabric show --svg >"$XDG_RUNTIME_DIR/svg"
+		python3 - "$XDG_RUNTIME_DIR/svg" "$XDG_RUNTIME_DIR/generated.topo" <<-'END'
+			import sys, re, xml.etree.ElementTree as tree
+			picture = tree.parse(sys.argv[1]).getroot()
+			tag = lambda name: picture.iter("{http://www.w3.org/2000/svg}" + name)
+			made = open(sys.argv[2]).read()
+			assert len(list(tag("g"))) == len(re.findall(r"^(Switch|Ca)", made, re.M))
+			assert 2 * len(list(tag("line"))) == len(re.findall(r"^\[", made, re.M))
+			assert sum(line.get("class") == "down" for line in tag("line")) >= 1
+			places = [(x.get("cx"), x.get("cy")) for x in tag("circle")]
+			assert len(set(places)) == len(places)
+		END
+		"$URXE" fabric down
+	done
+}
+
+@test "the tour shows what it promises" {
+	TOUR_PICTURE=$XDG_RUNTIME_DIR/picture.svg timeout 120 "$BATS_TEST_DIRNAME/../../examples/fabric/tour" >"$XDG_RUNTIME_DIR/out"
+	cat "$XDG_RUNTIME_DIR/out"
+	grep -q 'saquery knows on h9: 76$' "$XDG_RUNTIME_DIR/out"
+	grep -q 'SymbolErrorCounter == [1-9]' "$XDG_RUNTIME_DIR/out"
+	[ "$(grep -c 'SMINFO_MASTER' "$XDG_RUNTIME_DIR/out")" = 2 ]
+	[ "$(sed -n 's/^h[0-9]*-vswitch .* 0x1234000000000001  lid \([0-9]*\) *Active *guest$/\1/p' "$XDG_RUNTIME_DIR/out" | sort | uniq -c | sed 's/ [0-9]*$//')" -eq 2 ]
+	grep -q '</svg>' "$XDG_RUNTIME_DIR/picture.svg"
+}
+
+@test "a umad file does what the kernel's does" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1 -o
+	on h1 "$URXE_BIN/umad_probe" >"$XDG_RUNTIME_DIR/probe"
+	diff "$BATS_TEST_DIRNAME/umad_probe.kernel" "$XDG_RUNTIME_DIR/probe"
+}
+
+@test "a host has its own adapter and no RoCE device" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	[ "$(on h4 ls /sys/class/infiniband)" = urxe0 ]
+	[ "$(on h4 cat /sys/class/infiniband/urxe0/node_desc)" = h4 ]
+	[ "$(on h4 ls /sys/class/infiniband/urxe0/ports | tr '\n' ' ')" = "1 2 " ]
+	[ "$(on h4 cat /sys/class/infiniband/urxe0/ports/1/state)" = "2: INIT" ]
+	[ "$(on h4 cat /sys/class/infiniband/urxe0/ports/2/phys_state)" = "2: Polling" ]
+	[ "$(on h4 cat /sys/class/infiniband/urxe0/ports/1/link_layer)" = InfiniBand ]
+	on h4 test -c /dev/infiniband/umad1
+	on h4 test -c /dev/infiniband/uverbs0
+	on h4 test ! -e /dev/infiniband/uverbs1
+}
+
+# state_of HOST NUMBER: of a virtual function.
+state_of() {
+	"$URXE" fabric vf "$1" "$2"
+}
+
+@test "a virtual function has its own LID, which goes with its GUID to another host" {
+	local lid
+	"$URXE" fabric generate hypercube dimensions=2 functions=2 guids=1 >"$XDG_RUNTIME_DIR/vf.topo"
+	up "$XDG_RUNTIME_DIR/vf.topo"
+	managed h0
+	# Four switches, and on each a host: its virtual switch, its adapter and one function of two.
+	[ "$(records h1)" = 16 ]
+	[ "$("$URXE" fabric vf h1 | wc -l)" = 2 ]
+	[ "$("$URXE" fabric vf | grep -c ' Active ')" = 4 ]
+	"$URXE" fabric vf h1 2 --guid 0x1234000000000001 --vm guest
+	active() { state_of "$1" "$2" | grep -q ' Active .* guest$'; }
+	await active h1 2
+	lid=$(lid_of guest)
+	on h0-vf1 smpquery -G nodedesc 0x1234000000000001 | grep -q "\.guest$"
+	# No two ports have one GUID, unless that is what somebody wants to see.
+	run "$URXE" fabric vf h3 2 --guid 0x1234000000000001
+	[ "$status" = 1 ]
+	[[ $output == *"a port of guest has that GUID; clear it there first"* ]]
+	"$URXE" fabric vf h1 2 --guid none
+	"$URXE" fabric vf h3 2 --guid 0x1234000000000001 --vm guest
+	await active h3 2
+	[ "$(lid_of guest)" = "$lid" ]
+	state_of h1 2 | grep -q ' - .* Down .* h1-vf2$'
+	"$URXE" fabric vf h3 2 down | grep -q ' off .* guest$'
+	gone() { [ "$(records h1)" = 16 ]; }
+	await gone
+	run "$URXE" fabric vf h3 9 up
+	[ "$status" = 1 ]
+	[[ $output == *"no virtual function of that number"* ]]
+	run "$URXE" fabric vf h3 2 --guid what
+	[ "$status" = 1 ] && [[ $output == *"64 bits in hexadecimal"* ]]
+}

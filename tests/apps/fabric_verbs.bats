@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Verbs traffic between hosts of a virtual InfiniBand fabric, under programs that know nothing of it.
+
+load helpers
+load fabric
+
+setup() {
+	prepare
+	mkdir "$XDG_RUNTIME_DIR/shm"
+	export URXE_RUNTIME_DIR=$XDG_RUNTIME_DIR/shm
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+}
+
+# The subnet stays as it is: nobody sweeps it any more.
+alone() {
+	kill -KILL "${started[@]}"
+	wait "${started[@]}" 2>/dev/null || true
+	started=()
+}
+
+# in_background FILE HOST COMMAND…: its output is in FILE, its pid in $!.
+in_background() {
+	"$URXE" run --host "$2" -- "${@:3}" </dev/null >"$XDG_RUNTIME_DIR/$1" 2>&1 3>&- &
+	started+=($!)
+}
+
+# between SERVER CLIENT PROGRAM ARGS…: the program at both hosts; TCP goes by 127.0.0.1.
+between() {
+	isolated "$top/tests/guest/bin/pair" -q -t 120 "$URXE" run --host "$1" -- "${@:3}" :: \
+		"$URXE" run --host "$2" -- "${@:3}" 127.0.0.1
+}
+
+# counters HOST: what its port has sent and received (words, packets), as h1 asks for it; by two MADs of 72 words.
+counters() {
+	on h1 perfquery -x "$(lid_of "$1")" 1 |
+		sed -nE 's/^Port(Xmit|Rcv)(Data|Pkts):\.*//p' | tr '\n' ' '
+}
+
+sent_packets() {
+	counters "$1" | cut -d ' ' -f 3
+}
+
+spine() {
+	on h1 ibtracert "$(lid_of "$1")" "$(lid_of "$2")" | sed -n 's/.*"\(spine[12]\)"$/\1/p' | head -n 1
+}
+
+@test "a device of a fabric is an InfiniBand device" {
+	managed h1
+	on h2 ibv_devinfo -v >"$XDG_RUNTIME_DIR/info"
+	grep -q 'link_layer:.*InfiniBand' "$XDG_RUNTIME_DIR/info"
+	grep -q 'state:.*PORT_ACTIVE' "$XDG_RUNTIME_DIR/info"
+	[ "$(sed -n 's/.*port_lid:\s*//p' "$XDG_RUNTIME_DIR/info")" = "$(lid_of h2)" ]
+	[ "$(sed -n 's/.*sm_lid:\s*//p' "$XDG_RUNTIME_DIR/info")" = "$(lid_of h1)" ]
+	grep -q 'GID\[ *0\]:.*fe80:0000:0000:0000:0255:5258:4500:0501' "$XDG_RUNTIME_DIR/info"
+	grep -q urxe0 <(on h2 cat /sys/class/infiniband_verbs/uverbs0/ibdev)
+	on h2 test -c /dev/infiniband/uverbs0
+	[ "$(on h4 ibv_devinfo | grep -c '\sport:')" = 2 ]
+}
+
+@test "connections and datagrams between hosts, by LID alone and with a GRH" {
+	managed h1
+	between h2 h3 ibv_rc_pingpong -c
+	between h2 h3 ibv_rc_pingpong -c -g 0
+	between h2 h3 ibv_uc_pingpong -c
+	between h2 h3 ibv_ud_pingpong -c
+	between h2 h3 ibv_ud_pingpong -c -g 0
+	between h2 h4 ibv_srq_pingpong -c
+	between h2 h2 ibv_rc_pingpong -c
+	between h1 h4 ib_atomic_bw -n 100 -F
+	between h1 h4 ib_read_bw -n 100 -F
+	between h1 h4 ib_send_bw -a -n 20 -F
+}
+
+@test "each port on the way counts what hardware would, and no other" {
+	local before after other
+	managed h1
+	alone
+	between h2 h3 ib_write_bw -s 65536 -n 5 -F
+	other=($(counters h4))
+	before=($(counters h3))
+	between h2 h3 ib_write_bw -s 65536 -n 100 -F
+	after=($(counters h3))
+	# 16 packets of 4096 bytes, 16,484 words, a message.
+	[ $((after[0] - before[0])) = $((100 * 16484 + 2 * 72)) ]
+	[ $((after[2] - before[2])) = $((100 * 16 + 2)) ]
+	# An acknowledgement has 7 words.
+	[ $((after[1] - before[1] - 2 * 72)) = $((7 * (after[3] - before[3] - 2))) ]
+	# h4 has had nothing but the queries.
+	after=($(counters h4))
+	[ $((after[0] - other[0])) = $((2 * 72)) ]
+	[ $((after[3] - other[3])) = 2 ]
+}
+
+@test "completions tell by which way a datagram came, and QPs of other hosts are out of reach" {
+	local lid qpn other guid
+	managed h1
+	in_background taken h2 "$URXE_BIN/verbs_fabric" take 3
+	await test -s "$XDG_RUNTIME_DIR/taken"
+	read -r lid qpn <"$XDG_RUNTIME_DIR/taken"
+	[ "$lid" = "$(lid_of h2)" ]
+	other=$(lid_of h4) guid=0255525845000501
+	# The number of its QP at h4, and the LID of a switch, are nobody's.
+	on h3 "$URXE_BIN/verbs_fabric" give "$other:$qpn:astray" "2:$qpn:astray" "$lid:$qpn:first:sl=0" \
+		"$lid:$qpn:second:grh=$guid" "$lid:$qpn:astray:grh=0255525845000701"
+	on h2 "$URXE_BIN/verbs_fabric" give "$lid:$qpn:own"
+	wait "${started[-1]}"
+	other=$(lid_of h3)
+	diff - <(tail -n +2 "$XDG_RUNTIME_DIR/taken") <<-END
+		first slid=$other sl=0 bits=0 back=$other:0:0:0
+		second slid=$other sl=0 bits=0 grh=0255525845000601 back=$other:0:0:1
+		own slid=$lid sl=0 bits=0 back=$lid:0:0:0
+	END
+}
+
+@test "with LMC a port has several LIDs, and path bits choose among them" {
+	local lid qpn from
+	managed h1 -l 2
+	in_background taken h2 "$URXE_BIN/verbs_fabric" take 2
+	await test -s "$XDG_RUNTIME_DIR/taken"
+	read -r lid qpn <"$XDG_RUNTIME_DIR/taken"
+	on h3 "$URXE_BIN/verbs_fabric" give "$((lid + 3)):$qpn:to3:from=1" "$lid:$qpn:to0:from=2"
+	run on h3 "$URXE_BIN/verbs_fabric" give "$lid:$qpn:to0:from=4"
+	[ "$status" = 1 ]
+	wait "${started[-1]}"
+	from=$(lid_of h3)
+	diff - <(tail -n +2 "$XDG_RUNTIME_DIR/taken") <<-END
+		to3 slid=$((from + 1)) sl=0 bits=3 back=$((from + 1)):0:3:0
+		to0 slid=$((from + 2)) sl=0 bits=0 back=$((from + 2)):0:0:0
+	END
+}
+
+@test "multicast reaches the members of a group" {
+	managed h1
+	between h2 h3 ib_send_lat -c UD -g -n 100 -F
+}
+
+@test "traffic survives a link that goes down, by another way" {
+	local by port
+	managed h1
+	by=$(spine h3 h2)
+	[ "$by" = spine1 ] && port=8 || port=7
+	between h2 h3 ib_send_bw -D 3 -s 4096 -F >"$XDG_RUNTIME_DIR/bw" 2>&1 3>&- &
+	started+=($!)
+	busy() { [ "$(sent_packets h3)" -gt 1000 ]; }
+	await busy
+	"$URXE" fabric link leaf2 $port down
+	moved() { [ "$(spine h3 h2)" = "spine$((3 - ${by#spine}))" ]; }
+	await moved
+	wait "${started[-1]}"
+	on h1 perfquery "$(on h1 ibswitches | sed -n 's/.*"leaf2".* lid \([0-9]*\) lmc.*/\1/p')" $port |
+		grep -q 'LinkDownedCounter:\.*1$'
+}
+
+@test "without a subnet manager a link that goes down ends connections, and nothing hangs" {
+	managed h1
+	alone
+	between h2 h3 ib_send_bw -D 60 -s 4096 -F >"$XDG_RUNTIME_DIR/bw" 2>&1 3>&- &
+	started+=($!)
+	busy() { [ "$(sent_packets h3)" -gt 1000 ]; }
+	await busy
+	"$URXE" fabric link leaf1 2 down
+	failed() { ! wait "${started[-1]}"; }
+	failed
+	grep -q 'status 12\|transport retry' "$XDG_RUNTIME_DIR/bw"
+}
+
+@test "limited members of a partition talk to full ones alone, and the manager is told" {
+	cat >"$XDG_RUNTIME_DIR/partitions" <<-END
+		Default=0x7fff : ALL=full;
+		Part=0x8001 : 0x0255525845000501=full, 0x0255525845000601=limited, 0x0255525845000701=limited;
+	END
+	managed h1 -P "$XDG_RUNTIME_DIR/partitions"
+	between h2 h3 ib_send_bw -n 100 -F --pkey_index=1
+	run between h3 h4 ib_send_bw -n 100 -F --pkey_index=1
+	[ "$status" != 0 ]
+	violations() { on h1 smpquery portinfo "$(lid_of "$1")" 1 | sed -n 's/^PkeyViolations:\.*//p'; }
+	[ "$(($(violations h3) + $(violations h4)))" -gt 0 ]
+	await grep -q 'num:257 (Bad P_Key)' "$XDG_RUNTIME_DIR/h1.log"
+}
+
+@test "events reach a program that sleeps" {
+	managed h1
+	in_background events h2 stdbuf -oL ibv_asyncwatch
+	await grep -q 'async event FD' "$XDG_RUNTIME_DIR/events"
+	said() { [ "$(grep -c "IBV_EVENT_$1 " "$XDG_RUNTIME_DIR/events")" -ge "$2" ]; }
+	"$URXE" fabric link leaf1 2 down
+	await said PORT_ERR 1
+	"$URXE" fabric link leaf1 2 up
+	await said PORT_ACTIVE 1
+	# Another manager takes over.
+	"$URXE" run --host h3 -- opensm -F "$XDG_RUNTIME_DIR/opensm.conf" -f "$XDG_RUNTIME_DIR/h3.log" \
+		</dev/null >/dev/null 2>&1 3>&- &
+	started+=($!)
+	await grep -q 'Entering STANDBY' "$XDG_RUNTIME_DIR/h3.log"
+	kill -KILL "${started[0]}"
+	await said SM_CHANGE 1
+	await said CLIENT_REREGISTER 1
+	# The power goes, and comes back.
+	"$URXE" fabric down
+	await said PORT_ERR 2
+	"$URXE" fabric up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	await said PORT_ACTIVE 2
+}
+
+@test "corrupted and lost packets are sent again, and counted" {
+	managed h1
+	"$URXE" fabric errors leaf2 1 --symbol 2%
+	between h2 h3 ibv_rc_pingpong -c -n 500
+	[ "$(on h1 perfquery "$(lid_of h3)" 1 | sed -n 's/^SymbolErrorCounter:\.*//p')" -gt 0 ]
+	"$URXE" fabric errors leaf2 1 --symbol 0
+	"$URXE" fabric errors leaf2 1 --loss 2%
+	between h2 h3 ibv_rc_pingpong -c -n 500
+}
+
+@test "UCX and Open MPI find the devices: eight ranks on four hosts" {
+	managed h1
+	cat >"$XDG_RUNTIME_DIR/rank" <<-'END'
+		#!/bin/sh
+		exec "$URXE" run --host "h$((OMPI_COMM_WORLD_RANK % 4 + 1))" -- "$@"
+	END
+	chmod +x "$XDG_RUNTIME_DIR/rank"
+	[ "$(on h2 ucx_info -d | grep -c 'Transport: [ru][cd]_verbs')" = 2 ]
+	export URXE
+	TMPDIR=$BATS_TEST_TMPDIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+		UCX_TLS=rc_v,ud_v,self isolated timeout 120 \
+		mpirun.openmpi -n 8 --oversubscribe --mca plm isolated --mca pml ucx --mca osc ucx --mca btl self \
+		--mca mpi_yield_when_idle 1 "$XDG_RUNTIME_DIR/rank" "$BATS_TEST_DIRNAME/ucx-mpi"
+}

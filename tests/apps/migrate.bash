@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Hosts of a virtual fabric with virtual functions, OpenSM on h0, and an agent on each of the others.
+
+PATH=$PATH:/usr/sbin:/sbin
+LIDTRACKD=${LIDTRACKD:-$(dirname "$URXE")/daemons/lidtrackd/lidtrackd}
+LIDTRACKCTL=${LIDTRACKCTL:-$(dirname "$URXE")/daemons/lidtrackctl/lidtrackctl}
+
+PEERS=${PEERS:-$(dirname "$URXE")/examples/lidtrack-peers}
+
+migrate_setup() {
+	[ -x "$URXE" ] && [ -x "$LIDTRACKD" ] || { echo "build lidtrackd first: ninja -C build" >&2; return 1; }
+	# The name of a socket is short.
+	dir=$(mktemp -d /tmp/migXXXXXX)
+	export XDG_RUNTIME_DIR=$dir OSM_TMP_DIR=$dir OSM_CACHE_DIR=$dir
+	BASHPID_OF_TEST=$$
+	declare -gA pids=()
+	printf '%s\n' 'force_log_flush TRUE' 'sminfo_polling_timeout 300' 'polling_retry_number 2' \
+		'honor_guid2lid_file TRUE' >"$dir/opensm.conf"
+}
+
+migrate_teardown() {
+	local pid
+	for pid in "${pids[@]}"; do
+		kill -CONT "$pid" 2>/dev/null || true
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	"$URXE" fabric down 2>/dev/null || true
+	rm -rf "$dir"
+}
+
+# await COMMAND…: until it succeeds, for a minute.
+await() {
+	local tries=1200
+	until "$@" >/dev/null 2>&1; do
+		[ $((tries--)) -gt 0 ] || {
+			echo "waited in vain: $*"
+			tail -n 20 "$dir"/*.log
+			return 1
+		}
+		sleep 0.05
+	done
+}
+
+on() {
+	"$URXE" run --host "$1" -- "${@:2}"
+}
+
+ctl() {
+	"$LIDTRACKCTL" --socket "$dir/$1.ctl" "${@:2}"
+}
+
+# hosts FUNCTIONS: a fabric of four hosts, each with that many functions, and OpenSM on h0.
+hosts() {
+	"$URXE" fabric generate hypercube dimensions=2 "functions=$1" >"$dir/topo"
+	"$URXE" fabric up "$dir/topo"
+	opensm_at h0
+	await grep -q 'SUBNET UP' "$dir/h0.osm.log"
+}
+
+opensm_at() {
+	LD_PRELOAD=$URXE_BIN/migrate_count.so MIGRATE_COUNT=$dir/$1.count LD_LIBRARY_PATH=$(dirname "$URXE")/migrate/opensm "$URXE" run --host "$1" -- opensm -F "$dir/opensm.conf" -f "$dir/$1.osm.log" "${@:2}" \
+		</dev/null >/dev/null 2>&1 3>&- &
+	pids[$1.osm]=$!
+}
+
+# address_of HOST: of its agent; a port that nobody has, of an address of this test's own, with TLS.
+address_of() {
+	if [ -n "${MIGRATE_TLS:-}" ]; then
+		echo "127.$((BASHPID_OF_TEST / 256 % 256)).$((BASHPID_OF_TEST % 256)).${1#h}:16514"
+	else
+		echo "$dir/$1.sock"
+	fi
+}
+
+# agent HOST: starts it, again after it was killed.
+agent() {
+	"$URXE" run --host "$1" -- "$LIDTRACKD" -c "$dir/$1.conf" </dev/null >>"$dir/$1.log" 2>&1 3>&- &
+	pids[$1]=$!
+}
+
+# agents LINE…: on h1, h2 and h3, with these lines of configuration.
+agents() {
+	local h p
+	for h in h1 h2 h3; do
+		{
+			printf '%s\n' "host $h" "journal $dir/$h.journal" "functions ${FUNCTIONS:-fabric }$h" \
+				"listen $(address_of $h)" "control_socket $dir/$h.ctl" \
+				"pool 0x02555258000${h#h}0000 64" 'retry 10' 'watch 300'
+			for p in h1 h2 h3; do
+				[ "$p" = "$h" ] || echo "peer $p $(address_of $p)"
+			done
+			[ -z "${MIGRATE_TLS:-}" ] || printf '%s\n' "tls_certificate $dir/$h.pem" "tls_key $dir/$h.key"
+			printf '%s\n' "$@"
+			eval "printf '%s\n' \"\${ONLY_$h:-}\""
+		} >"$dir/$h.conf"
+		agent "$h"
+	done
+	for h in h1 h2 h3; do
+		await ctl "$h" status
+	done
+}
+
+# is_at GUEST HOST: it is settled there, and nobody else knows it.
+is_at() {
+	[ "$(ctl h1 status "$1" | awk -v guest="$1" '$1 == guest { print $3, $6, $7 == "with" }')" = "$2 here 0" ]
+}
+
+# guest NAME HOST: a new guest there; prints its GUID.
+guest() {
+	ctl "$2" add "$1"
+	await is_at "$1" "$2"
+}
+
+lid_of() {
+	ctl h1 status "$1" | awk -v guest="$1" '$1 == guest { print $4 }'
+}
+
+# functions_with GUID: how many functions of the fabric have it.
+functions_with() {
+	"$URXE" fabric vf | grep -c " $1 "
+}
+
+# shared_port LINE…: agents whose hosts' functions share the hosts' LIDs; h1 tells OpenSM, with its plugin.
+shared_port() {
+	local h
+	"$URXE" fabric generate hypercube dimensions=2 >"$dir/topo"
+	[ -z "${TOPO_EDIT:-}" ] || sed -i "$TOPO_EDIT" "$dir/topo"
+	"$URXE" fabric up "$dir/topo"
+	printf '%s\n' 'event_plugin_name lidtrack' "event_plugin_options $dir/lids" >>"$dir/opensm.conf"
+	opensm_at h0
+	await grep -q 'SUBNET UP' "$dir/h0.osm.log"
+	for h in h1 h2 h3; do
+		printf '%s\n' - - >"$dir/functions.$h"
+	done
+	FUNCTIONS="file $dir/functions." agents 'mode shared-port' 'tracker h1' "guid2lid $dir/guid2lid" \
+		"lids $dir/lids" "$@"
+}
+
+host_lid() {
+	on "$1" ibstat | sed -n 's/.*Base lid: //p'
+}
+
+# lacks PATTERN FILE…: none of them has it.
+lacks() {
+	if grep "$@"; then
+		return 1
+	fi
+}

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# lidtrackd on the hosts of a virtual fabric, under unmodified OpenSM and infiniband-diags.
+
+load helpers
+load migrate.bash
+
+setup() {
+	migrate_setup
+}
+
+teardown() {
+	migrate_teardown
+}
+
+@test "a guest moves, and LID, vGUID and GID move with it; OpenSM notices no more than a cable" {
+	local guid lid before
+	hosts 2
+	agents
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	before=$(on guest7 smpquery -G portinfo "$guid" | grep -E '^(Lid|GidPrefix|LMC|Mkey)')
+	ctl h2 plan guest7 --to h3 | grep -q "LID *$lid"
+	ctl h2 move guest7 --to h3
+	await is_at guest7 h3
+	[ "$(lid_of guest7)" = "$lid" ]
+	[ "$(on h2 smpquery -G portinfo "$guid" | grep -E '^(Lid|GidPrefix|LMC|Mkey)')" = "$before" ]
+	[ "$(on guest7 cat /sys/class/infiniband/urxe0/ports/1/gids/0)" = fe80:0000:0000:0000:0255:5258:0001:0000 ]
+	[ "$(functions_with "$guid")" = 1 ]
+	[ "$(on guest7 ibstat | sed -n 's/.*Base lid: //p')" = "$lid" ]
+	kill -0 "${pids[h0.osm]}"
+	[ "$(grep -c 'Entering MASTER' "$dir/h0.osm.log")" = 1 ]
+	lacks 'ERR 0D01\|ERR 0314' "$dir/h0.osm.log"
+	# And back, to the function that it had.
+	ctl h3 move guest7 --to h1
+	await is_at guest7 h1
+	[ "$(lid_of guest7)" = "$lid" ]
+}
+
+@test "what cannot go is refused before anything is touched" {
+	hosts 1
+	agents
+	guest a h1
+	guest b h2
+	run ctl h1 plan a --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"it would be refused: no function of h2 is free"* ]]
+	run ctl h3 move a --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"a stays at h1: h2: no function of h2 is free"* ]]
+	lacks detaching "$dir/h1.log"
+	run ctl h1 move a --to h9
+	[ "$status" = 1 ]
+	[[ $output == *"h1 knows no agent of h9"* ]]
+	run ctl h1 move c --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"nobody has c"* ]]
+	run ctl h1 add a
+	[ "$status" = 1 ]
+	[[ $output == *"there is a guest a"* ]]
+	kill -KILL "${pids[h3]}" && wait "${pids[h3]}" 2>/dev/null || true
+	run ctl h1 plan a --to h3
+	[ "$status" = 1 ]
+	[[ $output == *"h3 does not answer"* ]]
+	run ctl h1 add d
+	[ "$status" = 1 ]
+	[[ $output == *"h3 does not answer, and could have a GUID of the pool"* ]]
+	is_at a h1
+}
+
+@test "a source that is stopped before it has cleared holds its guest, and nobody else" {
+	local guid
+	hosts 2
+	printf '#!/bin/sh\n[ "$1 $2" != "detach slow" ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	agents "guest_command $dir/guests"
+	guid=$(guest slow h1)
+	guest quick h2
+	ctl h1 move slow --to h3 --no-wait
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	kill -STOP "${pids[h1]}"
+	# The destination keeps its promise and sets nothing; it refuses to have the GUID by another way.
+	run ctl h3 add thief --guid "$guid"
+	[ "$status" = 1 ]
+	[[ $output == *"another guest has that GUID"* ]]
+	ctl h2 --timeout 30 status >"$dir/status"
+	grep -q 'slow .* h3 .* reserved' "$dir/status"
+	grep -q 'h1 does not answer' "$dir/status"
+	# Others move meanwhile.
+	ctl h2 move quick --to h3
+	[ "$("$URXE" fabric vf h1 | grep -c "$guid")" = 1 ]
+	[ "$("$URXE" fabric vf h3 | grep -c "$guid")" = 0 ]
+	kill -CONT "${pids[h1]}"
+	touch "$dir/go"
+	await is_at slow h3
+	[ "$(functions_with "$guid")" = 1 ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "agents that are killed at random moments come to the same end" {
+	local guid lid round from=h1 to=h2 victim
+	hosts 2
+	agents
+	RANDOM=${MIGRATE_SEED:-1}
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	for ((round = 0; round < ${MIGRATE_KILLS:-12}; round++)); do
+		ctl $from move guest7 --to $to --no-wait
+		sleep 0.$(printf %03d $((RANDOM % 300)))
+		[ $((RANDOM % 2)) = 0 ] && victim=$from || victim=$to
+		kill -KILL "${pids[$victim]}"
+		wait "${pids[$victim]}" 2>/dev/null || true
+		[ "$(functions_with "$guid")" -le 1 ]
+		agent $victim
+		await ctl $victim status
+		settled() { is_at guest7 h1 || is_at guest7 h2; }
+		await settled
+		[ "$(functions_with "$guid")" = 1 ]
+		[ "$(lid_of guest7)" = "$lid" ]
+		if is_at guest7 $to; then
+			victim=$from
+			from=$to
+			to=$victim
+		fi
+	done
+	lacks 'does not take the GUID\|had LID' "$dir"/h?.log
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "the master SM is killed while a guest is detached, a host joins, and the LID is kept" {
+	local guid lid
+	hosts 2
+	mkdir "$dir/standby"
+	# h1's agent sees the master's file here; h3's keeps the standby's as that one.
+	ONLY_h1="guid2lid $dir/guid2lid"
+	# shellcheck disable=SC2034
+	ONLY_h3=$(printf '%s\n' 'follow h1' 'follow_every 50' "guid2lid $dir/standby/guid2lid")
+	agents
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	OSM_CACHE_DIR=$dir/standby opensm_at h3
+	await grep -q 'Entering STANDBY' "$dir/h3.osm.log"
+	follows() { grep -q "$guid" "$dir/standby/guid2lid"; }
+	await follows
+	# Detached: its function has no GUID, and the source waits for an SA that does not answer.
+	kill -STOP "${pids[h0.osm]}"
+	ctl h1 move guest7 --to h2 --no-wait
+	await grep -q 'clearing -> leaving' "$dir/h1.log"
+	lacks 'leaving -> handing' "$dir/h1.log"
+	kill -KILL "${pids[h0.osm]}"
+	"$URXE" fabric vf h3 1 --guid 0x0255525800090001 --vm newcomer
+	await grep -q 'Entering MASTER' "$dir/h3.osm.log"
+	await is_at guest7 h2
+	[ "$(lid_of guest7)" = "$lid" ]
+	newcomer() { [ "$(on newcomer ibstat | sed -n 's/.*Base lid: //p')" != 0 ]; }
+	await newcomer
+	[ "$(on newcomer ibstat | sed -n 's/.*Base lid: //p')" != "$lid" ]
+}
+
+@test "many guests move at once, crossing ones included, and none loses its LID" {
+	local n before
+	hosts 12
+	agents
+	for n in 1 2 3 4 5 6; do
+		ctl h1 add "a$n" >/dev/null
+		ctl h2 add "b$n" >/dev/null
+	done
+	settled() { [ "$(ctl h1 status | grep -c ' here ')" = 12 ]; }
+	await settled
+	before=$(ctl h1 status | awk 'NR > 1 { print $1, $2, $4 }' | sort)
+	for n in 1 2 3 4 5 6; do
+		ctl h1 move "a$n" --to h2 --no-wait
+		ctl h2 move "b$n" --to h1 --no-wait
+	done
+	there() { [ "$(ctl h3 status | awk '$1 ~ /^a/ && $3 == "h2" && $6 == "here" && $7 == "" ||
+		$1 ~ /^b/ && $3 == "h1" && $6 == "here" && $7 == ""' | wc -l)" = 12 ]; }
+	await there
+	[ "$(ctl h1 status | awk 'NR > 1 { print $1, $2, $4 }' | sort)" = "$before" ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "shared-port: a guest's LID replaces its host's, and two guests cross in one sweep" {
+	local base lids sweeps
+	shared_port
+	base="$(host_lid h1) $(host_lid h2) $(host_lid h3)"
+	guest a h1
+	guest b h2
+	# Above the eight base LIDs, and no further.
+	lids="$(lid_of a) $(lid_of b)"
+	[ "$lids" = '11 10' ]
+	[ "$(host_lid h1) $(host_lid h2) $(host_lid h3)" = "11 10 ${base##* }" ]
+	run ctl h1 add c
+	[ "$status" = 1 ]
+	[[ $output == *"a is here, and functions share one LID: mode own has several"* ]]
+	run ctl h1 move a --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"b is there, and its functions share one LID"* ]]
+	is_at a h1
+	sweeps=$(grep -c 'SUBNET UP' "$dir/h0.osm.log")
+	ctl h1 move a --to h2 --wait 30 --no-wait
+	ctl h2 move b --to h1 --wait 30 --no-wait
+	await is_at a h2
+	await is_at b h1
+	[ "$(lid_of a) $(lid_of b)" = "$lids" ]
+	[ "$(host_lid h1) $(host_lid h2)" = '10 11' ]
+	[ "$(grep -c 'SUBNET UP' "$dir/h0.osm.log")" = $((sweeps + 1)) ]
+	kill -0 "${pids[h0.osm]}"
+	# The third host was left alone; a host that a guest leaves has its own LID again.
+	[ "$(host_lid h3)" = "${base##* }" ]
+	ctl h2 move a --to h3
+	back() { [ "$(host_lid h2)" = "$(echo "$base" | cut -d ' ' -f 2)" ]; }
+	await back
+	[ "$(host_lid h3)" = 11 ]
+}
+
+@test "shared-port: floating LIDs from 49151 are clamped to what the smallest switch forwards" {
+	# shellcheck disable=SC2034
+	TOPO_EDIT='/^Switch.*"s2"/i linearcap=4096'
+	shared_port 'floating_from 49151'
+	guest a h1
+	[ "$(lid_of a)" = 4095 ]
+	[ "$(host_lid h1)" = 4095 ]
+	[ "$(on h2 smpquery -D switchinfo 0,1 | sed -n 's/LinearFdbTop:\.*//p')" = 4095 ]
+}
+
+# entries FILE: those that a guid2lid has, whatever their order.
+entries() {
+	grep . "$1" | sort
+}
+
+# starts_with FILE: OpenSM starts on h0 with that guid2lid, and stays.
+starts_with() {
+	: >"$dir/h0.osm.log"
+	opensm_at h0
+	await grep -q 'SUBNET UP' "$dir/h0.osm.log"
+	kill -0 "${pids[h0.osm]}"
+}
+
+stop_opensm() {
+	kill "${pids[h0.osm]}"
+	wait "${pids[h0.osm]}" || true
+}
+
+@test "guid2lid: a damaged file is mended with all that is whole or in a copy, and OpenSM starts" {
+	hosts 1
+	stop_opensm
+	entries "$dir/guid2lid" >"$dir/before"
+	cp "$dir/guid2lid" "$dir/copy"
+	# OpenSM wants a key where a line begins.
+	sed -i '5s/.*/ \x00\x01 0x00/' "$dir/guid2lid"
+	run timeout 5 "$URXE" run --host h0 -- opensm -F "$dir/opensm.conf" -f "$dir/h0.bad.log"
+	[ "$status" != 124 ] # it gave up, as it does
+	run "$LIDTRACKCTL" guid2lid "$dir/guid2lid"
+	[ "$status" = 1 ]
+	[[ $output == *"1 lines are damaged, the first is line 5: OpenSM will not start"* ]]
+	"$LIDTRACKCTL" guid2lid "$dir/guid2lid" --repair --from "$dir/copy" | grep -q "$dir/guid2lid.damaged"
+	"$LIDTRACKCTL" guid2lid "$dir/guid2lid"
+	diff <(entries "$dir/guid2lid") "$dir/before"
+	starts_with
+	diff <(entries "$dir/guid2lid") "$dir/before"
+}
+
+@test "guid2lid: a full disk changes nothing" {
+	local n
+	unshare -Urm true 2>/dev/null || skip "no namespaces"
+	for n in $(seq 1 400); do
+		printf '0x%016x 0x%04x 0x%04x\n\n' "$n" "$n" "$n"
+	done >"$dir/large"
+	unshare -Urm bash -e -c '
+		mkdir "$1/disk"
+		mount -t tmpfs -o size=20k disk "$1/disk"
+		cp "$1/large" "$1/disk/guid2lid"
+		! "$2" guid2lid "$1/disk/guid2lid" --set 0x999=0x999 2>"$1/said" || false
+		cmp "$1/large" "$1/disk/guid2lid"
+		[ "$(ls "$1/disk")" = guid2lid ]' bash "$dir" "$LIDTRACKCTL"
+	grep -q 'No space left on device; nothing was changed' "$dir/said"
+}
+
+@test "guid2lid: OpenSM writes at the same time, and none of its entries is lost" {
+	local n
+	hosts 4
+	(
+		while [ ! -e "$dir/stop" ]; do
+			"$LIDTRACKCTL" guid2lid "$dir/guid2lid" --set 0x0255525800aa0001=0x3000 >/dev/null || exit
+		done
+	) 3>&- &
+	pids[writer]=$!
+	for n in 1 2 3 4; do
+		for h in h1 h2 h3; do
+			"$URXE" fabric vf $h $n --guid "0x02555258000${h#h}000$n" >/dev/null
+			joined() { [ "$("$URXE" fabric vf $h $n | grep -c Active)" = 1 ]; }
+			await joined
+		done
+	done
+	touch "$dir/stop"
+	wait "${pids[writer]}"
+	unset 'pids[writer]'
+	"$LIDTRACKCTL" guid2lid "$dir/guid2lid"
+	for n in 1 2 3 4; do
+		for h in 1 2 3; do
+			grep -q "0x02555258000${h}000$n" "$dir/guid2lid"
+		done
+	done
+	stop_opensm
+	entries "$dir/guid2lid" >"$dir/before"
+	starts_with
+	diff <(entries "$dir/guid2lid") "$dir/before"
+}
+
+@test "agents of two machines prove who they are by certificates, and nobody else is served" {
+	local h guid
+	command -v certtool >/dev/null || skip "no certtool"
+	for h in ca h1 h2 h3; do
+		certtool --generate-privkey --key-type ed25519 --outfile "$dir/$h.key" 2>/dev/null
+		printf '%s\n' "cn = $h" "$([ $h = ca ] && echo ca || echo "dns_name = $h")" \
+			"$([ $h = ca ] && echo cert_signing_key || echo signing_key)" tls_www_client tls_www_server \
+			'expiration_days = 2' >"$dir/$h.tmpl"
+		if [ $h = ca ]; then
+			certtool --generate-self-signed --load-privkey "$dir/ca.key" --template "$dir/ca.tmpl" \
+				--outfile "$dir/ca.pem" 2>/dev/null
+		else
+			certtool --generate-certificate --load-privkey "$dir/$h.key" --load-ca-certificate "$dir/ca.pem" \
+				--load-ca-privkey "$dir/ca.key" --template "$dir/$h.tmpl" --outfile "$dir/$h.pem" 2>/dev/null
+		fi
+	done
+	# h3 is an impostor: it says that it is h3 and has the certificate of h1.
+	cp "$dir/h1.pem" "$dir/h3.pem"
+	cp "$dir/h1.key" "$dir/h3.key"
+	export MIGRATE_TLS=1
+	hosts 1
+	agents "tls_ca $dir/ca.pem"
+	guid=$(ctl h1 add guest7 --guid 0x0255525800010000)
+	await_here() { ctl h1 status guest7 | grep -q 'guest7 .* here'; }
+	await await_here
+	ctl h1 status | grep -q 'h3 does not answer'
+	ctl h1 move guest7 --to h2
+	[ "$("$URXE" fabric vf h2 | grep -c "$guid")" = 1 ]
+	run ctl h2 move guest7 --to h3
+	[ "$status" = 1 ]
+	[[ $output == *"h3 does not answer: "* ]]
+	[ "$(stat -c %a "$dir/h1.ctl")" = 600 ]
+}
+
+# paths: how many PathRecord requests the SA has had.
+paths() {
+	awk '{ print $1 }' "$dir/h0.count"
+}
+
+@test "a thousand peers find a guest that moved without one question to the SA; else they ask a thousand" {
+	local guid before
+	hosts 2
+	agents
+	guid=$(guest guest7 h1)
+	before=$(paths)
+	on h3 "$PEERS" "$guid" "$LIDTRACKCTL" --socket "$dir/h1.ctl" move guest7 --to h2 | tee "$dir/said"
+	grep -q '^1000 peers connected in .* 1000 questions to the SA$' "$dir/said"
+	grep -q ' all peers back .* 0 questions to the SA$' "$dir/said"
+	[ "$(paths)" = $((before + 1000)) ]
+	await is_at guest7 h2
+	# What happens where nothing is preserved: another vGUID.
+	cat >"$dir/afresh" <<-END
+		set -e
+		"$LIDTRACKCTL" --socket "$dir/h2.ctl" remove guest7
+		until "$LIDTRACKCTL" --socket "$dir/h1.ctl" add guest7 --guid 0x0255525800010009; do sleep 0.02; done 2>/dev/null
+		until "$LIDTRACKCTL" --socket "$dir/h1.ctl" status guest7 | grep -q ' here '; do sleep 0.02; done
+	END
+	on h3 "$PEERS" "$guid" sh "$dir/afresh" | tee "$dir/said"
+	grep -q ' all peers back .* 1[0-9][0-9][0-9] questions to the SA$' "$dir/said"
+	[ "$(paths)" -ge $((before + 3000)) ]
+}
+
+@test "the tour ends well" {
+	timeout 120 "$BATS_TEST_DIRNAME/../../examples/migrate/tour" >"$BATS_TEST_TMPDIR/out"
+	[ "$(grep -c '^Lid:\.*13$' "$BATS_TEST_TMPDIR/out")" = 2 ]
+	grep -q ' all peers back .* 0 questions to the SA$' "$BATS_TEST_TMPDIR/out"
+}
+
+# order PROGRAM HOST ARGUMENT…: one of those that libvirt and nova run, as on that host.
+order() {
+	mkdir -p "$dir/bin"
+	ln -sf "$LIDTRACKCTL" "$dir/bin/lidtrackctl"
+	PATH=$dir/bin:$PATH LIDTRACK_CONTROL=$dir/$2.ctl LIDTRACK_HOST=$2 \
+		"$BATS_TEST_DIRNAME/../../daemons/lidtrackctl/orders/$1" "${@:3}" </dev/null
+}
+
+@test "libvirt's hook refuses what lidtrackd would; nova's ebrctl adds, moves and removes" {
+	local guid=0xfa163e0000010203 vif=vif-fa163e0000010203
+	hosts 1
+	agents
+	guest guest7 h1
+	order libvirt-hook h2 guest7 migrate begin -
+	order libvirt-hook h2 stranger migrate begin -
+	order libvirt-hook h2 guest7 release end -
+	# A port of nova's, by its MAC.
+	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	await is_at $vif h2
+	"$URXE" fabric vf h2 | grep -q " $guid "
+	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	run order libvirt-hook h2 guest7 migrate begin -
+	[ "$status" = 1 ]
+	[[ $output == *"no function of h2 is free"* ]]
+	# The destination asks before the source has let go; the source's later word is no end of it.
+	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
+	await is_at $vif h3
+	order ebrctl h2 del-port physnet1 fa:16:3e:01:02:03
+	is_at $vif h3
+	order ebrctl h3 del-port physnet1 fa:16:3e:01:02:03
+	gone() { ! ctl h1 status $vif | grep -q $vif; }
+	await gone
+	run order ebrctl h3 add-port fa:16:3e f00d physnet1 mlnx_dev 0000:04:00.1
+	[ "$status" = 2 ]
+	[[ $output == *"is no MAC"* ]]
+}

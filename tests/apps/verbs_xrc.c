@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * XRC between processes of a host: a domain that both have by one file, a target QP of this
+ * process, and SRQs of this one and of a child.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "verbs_test.h"
+
+/* Of inline functions of verbs.h that find no table of operations. */
+#pragma GCC diagnostic ignored "-Wnull-dereference"
+
+#define LARGE  300000
+#define ROUNDS 300
+#define WRS    64
+
+/* What receives: of this process, or of the child. */
+static struct side {
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *memory;
+	uint32_t srqn;
+} here;
+
+/* What the child says of its side. */
+static struct there {
+	uint64_t addr;
+	uint32_t srqn, rkey;
+} there;
+
+static int domain_file, to_child;
+static pid_t child;
+static struct ibv_qp *initiator, *target;
+static struct ibv_cq *send_cq;
+static struct ibv_mr *out_mr;
+static uint8_t out[LARGE];
+
+static struct ibv_xrcd *open_domain(int fd, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {.comp_mask =
+						  IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+					  .fd = fd,
+					  .oflags = oflags};
+
+	return ibv_open_xrcd(ctx, &attr);
+}
+
+static void post_receive(struct side *s, uint64_t id)
+{
+	struct ibv_sge sge = {(uintptr_t)s->memory, LARGE, s->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	EXPECT(ibv_post_srq_recv(s->srq, &wr, &bad), 0);
+}
+
+static void open_side(struct side *s, int oflags)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = WRS, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+	};
+
+	NEED(s->xrcd = attr.xrcd = open_domain(domain_file, oflags));
+	NEED(s->cq = attr.cq = ibv_create_cq(ctx, 256, NULL, NULL, 0));
+	NEED(s->srq = ibv_create_srq_ex(ctx, &attr));
+	NEED(!ibv_get_srq_num(s->srq, &s->srqn));
+	NEED(s->memory = calloc(1, LARGE));
+	NEED(s->mr = ibv_reg_mr(pd, s->memory, LARGE,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+}
+
+static void close_side(struct side *s)
+{
+	EXPECT(ibv_destroy_srq(s->srq), 0);
+	EXPECT(ibv_destroy_cq(s->cq), 0);
+	EXPECT(ibv_dereg_mr(s->mr), 0);
+	EXPECT(ibv_close_xrcd(s->xrcd), 0);
+	free(s->memory);
+}
+
+/* ---- the child ---- */
+
+enum command { RECEIVE, EXPECT_LARGE, FORGET_SRQ, LEAVE };
+
+static void expect_message(struct side *s, uint32_t length)
+{
+	struct ibv_wc wc;
+
+	EXPECT_TRUE(next_wc(s->cq, &wc, 20));
+	EXPECT(wc.status, IBV_WC_SUCCESS);
+	EXPECT(wc.byte_len, length);
+	for (uint32_t i = 0; i < length && !failures; i++)
+		EXPECT(s->memory[i], (uint8_t)(i * 7));
+}
+
+static bool carry_out(struct side *s, enum command command, uint32_t length)
+{
+	switch (command) {
+	case RECEIVE: post_receive(s, 1); break;
+	case EXPECT_LARGE: expect_message(s, length); break;
+	case FORGET_SRQ: EXPECT(ibv_destroy_srq(s->srq), 0); break;
+	case LEAVE: return false;
+	}
+	return true;
+}
+
+/* Each command, with a number, is answered by how many expectations have failed. */
+static void live(int fd)
+{
+	struct side s;
+	struct there my;
+	uint32_t command[2], reply;
+
+	alarm(60);
+	ctx = NULL;
+	open_urxe();
+	open_side(&s, 0);
+	my = (struct there){(uintptr_t)s.memory, s.srqn, s.mr->rkey};
+	NEED(write(fd, &my, sizeof(my)) == sizeof(my));
+	do {
+		reply = failures;
+		NEED(read(fd, command, sizeof(command)) == sizeof(command));
+		reply = !carry_out(&s, command[0], command[1]);
+		if (!reply)
+			reply = failures;
+		NEED(write(fd, &reply, sizeof(reply)) == sizeof(reply));
+	} while (command[0] != LEAVE);
+	_exit(failures != 0);
+}
+
+static void tell(enum command command, uint32_t number)
+{
+	uint32_t words[2] = {command, number}, reply = 99;
+
+	NEED(write(to_child, words, sizeof(words)) == sizeof(words));
+	NEED(read(to_child, &reply, sizeof(reply)) == sizeof(reply));
+	EXPECT(reply, command == LEAVE);
+}
+
+/* ---- this process ---- */
+
+static void to_state(struct ibv_qp *qp, enum ibv_qp_state state, uint32_t peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = state,
+		.port_num = 1,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer,
+		.ah_attr = av(),
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+	static const int masks[] = {
+		[IBV_QPS_INIT] = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		[IBV_QPS_RTR] = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		[IBV_QPS_RTS] = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+	};
+
+	EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks[state]), 0);
+}
+
+static void connect_qps(void)
+{
+	to_state(initiator, IBV_QPS_INIT, 0);
+	to_state(target, IBV_QPS_INIT, 0);
+	to_state(initiator, IBV_QPS_RTR, target->qp_num);
+	to_state(target, IBV_QPS_RTR, initiator->qp_num);
+	to_state(initiator, IBV_QPS_RTS, 0);
+	to_state(target, IBV_QPS_RTS, 0);
+}
+
+static void make_qps(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = here.xrcd,
+	};
+
+	NEED(target = ibv_create_qp_ex(ctx, &init));
+	NEED(send_cq = ibv_create_cq(ctx, 256, NULL, NULL, 0));
+	init = (struct ibv_qp_init_attr_ex){
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+		.send_cq = send_cq,
+		.cap = {.max_send_wr = WRS, .max_send_sge = 1},
+		.sq_sig_all = 1,
+	};
+	NEED(initiator = ibv_create_qp_ex(ctx, &init));
+	connect_qps();
+}
+
+static void begin(void)
+{
+	char name[] = "/tmp/urxe-xrc-XXXXXX";
+	int pair[2];
+
+	NEED((domain_file = mkstemp(name)) >= 0);
+	unlink(name);
+	EXPECT_NULL(open_domain(domain_file, 0), EAGAIN);
+	open_side(&here, O_CREAT);
+	EXPECT_NULL(open_domain(domain_file, O_CREAT | O_EXCL), EINVAL);
+	NEED(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	NEED((child = fork()) >= 0);
+	if (!child) {
+		close(pair[0]);
+		live(pair[1]);
+	}
+	close(pair[1]);
+	to_child = pair[0];
+	NEED(read(to_child, &there, sizeof(there)) == sizeof(there));
+	make_qps();
+	for (uint32_t i = 0; i < LARGE; i++)
+		out[i] = i * 7;
+	NEED(out_mr = ibv_reg_mr(pd, out, sizeof(out), IBV_ACCESS_LOCAL_WRITE));
+}
+
+static void end(void)
+{
+	int status;
+
+	NEED(waitpid(child, &status, 0) == child);
+	EXPECT_TRUE(WIFSIGNALED(status) || !status);
+	EXPECT(ibv_destroy_qp(initiator), 0);
+	EXPECT(ibv_close_xrcd(here.xrcd), EBUSY);
+	EXPECT(ibv_destroy_qp(target), 0);
+	EXPECT(ibv_destroy_cq(send_cq), 0);
+	EXPECT(ibv_dereg_mr(out_mr), 0);
+	close_side(&here);
+	close(to_child);
+	close(domain_file);
+}
+
+/* To an SRQ, by number; a remote address where there is one to name. */
+static void request(enum ibv_wr_opcode opcode, uint32_t srqn, uint32_t length, uint64_t addr,
+		    uint32_t rkey)
+{
+	struct ibv_sge sge = {(uintptr_t)out, length, out_mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = 7, .opcode = opcode, .sg_list = &sge, .num_sge = 1};
+
+	wr.qp_type.xrc.remote_srqn = srqn;
+	wr.wr.rdma.remote_addr = addr;
+	wr.wr.rdma.rkey = rkey;
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.compare_add = 1;
+	}
+	EXPECT(post(initiator, &wr), 0);
+}
+
+static void messages(void)
+{
+	static const uint32_t lengths[] = {0, 1, 1023, 1024, 1025, 5000, 40000, LARGE};
+
+	begin();
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		post_receive(&here, 1);
+		tell(RECEIVE, 0);
+		request(IBV_WR_SEND, there.srqn, lengths[i], 0, 0);
+		request(IBV_WR_SEND, here.srqn, lengths[i], 0, 0);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		tell(EXPECT_LARGE, lengths[i]);
+		expect_message(&here, lengths[i]);
+	}
+	tell(LEAVE, 0);
+	end();
+}
+
+/* Nothing is posted there when the message comes: it is asked for again. */
+static void not_ready(void)
+{
+	begin();
+	request(IBV_WR_SEND, there.srqn, 5000, 0, 0);
+	usleep(5000);
+	tell(RECEIVE, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	tell(EXPECT_LARGE, 5000);
+	tell(LEAVE, 0);
+	end();
+}
+
+/* Requests for both, many under way; what one has written is read by the next. */
+static void in_turn(void)
+{
+	begin();
+	for (int i = 0; i < ROUNDS; i++) {
+		uint32_t length = 1 + (unsigned)i * 997 % LARGE;
+
+		request(IBV_WR_RDMA_WRITE, there.srqn, length, there.addr, there.rkey);
+		request(IBV_WR_RDMA_WRITE, here.srqn, length, (uintptr_t)here.memory,
+			here.mr->rkey);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		memset(out, 0, length);
+		request(IBV_WR_RDMA_READ, i % 2 ? there.srqn : here.srqn, length,
+			i % 2 ? there.addr : (uintptr_t)here.memory,
+			i % 2 ? there.rkey : here.mr->rkey);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		for (uint32_t k = 0; k < length && !failures; k++)
+			EXPECT(out[k], (uint8_t)(k * 7));
+	}
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		uint64_t before;
+
+		request(IBV_WR_ATOMIC_FETCH_AND_ADD, there.srqn, 8, there.addr, there.rkey);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		memcpy(&before, out, sizeof(before));
+		EXPECT(before, i + 0x2a231c150e0700ull + (0x31ull << 56));
+	}
+	tell(LEAVE, 0);
+	end();
+}
+
+/* What is refused there is refused here, and ends the QP with its event. */
+static void refused(void)
+{
+	begin();
+	request(IBV_WR_RDMA_WRITE, there.srqn, 8, there.addr, there.rkey + 1);
+	EXPECT_WC(send_cq, 7, IBV_WC_REM_ACCESS_ERR);
+	EXPECT(next_event(), IBV_EVENT_QP_ACCESS_ERR);
+	EXPECT(state_of(target), IBV_QPS_ERR);
+	to_state(initiator, IBV_QPS_RESET, 0);
+	to_state(target, IBV_QPS_RESET, 0);
+	connect_qps();
+	tell(RECEIVE, 0);
+	request(IBV_WR_SEND, there.srqn, 100, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	tell(EXPECT_LARGE, 100);
+	tell(FORGET_SRQ, 0);
+	request(IBV_WR_SEND, there.srqn, 100, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_REM_INV_REQ_ERR);
+	tell(LEAVE, 0);
+	while (event_waits())
+		next_event();
+	end();
+}
+
+/* The process that has the SRQ is killed: the target QP goes on, unless it was at work there. */
+static void killed(void)
+{
+	struct ibv_wc wc = {.status = 999};
+
+	begin();
+	tell(RECEIVE, 0);
+	request(IBV_WR_SEND, there.srqn, 100, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	kill(child, SIGKILL);
+	post_receive(&here, 1);
+	request(IBV_WR_SEND, here.srqn, 100, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	expect_message(&here, 100);
+	request(IBV_WR_SEND, there.srqn, 100, 0, 0);
+	EXPECT_TRUE(next_wc(send_cq, &wc, 10));
+	EXPECT_TRUE(wc.status == IBV_WC_REM_OP_ERR || wc.status == IBV_WC_REM_INV_REQ_ERR);
+	while (event_waits())
+		next_event();
+	end();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{"messages", messages}, {"not_ready", not_ready}, {"in_turn", in_turn},
+		{"refused", refused},	{"killed", killed},
+	};
+
+	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
