@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Ping-pong with memory of a pool, on whatever device has the address: mempool_pingpong ADDRESS [-s]
- * (-s: the server). It is written for the reader; a real program would look at every return value.
+ * Ping-pong with memory of a pool, on whatever device has the address: mempool_pingpong ADDRESS
+ * [-s] (-s: the server). It is written for the reader; a real program would look at every return
+ * value.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,17 +19,17 @@ int main(int argc, char **argv)
 	struct ibv_qp_init_attr qp = {.cap = {2, 2, 1, 1, 0}, .sq_sig_all = 1};
 	struct rdma_addrinfo *info;
 	struct rdma_cm_id *id, *listener;
-	struct mempool_buffer buffer;
-	struct mempool_mr *mr;
-	struct mempool *pool;
+	struct rmempool_buffer buffer;
+	struct rmempool_mr *mr;
+	struct rmempool *pool;
 	struct ibv_wc wc;
 
 	if (rdma_getaddrinfo(argv[1], "7471", &hints, &info) ||
 	    rdma_create_ep(&id, info, NULL, &qp) ||
 	    (server && (rdma_listen(listener = id, 1) || rdma_get_request(listener, &id))))
 		return perror("no connection"), 1;
-	if (mempool_create(NULL, &pool) || mempool_alloc(pool, 4096, 0, &buffer) ||
-	    mempool_register(pool, id->pd, buffer.addr, 4096, IBV_ACCESS_LOCAL_WRITE, &mr))
+	if (rmempool_create(NULL, &pool) || rmempool_alloc(pool, 4096, 0, &buffer) ||
+	    rmempool_register(pool, id->pd, buffer.addr, 4096, IBV_ACCESS_LOCAL_WRITE, &mr))
 		return fputs("no memory\n", stderr), 1;
 	char *out = buffer.addr, *in = out + 2048;
 
@@ -47,6 +48,6 @@ int main(int argc, char **argv)
 		}
 	}
 	printf("%s\n", in);
-	mempool_free(pool, buffer.addr); /* and with it the registration */
-	return mempool_destroy(pool) ? 1 : (rdma_disconnect(id), 0);
+	rmempool_free(pool, buffer.addr); /* and with it the registration */
+	return rmempool_destroy(pool) ? 1 : (rdma_disconnect(id), 0);
 }

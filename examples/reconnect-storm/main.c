@@ -2,10 +2,10 @@
 /*
  * reconnect-storm [OPTION]… GUID…
  *
- * A machine loses its link, and with it the connections to all its peers; then both ends of each come
- * back. The program plays all of them over one port, and measures what that costs the SA, and how
- * long it takes, without the cache, with it, and after a warm start. It fails if the cache asked more
- * than it may. In a simulated subnet of 1,024 hosts, with their links and OpenSM:
+ * A machine loses its link, and with it the connections to all its peers; then both ends of each
+ * come back. The program plays all of them over one port, and measures what that costs the SA, and
+ * how long it takes, without the cache, with it, and after a warm start. It fails if the cache
+ * asked more than it may. In a simulated subnet of 1,024 hosts, with their links and OpenSM:
  *
  *	tests/apps/sacache-subnet 32 32 16 $PWD/tests/apps/sacache-storm \
  *		$PWD/build/examples/reconnect-storm --peers 1000 --rounds 10
@@ -98,11 +98,12 @@ static uint64_t queries(struct sacache *cache)
 {
 	struct sacache_stats stats;
 
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	return stats.query_miss + stats.query_off + stats.query_suspect + stats.query_changed;
 }
 
-/* One storm with a cache of its own, which is loaded from that file if it is there and saved to it. */
+/* One storm with a cache of its own, which is loaded from that file if it is there and saved to it.
+ * */
 static void storm(const struct options *options, const char *title, enum sacache_policy policy,
 		  unsigned limit, const char *file, struct result *result)
 {
@@ -126,7 +127,7 @@ static void storm(const struct options *options, const char *title, enum sacache
 	if (ret)
 		die("InfiniBand port", ret);
 	if (file && !access(file, R_OK))
-		ret = sacache_load(cache, file, NULL);
+		ret = sacache_load(cache, file, NULL, 0);
 	before = received(options->console);
 	if (ret)
 		die(file, ret);
@@ -134,7 +135,7 @@ static void storm(const struct options *options, const char *title, enum sacache
 	result->queries = queries(cache);
 	result->received = before < 0 ? -1 : received(options->console) - before;
 	if (file)
-		ret = sacache_save(cache, file, NULL);
+		ret = sacache_save(cache, file, NULL, 0);
 	if (ret)
 		die(file, ret);
 	sacache_destroy(cache);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Connections by rdma_cm: the hub is one user of libsacache-rdmacm, its peers are another, both in this
- * process. All connections are lost at the same moment, at both ends. There are no links to take down,
- * and no SA where the device is no InfiniBand one.
+ * Connections by rdma_cm: the hub is one user of libsacache-rdmacm, its peers are another, both in
+ * this process. All connections are lost at the same moment, at both ends. There are no links to
+ * take down, and no SA where the device is no InfiniBand one.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -127,7 +127,7 @@ static void add_stats(const struct sacache_rdmacm *cm, struct sacache_reconnect_
 {
 	struct sacache_reconnect_stats stats;
 
-	sacache_rdmacm_stats(cm, &stats);
+	sacache_rdmacm_stats(cm, &stats, sizeof(stats));
 	for (unsigned i = 0; i < sizeof(stats) / sizeof(uint64_t); i++)
 		((uint64_t *)sum)[i] += ((uint64_t *)&stats)[i];
 }

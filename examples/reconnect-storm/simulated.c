@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Connections that are none: request, reply, ready to use and rejection are messages between two ends
- * in this process, each under way for a random time, and lost while the hub's link is down. The paths
- * that they need are real: the cache's, or the SA's.
+ * Connections that are none: request, reply, ready to use and rejection are messages between two
+ * ends in this process, each under way for a random time, and lost while the hub's link is down.
+ * The paths that they need are real: the cache's, or the SA's.
  */
 #include <errno.h>
 #include <poll.h>
@@ -202,7 +202,8 @@ static void turn(struct storm *storm)
 	ppoll(&event, 1, &wait, NULL);
 }
 
-/* An end whose peer never got ready would be up alone: traffic would tell it; here it is looked up. */
+/* An end whose peer never got ready would be up alone: traffic would tell it; here it is looked up.
+ * */
 static void meet(struct storm *storm)
 {
 	double began = seconds();
@@ -300,8 +301,8 @@ static void start(struct storm *storm, struct sacache *cache, unsigned port)
 }
 
 /*
- * The ends that accepted look their way back up while the link is there: once it is lost, the SA may deny
- * it, and what was denied is not in the table.
+ * The ends that accepted look their way back up while the link is there: once it is lost, the SA
+ * may deny it, and what was denied is not in the table.
  */
 static void learn(const struct options *options, struct sacache *cache, unsigned port)
 {
@@ -338,7 +339,7 @@ void storm_simulated(const struct options *options, struct sacache *cache, unsig
 		if (took > result->longest)
 			result->longest = took;
 	}
-	sacache_reconnect_stats(storm.set, &result->stats);
+	sacache_reconnect_stats(storm.set, &result->stats, sizeof(result->stats));
 	result->attempts = result->stats.requests + result->stats.no_path;
 	sacache_reconnect_destroy(storm.set);
 	close(storm.event);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The storm: one machine, the hub, loses its link, and all its connections with it; both ends of each
- * come back. One thread, but for those of libsacache's.
+ * The storm: one machine, the hub, loses its link, and all its connections with it; both ends of
+ * each come back. One thread, but for those of libsacache's.
  */
 #ifndef RECONNECT_STORM_H
 #define RECONNECT_STORM_H

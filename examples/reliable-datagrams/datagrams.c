@@ -255,7 +255,8 @@ static unsigned poll_completions(struct datagrams *d)
 	return n > 0 ? n : 0;
 }
 
-/* Waits for a completion or for what rdma_cm has to say. Whoever asks for a notice has to look again. */
+/* Waits for a completion or for what rdma_cm has to say. Whoever asks for a notice has to look
+ * again. */
 static void wait_for_something(struct datagrams *d, int ms)
 {
 	struct pollfd fds[2] = {
@@ -324,7 +325,7 @@ struct rdma_cm_id *datagrams_connection(const struct datagrams *d, unsigned to)
 void datagrams_stats(const struct datagrams *d, struct datagrams_stats *stats)
 {
 	*stats = d->stats;
-	sacache_rdmacm_stats(d->cm, &stats->connections);
+	sacache_rdmacm_stats(d->cm, &stats->connections, sizeof(stats->connections));
 }
 
 static int add_node(struct datagrams *d, unsigned number, const struct sockaddr_in *address)

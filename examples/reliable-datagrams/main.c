@@ -4,10 +4,11 @@
  *
  *	reliable-datagrams [--messages N] [--kill MS] [--seed N] SELF ADDRESS:PORT…
  *
- * SELF is its number among the addresses, from 0 on. It sends so many datagrams to each other node, says
- * "done" when all have been acknowledged and all others' have arrived, and goes on until its standard
- * input ends. With --kill it kills one of its connections about as often. Each datagram tells where it
- * stands in the order and what its bytes are: it fails if one is missing, comes twice or is another.
+ * SELF is its number among the addresses, from 0 on. It sends so many datagrams to each other node,
+ * says "done" when all have been acknowledged and all others' have arrived, and goes on until its
+ * standard input ends. With --kill it kills one of its connections about as often. Each datagram
+ * tells where it stands in the order and what its bytes are: it fails if one is missing, comes
+ * twice or is another.
  */
 #include <arpa/inet.h>
 #include <errno.h>

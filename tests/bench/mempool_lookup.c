@@ -36,8 +36,8 @@ static double measure(const struct mempool_table *t, const uint32_t *keys, unsig
 	double start = now();
 
 	for (i = 0; i < LOOKUPS; i++) {
-		bad += mempool_table_match(t, keys[at], 1, 0, 0x1000, 64, MEMPOOL_REMOTE_WRITE,
-					   true, &va) != MEMPOOL_OK;
+		bad += mempool_table_match(t, keys[at], 1, 0, 0x1000, 64, RMEMPOOL_REMOTE_WRITE,
+					   true, &va) != RMEMPOOL_OK;
 		at += wait ? va >> 16 : 1; /* every va is 0x10000 */
 		sum += va;
 		if (at >= n)
@@ -72,7 +72,7 @@ int main(void)
 				.length = 4096,
 				.va = 0x10000,
 				.pd = 1,
-				.access = MEMPOOL_REMOTE_WRITE,
+				.access = RMEMPOOL_REMOTE_WRITE,
 				.kind = MEMPOOL_REGION,
 			};
 

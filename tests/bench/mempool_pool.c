@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Figures of libmempool: mempool_pool WHAT, each line two figures, ours and what it is compared with.
+ * Figures of libmempool: mempool_pool WHAT, each line two figures, ours and what it is compared
+ * with.
  *
  *   entries	entries of the VA→PA table for 1 GiB in 2 MiB pages that lie anywhere, and of a table
  *		page by page
@@ -8,13 +9,14 @@
  *		either table; then over 1 GiB, and the part of the entries that it can hold
  *   lookup	ns of a permission match and translation with 10,000 regions, each waiting for the one
  *		before
- *   alloc	ns of mempool_alloc and mempool_free of 4 KiB
- *   register DEVICE	ns of mempool_alloc, mempool_register and mempool_free of 4 KiB, and of ibv_reg_mr
+ *   alloc	ns of rmempool_alloc and rmempool_free of 4 KiB
+ *   register DEVICE	ns of rmempool_alloc, rmempool_register and rmempool_free of 4 KiB, and of ibv_reg_mr
  *		and ibv_dereg_mr alone
  *   malloc DEVICE	ns of malloc, ibv_reg_mr, ibv_dereg_mr and free of 4 KiB
  *
  * Where pages lie in physical memory is made up for the first two: no two neighbours are neighbours
- * there, which is the worst case, and so the figures need neither huge pages nor rights. One thread.
+ * there, which is the worst case, and so the figures need neither huge pages nor rights. One
+ * thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +60,7 @@ static double now(void)
 }
 
 /* An image of a pool of that size, all of it one region, in pages that are scattered. */
-static void make_image(struct mempool_image *image, size_t bytes, size_t page)
+static void make_image(struct rmempool_image *image, size_t bytes, size_t page)
 {
 	uint32_t pages = bytes / page, count = 0;
 	struct mempool_pa_run *runs = calloc(pages, sizeof(*runs));
@@ -68,7 +70,7 @@ static void make_image(struct mempool_image *image, size_t bytes, size_t page)
 		.va = BASE,
 		.key = 0x1200,
 		.pd = 1,
-		.access = MEMPOOL_REMOTE_WRITE,
+		.access = RMEMPOOL_REMOTE_WRITE,
 		.qpn = 3, /* L_Key and R_Key */
 		.parent = 0x1200,
 		.kind = MEMPOOL_REGION,
@@ -86,7 +88,7 @@ static void make_image(struct mempool_image *image, size_t bytes, size_t page)
 
 static void entries(void)
 {
-	struct mempool_image huge, small;
+	struct rmempool_image huge, small;
 
 	make_image(&huge, 1024 * MIB, 2 * MIB);
 	make_image(&small, 1024 * MIB, 4096);
@@ -97,29 +99,29 @@ static void entries(void)
 
 static double hit_rate(size_t bytes, size_t page)
 {
-	struct mempool_cache_statistics before, after;
-	struct mempool_segment segment;
-	struct mempool_cache *cache;
-	struct mempool_image image;
+	struct rmempool_cache_statistics before, after;
+	struct rmempool_segment segment;
+	struct rmempool_cache *cache;
+	struct rmempool_image image;
 	unsigned i, count;
 
 	make_image(&image, bytes, page);
-	NEED(!mempool_cache_create(&image, 256, &cache));
+	NEED(!rmempool_cache_create(&image, 256, &cache));
 	for (i = 0; i < 200000; i++) {
-		struct mempool_request q = {
+		struct rmempool_request q = {
 			.rkey = 0x1200,
 			.domain = 1,
-			.rights = MEMPOOL_REMOTE_WRITE,
+			.rights = RMEMPOOL_REMOTE_WRITE,
 			.addr = BASE + next_random() % (bytes / 4096) * 4096,
 			.length = 4096,
 		};
 
 		if (i == 100000)
-			mempool_cache_query(cache, &before);
-		NEED(!mempool_cache_lookup(cache, &q, &segment, 1, &count) && count == 1);
+			rmempool_cache_query(cache, &before, sizeof(before));
+		NEED(!rmempool_cache_lookup(cache, &q, &segment, 1, &count) && count == 1);
 	}
-	mempool_cache_query(cache, &after);
-	mempool_cache_destroy(cache);
+	rmempool_cache_query(cache, &after, sizeof(after));
+	rmempool_cache_destroy(cache);
 	mempool_image_destroy(&image);
 	return (after.run_hits - before.run_hits) / 1000.0;
 }
@@ -133,8 +135,8 @@ static void hits(void)
 static void lookup(void)
 {
 	static uint32_t keys[REGIONS];
-	struct mempool_image image;
-	struct mempool_segment segment;
+	struct rmempool_image image;
+	struct rmempool_segment segment;
 	unsigned i, at = 0, count;
 	double start;
 
@@ -147,7 +149,7 @@ static void lookup(void)
 			.iova = BASE + 4096,
 			.length = 4096,
 			.pd = 1,
-			.access = MEMPOOL_REMOTE_WRITE,
+			.access = RMEMPOOL_REMOTE_WRITE,
 			.qpn = 3,
 			.kind = MEMPOOL_REGION,
 		};
@@ -167,10 +169,10 @@ static void lookup(void)
 	}
 	start = now();
 	for (i = 0; i < LOOKUPS; i++) {
-		struct mempool_request q = {keys[at],	 keys[at], 1, MEMPOOL_REMOTE_WRITE,
-					    BASE + 4200, 64};
+		struct rmempool_request q = {keys[at],	  keys[at], 1, RMEMPOOL_REMOTE_WRITE,
+					     BASE + 4200, 64};
 
-		NEED(!mempool_lookup(&image, &q, &segment, 1, &count));
+		NEED(!rmempool_lookup(&image, &q, &segment, 1, &count));
 		/* The next one depends on the answer. */
 		at += 1 + (segment.length - 64);
 		if (at >= REGIONS)
@@ -182,16 +184,16 @@ static void lookup(void)
 
 static void alloc(void)
 {
-	struct mempool_buffer b;
-	struct mempool *pool;
+	struct rmempool_buffer b;
+	struct rmempool *pool;
 	double start;
 
-	NEED(!mempool_create(NULL, &pool));
+	NEED(!rmempool_create(NULL, &pool));
 	start = now();
 	for (unsigned i = 0; i < ROUNDS; i++)
-		NEED(!mempool_alloc(pool, 4096, 0, &b) && !mempool_free(pool, b.addr));
+		NEED(!rmempool_alloc(pool, 4096, 0, &b) && !rmempool_free(pool, b.addr));
 	printf("%.2f\n", (now() - start) / ROUNDS);
-	NEED(!mempool_destroy(pool));
+	NEED(!rmempool_destroy(pool));
 }
 
 static struct ibv_pd *open_device(const char *name)
@@ -210,28 +212,28 @@ static struct ibv_pd *open_device(const char *name)
 static void registration(const char *device, unsigned rounds)
 {
 	struct ibv_pd *pd = open_device(device);
-	struct mempool_buffer b;
-	struct mempool_mr *mr;
-	struct mempool *pool;
+	struct rmempool_buffer b;
+	struct rmempool_mr *mr;
+	struct rmempool *pool;
 	struct ibv_mr *ibv;
 	double start, ours;
 
-	NEED(pd && !mempool_create(NULL, &pool));
+	NEED(pd && !rmempool_create(NULL, &pool));
 	start = now();
 	for (unsigned i = 0; i < rounds; i++)
-		NEED(!mempool_alloc(pool, 4096, 0, &b) &&
-		     !mempool_register(pool, pd, b.addr, 4096, ACCESS, &mr) &&
-		     !mempool_free(pool, b.addr));
+		NEED(!rmempool_alloc(pool, 4096, 0, &b) &&
+		     !rmempool_register(pool, pd, b.addr, 4096, ACCESS, &mr) &&
+		     !rmempool_free(pool, b.addr));
 	ours = (now() - start) / rounds;
-	NEED(!mempool_alloc(pool, 4096, 0, &b));
+	NEED(!rmempool_alloc(pool, 4096, 0, &b));
 	start = now();
 	for (unsigned i = 0; i < rounds; i++) {
 		ibv = ibv_reg_mr(pd, b.addr, 4096, ACCESS);
 		NEED(ibv && !ibv_dereg_mr(ibv));
 	}
 	printf("%.1f %.1f\n", ours, (now() - start) / rounds);
-	NEED(!mempool_free(pool, b.addr) && !mempool_forget(pool, pd));
-	NEED(!mempool_destroy(pool));
+	NEED(!rmempool_free(pool, b.addr) && !rmempool_forget(pool, pd));
+	NEED(!rmempool_destroy(pool));
 }
 
 static void plain(const char *device, unsigned rounds)

@@ -6,9 +6,9 @@
  *	sacache_lookup threads [ENTRIES]	lookups a second by one thread, then by two beside a writer
  *						that changes 1,000 entries a second
  *
- * The keys are the method's (a DGID, all else wild) in an order that no prefetcher knows; making one
- * is part of the time. With "hit" the lookups are measured twice: when the next key is known beforehand, and
- * when it is known only after the one before was found.
+ * The keys are the method's (a DGID, all else wild) in an order that no prefetcher knows; making
+ * one is part of the time. With "hit" the lookups are measured twice: when the next key is known
+ * beforehand, and when it is known only after the one before was found.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
 		printf("%.0f %.0f\n", alone, lookups(2, true));
 		return 0;
 	}
-	sacache_stats(cache, &stats);
+	sacache_stats(cache, &stats, sizeof(stats));
 	printf("%.1f %.1f %.1f\n", measure(false), measure(true),
 	       (double)stats.bytes / stats.entries);
 	sacache_destroy(cache);
