@@ -202,6 +202,33 @@ spine() {
 	await said PORT_ACTIVE 2
 }
 
+@test "an event of a port tells of what queries say from then on" {
+	in_background asleep h4 "$URXE_BIN/verbs_fabric" sleep
+	in_background watch h4 stdbuf -oL ibv_asyncwatch
+	await grep -q asleep "$XDG_RUNTIME_DIR/asleep"
+	await grep -q 'async event FD' "$XDG_RUNTIME_DIR/watch"
+	# told EVENT ATTRIBUTES: to a program that sleeps, where it asks at once, and to asyncwatch.
+	told() {
+		await grep -q "^$1 port=1 .*$2" "$XDG_RUNTIME_DIR/asleep"
+		await grep -q "IBV_EVENT_$1 " "$XDG_RUNTIME_DIR/watch"
+	}
+	# No manager yet.
+	on h4 ibportstate -D 0 1 lid 77
+	told LID_CHANGE 'state=2 lid=77'
+	on h4 ibportstate -D 0 1 smlid 9
+	told SM_CHANGE 'lid=77 sm=9'
+	printf '%s\n' 'subnet_prefix 0xfe80000000001234' >>"$XDG_RUNTIME_DIR/opensm.conf"
+	echo 'Part=0x8001 : ALL=full;' >"$XDG_RUNTIME_DIR/partitions"
+	managed h1 -P "$XDG_RUNTIME_DIR/partitions"
+	told GID_CHANGE prefix=fe80000000001234
+	told PKEY_CHANGE pkey=8001
+	told SM_CHANGE "sm=$(lid_of h1)"
+	told CLIENT_REREGISTER "lid=$(lid_of h4)"
+	told PORT_ACTIVE state=4
+	"$URXE" fabric link leaf2 2 down
+	told PORT_ERR state=1
+}
+
 @test "corrupted and lost packets are sent again, and counted" {
 	managed h1
 	"$URXE" fabric errors leaf2 1 --symbol 2%

@@ -5,6 +5,8 @@
  *	verbs_fabric take N		says "LID QPN" on its first line, then of N datagrams what they hold and what
  *					their completions say of the way that they came
  *	verbs_fabric give [ADDRESS]…	sends a datagram to each LID:QPN:TEXT[:sl=N][:from=PATHBITS][:grh=GUID]
+ *	verbs_fabric sleep		says "asleep", then of each asynchronous event its name, its port and
+ *					what the port's attributes are as soon as it is there
  */
 #include <endian.h>
 #include <stdint.h>
@@ -142,11 +144,51 @@ static void give(char *address)
 	ibv_destroy_ah(ah);
 }
 
+static const char *name_of(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_PORT_ACTIVE: return "PORT_ACTIVE";
+	case IBV_EVENT_PORT_ERR: return "PORT_ERR";
+	case IBV_EVENT_LID_CHANGE: return "LID_CHANGE";
+	case IBV_EVENT_PKEY_CHANGE: return "PKEY_CHANGE";
+	case IBV_EVENT_GID_CHANGE: return "GID_CHANGE";
+	case IBV_EVENT_SM_CHANGE: return "SM_CHANGE";
+	case IBV_EVENT_CLIENT_REREGISTER: return "CLIENT_REREGISTER";
+	default: return "no event of a port";
+	}
+}
+
+/* Blocks in ibv_get_async_event(), until it is killed. */
+static void sleep_for_events(void)
+{
+	struct ibv_async_event event;
+
+	printf("asleep\n");
+	fflush(stdout);
+	while (!ibv_get_async_event(context, &event)) {
+		unsigned num = event.element.port_num;
+		struct ibv_port_attr port;
+		uint16_t pkey = 0;
+		union ibv_gid gid;
+
+		must(!ibv_query_port(context, num, &port), "ibv_query_port");
+		must(!ibv_query_pkey(context, num, 1, &pkey), "ibv_query_pkey");
+		must(!ibv_query_gid(context, num, 0, &gid), "ibv_query_gid");
+		printf("%s port=%u state=%d lid=%u sm=%u pkey=%04x prefix=%016llx\n",
+		       name_of(event.event_type), num, port.state, port.lid, port.sm_lid,
+		       be16toh(pkey), (unsigned long long)be64toh(gid.global.subnet_prefix));
+		fflush(stdout);
+		ibv_ack_async_event(&event);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	start();
 	if (argc == 3 && !strcmp(argv[1], "take"))
 		take(atoi(argv[2]));
+	if (argc == 2 && !strcmp(argv[1], "sleep"))
+		sleep_for_events();
 	for (int i = 2; i < argc && !strcmp(argv[1], "give"); i++)
 		give(argv[i]);
 	stop();
