@@ -11,7 +11,9 @@
  *	    └──── acknowledgements, data of reads ─────────────────────┘
  *
  * Messages go by urxe_wire_send_message(). A LEND that is not answered is repeated; its turn tells
- * the borrower that it has answered it already. A borrower keeps its copy of the QP, because a
+ * the borrower that it has answered it already. An acknowledgement is the owner's to send, when it
+ * has the state that it is for: a borrower that dies before leaves a state that the initiator's
+ * agrees with. (Answers to reads and atomics are the borrower's.) A borrower keeps its copy of the QP, because a
  * message that has begun has a receive WR there, until the owner says DROP or dies. Under the
  * engine lock.
  */
@@ -26,6 +28,7 @@
 
 #define MOST_WAITING (1u << 20) /* bytes of packets; others are lost, and repeated */
 #define REPEAT_NS    1000000000ull
+#define LOOK_NS	     10000000ull /* after which a packet makes the owner look for the borrower */
 #define BUCKETS	     64
 
 enum kind { LEND = 1, RETURN, DROP };
@@ -38,9 +41,13 @@ struct state {
 	uint32_t last_opcode; /* enum urxe_opcode */
 	uint32_t busy;	      /* the borrower's SRQ that a message is being received by; 0 */
 	uint8_t nak_sent;
-	uint8_t failed; /* the QP is in error, */
-	uint8_t event;	/* with this event; 0 */
-	uint8_t zero[5];
+	uint8_t failed;	 /* the QP is in error, */
+	uint8_t event;	 /* with this event; 0 */
+	uint8_t ack_due; /* in a RETURN: the owner sends it */
+	uint8_t ack_syndrome;
+	uint8_t zero[3];
+	uint32_t ack_psn;
+	uint32_t zero_too;
 };
 
 struct message {
@@ -191,6 +198,23 @@ static void get_state(struct urxe_qp_protocol *p, const struct state *s)
 	p->nak_sent = s->nak_sent;
 }
 
+static void move_ack(struct urxe_qp_protocol *p, struct state *s)
+{
+	s->ack_due = p->ack_due;
+	s->ack_syndrome = p->ack_syndrome;
+	s->ack_psn = p->ack_psn;
+	p->ack_due = false;
+}
+
+static void get_ack(struct urxe_qp_protocol *p, const struct state *s)
+{
+	if (!s->ack_due)
+		return;
+	p->ack_due = true;
+	p->ack_syndrome = s->ack_syndrome;
+	p->ack_psn = s->ack_psn & URXE_PSN_MASK;
+}
+
 static void fill_lend(const struct urxe_qp *qp, struct message *m)
 {
 	const struct urxe_qp_protocol *p = &qp->proto;
@@ -274,9 +298,9 @@ static void take_here(struct urxe_qp *qp, struct waiting *w)
 	}
 }
 
-static bool may_take(const struct urxe_qp *qp)
+static bool is_failed(const struct urxe_qp *qp)
 {
-	return atomic_load(&qp->proto.state) != IBV_QPS_ERR;
+	return atomic_load(&qp->proto.state) == IBV_QPS_ERR;
 }
 
 void xrc_lend_next(struct urxe_qp *qp)
@@ -284,7 +308,7 @@ void xrc_lend_next(struct urxe_qp *qp)
 	struct urxe_xrc_loan *loan = qp->loan;
 	struct waiting *w;
 
-	while (may_take(qp) && !loan->slot && (w = first_waiting(loan))) {
+	while (!is_failed(qp) && !loan->slot && (w = first_waiting(loan))) {
 		unsigned slot = urxe_owner_of(urxe_hca.seg, w->srqn);
 		uint32_t psn = urxe_bth_psn((struct urxe_bth *)w->bytes);
 
@@ -306,24 +330,6 @@ void xrc_lend_next(struct urxe_qp *qp)
 		}
 		lend(qp, slot);
 	}
-}
-
-bool xrc_lend(struct urxe_qp *qp, const struct urxe_packet *pkt, const struct urxe_rx_packet *rx)
-{
-	struct urxe_xrc_loan *loan = qp->loan;
-	bool elsewhere = is_elsewhere(qp, urxe_xrceth_srqn(pkt->xrceth));
-	struct waiting *w;
-
-	if (!elsewhere && (!loan || (!loan->slot && !loan->busy && !first_waiting(loan))))
-		return false;
-	loan = loan_of(qp);
-	w = loan && loan->bytes < MOST_WAITING ? copy_packet(pkt, rx) : NULL;
-	if (!w)
-		return true;
-	cds_list_add_tail(&w->node, &loan->packets);
-	loan->bytes += w->head.len;
-	xrc_lend_next(qp);
-	return true;
 }
 
 static void take_back(struct urxe_xrc_loan *loan)
@@ -363,10 +369,13 @@ static void returned(unsigned from, const struct message *m)
 	take_back(loan);
 	get_state(&qp->proto, &m->state);
 	loan->busy = m->state.busy;
-	if (m->state.failed)
+	if (m->state.failed) {
 		urxe_qp_fail(qp, m->state.event);
-	else
-		xrc_lend_next(qp);
+		return;
+	}
+	get_ack(&qp->proto, &m->state);
+	urxe_responder_run(qp);
+	xrc_lend_next(qp);
 }
 
 /* The borrower has died, or has not been heard of. */
@@ -384,6 +393,27 @@ static void look_after(struct urxe_xrc_loan *loan)
 	}
 }
 
+bool xrc_lend(struct urxe_qp *qp, const struct urxe_packet *pkt, const struct urxe_rx_packet *rx)
+{
+	struct urxe_xrc_loan *loan = qp->loan;
+	bool elsewhere = is_elsewhere(qp, urxe_xrceth_srqn(pkt->xrceth));
+	struct waiting *w;
+
+	if (!elsewhere && (!loan || (!loan->slot && !loan->busy && !first_waiting(loan))))
+		return false;
+	loan = loan_of(qp);
+	w = loan && loan->bytes < MOST_WAITING ? copy_packet(pkt, rx) : NULL;
+	if (!w)
+		return true;
+	cds_list_add_tail(&w->node, &loan->packets);
+	loan->bytes += w->head.len;
+	if (loan->slot && urxe_hca.now - loan->asked_at >= LOOK_NS)
+		look_after(loan);
+	else
+		xrc_lend_next(qp);
+	return true;
+}
+
 /* ---- the borrower ---- */
 
 static struct cds_list_head *bucket(uint32_t qpn)
@@ -391,24 +421,31 @@ static struct cds_list_head *bucket(uint32_t qpn)
 	return &borrowed[(qpn >> 8 ^ qpn) % BUCKETS];
 }
 
-static void borrowed_run(struct urxe_qp *qp)
+static void give_back(struct borrowed *b)
 {
-	struct borrowed *b = caa_container_of(qp, struct borrowed, qp);
+	struct urxe_qp *qp = &b->qp;
 	struct state *s = &b->reply.state;
 
-	if (!b->working)
-		return;
-	if (qp->proto.ack_due || xrc_answers_wait(qp)) {
-		urxe_engine_ready(qp);
-		return;
-	}
 	b->working = false;
 	b->reply.kind = RETURN;
 	put_state(&qp->proto, s);
+	move_ack(&qp->proto, s);
 	s->busy = qp->proto.recv_busy && qp->srq ? qp->srq->number : 0;
-	s->failed = atomic_load(&qp->proto.state) == IBV_QPS_ERR;
+	s->failed = is_failed(qp);
 	s->event = b->event;
 	tell(b->owner, &b->reply, sizeof(b->reply));
+}
+
+static void borrowed_run(struct urxe_qp *qp)
+{
+	struct borrowed *b = caa_container_of(qp, struct borrowed, qp);
+
+	if (!b->working)
+		return;
+	if (qp->proto.ack_due || xrc_answers_wait(qp))
+		urxe_engine_ready(qp);
+	else
+		give_back(b);
 }
 
 static const struct urxe_transport borrowed_transport = {
@@ -512,7 +549,7 @@ static void take_packets(struct borrowed *b, const struct xrc_domain *domain, co
 	struct packet_head head;
 	struct urxe_packet pkt;
 
-	while (len >= sizeof(head) && may_take(&b->qp)) {
+	while (len >= sizeof(head) && !is_failed(&b->qp)) {
 		memcpy(&head, bytes, sizeof(head));
 		bytes += sizeof(head);
 		len -= sizeof(head);
@@ -571,8 +608,12 @@ static void borrow(unsigned from, const struct message *m, const uint8_t *packet
 		cds_list_add(&b->qp.xrc_node, &domain->targets);
 	}
 	take_packets(b, domain, packets, len);
-	urxe_engine_send_ack(&b->qp);
-	urxe_engine_ready(&b->qp);
+	if (is_failed(&b->qp) || xrc_answers_wait(&b->qp)) {
+		urxe_engine_send_ack(&b->qp);
+		urxe_engine_ready(&b->qp);
+	} else {
+		give_back(b);
+	}
 }
 
 /* ---- both ---- */
