@@ -57,9 +57,9 @@ talk() {
 # The cases that are about data; each makes a connection and ends it.
 data="pingpong immediate rdma_write rdma_read segments stream"
 
-@test "packets are lost: reliable delivery" { URXE_WIRE=udp URXE_FAULT=drop=2%,seed=4 talk -l d $data; }
+@test "packets are lost: reliable delivery" { URXE_WIRE=udp URXE_FAULT=drop=2%,seed=4 talk -l d -f $data; }
 @test "packets are lost: reliable reception, completion queues" {
-	URXE_WIRE=udp URXE_FAULT=drop=2%,seed=5 talk -l r -q $data
+	URXE_WIRE=udp URXE_FAULT=drop=2%,seed=5 talk -l r -q -f $data
 }
 
 @test "packets are lost: connections made, refused and ended" {
