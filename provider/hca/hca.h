@@ -214,6 +214,14 @@ enum urxe_tm_kind {
 	URXE_TM_TOO_LONG, /* a rendezvous whose buffer is too short */
 };
 
+/* The one that a QP is receiving. */
+struct urxe_tm_message {
+	enum urxe_tm_kind kind;
+	bool whole; /* in one packet */
+	uint32_t priv, rkey, length;
+	uint64_t tag, va;
+};
+
 struct urxe_sq {
 	struct urxe_lock lock;
 	uint8_t *wqes;
@@ -248,10 +256,6 @@ enum urxe_near { URXE_NEAR_UNKNOWN, URXE_NEAR_NO, URXE_NEAR_YES };
 struct urxe_rss;
 
 struct urxe_qp {
-	union {
-		struct ibv_qp ibv;
-		struct ibv_qp_ex ex;
-	};
 	struct urxe_sq sq;
 	struct urxe_rq rq;
 	struct urxe_cq *scq, *rcq;
@@ -260,21 +264,16 @@ struct urxe_qp {
 	struct urxe_xrcd *xrcd;	       /* an XRC target QP's domain; else NULL */
 	struct cds_list_head xrc_node; /* among the domain's targets */
 	struct urxe_xrc_loan *loan;    /* and its requests for other processes; NULL: none yet */
-	bool borrowed;		       /* of another process (xrc_loan.c) */
 	unsigned opened;	       /* handles of ibv_open_qp(3). Engine lock. */
-	struct {
-		enum urxe_tm_kind kind;
-		bool whole; /* in one packet */
-		uint32_t priv, rkey, length;
-		uint64_t tag, va;
-	} tm;			/* of the message that is being received. Engine lock. */
+	bool borrowed;		       /* of another process (xrc_loan.c) */
+	struct urxe_tm_message *tm;    /* a tag matching SRQ's QP; else NULL. Engine lock. */
 	struct urxe_rss *rss;	/* a raw packet QP that spreads frames over others (wq.h); NULL */
 	struct urxe_port *port; /* number 1 until INIT says which. Engine lock. */
 	const struct urxe_transport *transport;
 	const uint16_t *pkey; /* in the port's table */
 	bool sq_sig_all;
-	bool strip_vlan; /* a raw packet QP's frames come without their 802.1Q tag */
-	bool has_ex;
+	bool strip_vlan;	      /* a raw packet QP's frames come without their 802.1Q tag */
+	bool has_ex;		      /* the program may have ex */
 	int wr_error;		      /* ibv_wr_*: the first error since wr_start. sq.lock. */
 	struct urxe_send_wqe *wr_wqe; /* ibv_wr_*: the one being built. sq.lock. */
 
@@ -292,23 +291,23 @@ struct urxe_qp {
 
 	/* Who waits for what; clocks. Engine lock. */
 	struct urxe_peer *peer;
-	bool near; /* the peer is a neighbour: no window, and runs of packets. As of the last run. */
 	uint64_t in_flight; /* this QP's share of peer->in_flight */
-	bool waiting;	    /* in peer->waiting */
+	bool near; /* the peer is a neighbour: no window, and runs of packets. As of the last run. */
+	bool waiting;	/* in peer->waiting */
+	bool full_wait; /* rnr_until is until there may be room again */
+	bool ack_later; /* after what the program sends, which its peer waits for */
+	uint8_t probes; /* since the last progress */
 	struct cds_list_head wait_node;
 	struct {
 		uint64_t at;	   /* when it may send again, ns */
 		uint64_t burst_ns; /* how much unused time counts */
 		uint32_t paid;	   /* PSN that has not been charged yet */
 	} pace;			   /* with proto.attr.rate_limit; pace.h */
-	bool full_wait;		   /* rnr_until is until there may be room again */
 	unsigned full_slot;	   /* a neighbour whose ring was full; 0: none */
 	struct cds_list_head full_node;
 	struct cds_list_head ready_node; /* engine's list of QPs to run; self-linked if not */
 	struct cds_list_head held_node;	 /* engine's list of QPs that wait for neighbours */
-	bool ack_later;	      /* after what the program sends, which its peer waits for */
 	uint64_t answer_at;   /* the socket was full: answers wait until then; 0: they do not */
-	uint8_t probes;	      /* since the last progress */
 	uint64_t probed_at;   /* the last of them */
 	uint64_t progress_at; /* last time una moved, or the first packet was sent */
 	uint64_t timeout_at;  /* when the QP's own timeout is over */
@@ -346,6 +345,12 @@ struct urxe_qp {
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
 	struct urxe_async async;
+
+	/* Last: memory for ex is there only with has_ex. */
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
 };
 
 static inline struct urxe_context *to_context(struct ibv_context *c)

@@ -276,9 +276,10 @@ static int find_memory(struct urxe_mr *mr)
 {
 	int ret = 0;
 
-	mr->place = (struct urxe_place){0};
-	if (!mr->ibv.length || (mr->access & IBV_ACCESS_ON_DEMAND))
+	if (!mr->ibv.length || (mr->access & IBV_ACCESS_ON_DEMAND)) {
+		mr->place = (struct urxe_place){0};
 		return 0;
+	}
 	if (mr->dm)
 		urxe_place_of_file(&mr->place, &to_context(mr->dm->ibv.context)->file);
 	else
@@ -450,7 +451,8 @@ static void free_region(struct urxe_mr *mr)
 	atomic_fetch_sub(&to_pd(mr->ibv.pd)->users, 1);
 	if (mr->dm)
 		atomic_fetch_sub(&mr->dm->users, 1);
-	urxe_direct_unmap(&mr->mapping);
+	if (mr->imported == URXE_MR_MAPPED)
+		urxe_direct_unmap(&mr->mapping);
 	free(mr);
 }
 

@@ -77,6 +77,7 @@ static void free_queues(struct urxe_qp *qp)
 	urxe_buffer_free(&qp->pd->ibv, qp->sq.wqes, URXE_BUFFER_SEND_QUEUE, qp->sq.custom);
 	urxe_rq_fini(&qp->rq, &qp->pd->ibv, URXE_BUFFER_RECV_QUEUE);
 	free(qp->recv_wqe);
+	free(qp->tm);
 	free(qp->rd_ends);
 	free(qp->responses);
 	free(qp->atomics);
@@ -91,6 +92,9 @@ static int init_queues(struct urxe_qp *qp, struct ibv_qp_init_attr_ex *attr)
 		cap = (struct ibv_qp_cap){.max_send_wr = URXE_TM_SENDS,
 					  .max_send_sge = URXE_TM_SGE};
 		recv_sge = recv_sge > URXE_TM_SGE ? recv_sge : URXE_TM_SGE;
+		qp->tm = calloc(1, sizeof(*qp->tm));
+		if (!qp->tm)
+			return -ENOMEM;
 	}
 	if (init_sq(&qp->sq, attr->pd, &cap) ||
 	    urxe_rq_init(&qp->rq, attr->pd, URXE_BUFFER_RECV_QUEUE,
@@ -131,6 +135,13 @@ static void use(struct urxe_qp *qp, int n)
 		atomic_fetch_add(&qp->srq->users, n);
 }
 
+static size_t size_of(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+		       ? sizeof(struct urxe_qp)
+		       : offsetof(struct urxe_qp, ibv) + sizeof(struct ibv_qp);
+}
+
 /* rss, xrcd: what only some QPs have; or NULL. */
 static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			     struct urxe_rss *rss, struct urxe_xrcd *xrcd)
@@ -139,7 +150,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 	struct urxe_qp *qp;
 
 	urxe_heap_expect(2 * sizeof(*qp));
-	qp = ret ? NULL : calloc(1, sizeof(*qp));
+	qp = ret ? NULL : calloc(1, size_of(attr));
 	if (!qp) {
 		errno = ret ? ret : ENOMEM;
 		return NULL;
@@ -373,7 +384,8 @@ static void flush_receives(struct urxe_qp *qp)
 	while (qp->proto.recv_busy || (!qp->srq && urxe_rq_take(&qp->rq, qp->recv_wqe))) {
 		qp->proto.recv_busy = false;
 		cqe.wr_id = qp->recv_wqe->wr_id;
-		urxe_tm_mark(qp, &cqe);
+		if (qp->tm)
+			urxe_tm_mark(qp, &cqe);
 		urxe_cq_add(qp->rcq, qp, &cqe);
 	}
 	if (qp->srq && !qp->proto.last_wqe_event) {
@@ -419,7 +431,8 @@ void urxe_qp_reset(struct urxe_qp *qp)
 	flush_sends(qp);
 	atomic_store(&qp->rq.tail, atomic_load(&qp->rq.head));
 	qp->proto.recv_busy = false;
-	qp->tm.kind = URXE_TM_NONE;
+	if (qp->tm)
+		qp->tm->kind = URXE_TM_NONE;
 	qp->proto.last_wqe_event = false;
 	qp->proto.ack_due = false;
 	qp->proto.nak_sent = false;

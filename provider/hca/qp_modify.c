@@ -278,7 +278,7 @@ int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 	attr->rq_psn = qp->proto.epsn;
 	attr->sq_psn = qp->proto.psn;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
-	if (!urxe_tm_is(qp)) {
+	if (!qp->tm) {
 		attr->cap.max_send_wr = qp->sq.max_wr;
 		attr->cap.max_send_sge = qp->sq.max_sge;
 		attr->cap.max_inline_data = qp->sq.max_inline;

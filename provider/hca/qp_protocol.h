@@ -52,7 +52,6 @@ struct urxe_send_wqe {
 	uint8_t tm;	 /* enum urxe_tm_send */
 	uint32_t length; /* bytes of payload (read: bytes to come) */
 	uint32_t imm;	 /* immediate data, or R_Key to invalidate */
-	uint32_t srqn;	 /* XRC: the SRQ that receives it */
 	uint32_t first_psn, last_psn;
 	uint32_t acked; /* bytes of it acknowledged or received */
 	union {
@@ -61,12 +60,12 @@ struct urxe_send_wqe {
 			uint64_t compare_add;
 			uint64_t swap;
 			uint32_t rkey;
+			uint32_t srqn; /* XRC: the SRQ that receives it, SENDs too */
 		} rdma;
 		struct {
 			struct urxe_path path;
 			uint32_t qpn;
 			uint32_t qkey;
-			uint8_t sl;
 		} ud;
 		/* By keys: window and region may be gone when it is executed. */
 		struct {
@@ -99,14 +98,15 @@ static inline bool wr_is_local(uint8_t opcode)
 
 /* Responses that wait to be sent, in PSN order: data of reads and results of atomics. */
 struct urxe_response {
-	bool atomic;
+	union {
+		uint64_t va;	   /* read: address as the requester names it */
+		uint64_t original; /* atomic: value before */
+	};
 	uint32_t first_psn, last_psn;
 	uint32_t next_psn; /* to be sent */
 	uint32_t msn;
-	uint32_t rkey;
-	uint64_t va; /* read: address as the requester names it */
-	uint32_t length;
-	uint64_t original; /* atomic: value before */
+	uint32_t rkey, length; /* read */
+	bool atomic;
 };
 
 /* The result of an atomic, kept in case its answer is lost. */

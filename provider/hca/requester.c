@@ -158,7 +158,7 @@ static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	struct urxe_reth reth;
 
 	put_bth(qp, pkt, URXE_RC_READ_REQUEST + qp->transport->service, false, 0,
-		qp->proto.attr.dest_qp_num, wqe->srqn);
+		qp->proto.attr.dest_qp_num, wqe->rdma.srqn);
 	urxe_reth_fill(&reth, wqe->rdma.remote_addr + qp->proto.offset, wqe->rdma.rkey, len);
 	put(pkt, &reth, sizeof(reth));
 	urxe_pace_packet(qp, n, 0);
@@ -175,7 +175,7 @@ static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct u
 	struct urxe_atomic_eth eth;
 
 	put_bth(qp, pkt, (swap ? URXE_RC_COMPARE_SWAP : URXE_RC_FETCH_ADD) + qp->transport->service,
-		wqe->flags & IBV_SEND_SOLICITED, 0, qp->proto.attr.dest_qp_num, wqe->srqn);
+		wqe->flags & IBV_SEND_SOLICITED, 0, qp->proto.attr.dest_qp_num, wqe->rdma.srqn);
 	urxe_atomic_fill(&eth, wqe->rdma.remote_addr, wqe->rdma.rkey,
 			 swap ? wqe->rdma.swap : wqe->rdma.compare_add,
 			 swap ? wqe->rdma.compare_add : 0);
@@ -221,7 +221,8 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	if (pieces < 0)
 		return false;
 	put_bth(qp, pkt, opcode, last && (wqe->flags & IBV_SEND_SOLICITED), len,
-		qp->transport->connected ? qp->proto.attr.dest_qp_num : wqe->ud.qpn, wqe->srqn);
+		qp->transport->connected ? qp->proto.attr.dest_qp_num : wqe->ud.qpn,
+		wqe->rdma.srqn);
 	if (urxe_op_any(mask, URXE_OP_HAS_DETH)) {
 		struct urxe_deth deth;
 

@@ -102,7 +102,7 @@ static enum ibv_wc_status recv_refs(struct urxe_qp *qp, const struct urxe_packet
 
 void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe)
 {
-	if (qp->tm.kind)
+	if (qp->tm)
 		urxe_tm_mark(qp, cqe);
 	cqe->wr_id = qp->recv_wqe->wr_id;
 	cqe->qp_num = qp->proto.qpn;
@@ -140,7 +140,7 @@ static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		.solicited = urxe_bth_se(pkt->bth),
 	};
 
-	if (urxe_tm_read(qp))
+	if (qp->tm && urxe_tm_read(qp))
 		return;
 	if (pkt->imm) {
 		cqe.wc_flags = IBV_WC_WITH_IMM;
@@ -161,7 +161,7 @@ static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
 static enum urxe_verdict begin_message(struct urxe_qp *qp, const struct urxe_packet *pkt,
 				       struct urxe_packet *rest)
 {
-	if (urxe_tm_is(qp))
+	if (qp->tm)
 		return urxe_tm_begin(qp, pkt, rest);
 	return urxe_recv_take(qp) ? URXE_DONE : URXE_RNR;
 }
@@ -178,7 +178,7 @@ static enum urxe_verdict execute_send(struct urxe_qp *qp, const struct urxe_pack
 
 		if (verdict != URXE_DONE)
 			return verdict;
-		if (urxe_tm_is(qp))
+		if (qp->tm)
 			pkt = &rest;
 	}
 	if (!qp->proto.recv_busy)

@@ -25,7 +25,7 @@ int urxe_sq_state_errno(const struct urxe_qp *qp)
 	case IBV_QPS_RTR: return EINVAL;
 	default: break;
 	}
-	if (urxe_tm_is(qp))
+	if (qp->tm)
 		return ENOMEM; /* its send queue has no place for the program */
 	return to_context(qp->ibv.context)->stale ? EIO : 0;
 }
@@ -88,7 +88,6 @@ int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah 
 	wqe->ud.qpn = qpn & URXE_QPN_MASK;
 	/* A Q_Key with the high bit set stands for the QP's own (10.2.5). */
 	wqe->ud.qkey = qkey & URXE_QKEY_PRIVILEGED ? qp->proto.attr.qkey : qkey;
-	wqe->ud.sl = to_ah(ah)->attr.sl;
 	return 0;
 }
 
@@ -119,7 +118,7 @@ static int set_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struc
 	if (wqe->length < 8)
 		return EINVAL;
 	wqe->length = 8;
-	wqe->srqn = wr->qp_type.xrc.remote_srqn;
+	wqe->rdma.srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->rdma.remote_addr = wr->wr.atomic.remote_addr;
 	wqe->rdma.rkey = wr->wr.atomic.rkey;
 	wqe->rdma.compare_add = wr->wr.atomic.compare_add;
@@ -152,7 +151,7 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	if (qp->transport->addressed)
 		return urxe_sq_set_ud(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 				      wr->wr.ud.remote_qkey);
-	wqe->srqn = wr->qp_type.xrc.remote_srqn;
+	wqe->rdma.srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
 	wqe->rdma.rkey = wr->wr.rdma.rkey;
 	return 0;

@@ -186,8 +186,8 @@ static void complete_match(struct urxe_qp *qp)
 		.opcode = IBV_WC_TM_RECV,
 		.wc_flags = IBV_WC_TM_MATCH,
 		.qp_num = qp->proto.qpn,
-		.tag = qp->tm.tag,
-		.tm_priv = qp->tm.priv,
+		.tag = qp->tm->tag,
+		.tm_priv = qp->tm->priv,
 	};
 
 	urxe_cq_add(qp->rcq, qp, &cqe);
@@ -211,10 +211,10 @@ static bool match(struct urxe_qp *qp, const struct header *h)
 
 static void set_rendezvous(struct urxe_qp *qp, const struct header *h)
 {
-	qp->tm.va = be64toh(h->rvh.va);
-	qp->tm.rkey = be32toh(h->rvh.rkey);
-	qp->tm.length = be32toh(h->rvh.len);
-	qp->tm.kind = qp->tm.length > qp->recv_wqe->length ? URXE_TM_TOO_LONG : URXE_TM_RNDV;
+	qp->tm->va = be64toh(h->rvh.va);
+	qp->tm->rkey = be32toh(h->rvh.rkey);
+	qp->tm->length = be32toh(h->rvh.len);
+	qp->tm->kind = qp->tm->length > qp->recv_wqe->length ? URXE_TM_TOO_LONG : URXE_TM_RNDV;
 }
 
 /* Which kind of message this is, and its buffer. */
@@ -227,20 +227,20 @@ static enum urxe_verdict find_buffer(struct urxe_qp *qp, const struct urxe_packe
 
 	if (rendezvous && !has_place(qp))
 		return URXE_RNR;
-	qp->tm.tag = be64toh(h->tmh.tag);
-	qp->tm.priv = be32toh(h->tmh.app_ctx);
+	qp->tm->tag = be64toh(h->tmh.tag);
+	qp->tm->priv = be32toh(h->tmh.app_ctx);
 	if (tagged && (rendezvous || h->tmh.opcode == IBV_TMH_EAGER) && match(qp, h)) {
-		qp->tm.kind = URXE_TM_EAGER;
+		qp->tm->kind = URXE_TM_EAGER;
 		if (rendezvous)
 			set_rendezvous(qp, h);
-		qp->tm.whole = !rendezvous && urxe_op_any(pkt->mask, URXE_OP_END);
-		if (!qp->tm.whole && qp->tm.kind != URXE_TM_TOO_LONG)
+		qp->tm->whole = !rendezvous && urxe_op_any(pkt->mask, URXE_OP_END);
+		if (!qp->tm->whole && qp->tm->kind != URXE_TM_TOO_LONG)
 			complete_match(qp);
 		return URXE_DONE;
 	}
 	if (!urxe_recv_take(qp))
 		return URXE_RNR;
-	qp->tm.kind = tagged ? URXE_TM_UNEXPECTED : URXE_TM_NO_TAG;
+	qp->tm->kind = tagged ? URXE_TM_UNEXPECTED : URXE_TM_NO_TAG;
 	qp->srq->tm->unexpected += tagged;
 	return URXE_DONE;
 }
@@ -263,11 +263,11 @@ enum urxe_verdict urxe_tm_begin(struct urxe_qp *qp, const struct urxe_packet *pk
 			return verdict;
 	}
 	*rest = *pkt;
-	if (qp->tm.kind == URXE_TM_RNDV)
+	if (qp->tm->kind == URXE_TM_RNDV)
 		skip = pkt->payload_len;
-	else if (qp->tm.kind == URXE_TM_TOO_LONG)
+	else if (qp->tm->kind == URXE_TM_TOO_LONG)
 		rest->payload_len = sizeof(h); /* the header is all that the buffer gets */
-	if (qp->tm.kind != URXE_TM_EAGER && qp->tm.kind != URXE_TM_RNDV)
+	if (qp->tm->kind != URXE_TM_EAGER && qp->tm->kind != URXE_TM_RNDV)
 		return URXE_DONE;
 	rest->payload_len -= skip;
 	rest->payload += skip;
@@ -277,9 +277,9 @@ enum urxe_verdict urxe_tm_begin(struct urxe_qp *qp, const struct urxe_packet *pk
 
 void urxe_tm_mark(struct urxe_qp *qp, struct urxe_cqe *cqe)
 {
-	enum urxe_tm_kind kind = qp->tm.kind;
+	enum urxe_tm_kind kind = qp->tm->kind;
 
-	qp->tm.kind = URXE_TM_NONE;
+	qp->tm->kind = URXE_TM_NONE;
 	if (kind == URXE_TM_NONE)
 		return;
 	cqe->opcode = kind == URXE_TM_NO_TAG ? IBV_WC_TM_NO_TAG : IBV_WC_TM_RECV;
@@ -289,10 +289,10 @@ void urxe_tm_mark(struct urxe_qp *qp, struct urxe_cqe *cqe)
 		cqe->status = IBV_WC_TM_RNDV_INCOMPLETE;
 	if (kind == URXE_TM_EAGER)
 		cqe->wc_flags |= IBV_WC_TM_DATA_VALID;
-	if ((kind == URXE_TM_EAGER && qp->tm.whole) || kind == URXE_TM_TOO_LONG) {
+	if ((kind == URXE_TM_EAGER && qp->tm->whole) || kind == URXE_TM_TOO_LONG) {
 		cqe->wc_flags |= IBV_WC_TM_MATCH;
-		cqe->tag = qp->tm.tag;
-		cqe->tm_priv = qp->tm.priv;
+		cqe->tag = qp->tm->tag;
+		cqe->tm_priv = qp->tm->priv;
 	}
 }
 
@@ -321,19 +321,19 @@ bool urxe_tm_read(struct urxe_qp *qp)
 	const struct urxe_recv_wqe *buffer = qp->recv_wqe;
 	struct urxe_send_wqe *wqe;
 
-	if (qp->tm.kind != URXE_TM_RNDV)
+	if (qp->tm->kind != URXE_TM_RNDV)
 		return false;
 	wqe = new_send(qp, IBV_WR_RDMA_READ, URXE_TM_READ);
 	wqe->wr_id = buffer->wr_id;
-	wqe->length = qp->tm.length;
+	wqe->length = qp->tm->length;
 	wqe->num_sge = buffer->num_sge;
 	memcpy(wqe->sge, buffer->sge, buffer->num_sge * sizeof(buffer->sge[0]));
-	wqe->rdma.remote_addr = qp->tm.va;
-	wqe->rdma.rkey = qp->tm.rkey;
-	wqe->rdma.compare_add = qp->tm.tag;
-	wqe->imm = qp->tm.priv;
+	wqe->rdma.remote_addr = qp->tm->va;
+	wqe->rdma.rkey = qp->tm->rkey;
+	wqe->rdma.compare_add = qp->tm->tag;
+	wqe->imm = qp->tm->priv;
 	submit(qp);
-	qp->tm.kind = URXE_TM_NONE;
+	qp->tm->kind = URXE_TM_NONE;
 	qp->proto.recv_busy = false;
 	return true;
 }

@@ -38,7 +38,7 @@ static inline bool urxe_tm_is(const struct urxe_qp *qp)
  */
 enum urxe_verdict urxe_tm_begin(struct urxe_qp *qp, const struct urxe_packet *pkt,
 				struct urxe_packet *rest);
-/* The completion of what is received: fills in what is not that of a plain message. */
+/* With qp->tm. The completion of what is received: fills in what is not that of a plain message. */
 void urxe_tm_mark(struct urxe_qp *qp, struct urxe_cqe *cqe);
 /* The message is there: true, and it has no completion yet, for its data is to be read. */
 bool urxe_tm_read(struct urxe_qp *qp);

@@ -130,7 +130,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 {
 	if (of(ex)->wr_wqe)
-		of(ex)->wr_wqe->srqn = srqn;
+		of(ex)->wr_wqe->rdma.srqn = srqn;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *sges)
