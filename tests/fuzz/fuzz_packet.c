@@ -48,6 +48,7 @@ static void parse(const uint8_t *packet, size_t len)
 	info = &urxe_opcodes[p.opcode];
 	CHECK(info->name && p.mask.bits == info->mask.bits);
 	inside(p.deth, sizeof(*p.deth), packet, len);
+	inside(p.xrceth, sizeof(*p.xrceth), packet, len);
 	inside(p.reth, sizeof(*p.reth), packet, len);
 	inside(p.atomic, sizeof(*p.atomic), packet, len);
 	inside(p.aeth, sizeof(*p.aeth), packet, len);

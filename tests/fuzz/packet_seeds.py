@@ -11,7 +11,9 @@ RC = {0: 0, 1: 0, 2: 0, 3: 4, 4: 0, 5: 4, 6: 16, 7: 0, 8: 0, 9: 4, 10: 16, 11: 2
 EXTRA = dict(RC)
 EXTRA.update({0x20 + op: RC[op] for op in range(12)})
 EXTRA.update({0x64: 8, 0x65: 12})
-NO_PAYLOAD = {12, 17, 18, 19, 20}
+# XRC: requests carry an XRCETH, which comes first.
+EXTRA.update({0xa0 + op: RC[op] + (0 if 13 <= op <= 18 else 4) for op in RC})
+NO_PAYLOAD = {12, 17, 18, 19, 20, 0xac, 0xb1, 0xb2, 0xb3, 0xb4}
 
 
 def packet(opcode, payload, flags=0x40):
