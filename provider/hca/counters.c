@@ -55,7 +55,7 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 
 	if (attr->comp_mask || attr->counter_desc > IBV_COUNTER_BYTES)
 		return EOPNOTSUPP;
-	if (attr->index >= PLACES)
+	if (attr->index >= PLACES || (flow && flow->context != counters->context))
 		return EINVAL;
 	pthread_mutex_lock(&c->lock);
 	if (c->attached & 1u << attr->index && c->places[attr->index] != attr->counter_desc)

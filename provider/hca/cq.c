@@ -36,7 +36,8 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 		errno = EIO;
 		return NULL;
 	}
-	if (!cqe || cqe > URXE_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors) {
+	if (!cqe || cqe > URXE_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors ||
+	    (channel && channel->context != context)) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -477,7 +477,7 @@ void urxe_engine_pkeys_changed(const struct urxe_port *port)
 
 struct urxe_qp *urxe_engine_qp(uint32_t qpn)
 {
-	struct urxe_qp *qp = urxe_hca.qps[urxe_qpn_index(qpn)];
+	struct urxe_qp *qp = urxe_hca.qps[urxe_qpn_index(qpn & URXE_QPN_MASK)];
 
 	return qp && qp->proto.qpn == qpn ? qp : NULL;
 }

@@ -418,8 +418,9 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	struct urxe_dm *dm = to_dm(ibv);
 	struct urxe_mr *mr;
 
-	if (!(access & IBV_ACCESS_ZERO_BASED) || (access & IBV_ACCESS_ON_DEMAND) ||
-	    offset > dm->length || length > dm->length - offset) {
+	if (ibv->context != pd->context || !(access & IBV_ACCESS_ZERO_BASED) ||
+	    (access & IBV_ACCESS_ON_DEMAND) || offset > dm->length ||
+	    length > dm->length - offset) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -530,6 +531,22 @@ void urxe_unimport_mr(struct ibv_mr *ibv)
 		urxe_dereg_mr(ibv);
 }
 
+#define REREG_KNOWN \
+	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+/* What libibverbs refuses before it asks a device. */
+static bool rereg_input_ok(const struct urxe_mr *mr, int flags, const struct ibv_pd *pd,
+			   const void *addr, size_t length, int access)
+{
+	if (!flags || (flags & ~REREG_KNOWN) || mr->null)
+		return false;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
+		return false;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->ibv.context))
+		return false;
+	return !access || (flags & IBV_REREG_MR_CHANGE_ACCESS);
+}
+
 /* Keeps its keys; what fails before anything changed leaves the old registration valid. */
 int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access)
@@ -541,7 +558,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 
 	if (to_context(ibv->context)->stale)
 		return IBV_REREG_MR_ERR_CMD;
-	if (mr->null) {
+	if (!rereg_input_ok(mr, flags, pd, addr, length, access)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
@@ -607,7 +624,7 @@ int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 
 	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return EOPNOTSUPP;
-	if (flags & ~IBV_ADVISE_MR_FLAG_FLUSH)
+	if (!n || (flags & ~IBV_ADVISE_MR_FLAG_FLUSH))
 		return EINVAL;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t va;

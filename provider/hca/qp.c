@@ -22,7 +22,14 @@ static uint32_t create_flags_of(enum ibv_qp_type type)
 	return type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0;
 }
 
-static int check_create(const struct ibv_qp_init_attr_ex *attr)
+/* Objects of another context mean nothing to this one, as their handles do in the kernel. */
+static bool are_of(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->pd->context == context && attr->send_cq->context == context &&
+	       attr->recv_cq->context == context && (!attr->srq || attr->srq->context == context);
+}
+
+static int check_create(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 	const struct urxe_transport *transport = urxe_transport_of(attr->qp_type);
@@ -39,7 +46,7 @@ static int check_create(const struct ibv_qp_init_attr_ex *attr)
 	    (attr->send_ops_flags & ~(uint64_t)transport->operations))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq ||
-	    !attr->recv_cq)
+	    !attr->recv_cq || !are_of(context, attr))
 		return EINVAL;
 	if (cap->max_send_wr > URXE_MAX_QP_WR || cap->max_send_sge > URXE_MAX_SGE ||
 	    cap->max_inline_data > URXE_MAX_INLINE)
@@ -146,7 +153,7 @@ static size_t size_of(const struct ibv_qp_init_attr_ex *attr)
 static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			     struct urxe_rss *rss, struct urxe_xrcd *xrcd)
 {
-	int ret = to_context(context)->stale ? EIO : check_create(attr);
+	int ret = to_context(context)->stale ? EIO : check_create(context, attr);
 	struct urxe_qp *qp;
 
 	urxe_heap_expect(2 * sizeof(*qp));
@@ -205,7 +212,7 @@ static struct ibv_qp *create_spread(struct ibv_context *context, struct ibv_qp_i
 {
 	struct urxe_rss *rss;
 	struct ibv_qp *qp;
-	int ret = urxe_rss_create(attr, &rss);
+	int ret = urxe_rss_create(context, attr, &rss);
 
 	if (ret) {
 		errno = ret;
@@ -228,7 +235,7 @@ static struct ibv_qp *create_target(struct ibv_context *context, struct ibv_qp_i
 	struct ibv_pd *named = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
 	struct urxe_xrcd *xrcd;
 	struct ibv_qp *qp;
-	int ret = urxe_xrc_target(attr, &xrcd);
+	int ret = urxe_xrc_target(context, attr, &xrcd);
 
 	if (ret) {
 		errno = ret;

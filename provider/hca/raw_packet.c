@@ -262,6 +262,8 @@ struct ibv_flow *urxe_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr
 		ret = EINVAL;
 	else
 		ret = urxe_flow_rule_read(&flow->rule, attr);
+	if (!ret && flow->rule.counters && flow->rule.counters->context != ibv->context)
+		ret = EINVAL;
 	if (!ret) {
 		flow->qp = qp;
 		flow->ibv.context = ibv->context;

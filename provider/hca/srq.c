@@ -47,20 +47,24 @@ static bool is_tm(const struct ibv_srq_init_attr_ex *attr)
 	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM;
 }
 
-static int check_ex(const struct ibv_srq_init_attr_ex *attr)
+static int check_ex(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
-	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-	const uint32_t tm = IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
+	uint32_t needed = IBV_SRQ_INIT_ATTR_PD, mask = attr->comp_mask;
 
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
-		return EINVAL;
+	if ((mask & ~(IBV_SRQ_INIT_ATTR_RESERVED - 1u)) ||
+	    ((mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type > IBV_SRQT_TM))
+		return EOPNOTSUPP;
 	if (is_xrc(attr))
-		return (attr->comp_mask & xrc) == xrc && attr->xrcd && attr->cq ? 0 : EINVAL;
-	if (is_tm(attr))
-		return (attr->comp_mask & tm) == tm && attr->cq ? 0 : EINVAL;
-	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC
-		       ? EOPNOTSUPP
-		       : 0;
+		needed |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	else if (is_tm(attr))
+		needed |= IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
+	if ((mask & needed) != needed || !attr->pd || attr->pd->context != context)
+		return EINVAL;
+	if ((needed & IBV_SRQ_INIT_ATTR_CQ) && (!attr->cq || attr->cq->context != context))
+		return EINVAL;
+	if (is_xrc(attr) && (!attr->xrcd || attr->xrcd->context != context))
+		return EINVAL;
+	return 0;
 }
 
 static int add_tm(struct urxe_srq *srq, const struct ibv_srq_init_attr_ex *attr)
@@ -78,7 +82,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 {
 	struct ibv_srq_init_attr basic = {.srq_context = attr->srq_context, .attr = attr->attr};
 	struct ibv_srq *srq;
-	int ret = check_ex(attr);
+	int ret = check_ex(context, attr);
 
 	if (ret) {
 		errno = ret;

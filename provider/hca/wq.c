@@ -35,7 +35,8 @@ static struct urxe_wq *to_wq(struct ibv_wq *wq)
 
 static int post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return urxe_post_recv(to_wq(wq)->qp, wr, bad);
+	/* The context's own operation, which another one is in the child of a fork. */
+	return ibv_post_recv(to_wq(wq)->qp, wr, bad);
 }
 
 struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
@@ -180,7 +181,8 @@ int urxe_destroy_rwq_ind_table(struct ibv_rwq_ind_table *ibv)
 
 /* ---- QPs ---- */
 
-int urxe_rss_create(struct ibv_qp_init_attr_ex *attr, struct urxe_rss **out)
+int urxe_rss_create(const struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		    struct urxe_rss **out)
 {
 	struct urxe_rss *rss;
 	int ret;
@@ -188,7 +190,7 @@ int urxe_rss_create(struct ibv_qp_init_attr_ex *attr, struct urxe_rss **out)
 	if (attr->qp_type != IBV_QPT_RAW_PACKET)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & URXE_RSS_ATTRS) != URXE_RSS_ATTRS || !attr->rwq_ind_tbl ||
-	    attr->send_cq || attr->recv_cq || attr->srq)
+	    attr->rwq_ind_tbl->context != context || attr->send_cq || attr->recv_cq || attr->srq)
 		return EINVAL;
 	ret = urxe_rss_check(&attr->rx_hash_conf);
 	if (ret)

@@ -22,7 +22,8 @@ int urxe_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
 /* What a QP is created with that has a table and a hash. */
 #define URXE_RSS_ATTRS (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 /* Makes what such a QP needs, and gives it the table's CQ: an errno, as of ibv_create_qp_ex(3). */
-int urxe_rss_create(struct ibv_qp_init_attr_ex *attr, struct urxe_rss **rss);
+int urxe_rss_create(const struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		    struct urxe_rss **rss);
 /* rss may be NULL. */
 void urxe_rss_destroy(struct urxe_rss *rss);
 /* Which QP receives a frame: its work queue's. Engine lock. */

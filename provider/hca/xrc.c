@@ -107,9 +107,11 @@ int urxe_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 
 /* ---- target QPs ---- */
 
-int urxe_xrc_target(struct ibv_qp_init_attr_ex *attr, struct urxe_xrcd **xrcd)
+int urxe_xrc_target(const struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		    struct urxe_xrcd **xrcd)
 {
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd ||
+	    attr->xrcd->context != context)
 		return EINVAL;
 	*xrcd = to_xrcd(attr->xrcd);
 	attr->comp_mask = (attr->comp_mask | IBV_QP_INIT_ATTR_PD) & ~IBV_QP_INIT_ATTR_XRCD;
@@ -151,8 +153,12 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 	struct urxe_qp *qp;
 
+	if ((attr->comp_mask & ~(IBV_QP_OPEN_ATTR_RESERVED - 1u))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
-	    !attr->xrcd) {
+	    !attr->xrcd || attr->xrcd->context != context) {
 		errno = EINVAL;
 		return NULL;
 	}

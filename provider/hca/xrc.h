@@ -28,7 +28,8 @@ void urxe_xrc_remove_srq(struct urxe_srq *srq);
 
 /* What a target QP is created with: EINVAL. attr gets the domain's own PD and CQ, which nobody
  * uses. */
-int urxe_xrc_target(struct ibv_qp_init_attr_ex *attr, struct urxe_xrcd **xrcd);
+int urxe_xrc_target(const struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+		    struct urxe_xrcd **xrcd);
 /* It begins to take requests, and ends: it has its own PD and CQ again. Engine lock. */
 void urxe_xrc_attach(struct urxe_qp *qp, struct urxe_xrcd *xrcd);
 void urxe_xrc_retract(struct urxe_qp *qp);

@@ -12,6 +12,7 @@ cases() {
 }
 
 @test "bad arguments" { cases verbs_errors; }
+@test "bad input: each field of each structure" { cases verbs_bad_input; }
 @test "remote operations: keys, bounds, rights" { cases verbs_status remote_table; }
 @test "local buffers and receive buffers" { cases verbs_status local_buffers receive_buffers; }
 @test "retries and flushing" { cases verbs_status rnr retry flush send_queue_error; }
