@@ -21,10 +21,10 @@
 struct glex_ep {
 	struct glex_shared *shared;
 	int socket, kick, bell;
-	int both; /* epoll of bell and socket, for event loops */
-	uint64_t clock;
+	int both;	       /* epoll of bell and socket, for event loops */
+	uint64_t clock, until; /* until: 0, it does not wait */
 	uint64_t send_cost, receive_cost;
-	uint32_t sdq_tail, mpq_head, asked;
+	uint32_t sdq_tail, mpq_head;
 };
 
 const char *glex_default_path(char *path, size_t length)
@@ -115,7 +115,7 @@ glex_ret_t glex_create_ep(const char *path, unsigned nic, glex_ep_handle_t *made
 	}
 	ep->send_cost = ep->shared->send_cost;
 	ep->receive_cost = ep->shared->receive_cost;
-	ep->clock = atomic_load(&ep->shared->now);
+	ep->clock = atomic_load(&ep->shared->done);
 	*made = ep;
 	return GLEX_OK;
 }
@@ -137,13 +137,48 @@ void glex_destroy_ep(glex_ep_handle_t ep)
 	free(ep);
 }
 
-static void kick(struct glex_ep *ep)
+static bool has_entry(const struct glex_ep *ep)
+{
+	return ep->mpq_head != atomic_load_explicit(&ep->shared->mpq_tail, memory_order_acquire);
+}
+
+static bool wait_over(const struct glex_ep *ep)
+{
+	return has_entry(ep) ||
+	       atomic_load_explicit(&ep->shared->done, memory_order_acquire) >= ep->until;
+}
+
+/* From now on nothing is sent before ep->clock, and the server works. */
+static void store_clock(struct glex_ep *ep)
+{
+	ep->until = 0;
+	atomic_store_explicit(&ep->shared->until, 0, memory_order_relaxed);
+	atomic_store_explicit(&ep->shared->clock, ep->clock, memory_order_release);
+}
+
+/* Has time pass until `deadline`, or the first entry. */
+static void let_pass(struct glex_ep *ep, uint64_t deadline)
 {
 	uint64_t one = 1;
 
+	ep->until = deadline < GLEX_FOREVER ? deadline + 1 : GLEX_FOREVER;
+	atomic_store(&ep->shared->until, ep->until);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&ep->shared->sim_sleeps) && write(ep->kick, &one, sizeof(one)) < 0)
+	if (atomic_load(&ep->shared->sim_sleeps) && atomic_exchange(&ep->shared->sim_sleeps, 0) &&
+	    write(ep->kick, &one, sizeof(one)) < 0)
 		return; /* the counter is full: it will wake all the same */
+}
+
+/* Goes on with work: if the time was waited for, it is the time now. */
+static void stop_waiting(struct glex_ep *ep)
+{
+	uint64_t done = atomic_load_explicit(&ep->shared->done, memory_order_acquire);
+
+	if (!ep->until)
+		return;
+	if (ep->clock + 1 < done)
+		ep->clock = done - 1;
+	store_clock(ep);
 }
 
 glex_ret_t glex_send_mgmt_req(glex_ep_handle_t ep, struct glex_mgmt_info *req, int32_t flag)
@@ -156,6 +191,7 @@ glex_ret_t glex_send_mgmt_req(glex_ep_handle_t ep, struct glex_mgmt_info *req, i
 		return GLEX_INVALID;
 	if (ep->sdq_tail - atomic_load_explicit(&s->sdq_head, memory_order_acquire) >= GLEX_SDQ)
 		return GLEX_BUSY;
+	stop_waiting(ep);
 	nmp->dest_vp = nmp->src_vp = s->vp;
 	nmp->src_id = s->nic_id;
 	nmp->src_type = NMP_NIC;
@@ -167,6 +203,7 @@ glex_ret_t glex_send_mgmt_req(glex_ep_handle_t ep, struct glex_mgmt_info *req, i
 	ep->clock += ep->send_cost;
 	slot->time = ep->clock;
 	atomic_store_explicit(&s->sdq_tail, ++ep->sdq_tail, memory_order_release);
+	store_clock(ep);
 	return GLEX_OK;
 }
 
@@ -175,7 +212,7 @@ static bool take(struct glex_ep *ep, struct glex_mgmt_info *ack)
 	struct glex_shared *s = ep->shared;
 	struct glex_slot *slot = &s->mpq[ep->mpq_head % GLEX_MPQ];
 
-	if (ep->mpq_head == atomic_load_explicit(&s->mpq_tail, memory_order_acquire))
+	if (!has_entry(ep))
 		return false;
 	ack->time = slot->time;
 	/* A refused descriptor comes back with Err set, and may be anything. */
@@ -184,42 +221,9 @@ static bool take(struct glex_ep *ep, struct glex_mgmt_info *ack)
 	if (ep->clock < ack->time)
 		ep->clock = ack->time;
 	ep->clock += ep->receive_cost;
+	store_clock(ep);
 	atomic_store_explicit(&s->mpq_head, ++ep->mpq_head, memory_order_release);
 	return true;
-}
-
-glex_ret_t glex_arm(glex_ep_handle_t ep, uint64_t until)
-{
-	struct glex_shared *s = ep->shared;
-
-	if (ep->mpq_head != atomic_load_explicit(&s->mpq_tail, memory_order_acquire))
-		return GLEX_OK;
-	atomic_store_explicit(&s->clock, ep->clock, memory_order_relaxed);
-	atomic_store_explicit(&s->deadline, until, memory_order_relaxed);
-	atomic_store(&s->server_sleeps, 1);
-	atomic_store_explicit(&s->asked, ++ep->asked, memory_order_release);
-	kick(ep);
-	return GLEX_TIMEOUT;
-}
-
-glex_ret_t glex_check(glex_ep_handle_t ep)
-{
-	struct glex_shared *s = ep->shared;
-	struct pollfd gone = {.fd = ep->socket, .events = POLLIN};
-	uint64_t count;
-	bool rung = read(ep->bell, &count, sizeof(count)) > 0;
-
-	if (atomic_load_explicit(&s->answered, memory_order_acquire) == ep->asked) {
-		uint64_t now = atomic_load(&s->now);
-
-		if (ep->clock < now)
-			ep->clock = now;
-		atomic_store(&s->server_sleeps, 0);
-		return GLEX_OK;
-	}
-	if (!rung && poll(&gone, 1, 0) > 0)
-		return GLEX_GONE;
-	return GLEX_TIMEOUT;
 }
 
 static inline void pause_cpu(void)
@@ -229,43 +233,65 @@ static inline void pause_cpu(void)
 #endif
 }
 
-static glex_ret_t wait_answer(struct glex_ep *ep)
+/* Whether the wait is over; if it is by time alone, the clock has it. */
+static bool look(struct glex_ep *ep)
 {
-	struct glex_shared *s = ep->shared;
-	struct pollfd fds[2] = {{.fd = ep->bell, .events = POLLIN},
-				{.fd = ep->socket, .events = POLLIN}};
-	glex_ret_t ret;
+	if (!wait_over(ep))
+		return false;
+	atomic_store_explicit(&ep->shared->server_sleeps, 0, memory_order_relaxed);
+	if (!has_entry(ep))
+		stop_waiting(ep);
+	return true;
+}
 
+glex_ret_t glex_arm(glex_ep_handle_t ep, uint64_t deadline)
+{
+	let_pass(ep, deadline);
 	for (unsigned i = 0; i < SPINS; i++) {
-		if (atomic_load_explicit(&s->answered, memory_order_acquire) == ep->asked)
-			return glex_check(ep);
+		if (look(ep))
+			return GLEX_OK;
 		pause_cpu();
 	}
-	atomic_store(&s->server_sleeps, 1);
+	atomic_store(&ep->shared->server_sleeps, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	while ((ret = glex_check(ep)) == GLEX_TIMEOUT)
+	return look(ep) ? GLEX_OK : GLEX_TIMEOUT;
+}
+
+glex_ret_t glex_check(glex_ep_handle_t ep)
+{
+	struct pollfd gone = {.fd = ep->socket, .events = POLLIN};
+	uint64_t count;
+	bool rung = read(ep->bell, &count, sizeof(count)) > 0;
+
+	if (look(ep))
+		return GLEX_OK;
+	return !rung && poll(&gone, 1, 0) > 0 ? GLEX_GONE : GLEX_TIMEOUT;
+}
+
+static glex_ret_t wait_awake(struct glex_ep *ep, uint64_t deadline)
+{
+	struct pollfd fds[2] = {{.fd = ep->bell, .events = POLLIN},
+				{.fd = ep->socket, .events = POLLIN}};
+	glex_ret_t ret = glex_arm(ep, deadline);
+
+	while (ret == GLEX_TIMEOUT) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			return GLEX_GONE;
+		ret = glex_check(ep);
+	}
 	return ret;
 }
 
 glex_ret_t glex_receive_mgmt_ack(glex_ep_handle_t ep, int32_t timeout, struct glex_mgmt_info *ack)
 {
-	struct glex_shared *s = ep->shared;
 	glex_ret_t ret;
 
 	if (take(ep, ack))
 		return GLEX_OK;
 	if (!timeout)
 		return GLEX_TIMEOUT;
-	atomic_store_explicit(&s->clock, ep->clock, memory_order_relaxed);
-	atomic_store_explicit(&s->deadline,
-			      timeout < 0 ? GLEX_FOREVER
-					  : ep->clock + (uint64_t)timeout * 1000000000ull,
-			      memory_order_relaxed);
-	atomic_store_explicit(&s->asked, ++ep->asked, memory_order_release);
-	kick(ep);
-	ret = wait_answer(ep);
+	ret = wait_awake(ep, timeout < 0 ? GLEX_FOREVER
+					 : ep->clock + (uint64_t)timeout * 1000000000ull);
 	if (ret != GLEX_OK)
 		return ret;
 	return take(ep, ack) ? GLEX_OK : GLEX_TIMEOUT;

@@ -6,10 +6,16 @@
  *	server ──descriptors──► SDQ ──► thsim		sdq_tail is the server's, sdq_head thsim's
  *	server ◄──── MPQ ◄──entries──── thsim		mpq_tail is thsim's, mpq_head the server's
  *
- * Time moves on while every server waits. A server that waits has raised `asked`, after it stored
- * how late it is (clock) and until when it waits (deadline). thsim lets time pass until `clock`,
- * and on until the MPQ has an entry or the deadline has come; then it stores `answered`. Who sleeps
- * is woken by an eventfd: it says that it sleeps, and looks once more.
+ * Time moves on as far as every server allows. A server stores its clock, before which it sends
+ * nothing any more, as it works; thsim follows it meanwhile. A server that waits stores until when:
+ * as long as its MPQ is empty, time may pass up to there. thsim stores how far it has come. Both
+ * limits are exclusive, so that what happens at one time happens in the same order in each run.
+ *
+ *	stored by a server: the SDQ and its tail, then clock; until and clock, then mpq_head
+ *	read by thsim:	    mpq_head, until, clock; then the SDQ
+ *
+ * Who sleeps is woken by an eventfd: it says that it sleeps, and looks once more. thsim wakes a
+ * server when it can go no further, and not for each entry.
  *
  * Neither side trusts the other's indices further than their lower bits.
  */
@@ -43,15 +49,13 @@ struct glex_shared {
 	_Alignas(64) _Atomic uint32_t sdq_tail;
 	_Atomic uint32_t mpq_head;
 	_Atomic uint32_t server_sleeps;
-	_Atomic uint32_t asked;
-	_Atomic uint64_t clock, deadline;
+	_Atomic uint64_t clock, until; /* until: 0, it works */
 
 	/* thsim's. */
 	_Alignas(64) _Atomic uint32_t sdq_head;
 	_Atomic uint32_t mpq_tail;
 	_Atomic uint32_t sim_sleeps;
-	_Atomic uint32_t answered;
-	_Atomic uint64_t now;
+	_Atomic uint64_t done; /* all before it has happened */
 
 	_Alignas(64) struct glex_slot sdq[GLEX_SDQ];
 	struct glex_slot mpq[GLEX_MPQ];

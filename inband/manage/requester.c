@@ -17,6 +17,7 @@
 #define IDS	 65536
 #define NOBODY	 UINT16_MAX
 #define MS	 1000000000ull /* ps */
+#define ROUND	 512	       /* answers taken at once */
 #define LIFETIME (4000 * MS)   /* no packet is older in the network */
 
 struct flight {
@@ -484,19 +485,21 @@ static int32_t patience(struct requester *r)
 int requester_progress(struct requester *r, bool wait)
 {
 	struct glex_mgmt_info info;
+	glex_ret_t ret = GLEX_OK;
 	int32_t timeout;
-	glex_ret_t ret;
 
 	pump(r);
 	timeout = wait ? patience(r) : 0;
-	while ((ret = glex_receive_mgmt_ack(r->ep, timeout, &info)) == GLEX_OK) {
-		take(r, &info.nmp);
+	for (unsigned i = 0; i < ROUND && ret == GLEX_OK; i++) {
+		ret = glex_receive_mgmt_ack(r->ep, timeout, &info);
+		if (ret == GLEX_OK)
+			take(r, &info.nmp);
+		else if (ret != GLEX_TIMEOUT)
+			return -ECONNRESET;
+		expire(r);
+		wake_sleepers(r);
+		pump(r);
 		timeout = 0;
 	}
-	if (ret != GLEX_TIMEOUT)
-		return -ECONNRESET;
-	expire(r);
-	wake_sleepers(r);
-	pump(r);
 	return r->under_way[0] + r->under_way[1] || r->sleepers || r->broke ? 0 : 1;
 }

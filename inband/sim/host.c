@@ -57,6 +57,7 @@ int host_create(struct sim *sim, unsigned nic, struct host **made)
 	host->memory = host->kick = host->bell = host->socket = -1;
 	host->chip = &sim->chips[m->chip_count - m->servers + nic];
 	host->vp = free_vp(host->chip);
+	host->number = nic * VPS + host->vp;
 	ret = host->vp == VPS ? -EBUSY : make_memory(host);
 	if (ret) {
 		host_destroy(sim, host);
@@ -69,7 +70,8 @@ int host_create(struct sim *sim, unsigned nic, struct host **made)
 	host->shared->vp = host->vp;
 	host->shared->send_cost = sim->config.times.send;
 	host->shared->receive_cost = sim->config.times.receive;
-	atomic_store(&host->shared->now, sim->now);
+	atomic_store(&host->shared->clock, sim->now);
+	atomic_store(&host->shared->done, sim->now);
 	host->next_on_chip = host->chip->hosts;
 	host->chip->hosts = host;
 	host->next = sim->hosts;
@@ -106,7 +108,9 @@ static void put_mpq(struct sim *sim, struct host *host, const struct nmp_descrip
 	struct glex_shared *s = host->shared;
 	struct glex_slot *slot = &s->mpq[host->mpq_tail % GLEX_MPQ];
 
-	sim->delivered = true;
+	/* It goes on when it looks again, which is not before its own clock. */
+	if (host->clock < sim->limit)
+		sim->limit = host->clock;
 	if (host->mpq_tail - atomic_load_explicit(&s->mpq_head, memory_order_acquire) >= GLEX_MPQ) {
 		sim->counts.mpq_full++;
 		return;
@@ -167,7 +171,12 @@ static void take_descriptor(struct sim *sim, struct host *host, const struct gle
 	packet->port = host->chip - sim->chips;
 	packet->local = nmp->dest_type == NMP_NIC && !nmp->forward.hops;
 	sim->counts.packets++;
-	sim_at_packet(sim, slot->time > sim->now ? slot->time : sim->now, EVENT_SUBMIT, packet);
+	/* After all else of that time, so that it does not matter when thsim has looked. */
+	calendar_push(&sim->calendar,
+		      (struct event){.at = slot->time > sim->now ? slot->time : sim->now,
+				     .order = 1ull << 63 | (uint64_t)host->number << 40 |
+					      (uint64_t)host->sdq_head << 8 | EVENT_SUBMIT,
+				     .packet = packet});
 }
 
 void host_collect(struct sim *sim, struct host *host)
@@ -184,31 +193,27 @@ void host_collect(struct sim *sim, struct host *host)
 	atomic_store_explicit(&s->sdq_head, tail, memory_order_release);
 }
 
-bool host_waits(struct sim *sim, struct host *host, uint64_t *until)
+uint64_t host_limit(struct sim *sim, struct host *host)
 {
 	struct glex_shared *s = host->shared;
+	uint32_t head = atomic_load_explicit(&s->mpq_head, memory_order_acquire);
+	uint64_t until = atomic_load_explicit(&s->until, memory_order_acquire);
 
-	if (atomic_load_explicit(&s->asked, memory_order_acquire) == host->answered)
-		return false;
-	/* What was submitted before it asked, and it submits nothing while it waits. */
+	host->clock = atomic_load_explicit(&s->clock, memory_order_acquire);
 	host_collect(sim, host);
-	/* With an entry it goes on as soon as it looks again, which is not before its own clock. */
-	if (atomic_load_explicit(&s->mpq_head, memory_order_relaxed) != host->mpq_tail)
-		*until = atomic_load_explicit(&s->clock, memory_order_relaxed);
-	else
-		*until = atomic_load_explicit(&s->deadline, memory_order_relaxed);
-	return true;
+	return head == host->mpq_tail && until > host->clock ? until : host->clock;
 }
 
-void host_answer(struct sim *sim, struct host *host)
+void host_tell(struct host *host, uint64_t done)
 {
 	struct glex_shared *s = host->shared;
 	uint64_t one = 1;
 
-	host->answered = atomic_load_explicit(&s->asked, memory_order_acquire);
-	atomic_store_explicit(&s->now, sim->now, memory_order_relaxed);
-	atomic_store_explicit(&s->answered, host->answered, memory_order_release);
+	if (atomic_load_explicit(&s->done, memory_order_relaxed) < done)
+		atomic_store_explicit(&s->done, done, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load(&s->server_sleeps) && write(host->bell, &one, sizeof(one)) < 0)
+	if (atomic_load(&s->server_sleeps) &&
+	    (atomic_load(&s->mpq_head) != host->mpq_tail || atomic_load(&s->until) <= done) &&
+	    atomic_exchange(&s->server_sleeps, 0) && write(host->bell, &one, sizeof(one)) < 0)
 		return; /* rung already */
 }

@@ -15,8 +15,9 @@ struct host {
 	struct chip *chip;
 	struct glex_shared *shared;
 	int socket, memory, kick, bell;
-	uint32_t vp;
-	uint32_t sdq_head, mpq_tail, answered;
+	uint32_t vp, number; /* number: among all hosts */
+	uint32_t sdq_head, mpq_tail;
+	uint64_t clock; /* it sends nothing before, as it has last said */
 };
 
 /* A host of management NIC number `nic`, which has memory and eventfds but no socket yet. */
@@ -24,10 +25,10 @@ int host_create(struct sim *sim, unsigned nic, struct host **host);
 void host_destroy(struct sim *sim, struct host *host);
 /* Takes what has been submitted. */
 void host_collect(struct sim *sim, struct host *host);
-/* Whether it waits; then takes what it has submitted, and *until is when it wants to go on, if
- * nothing happens before. */
-bool host_waits(struct sim *sim, struct host *host, uint64_t *until);
-/* Says that it may go on. */
-void host_answer(struct sim *sim, struct host *host);
+/* Takes what it has submitted. Up to when time may pass as far as it is concerned, exclusive. */
+uint64_t host_limit(struct sim *sim, struct host *host);
+/* All before `done` has happened, and thsim can go no further: wakes it if that is what it sleeps
+ * for. */
+void host_tell(struct host *host, uint64_t done);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * thsim's loop. While every host waits, events are carried out until one of them has something to
- * do; while one of them works, time stands still and the thread looks for its next request, for
- * some microseconds by spinning, then asleep in epoll. Connections are looked after at each sleep
- * and after each ROUND events. One thread.
+ * thsim's loop. Events are carried out as far as every host allows by its clock (glex_shared.h);
+ * where one of them holds time back, the thread looks for its next request, for some microseconds
+ * by spinning, then asleep in epoll. Connections are looked after at each sleep and after each
+ * ROUND events. One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -125,49 +125,28 @@ static int look(struct server *server, int timeout)
 	return 0;
 }
 
-/*
- * When the next host wants to go on (SIM_NEVER: none by itself), and which; false: one is working,
- * and time stands still.
- */
-static bool all_wait(struct sim *sim, uint64_t *until, struct host **first)
-{
-	*until = SIM_NEVER;
-	*first = NULL;
-	for (struct host *host = sim->hosts; host; host = host->next) {
-		uint64_t when;
-
-		if (!host_waits(sim, host, &when))
-			return false;
-		if (!*first || when < *until) {
-			*until = when;
-			*first = host;
-		}
-	}
-	return *first;
-}
-
-/* Lets time pass until a host goes on. False: nothing happens any more by itself. */
+/* Lets time pass as far as all hosts allow, or some of it. False: nothing has happened. */
 static bool pass_time(struct sim *sim)
 {
-	struct host *first;
-	uint64_t until;
+	uint64_t before = sim->now, done;
 	unsigned events = 0;
 
-	while (all_wait(sim, &until, &first)) {
-		sim->delivered = false;
-		while (sim_step(sim, until) && !sim->delivered)
-			if (++events == ROUND)
-				return true;
-		if (sim->delivered)
-			continue;
-		if (until == SIM_NEVER)
-			return false;
-		if (sim->now < until)
-			sim->now = until;
-		host_answer(sim, first);
-		return true;
+	sim->limit = sim->hosts ? SIM_NEVER : 0;
+	for (struct host *host = sim->hosts; host; host = host->next) {
+		uint64_t limit = host_limit(sim, host);
+
+		if (limit < sim->limit)
+			sim->limit = limit;
 	}
-	return false;
+	while (sim_step(sim, sim->limit))
+		if (++events == ROUND)
+			return true;
+	done = sim->limit < SIM_NEVER ? sim->limit : 0;
+	if (sim->now + 1 < done)
+		sim->now = done - 1;
+	for (struct host *host = sim->hosts; host; host = host->next)
+		host_tell(host, done);
+	return events || sim->now != before;
 }
 
 static void sleep_state(struct sim *sim, uint32_t sleeps)

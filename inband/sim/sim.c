@@ -77,12 +77,12 @@ void sim_at_packet(struct sim *sim, uint64_t at, enum event_kind kind, struct pa
 						     .packet = packet});
 }
 
-bool sim_step(struct sim *sim, uint64_t until)
+bool sim_step(struct sim *sim, uint64_t limit)
 {
 	const struct event *next = calendar_peek(&sim->calendar);
 	struct event event;
 
-	if (!next || next->at > until)
+	if (!next || next->at >= limit)
 		return false;
 	event = calendar_pop(&sim->calendar);
 	sim->now = event.at;

@@ -180,7 +180,7 @@ struct sim {
 	struct port *ports;
 	struct packet *free_packets;
 	struct host *hosts; /* all of them */
-	bool delivered;	    /* something has come in for a host */
+	uint64_t limit;	    /* time passes up to here, exclusive */
 	struct sim_counts counts;
 	uint32_t *per_chip; /* requests that each chip got */
 	size_t memory;
@@ -189,9 +189,8 @@ struct sim {
 void sim_times_default(struct sim_times *times);
 int sim_create(const struct machine *machine, const struct sim_config *config, struct sim **sim);
 void sim_destroy(struct sim *sim);
-/* Carries out the earliest event; its time is now. False: there is none, or it is later than
- * `until`. */
-bool sim_step(struct sim *sim, uint64_t until);
+/* Carries out the earliest event; its time is now. False: there is none before `limit`. */
+bool sim_step(struct sim *sim, uint64_t limit);
 void sim_at(struct sim *sim, uint64_t at, enum event_kind kind, uint32_t what, uint32_t more);
 void sim_at_packet(struct sim *sim, uint64_t at, enum event_kind kind, struct packet *packet);
 uint32_t sim_random(struct sim *sim, uint32_t below);

@@ -379,6 +379,35 @@ static void what_comes_for_a_full_mpq_is_counted_as_lost(void **state)
 	assert_int_equal(t.sim->counts.mpq_full, 512);
 }
 
+static void time_passes_up_to_the_clock_of_a_host_that_works(void **state)
+{
+	struct glex_shared *s = t.host->shared;
+
+	atomic_store(&s->clock, 5000);
+	assert_int_equal(host_limit(t.sim, t.host), 5000);
+	atomic_store(&s->until, 9000);
+	assert_int_equal(host_limit(t.sim, t.host), 9000);
+}
+
+/* It goes on with the entry, and may then send from its clock on. */
+static void an_entry_ends_the_wait_of_its_host(void **state)
+{
+	struct nmp request = to_spine(NMP_REGISTER_READ), answer;
+	struct glex_shared *s = t.host->shared;
+
+	submit(&request);
+	atomic_store(&s->clock, 1000);
+	atomic_store(&s->until, SIM_NEVER);
+	t.sim->limit = host_limit(t.sim, t.host);
+	assert_int_equal(t.sim->limit, SIM_NEVER);
+	while (sim_step(t.sim, t.sim->limit))
+		;
+	assert_int_equal(t.sim->limit, 1000);
+	assert_int_equal(host_limit(t.sim, t.host), 1000);
+	assert_true(receive(&answer));
+	assert_int_equal(host_limit(t.sim, t.host), SIM_NEVER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +438,9 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_burst_waits_for_credits_and_is_answered, begin,
 						end),
+		cmocka_unit_test_setup_teardown(time_passes_up_to_the_clock_of_a_host_that_works,
+						begin, end),
+		cmocka_unit_test_setup_teardown(an_entry_ends_the_wait_of_its_host, begin, end),
 		cmocka_unit_test_setup_teardown(what_comes_for_a_full_mpq_is_counted_as_lost, begin,
 						end),
 	};
