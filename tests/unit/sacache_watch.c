@@ -381,8 +381,11 @@ static void client_reregister_makes_all_asked_again_and_subscribes(void **state)
 
 static void a_port_that_goes_down_and_up_keeps_its_records(void **state)
 {
+	unsigned asked;
+
 	begin(true, true);
 	assert_int_equal(ask(1), 0);
+	asked = of_net(&net.paths); /* once, or again on a busy machine */
 	AWAIT(stats().subscribed == 4);
 	CHANGE(net.state = 1, IBV_EVENT_PORT_ERR);
 	AWAIT(stats().port_downs == 1);
@@ -390,7 +393,7 @@ static void a_port_that_goes_down_and_up_keeps_its_records(void **state)
 	CHANGE(net.state = 4, IBV_EVENT_PORT_ACTIVE);
 	AWAIT(stats().subscribed == 8);
 	assert_int_equal(look(1), 0);
-	assert_int_equal(of_net(&net.paths), 1);
+	assert_int_equal(of_net(&net.paths), asked);
 }
 
 static void another_subnet_makes_all_asked_again(void **state)
