@@ -13,7 +13,7 @@
 
 #include "cm/id.h"
 #include "hca/adapter.h"
-#include "host/segment_ports.h"
+#include "cm/port_space.h"
 
 #define PRIVILEGED_PORTS 1024
 #define PACKET_LIFE_TIME \
@@ -104,7 +104,7 @@ static int take_port(struct urxe_id *id, const union urxe_sockaddr *addr)
 	port = calloc(1, sizeof(*port));
 	if (!port)
 		return -ENOMEM;
-	ret = urxe_segment_port_bind(urxe_adapter_segment(), &b, &port->row);
+	ret = urxe_port_space_bind(urxe_adapter_segment(), &b, &port->row);
 	if (ret) {
 		free(port);
 		return ret;
@@ -130,7 +130,7 @@ void urxe_id_unbind(struct urxe_id *id)
 	if (!id->binding)
 		return;
 	if (id->binding->users > 1)
-		urxe_segment_port_linger(urxe_adapter_segment(), id->binding->row);
+		urxe_port_space_linger(urxe_adapter_segment(), id->binding->row);
 	urxe_port_row_put(id->binding);
 	id->binding = NULL;
 }
@@ -205,7 +205,7 @@ int urxe_id_listen(struct urxe_id *id, uint32_t backlog)
 	if (id->state != URXE_ID_ADDR_BOUND)
 		ret = urxe_id_bind(id, &any, &anywhere);
 	if (!ret)
-		ret = urxe_segment_port_listen(urxe_adapter_segment(), id->binding->row);
+		ret = urxe_port_space_listen(urxe_adapter_segment(), id->binding->row);
 	if (ret)
 		return ret;
 	id->options.reuse = false;

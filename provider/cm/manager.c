@@ -20,7 +20,7 @@
 #include "hca/adapter.h"
 #include "hca/dead_qp.h"
 #include "hca/gsi.h"
-#include "host/segment_ports.h"
+#include "cm/port_space.h"
 #include "host/segment_records.h"
 
 _Static_assert(sizeof(struct urxe_cm_record) <= URXE_RECORD_BYTES, "a record on file");
@@ -49,8 +49,8 @@ static unsigned find_listener(uint64_t service_id, const uint8_t *data, unsigned
 	memcpy(&daddr, gid, sizeof(daddr));
 	if (len >= URXE_CMA_HEADER && !urxe_cma_decode(&header, data))
 		daddr = header.destination;
-	if (!urxe_segment_port_find(urxe_adapter_segment(), ps, port, &daddr, urxe_port_ifindex(at),
-				    &slot, handle))
+	if (!urxe_port_space_find(urxe_adapter_segment(), ps, port, &daddr, urxe_port_ifindex(at),
+				  &slot, handle))
 		return 0;
 	return slot;
 }

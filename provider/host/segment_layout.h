@@ -223,10 +223,7 @@ struct urxe_segment {
 	uint32_t *port_free;
 	unsigned port_num_free, port_chunks;
 	unsigned port_listeners;
-	bool servers_changed;	  /* whether there are any: read without the lock */
-	uint16_t port_last;	  /* the last ephemeral one */
-	uint16_t port_range[2];	  /* of the ephemeral ones, */
-	uint64_t port_range_read; /* and when it was read, ns */
+	bool servers_changed; /* whether there are any: read without the lock */
 
 	/* guardian.c */
 	bool guarded;	      /* this process wants one, */

@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The port spaces: lists of rows in the host segment, one list for every two ports (of each port
- * space), found by their number. segment_layout.h says how rows and lists survive the death of
- * the process that changes them. Written under the segment lock, read without.
- *
- * The rules of conflict are those of rdma_cm: ids that ask for a port are compared by address (an
- * any-address meets every other, unless both are confined to their family), ids that take an
- * ephemeral one by address and peer.
+ * The rows of the port spaces: one list for every two ports (of each port space), found by their
+ * number. segment_layout.h says how rows and lists survive the death of the process that changes
+ * them. Written under the segment lock, read without.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
-#include "host/log.h"
 #include "host/segment_layout.h"
 #include "host/segment_ports.h"
-#include "host/sysinfo.h"
 
-#define DEFAULT_LOW	32768
-#define DEFAULT_HIGH	60999
-#define RANGE_AGE	1000000000ull /* ns after which the range is read again */
-#define RESERVED_CHUNKS 256	      /* left to processes that have none yet: one for every slot */
+#define RESERVED_CHUNKS 256 /* left to processes that have none yet: one for every slot */
 
 static uint32_t get(const uint32_t *word)
 {
@@ -58,8 +46,6 @@ static uint32_t space_of(uint16_t ps, uint16_t port)
 	return (uint32_t)ps << 16 | port;
 }
 
-/* ---- addresses ---- */
-
 static struct in6_addr addr_of(const uint32_t words[4])
 {
 	struct in6_addr addr;
@@ -68,25 +54,6 @@ static struct in6_addr addr_of(const uint32_t words[4])
 		addr.s6_addr32[k] = get(&words[k]);
 	return addr;
 }
-
-static bool is_ipv4(const struct in6_addr *addr)
-{
-	return IN6_IS_ADDR_V4MAPPED(addr);
-}
-
-/* The any-address of either family. */
-static bool is_any(const struct in6_addr *addr)
-{
-	return IN6_IS_ADDR_UNSPECIFIED(addr) || (is_ipv4(addr) && !addr->s6_addr32[3]);
-}
-
-static bool same_addr(const struct in6_addr *a, uint32_t scope_a, const struct in6_addr *b,
-		      uint32_t scope_b)
-{
-	return IN6_ARE_ADDR_EQUAL(a, b) && (!IN6_IS_ADDR_LINKLOCAL(a) || scope_a == scope_b);
-}
-
-/* ---- conflicts ---- */
 
 static void read_binding(const struct segment_port_row *row, struct urxe_binding *b)
 {
@@ -105,117 +72,27 @@ static void read_binding(const struct segment_port_row *row, struct urxe_binding
 	};
 }
 
-/* May b have the port although `other` has it? reuse: whether b may share at all. */
-static int check_shared(const struct urxe_binding *b, bool reuse, const struct urxe_binding *other)
+int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port, uint32_t except,
+			   urxe_port_visit *visit, void *arg)
 {
-	bool ipv4 = is_ipv4(&b->addr), other_ipv4 = is_ipv4(&other->addr);
-
-	if (reuse && other->reuse)
-		return 0;
-	/* An IPv4 address is confined to its family as it stands. */
-	if (ipv4 != other_ipv4 && (ipv4 || b->v6only) && (other_ipv4 || other->v6only))
-		return 0;
-	if (is_any(&b->addr) || is_any(&other->addr))
-		return -EADDRNOTAVAIL;
-	return same_addr(&b->addr, b->scope, &other->addr, other->scope) ? -EADDRINUSE : 0;
-}
-
-static int check_port(struct segment_map *map, const struct urxe_binding *b, bool reuse,
-		      uint32_t self)
-{
-	uint32_t space = space_of(b->ps, b->port), i, state;
+	uint32_t space = space_of(ps, port), i;
 	const struct segment_port_row *row;
-	struct urxe_binding other;
+	struct urxe_binding b;
 	int ret;
 
-	for_each_row(map, space, i, row)
+	if (!get(&seg->map->ports.backed))
+		return 0;
+	for_each_row(seg->map, space, i, row)
 	{
-		state = get(&row->state);
-		if (i == self || get(&row->space) != space || state == PORT_LINGERING)
+		if (i == except || get(&row->space) != space)
 			continue;
-		read_binding(row, &other);
-		ret = check_shared(b, reuse, &other);
+		read_binding(row, &b);
+		ret = visit(&b, (enum urxe_port_state)get(&row->state), arg);
 		if (ret)
 			return ret;
 	}
 	return 0;
 }
-
-/* Can two ids with the same ephemeral port be distinguished by their own or their peers' addresses?
- * */
-static bool distinct(const struct urxe_binding *a, const struct urxe_binding *b)
-{
-	if (a->peer_port && b->peer_port && a->peer_port != b->peer_port)
-		return true;
-	if (!is_any(&a->addr) && !is_any(&b->addr) &&
-	    !same_addr(&a->addr, a->scope, &b->addr, b->scope))
-		return true;
-	return !is_any(&a->peer) && !is_any(&b->peer) && !IN6_ARE_ADDR_EQUAL(&a->peer, &b->peer);
-}
-
-static bool port_is_unique(struct segment_map *map, const struct urxe_binding *b)
-{
-	uint32_t space = space_of(b->ps, b->port), i;
-	const struct segment_port_row *row;
-	struct urxe_binding other;
-
-	for_each_row(map, space, i, row)
-	{
-		if (get(&row->space) != space)
-			continue;
-		read_binding(row, &other);
-		if (get(&row->state) == PORT_LINGERING || !distinct(b, &other))
-			return false;
-	}
-	return true;
-}
-
-static void read_range(struct urxe_segment *seg)
-{
-	struct timespec ts;
-	unsigned low, high;
-	uint64_t now;
-	char text[64];
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	now = ts.tv_sec * 1000000000ull + ts.tv_nsec;
-	if (seg->port_range_read && now - seg->port_range_read < RANGE_AGE)
-		return;
-	if (urxe_read_file("/proc/sys/net/ipv4/ip_local_port_range", text, sizeof(text)) < 0 ||
-	    sscanf(text, "%u %u", &low, &high) != 2 || !low || low > high || high > 65535) {
-		low = DEFAULT_LOW;
-		high = DEFAULT_HIGH;
-	}
-	seg->port_range[0] = low;
-	seg->port_range[1] = high;
-	seg->port_range_read = now;
-}
-
-/* A random one from which on the first that suits, but not the last one given out: it may still be
- * known to a peer. */
-static int choose_port(struct urxe_segment *seg, struct urxe_binding *b)
-{
-	unsigned low, num, start;
-	uint32_t random;
-
-	read_range(seg);
-	low = seg->port_range[0];
-	num = seg->port_range[1] - low + 1;
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	start = random % num;
-	for (unsigned k = 0; k < num; k++) {
-		b->port = low + (start + k) % num;
-		if (b->port == seg->port_last || !port_is_unique(seg->map, b))
-			continue;
-		seg->port_last = b->port;
-		return 0;
-	}
-	b->port = 0;
-	return -EADDRNOTAVAIL;
-}
-
-/* ---- rows ---- */
 
 static int back(struct urxe_segment *seg, size_t offset, size_t len)
 {
@@ -320,22 +197,15 @@ static void take_out(struct segment_map *map, uint32_t i)
 	__atomic_store_n(&row->state, PORT_FREE, __ATOMIC_RELEASE);
 }
 
-int urxe_segment_port_bind(struct urxe_segment *seg, struct urxe_binding *b, uint32_t *row)
+int urxe_segment_port_add(struct urxe_segment *seg, const struct urxe_binding *b, uint32_t *row)
 {
-	int ret;
+	int ret = seg->slot ? ready(seg) : -ENODEV;
 
-	if (!seg->slot)
-		return -ENODEV;
-	urxe_segment_lock(seg);
-	ret = ready(seg);
-	if (!ret)
-		ret = b->port ? check_port(seg->map, b, b->reuse, 0) : choose_port(seg, b);
-	if (!ret) {
-		*row = seg->port_free[--seg->port_num_free];
-		insert(seg, b, *row);
-	}
-	urxe_segment_unlock(seg);
-	return ret;
+	if (ret)
+		return ret;
+	*row = seg->port_free[--seg->port_num_free];
+	insert(seg, b, *row);
+	return 0;
 }
 
 /* Is that a row of this process? Under the segment lock. */
@@ -357,34 +227,20 @@ static void count_listener(struct urxe_segment *seg, enum port_state from, enum 
 		__atomic_store_n(&seg->servers_changed, true, __ATOMIC_RELEASE);
 }
 
-static void set_state(struct urxe_segment *seg, uint32_t row, enum port_state state)
+bool urxe_segment_port_get(struct urxe_segment *seg, uint32_t row, struct urxe_binding *b)
 {
-	count_listener(seg, get(&seg->map->port_rows[row].state), state);
+	if (!is_ours(seg, row))
+		return false;
+	read_binding(&seg->map->port_rows[row], b);
+	return true;
+}
+
+void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row, enum urxe_port_state state)
+{
+	if (!is_ours(seg, row))
+		return;
+	count_listener(seg, get(&seg->map->port_rows[row].state), (enum port_state)state);
 	__atomic_store_n(&seg->map->port_rows[row].state, state, __ATOMIC_RELEASE);
-}
-
-int urxe_segment_port_listen(struct urxe_segment *seg, uint32_t row)
-{
-	struct urxe_binding b;
-	int ret = -EINVAL;
-
-	urxe_segment_lock(seg);
-	if (is_ours(seg, row)) {
-		read_binding(&seg->map->port_rows[row], &b);
-		ret = check_port(seg->map, &b, false, row);
-		if (!ret)
-			set_state(seg, row, PORT_LISTENING);
-	}
-	urxe_segment_unlock(seg);
-	return ret;
-}
-
-void urxe_segment_port_linger(struct urxe_segment *seg, uint32_t row)
-{
-	urxe_segment_lock(seg);
-	if (is_ours(seg, row))
-		set_state(seg, row, PORT_LINGERING);
-	urxe_segment_unlock(seg);
 }
 
 void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
@@ -412,41 +268,15 @@ void segment_ports_forget(struct segment_map *map, unsigned slot)
 
 /* ---- lookup ---- */
 
-/* How well a row serves messages to an address: the more the better, 0 not at all. */
-static unsigned merit(const struct segment_port_row *row, const struct in6_addr *daddr,
-		      uint32_t ifindex)
-{
-	uint32_t state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
-	struct in6_addr addr = addr_of(row->addr);
-	uint32_t scope = get(&row->scope);
-	unsigned merit;
-
-	if (IN6_ARE_ADDR_EQUAL(&addr, daddr) &&
-	    (!IN6_IS_ADDR_LINKLOCAL(daddr) || !scope || !ifindex || scope == ifindex))
-		merit = 3;
-	else if (!is_any(&addr))
-		return 0;
-	else if (is_ipv4(&addr) == is_ipv4(daddr))
-		merit = 2;
-	else if (is_ipv4(daddr) && !(get(&row->owner) & PORT_V6ONLY))
-		merit = 1;
-	else
-		return 0;
-	switch (state) {
-	case PORT_LISTENING: return merit + 3;
-	case PORT_LINGERING: return merit;
-	default: return 0;
-	}
-}
-
 bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port,
-			    const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,
-			    uint32_t *id)
+			    urxe_port_merit *merit, const void *arg, unsigned *slot, uint32_t *id)
 {
 	struct segment_map *map = seg->map;
 	const uint32_t *generation = &map->ports.generation;
 	uint32_t space = space_of(ps, port), gen, i, steps;
 	const struct segment_port_row *row;
+	enum urxe_port_state state;
+	struct urxe_binding b;
 	unsigned best, m;
 
 	if (!__atomic_load_n(&map->ports.backed, __ATOMIC_ACQUIRE))
@@ -459,12 +289,16 @@ bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port
 			/* A row that moves to another list while we stand on it may lead round. */
 			if (++steps > PORT_ROWS)
 				break;
-			m = get(&row->space) == space ? merit(row, daddr, ifindex) : 0;
+			state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
+			if (get(&row->space) != space)
+				continue;
+			read_binding(row, &b);
+			m = merit(&b, state, arg);
 			if (m <= best)
 				continue;
 			best = m;
 			*slot = get(&row->owner) & PORT_SLOT_MASK;
-			*id = get(&row->id);
+			*id = b.id;
 		}
 		segment_fence();
 	} while (gen != __atomic_load_n(generation, __ATOMIC_ACQUIRE));

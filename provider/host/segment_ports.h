@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a host share
- * in the host segment: who is bound to which port of which address, and who listens there. Binding
- * conflicts are those of the kernel's rdma_cm, so that programs find the errno they know.
+ * The rows of the port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a
+ * host share in the host segment: who is bound to which port of which address, and who listens
+ * there. Which bindings may stand beside each other, and which listener serves an address, are
+ * rules of the connection manager (cm/port_space.h).
  *
- * Each id that is bound holds a row. A row belongs to its process's slot and goes with it. All
- * processes together have 131,072 rows, one may take three quarters of them. Every call takes the
- * same time however many there are, apart from those on one port, which are compared one by one.
+ * A row belongs to its process's slot and goes with it. All processes together have 131,072 rows,
+ * one may take three quarters of them. Every call takes the same time however many there are, apart
+ * from those on one port, which are looked at one by one.
  *
- * Any thread. Whatever writes takes the segment lock, briefly; urxe_segment_port_find() takes none.
+ * Any thread. Under the segment lock, unless said otherwise.
  */
 #ifndef URXE_HOST_SEGMENT_PORTS_H
 #define URXE_HOST_SEGMENT_PORTS_H
@@ -17,7 +18,7 @@
 
 struct urxe_binding {
 	uint16_t ps;	      /* RDMA_PS_…: each is a space of its own */
-	uint16_t port;	      /* host order; 0: any of the ephemeral ones */
+	uint16_t port;	      /* host order */
 	struct in6_addr addr; /* IPv6, or ::ffff:a.b.c.d; any: ::, or ::ffff:0.0.0.0 */
 	uint32_t scope;	      /* ifindex, for link-local addr; else 0 */
 	bool v6only;	      /* an IPv6 address that does not serve IPv4 as well */
@@ -29,38 +30,30 @@ struct urxe_binding {
 	uint16_t peer_port; /* host order */
 };
 
-/*
- * Binds: fills in b->port where it was 0, and *row. -EADDRINUSE: that address and port is taken.
- * -EADDRNOTAVAIL: taken, where one of the two is an any-address; or no ephemeral port is left (of
- * /proc/sys/net/ipv4/ip_local_port_range). -ENOMEM no row is left, -ENOSPC no room in /dev/shm.
- * That ports below 1024 need a privilege is for the caller to check.
- */
-int urxe_segment_port_bind(struct urxe_segment *seg, struct urxe_binding *b, uint32_t *row);
+enum urxe_port_state { URXE_PORT_BOUND = 1, URXE_PORT_LISTENING, URXE_PORT_LINGERING };
 
-/*
- * From now on the row is found. Ids that share the port, by reuse, can do so only until one wants
- * to listen: -EADDRINUSE, -EADDRNOTAVAIL as above.
- */
-int urxe_segment_port_listen(struct urxe_segment *seg, uint32_t row);
+/* Calls visit for each row of a port but `except`, until it returns other than 0: the result. */
+typedef int urxe_port_visit(const struct urxe_binding *b, enum urxe_port_state state, void *arg);
+int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port, uint32_t except,
+			   urxe_port_visit *visit, void *arg);
 
-/*
- * The listener has gone, but connections that came through it may still be asked for by a repeated
- * REQ: the port is free for others, and the row is found as long as nobody else listens there.
- */
-void urxe_segment_port_linger(struct urxe_segment *seg, uint32_t row);
+/* A row more, which is bound. -ENOMEM no row is left, -ENOSPC no room in /dev/shm. */
+int urxe_segment_port_add(struct urxe_segment *seg, const struct urxe_binding *b, uint32_t *row);
+/* Of a row of this process. False, and nothing is done: it is none. */
+bool urxe_segment_port_get(struct urxe_segment *seg, uint32_t row, struct urxe_binding *b);
+void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row,
+				 enum urxe_port_state state);
+/* Takes the segment lock. */
 void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row);
 
-/*
- * Who listens for a message to that address, which came in on that interface: the listener on the
- * address itself, else the one on the any-address of its family, else, for IPv4, an IPv6 one that
- * is not v6only, else one that lingers. False: nobody.
- */
+/* The first row of a port with the most merit: its slot, and the caller's number. False: none has
+ * any. Without the segment lock; merit may be asked of rows that are just changing. */
+typedef unsigned urxe_port_merit(const struct urxe_binding *b, enum urxe_port_state state,
+				 const void *arg);
 bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port,
-			    const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,
-			    uint32_t *id);
+			    urxe_port_merit *merit, const void *arg, unsigned *slot, uint32_t *id);
 
 /* A row as it is seen from outside. */
-enum urxe_port_state { URXE_PORT_BOUND = 1, URXE_PORT_LISTENING, URXE_PORT_LINGERING };
 struct urxe_port_holder {
 	struct urxe_binding binding;
 	enum urxe_port_state state;

@@ -16,7 +16,7 @@
 #include "cm/manager.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
-#include "host/segment_ports.h"
+#include "cm/port_space.h"
 #include "host/segment_records.h"
 
 #define CLASS_CM 7
@@ -473,8 +473,8 @@ static uint32_t listen_on(uint16_t port)
 	uint32_t row;
 
 	urxe_engine_lock();
-	assert_int_equal(urxe_segment_port_bind(urxe_hca.seg, &b, &row), 0);
-	assert_int_equal(urxe_segment_port_listen(urxe_hca.seg, row), 0);
+	assert_int_equal(urxe_port_space_bind(urxe_hca.seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_listen(urxe_hca.seg, row), 0);
 	urxe_engine_unlock();
 	return row;
 }

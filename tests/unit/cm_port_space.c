@@ -11,7 +11,7 @@
 #include <rdma/rdma_user_cm.h>
 
 #include "host/segment_layout.h"
-#include "host/segment_ports.h"
+#include "cm/port_space.h"
 
 #define PORT 4000
 
@@ -70,7 +70,7 @@ static uint32_t must_bind(const char *text, uint16_t ps, uint16_t port, uint32_t
 	uint32_t row = 0;
 
 	b.id = id;
-	CHECK(urxe_segment_port_bind(seg, &b, &row) == 0);
+	CHECK(urxe_port_space_bind(seg, &b, &row) == 0);
 	CHECK(row != 0);
 	return row;
 }
@@ -79,7 +79,7 @@ static uint32_t must_listen(const char *text, uint16_t port, uint32_t id)
 {
 	uint32_t row = must_bind(text, RDMA_PS_TCP, port, id);
 
-	CHECK(urxe_segment_port_listen(seg, row) == 0);
+	CHECK(urxe_port_space_listen(seg, row) == 0);
 	return row;
 }
 
@@ -90,7 +90,7 @@ static uint32_t found(const char *text, uint16_t port, uint32_t ifindex)
 	unsigned slot = 0;
 	uint32_t id = 0;
 
-	if (!urxe_segment_port_find(seg, RDMA_PS_TCP, port, &addr, ifindex, &slot, &id))
+	if (!urxe_port_space_find(seg, RDMA_PS_TCP, port, &addr, ifindex, &slot, &id))
 		return 0;
 	CHECK(slot >= URXE_SLOT_FIRST && slot <= URXE_SLOT_LAST);
 	return id;
@@ -136,24 +136,24 @@ static void test_conflicts(void **state)
 		struct urxe_binding b = binding(table[i].second, RDMA_PS_TCP, PORT);
 		struct urxe_binding udp = binding(table[i].second, RDMA_PS_UDP, PORT);
 		struct urxe_binding beside = binding(table[i].second, RDMA_PS_TCP, PORT + 1);
-		int ret = urxe_segment_port_bind(seg, &b, &second);
+		int ret = urxe_port_space_bind(seg, &b, &second);
 
 		if (ret != table[i].bind)
 			fail_msg("%s, then %s: %d", table[i].first, table[i].second, ret);
 		if (!ret) {
-			ret = urxe_segment_port_listen(seg, second);
+			ret = urxe_port_space_listen(seg, second);
 			if (ret != table[i].listen)
 				fail_msg("%s, then listen on %s: %d", table[i].first,
 					 table[i].second, ret);
 			urxe_segment_port_release(seg, second);
 		}
 		/* Another port space and another port are free. */
-		assert_int_equal(urxe_segment_port_bind(seg, &udp, &second), 0);
+		assert_int_equal(urxe_port_space_bind(seg, &udp, &second), 0);
 		urxe_segment_port_release(seg, second);
-		assert_int_equal(urxe_segment_port_bind(seg, &beside, &second), 0);
+		assert_int_equal(urxe_port_space_bind(seg, &beside, &second), 0);
 		urxe_segment_port_release(seg, second);
 		urxe_segment_port_release(seg, first);
-		assert_int_equal(urxe_segment_port_bind(seg, &b, &second), 0);
+		assert_int_equal(urxe_port_space_bind(seg, &b, &second), 0);
 		urxe_segment_port_release(seg, second);
 	}
 }
@@ -167,11 +167,11 @@ static void test_link_local_scope(void **state)
 	b.scope = 3;
 	a.id = 20;
 	b.id = 30;
-	assert_int_equal(urxe_segment_port_bind(seg, &a, &rows[0]), 0);
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &rows[1]), 0);
-	assert_int_equal(urxe_segment_port_bind(seg, &again, &row), -EADDRINUSE);
-	assert_int_equal(urxe_segment_port_listen(seg, rows[0]), 0);
-	assert_int_equal(urxe_segment_port_listen(seg, rows[1]), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &a, &rows[0]), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &rows[1]), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &again, &row), -EADDRINUSE);
+	assert_int_equal(urxe_port_space_listen(seg, rows[0]), 0);
+	assert_int_equal(urxe_port_space_listen(seg, rows[1]), 0);
 	assert_int_equal(found("fe80::1", PORT, 2), 20);
 	assert_int_equal(found("fe80::1", PORT, 3), 30);
 	assert_int_equal(found("fe80::1", PORT, 4), 0);
@@ -185,7 +185,7 @@ static void test_find(void **state)
 	one4 = must_bind("127.0.0.1", RDMA_PS_TCP, PORT, 1);
 	/* Bound is not listening. */
 	assert_int_equal(found("127.0.0.1", PORT, 0), 0);
-	assert_int_equal(urxe_segment_port_listen(seg, one4), 0);
+	assert_int_equal(urxe_port_space_listen(seg, one4), 0);
 	assert_int_equal(found("127.0.0.1", PORT, 0), 1);
 	assert_int_equal(found("127.0.0.2", PORT, 0), 0);
 	assert_int_equal(found("127.0.0.1", PORT + 1, 0), 0);
@@ -206,8 +206,8 @@ static void test_find(void **state)
 	assert_int_equal(found("::1", PORT, 0), 3);
 
 	/* Only a lingering listener leaves room for another beside an any-address. */
-	urxe_segment_port_linger(seg, any4);
-	urxe_segment_port_linger(seg, any6);
+	urxe_port_space_linger(seg, any4);
+	urxe_port_space_linger(seg, any6);
 	assert_int_equal(found("127.0.0.1", PORT, 0), 4);
 	one4 = must_listen("127.0.0.1", PORT, 5);
 	one6 = must_listen("::1", PORT, 6);
@@ -225,8 +225,8 @@ static void test_find(void **state)
 	urxe_segment_port_release(seg, one6);
 	urxe_segment_port_release(seg, 0);
 	urxe_segment_port_release(seg, PORT_ROWS);
-	urxe_segment_port_linger(seg, PORT_ROWS - 1);
-	assert_int_equal(urxe_segment_port_listen(seg, one6), -EINVAL);
+	urxe_port_space_linger(seg, PORT_ROWS - 1);
+	assert_int_equal(urxe_port_space_listen(seg, one6), -EINVAL);
 }
 
 static void port_range(unsigned *low, unsigned *high)
@@ -252,26 +252,26 @@ static void test_ephemeral_ports_are_used_up(void **state)
 		b = binding("127.0.0.1", RDMA_PS_TCP, 0);
 		b.peer = addr_of("127.0.0.2");
 		b.peer_port = 7;
-		assert_int_equal(urxe_segment_port_bind(seg, &b, &rows[i]), 0);
+		assert_int_equal(urxe_port_space_bind(seg, &b, &rows[i]), 0);
 		assert_in_range(b.port, low, high);
 		assert_false(seen[b.port]);
 		seen[b.port] = 1;
 	}
 	b = binding("127.0.0.1", RDMA_PS_TCP, 0);
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), -EADDRNOTAVAIL);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), -EADDRNOTAVAIL);
 	assert_int_equal(b.port, 0);
 	/* Another peer, another peer's port, another address: the same ports once more. */
 	b.peer = addr_of("127.0.0.3");
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
 	b = binding("127.0.0.1", RDMA_PS_TCP, 0);
 	b.peer_port = 8;
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
 	b = binding("127.0.0.4", RDMA_PS_TCP, 0);
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
 	for (unsigned i = 0; i < num; i++)
 		urxe_segment_port_release(seg, rows[i]);
 	b = binding("127.0.0.1", RDMA_PS_TCP, 0);
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
 	free(rows);
 	free(seen);
 }
@@ -294,7 +294,7 @@ static void test_rows_are_used_up(void **state)
 			    1 + n % 32768);
 		if (n >> 16 && n & 32768)
 			b.ps = RDMA_PS_IPOIB;
-		ret = urxe_segment_port_bind(seg, &b, &rows[n]);
+		ret = urxe_port_space_bind(seg, &b, &rows[n]);
 		if (ret)
 			break;
 	}
@@ -331,16 +331,16 @@ static void test_a_killed_process_frees_its_ports(void **state)
 	uint32_t row, id;
 
 	CHECK_SOON(__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE));
-	assert_true(urxe_segment_port_find(seg, RDMA_PS_TCP, PORT + 299, &addr, 0, &slot, &id));
+	assert_true(urxe_port_space_find(seg, RDMA_PS_TCP, PORT + 299, &addr, 0, &slot, &id));
 	assert_int_equal(id, 399);
 	assert_int_not_equal(slot, urxe_segment_slot(seg));
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), -EADDRINUSE);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), -EADDRINUSE);
 	kill(pid, SIGKILL);
 	host_test_wait(pid);
 	urxe_segment_reap(seg);
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(found("127.0.0.1", PORT + i, 0), 0);
-	assert_int_equal(urxe_segment_port_bind(seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
 }
 
 /* Rows of the port as a view sees them; the state and pid of the last one. */
@@ -377,10 +377,10 @@ static void test_a_view_shows_who_holds_a_port(void **state)
 	assert_int_equal(holders_of(PORT - 1, &now, &pid), 1);
 	assert_int_equal(now, URXE_PORT_BOUND);
 	assert_int_equal(pid, getpid());
-	assert_int_equal(urxe_segment_port_listen(seg, row), 0);
+	assert_int_equal(urxe_port_space_listen(seg, row), 0);
 	assert_int_equal(holders_of(PORT - 1, &now, &pid), 1);
 	assert_int_equal(now, URXE_PORT_LISTENING);
-	urxe_segment_port_linger(seg, row);
+	urxe_port_space_linger(seg, row);
 	assert_int_equal(holders_of(PORT - 1, &now, &pid), 1);
 	assert_int_equal(now, URXE_PORT_LINGERING);
 	urxe_segment_port_release(seg, row);
@@ -404,7 +404,7 @@ static void bind_all(void *arg)
 	for (unsigned i = 0; i < ARRAY_LEN(shared->wins); i++) {
 		struct urxe_binding b = binding("0.0.0.0", RDMA_PS_TCP, 10000 + i);
 		uint32_t row;
-		int ret = urxe_segment_port_bind(seg, &b, &row);
+		int ret = urxe_port_space_bind(seg, &b, &row);
 
 		CHECK(!ret || ret == -EADDRNOTAVAIL);
 		if (!ret)
@@ -490,11 +490,11 @@ static void child_of_a_fork(void *arg)
 
 	urxe_segment_forked(seg);
 	CHECK(found("127.0.0.1", PORT, 0) == 0);
-	CHECK(urxe_segment_port_bind(seg, &b, &row) == -ENODEV);
+	CHECK(urxe_port_space_bind(seg, &b, &row) == -ENODEV);
 	urxe_segment_port_release(seg, *(uint32_t *)arg);
 	CHECK(urxe_segment_join(&seg) == 0);
 	CHECK(found("127.0.0.1", PORT, 0) == 1);
-	CHECK(urxe_segment_port_bind(seg, &b, &row) == -EADDRINUSE);
+	CHECK(urxe_port_space_bind(seg, &b, &row) == -EADDRINUSE);
 }
 
 static void test_a_forked_child_has_no_ports(void **state)
