@@ -17,7 +17,7 @@ VIP_RETURN vipl_accept_compare(const struct vipl_message *message, const VIP_VI_
 	return VIP_SUCCESS;
 }
 
-int vipl_accept_start(struct vipl_conn *conn, struct vipl_vi *vi)
+static int start(struct vipl_conn *conn, struct vipl_vi *vi)
 {
 	struct vipl_message message = {.kind = VIPL_ACCEPT};
 	uint8_t buffer[VIPL_MESSAGE_MAX];
@@ -33,7 +33,19 @@ int vipl_accept_start(struct vipl_conn *conn, struct vipl_vi *vi)
 	vipl_message_from_attributes(&message, &vi->attributes);
 	length = vipl_message_write(&message, buffer);
 	param = vipl_conn_param(conn, buffer, length);
-	return rdma_accept(conn->id, &param);
+	return rdma_accept(conn->id, &param) ? -errno : 0;
+}
+
+VIP_RETURN vipl_accept_start(struct vipl_conn *conn, struct vipl_vi *vi)
+{
+	int ret = start(conn, vi);
+
+	if (!ret)
+		return VIP_SUCCESS;
+	rdma_reject(conn->id, NULL, 0);
+	/* The id says so before its event comes: the requester has given up. */
+	return ret == -EINVAL || ret == -ENOTCONN || ret == -ECONNRESET ? VIP_TIMEOUT
+									: VIP_ERROR_RESOURCE;
 }
 
 /* The handle is the connection's no more, whatever becomes of it. */
@@ -61,12 +73,10 @@ static VIP_RETURN accept_with(struct vipl_conn *conn, struct vipl_vi *vi)
 	conn->vi = vi;
 	vi->conn = conn;
 	vipl_vi_event(vi, VIPL_CONNECT);
-	if (!conn->finished && vipl_accept_start(conn, vi)) {
-		/* The id says so before its event comes: the requester has given up. */
-		bool gone = errno == EINVAL || errno == ENOTCONN;
-
-		rdma_reject(conn->id, NULL, 0);
-		vipl_conn_fail(conn, gone ? VIP_TIMEOUT : VIP_ERROR_RESOURCE);
+	if (!conn->finished) {
+		result = vipl_accept_start(conn, vi);
+		if (result)
+			vipl_conn_fail(conn, result);
 	}
 	while (!conn->finished) {
 		if (vipl_cond_wait(&conn->cond, &nic->lock, &deadline))

@@ -9,6 +9,7 @@
 #include "vipl/helper.h"
 #include "vipl/nic.h"
 #include "vipl/object.h"
+#include "vipl/post.h"
 
 #define LINGER	      10000 /* milliseconds that an end may take to be confirmed */
 #define LAST_WORDS    500   /* the same, when the NIC is closed */
@@ -35,16 +36,16 @@ struct vipl_conn *vipl_conn_create(struct vipl_nic *nic, enum vipl_conn_kind kin
 	return conn;
 }
 
-void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger)
+static struct vipl_id *discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger)
 {
 	struct vipl_id *dying;
 
 	if (!id)
-		return;
+		return NULL;
 	id->context = NULL;
 	dying = calloc(1, sizeof(*dying));
 	if (!dying)
-		return; /* it goes with its channel */
+		return NULL; /* it goes with its channel */
 	dying->type = VIPL_CM_DYING;
 	dying->id = id;
 	dying->linger = linger;
@@ -53,6 +54,45 @@ void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger)
 	LIST_INSERT_HEAD(&nic->dying, dying, link);
 	if (!linger)
 		vipl_helper_kick(nic);
+	return dying;
+}
+
+void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger)
+{
+	discard(nic, id, linger);
+}
+
+static void destroy_qp(struct vipl_id *dying)
+{
+	if (dying->qp)
+		ibv_destroy_qp(dying->qp);
+	dying->qp = NULL;
+}
+
+void vipl_cm_reap(struct vipl_vi *vi)
+{
+	struct vipl_id *dying;
+
+	LIST_FOREACH(dying, &vi->nic->dying, link)
+	{
+		if (dying->vi == vi)
+			destroy_qp(dying);
+	}
+}
+
+void vipl_conn_give_up(struct vipl_conn *conn)
+{
+	struct vipl_id *dying = discard(conn->nic, conn->id, conn->unanswered);
+	bool held = dying && conn->unanswered;
+
+	conn->id = NULL;
+	conn->unanswered = false;
+	conn->greeting = false;
+	conn->retrying = false;
+	if (held)
+		dying->vi = conn->vi;
+	if (conn->vi)
+		vipl_qp_abandon(conn->vi, held ? &dying->qp : NULL);
 }
 
 void vipl_conn_free(struct vipl_conn *conn, bool linger)
@@ -86,13 +126,9 @@ void vipl_conn_fail(struct vipl_conn *conn, VIP_RETURN result)
 {
 	if (conn->finished)
 		return;
-	vipl_cm_discard(conn->nic, conn->id, false);
-	conn->id = NULL;
-	conn->retrying = false;
-	if (conn->vi) {
+	if (conn->vi)
 		vipl_vi_event(conn->vi, VIPL_FAILED);
-		vipl_qp_abandon(conn->vi);
-	}
+	vipl_conn_give_up(conn);
 	vipl_conn_finish(conn, result);
 }
 
@@ -112,7 +148,7 @@ void vipl_conn_forget(struct vipl_vi *vi)
 
 void vipl_conn_hang_up(struct vipl_conn *conn)
 {
-	if (conn->id)
+	if (conn->id && !conn->unanswered)
 		rdma_disconnect(conn->id);
 }
 
@@ -144,17 +180,33 @@ struct rdma_conn_param vipl_conn_param(struct vipl_conn *conn, const void *data,
 	};
 }
 
-/* One that was accepted on iWARP is established by the greeting (post.h). */
-static void look_for_greeting(struct vipl_conn *conn)
+static void poll_queue(struct vipl_queue *queue)
 {
-	struct vipl_queue *queue = &conn->vi->rq;
-	bool greeted;
-
 	vipl_lock(&queue->cq->lock);
 	vipl_cq_poll(queue->cq);
-	greeted = conn->vi->greeted;
 	vipl_cq_unlock(queue->cq);
-	if (greeted)
+}
+
+/*
+ * On iWARP a connection is established by greetings (post.h): who accepts returns the one that it
+ * gets. Either finds its VI connected before the other one's first message.
+ */
+static void look_for_greeting(struct vipl_conn *conn)
+{
+	struct vipl_vi *vi = conn->vi;
+
+	poll_queue(&vi->sq);
+	poll_queue(&vi->rq);
+	if (!atomic_load(&vi->greeted)) {
+		if (!conn->accepting && vipl_deadline_passed(&conn->retry)) {
+			vipl_post_knock(vi);
+			conn->retry = vipl_deadline(VIPL_KNOCK);
+		}
+		return;
+	}
+	if (conn->accepting && vipl_post_greeting(vi))
+		vipl_conn_fail(conn, VIP_ERROR_RESOURCE);
+	else
 		vipl_conn_established(conn);
 }
 
@@ -164,7 +216,10 @@ static void lost(struct vipl_conn *conn)
 	if (conn->greeting && !conn->finished)
 		look_for_greeting(conn);
 	if (!conn->finished) {
-		vipl_conn_fail(conn, VIP_TIMEOUT);
+		if (conn->kind == VIPL_CONN_PEER)
+			vipl_peer_refused(conn, NULL);
+		else
+			vipl_conn_fail(conn, VIP_TIMEOUT);
 		return;
 	}
 	if (conn->vi && conn->vi->conn == conn && conn->vi->state == VIP_STATE_CONNECTED)
@@ -178,6 +233,7 @@ static void conn_event(struct vipl_conn *conn, struct rdma_cm_event *event)
 	/* Of an id that has been given up for another one. */
 	if (event->id != conn->id)
 		return;
+	conn->unanswered = false;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (conn->vi && conn->accepting && conn->nic->iwarp)
@@ -288,7 +344,7 @@ static int listener_timers(struct vipl_nic *nic)
 	return next;
 }
 
-/* One that may be destroyed; the time to the next one. */
+/* One that may be destroyed, its QP already has been; the time to the next one. */
 static struct rdma_cm_id *next_dead(struct vipl_nic *nic, int *next)
 {
 	struct vipl_id *dying;
@@ -302,6 +358,7 @@ static struct rdma_cm_id *next_dead(struct vipl_nic *nic, int *next)
 			continue;
 		}
 		LIST_REMOVE(dying, link);
+		destroy_qp(dying);
 		free(dying);
 		return id;
 	}

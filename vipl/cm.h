@@ -23,6 +23,8 @@
 struct vipl_nic;
 struct vipl_vi;
 
+#define VIPL_KNOCK 5 /* milliseconds for a greeting to be returned */
+
 /* What an id's context points to begins with this. */
 enum vipl_cm_type {
 	VIPL_CM_CONN,
@@ -45,13 +47,15 @@ struct vipl_conn {
 	void *handle;	       /* of an incoming one until it is accepted */
 	struct rdma_cm_id *id; /* NULL: between two attempts, or at the end */
 	bool accepting;	       /* the id is one of a request that has come in */
+	bool unanswered;       /* on iWARP: the kernel holds the QP until the peer answers */
 	bool greeting;	       /* on iWARP: the greeting is to come (post.h) */
 	struct vipl_address local, remote;
 	struct vipl_message message; /* the other VI's */
 	uint8_t responder_resources, initiator_depth;
 	unsigned probe;
 	uint64_t nonce;
-	struct vipl_deadline deadline, retry; /* of a peer */
+	struct vipl_deadline deadline; /* of a peer */
+	struct vipl_deadline retry;    /* of a peer; of a requester that awaits its greeting */
 	bool retrying;
 	unsigned retries;
 	struct vipl_listener *listener; /* of a peer */
@@ -77,12 +81,18 @@ struct vipl_listener {
 	TAILQ_HEAD(, vipl_listen_waiter) waiters;
 };
 
-/* An id on its way out. */
+/*
+ * An id on its way out. On iWARP the QP of a request that has not been answered goes with it: the
+ * kernel destroys neither before the answer, and the thread that it would keep waiting may be the
+ * one that has to answer.
+ */
 struct vipl_id {
 	enum vipl_cm_type type;
 	LIST_ENTRY(vipl_id) link;
 	struct rdma_cm_id *id;
-	bool linger; /* until its peer has confirmed the end, or has had time for it */
+	struct ibv_qp *qp;  /* NULL: none */
+	struct vipl_vi *vi; /* whose it was */
+	bool linger;	    /* until its peer has confirmed the end, or has had time for it */
 	struct vipl_deadline deadline;
 };
 
@@ -92,6 +102,8 @@ void vipl_cm_event(struct vipl_nic *nic, struct rdma_cm_event *event);
  * */
 int vipl_cm_turn(struct vipl_nic *nic);
 void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger);
+/* Destroys the QPs of a VI that wait for answers. */
+void vipl_cm_reap(struct vipl_vi *vi);
 /* Says goodbye to all peers, and gives the last words some time to arrive. */
 void vipl_cm_disconnect_all(struct vipl_nic *nic);
 void vipl_cm_fini(struct vipl_nic *nic);
@@ -101,6 +113,8 @@ struct vipl_conn *vipl_conn_create(struct vipl_nic *nic, enum vipl_conn_kind kin
 void vipl_conn_free(struct vipl_conn *conn, bool linger);
 /* The attempt has a result; whoever waits for it returns. */
 void vipl_conn_finish(struct vipl_conn *conn, VIP_RETURN result);
+/* The attempt under way is given up, and with it the QP that the peer has been told of. */
+void vipl_conn_give_up(struct vipl_conn *conn);
 /* It has failed: the VI is idle again and keeps its receives. */
 void vipl_conn_fail(struct vipl_conn *conn, VIP_RETURN result);
 void vipl_conn_established(struct vipl_conn *conn);
@@ -129,8 +143,9 @@ void vipl_listener_free(struct vipl_listener *listener);
 void vipl_listener_request(struct vipl_listener *listener, struct rdma_cm_event *event);
 void vipl_listeners_wake(struct vipl_nic *nic);
 
-/* accept.c: readies the VI's QP and answers the request of conn->id. */
-int vipl_accept_start(struct vipl_conn *conn, struct vipl_vi *vi);
+/* accept.c: readies the VI's QP and answers the request of conn->id. VIP_TIMEOUT: it is not open any
+ * more. */
+VIP_RETURN vipl_accept_start(struct vipl_conn *conn, struct vipl_vi *vi);
 VIP_RETURN vipl_accept_compare(const struct vipl_message *message, const VIP_VI_ATTRIBUTES *own);
 
 /* peer.c */
@@ -139,6 +154,7 @@ bool vipl_peer_request(struct vipl_listener *listener, struct rdma_cm_id *id,
 		       const struct rdma_conn_param *param);
 /* Nobody is there yet, or it is the other one's turn. */
 void vipl_peer_again(struct vipl_conn *conn, bool soon);
+/* message: NULL if the attempt has ended without one. */
 void vipl_peer_refused(struct vipl_conn *conn, const struct vipl_message *message);
 
 #endif

@@ -25,19 +25,17 @@ void vipl_peer_again(struct vipl_conn *conn, bool soon)
 	vipl_helper_kick(conn->nic);
 }
 
-/* The attempt that is under way is given up, and with it the QP that the peer has been told of. */
+/* With the QP, which a peer may have been told of and not only the kernel. */
 static void give_up(struct vipl_conn *conn)
 {
-	vipl_cm_discard(conn->nic, conn->id, false);
-	conn->id = NULL;
-	conn->retrying = false;
-	vipl_qp_abandon(conn->vi);
+	vipl_conn_give_up(conn);
 	vipl_qp_destroy(conn->vi);
+	conn->accepting = false;
 }
 
 void vipl_peer_refused(struct vipl_conn *conn, const struct vipl_message *message)
 {
-	if (message->reason == VIPL_MISMATCHED) {
+	if (message && message->reason == VIPL_MISMATCHED) {
 		vipl_conn_fail(conn, message->result);
 		return;
 	}
@@ -58,9 +56,10 @@ static void accept_peer(struct vipl_conn *conn, struct rdma_cm_id *id,
 		conn->responder_resources = param->responder_resources;
 	if (conn->initiator_depth > param->initiator_depth)
 		conn->initiator_depth = param->initiator_depth;
-	if (vipl_accept_start(conn, conn->vi)) {
-		rdma_reject(id, NULL, 0);
-		vipl_conn_fail(conn, VIP_ERROR_RESOURCE);
+	switch (vipl_accept_start(conn, conn->vi)) {
+	case VIP_SUCCESS: break;
+	case VIP_TIMEOUT: vipl_peer_refused(conn, NULL); break;
+	default: vipl_conn_fail(conn, VIP_ERROR_RESOURCE);
 	}
 }
 

@@ -440,25 +440,37 @@ static struct ibv_sge greeting_sge(struct vipl_vi *vi)
 				.lkey = vi->headers_lkey};
 }
 
-int vipl_post_greeting(struct vipl_vi *vi)
+/* A work request that is of no descriptor. */
+static int post_own(struct vipl_vi *vi, struct ibv_send_wr *wr)
 {
-	struct ibv_sge sge = greeting_sge(vi);
-	struct ibv_send_wr wr = {.wr_id = vipl_wr_id(&vi->sq) | VIPL_WR_GREETING,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED},
-			   *bad;
+	struct ibv_send_wr *bad;
 	int ret = ENOMEM;
 
-	vi->headers[VIPL_HEADERS - 1] =
-		(struct vipl_header){.flags = htobe32(VIPL_HEADER_GREETING)};
+	wr->wr_id = vipl_wr_id(&vi->sq) | VIPL_WR_GREETING;
+	wr->send_flags = IBV_SEND_SIGNALED;
 	vipl_lock(&vi->sq.cq->lock);
 	if (reserve(&vi->sq, 1))
-		ret = ibv_post_send(vi->qp, &wr, &bad);
+		ret = ibv_post_send(vi->qp, wr, &bad);
 	vi->sq.wrs += !ret;
 	vipl_cq_unlock(vi->sq.cq);
 	return -ret;
+}
+
+int vipl_post_greeting(struct vipl_vi *vi)
+{
+	struct ibv_sge sge = greeting_sge(vi);
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+
+	vi->headers[VIPL_HEADERS - 1] =
+		(struct vipl_header){.flags = htobe32(VIPL_HEADER_GREETING)};
+	return post_own(vi, &wr);
+}
+
+void vipl_post_knock(struct vipl_vi *vi)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+	post_own(vi, &wr);
 }
 
 int vipl_post_greeting_recv(struct vipl_vi *vi)

@@ -28,11 +28,18 @@ uint32_t vipl_descriptor_read(struct vipl_queue *queue, const VIP_DESCRIPTOR *de
 
 /*
  * MPA forbids who accepts to send before something has come from who requested, and the kernel's
- * siw breaks such a connection. So who requested greets, on iWARP, and who accepts is connected
- * when the greeting has come. The receive for it is posted before all others. -errno.
+ * siw breaks such a connection. So who requested greets, on iWARP; who accepts is connected when
+ * the greeting has come, and returns it; then who requested is connected, too. The receive for a
+ * greeting is posted before all others. -errno.
  */
 int vipl_post_greeting(struct vipl_vi *vi);
 int vipl_post_greeting_recv(struct vipl_vi *vi);
+
+/*
+ * siw does not look at what comes while it still accepts until something more comes: an RDMA write
+ * of no bytes, which takes no receive.
+ */
+void vipl_post_knock(struct vipl_vi *vi);
 
 /* Gives the descriptors of a receive queue that has held them to the QP. */
 void vipl_post_held(struct vipl_queue *queue);

@@ -30,7 +30,7 @@ int vipl_qp_create(struct vipl_vi *vi)
 		.send_cq = vi->sq.cq->ibv,
 		.recv_cq = vi->rq.cq->ibv,
 		.cap = {.max_send_wr = VIPL_DEPTH + VIPL_EXTRA_WRS,
-			.max_recv_wr = VIPL_DEPTH,
+			.max_recv_wr = VIPL_DEPTH + nic->iwarp,
 			.max_send_sge = nic->send_sge + nic->iwarp,
 			.max_recv_sge = nic->recv_sge + nic->iwarp,
 			.max_inline_data = INLINE_WANTED},
@@ -88,7 +88,7 @@ static int release_receives(struct vipl_vi *vi)
 	vipl_lock(&queue->cq->lock);
 	queue->generation++;
 	queue->wrs = 0;
-	if (vi->headers && vi->conn->accepting)
+	if (vi->headers)
 		ret = vipl_post_greeting_recv(vi);
 	vipl_post_held(queue);
 	queue->mode = VIPL_OPEN;
@@ -131,7 +131,7 @@ void vipl_qp_fail(struct vipl_vi *vi)
 }
 
 /* Posted receives stay posted, for the next attempt. */
-void vipl_qp_abandon(struct vipl_vi *vi)
+void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later)
 {
 	struct vipl_queue *queue = &vi->rq;
 
@@ -139,6 +139,11 @@ void vipl_qp_abandon(struct vipl_vi *vi)
 	queue->generation++;
 	queue->mode = vipl_recv_mode(vi->state);
 	vipl_cq_unlock(queue->cq);
+	if (later) {
+		vipl_qp_fail(vi);
+		*later = vi->qp;
+		vi->qp = NULL;
+	}
 	if (vi->prepared)
 		vipl_qp_destroy(vi);
 	vipl_lock(&queue->cq->lock);

@@ -72,8 +72,10 @@ static VIP_RETURN send_request(struct vipl_conn *conn)
 	if (conn->nic->iwarp ? vipl_qp_prepare(vi, conn->id) : !vi->qp && vipl_qp_create(vi))
 		return VIP_ERROR_RESOURCE;
 	param = vipl_conn_param(conn, buffer, vipl_message_write(&message, buffer));
+	conn->unanswered = conn->nic->iwarp;
 	if (!rdma_connect(conn->id, &param))
 		return VIP_SUCCESS;
+	conn->unanswered = false;
 	/* Kernels connect iWARP's TCP here and now: nobody listens at that port. */
 	return errno == ECONNREFUSED || errno == ECONNRESET ? VIP_NO_MATCH : VIP_NOT_REACHABLE;
 }
@@ -83,9 +85,7 @@ static void nobody_there(struct vipl_conn *conn)
 {
 	VIP_RETURN result = VIP_NO_MATCH;
 
-	vipl_cm_discard(conn->nic, conn->id, false);
-	conn->id = NULL;
-	vipl_qp_abandon(conn->vi);
+	vipl_conn_give_up(conn);
 	if (++conn->probe < VIPL_PROBES) {
 		result = vipl_request_start(conn);
 		if (!result)
@@ -137,18 +137,30 @@ static void answered(struct vipl_conn *conn, const struct rdma_cm_event *event)
 	vipl_conn_established(conn);
 }
 
-/* On iWARP the answer comes with the connection. */
+/* On iWARP the answer comes with the connection, and the greeting is returned. */
 static void established(struct vipl_conn *conn, const struct rdma_cm_event *event)
 {
 	if (read_answer(conn, event)) {
+		conn->greeting = true;
+		conn->retry = vipl_deadline(VIPL_KNOCK);
 		if (vipl_post_greeting(conn->vi))
 			vipl_conn_fail(conn, VIP_ERROR_RESOURCE);
-		else
-			vipl_conn_established(conn);
 		return;
 	}
 	rdma_disconnect(conn->id);
 	nobody_there(conn);
+}
+
+/* A connection that has ended, or has come to nothing. Peers try until their time is over. */
+static void unanswered(struct vipl_conn *conn, const struct rdma_cm_event *event)
+{
+	/* On iWARP the listener has gone with the connections that were waiting there. */
+	if (conn->nic->iwarp && event->event == RDMA_CM_EVENT_CONNECT_ERROR)
+		nobody_there(conn);
+	else if (conn->kind == VIPL_CONN_PEER)
+		vipl_peer_refused(conn, NULL);
+	else
+		vipl_conn_fail(conn, VIP_NOT_REACHABLE);
 }
 
 void vipl_request_event(struct vipl_conn *conn, struct rdma_cm_event *event)
@@ -172,6 +184,8 @@ void vipl_request_event(struct vipl_conn *conn, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_RESPONSE: answered(conn, event); break;
 	case RDMA_CM_EVENT_ESTABLISHED: established(conn, event); break;
 	case RDMA_CM_EVENT_REJECTED: rejected(conn, event); break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE: unanswered(conn, event); break;
 	default: vipl_conn_fail(conn, VIP_NOT_REACHABLE);
 	}
 }

@@ -170,6 +170,7 @@ static void close_headers(struct vipl_vi *vi)
 
 static void close_vi(struct vipl_vi *vi)
 {
+	vipl_cm_reap(vi);
 	vipl_qp_destroy(vi);
 	close_queue(&vi->sq);
 	close_queue(&vi->rq);
@@ -318,6 +319,7 @@ static VIP_RETURN set(struct vipl_vi *vi, const VIP_VI_ATTRIBUTES *attributes)
 
 	if (result)
 		return result;
+	vipl_cm_reap(vi);
 	vipl_qp_destroy(vi);
 	close_headers(vi);
 	take_attributes(vi, attributes, ptag);

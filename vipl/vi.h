@@ -54,7 +54,7 @@ struct vipl_vi {
 	/* Of the receive queue, of the send queue, and of the greeting. NULL: none. */
 	struct vipl_header *headers;
 	uint32_t headers_lkey;
-	bool greeted; /* the greeting has come; under the lock of the receive queue's CQ */
+	atomic_bool greeted; /* the greeting has come */
 };
 
 /* An event: the table's result, and the modes of the queues changed with the state. NIC's lock
@@ -67,8 +67,8 @@ void vipl_qp_destroy(struct vipl_vi *vi);
 /* To INIT, receives posted; then, unless the CM does it, to RTS. -errno. */
 int vipl_qp_prepare(struct vipl_vi *vi, struct rdma_cm_id *id);
 int vipl_qp_connect(struct vipl_vi *vi, struct rdma_cm_id *id);
-/* The attempt has failed: takes the receives back. */
-void vipl_qp_abandon(struct vipl_vi *vi);
+/* The attempt has failed: takes the receives back. later: where a QP goes that is destroyed later. */
+void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later);
 /* Before the peer is told of the end. */
 void vipl_qp_settle(struct vipl_vi *vi);
 /* Ends the QP, with what it still has completed or flushed. */

@@ -625,6 +625,42 @@ static void peers(void)
 	}
 }
 
+/* Many peers at once, as programs have it that connect all to all: their requests cross. */
+static void crossing(void)
+{
+	enum { COUNT = 8 };
+	VIP_VI_HANDLE vis[COUNT];
+
+	for (int i = 0; i < COUNT; i++) {
+		char name[] = {'a' + i, 0};
+		union address local, remote;
+
+		create_vi(&end);
+		vis[i] = end.vi;
+		post_recv(&end, i, 16);
+		make_address(&end, &local, NULL, name);
+		make_address(&end, &remote, peer ? peer : getenv("VIPL_PEER"), name);
+		NEED(VipConnectPeerRequest(end.vi, &local.net, &remote.net, LONG_TIME),
+		     VIP_SUCCESS);
+	}
+	for (int i = 0; i < COUNT; i++) {
+		VIP_VI_ATTRIBUTES attributes;
+
+		end.vi = vis[i];
+		NEED(VipConnectPeerWait(end.vi, &attributes), VIP_SUCCESS);
+		if (peer)
+			received(&end, i);
+		post_send(&end, COUNT + i, 16);
+		sent(&end, COUNT + i);
+		if (!peer)
+			received(&end, i);
+	}
+	for (int i = 0; i < COUNT; i++) {
+		end.vi = vis[i];
+		part();
+	}
+}
+
 /* A malformed descriptor completes in its turn, and ends a reliable connection. */
 static void malformed(void)
 {
@@ -669,7 +705,7 @@ static const struct {
 	{"rdma_read", rdma_read}, {"segments", segments},     {"stream", stream},
 	{"too_long", too_long},	  {"no_receive", no_receive}, {"refused", refused},
 	{"again", again},	  {"rejected", rejected},     {"peers", peers},
-	{"malformed", malformed},
+	{"crossing", crossing},	  {"malformed", malformed},
 };
 
 static bool is_wanted(const char *name, char **wanted)
