@@ -19,13 +19,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "resident.h"
+#include "measure.h"
 
 #define PORT	 7471
 #define WINDOW	 64   /* connections on their way at once */
@@ -40,14 +39,6 @@ static void fail(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 static void create_qp(struct rdma_cm_id *id)
@@ -183,10 +174,10 @@ static void rate(const struct sockaddr_in *addr, long count)
 {
 	open_all(addr, WARM_UP, true);
 
-	double begin = now();
+	double begin = now_s();
 
 	open_all(addr, count, true);
-	printf("%.0f\n", count / (now() - begin));
+	printf("%.0f\n", count / (now_s() - begin));
 }
 
 static void hold(const struct sockaddr_in *addr, long count)
@@ -194,13 +185,13 @@ static void hold(const struct sockaddr_in *addr, long count)
 	open_all(addr, WARM_UP, false);
 
 	long before = resident();
-	double begin = now(), half;
+	double begin = now_s(), half;
 
 	open_all(addr, count / 2, false);
-	half = now();
+	half = now_s();
 	open_all(addr, count - count / 2, false);
 
-	double end = now();
+	double end = now_s();
 
 	printf("%ld %.2f %.3f\n", (resident() - before) / count, (end - begin) / count * 1e6,
 	       (end - half) / (half - begin));

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "wire/icrc.h"
+#include "measure.h"
 
 #define SIZE   4096
 #define ROUNDS 400000
@@ -15,33 +15,25 @@
 static char from[SIZE] __attribute__((aligned(64)));
 static char to[SIZE] __attribute__((aligned(64)));
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
-
 int main(void)
 {
 	uint32_t crc = ~0u;
 	double start, icrc, copy;
 
 	memset(from, 0x5a, sizeof(from));
-	start = now();
+	start = now_ns();
 	for (int i = 0; i < ROUNDS; i++)
 		crc = urxe_icrc_add(crc, from, SIZE);
-	icrc = now() - start;
+	icrc = now_ns() - start;
 	/* The result is used, or the compiler would be free to leave the work out. */
 	from[0] = crc;
 
-	start = now();
+	start = now_ns();
 	for (int i = 0; i < ROUNDS; i++) {
 		memcpy(to, from, SIZE);
 		__asm__ volatile("" : : "r"(to), "r"(from) : "memory");
 	}
-	copy = now() - start;
+	copy = now_ns() - start;
 	printf("%.2f %.2f\n", (double)SIZE * ROUNDS / icrc, (double)SIZE * ROUNDS / copy);
 	return 0;
 }

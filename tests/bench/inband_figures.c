@@ -17,14 +17,7 @@
 #include "inband/manage/eeprom.h"
 #include "inband/manage/scan.h"
 #include "inband/manage/th2.h"
-
-static double wall(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
+#include "measure.h"
 
 /* Images of Tianhe-2, which are as made. */
 struct images {
@@ -106,18 +99,18 @@ int main(int argc, char **argv)
 		fprintf(stderr, "inband_figures: %s\n", strerror(-ret));
 		return 1;
 	}
-	begun = wall();
+	begun = now_s();
 	ret = discover(fabric, &model, &result);
-	took = wall() - begun;
+	took = now_s() - begun;
 	if (!ret && !strcmp(argv[1], "scan")) {
-		begun = wall();
+		begun = now_s();
 		ret = scan(fabric, model, &scanned);
-		took = wall() - begun;
+		took = now_s() - begun;
 		time = scanned ? scanned->time : 0;
 	} else if (!ret && !strcmp(argv[1], "eeprom")) {
-		begun = wall();
+		begun = now_s();
 		ret = verify(fabric, model, atoi(argv[2]), &time);
-		took = wall() - begun;
+		took = now_s() - begun;
 	}
 	if (ret) {
 		fprintf(stderr, "inband_figures: %s\n", strerror(-ret));

@@ -6,9 +6,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "mempool/table.h"
+#include "measure.h"
 
 #define LOOKUPS 4000000
 
@@ -20,20 +20,12 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e9 + ts.tv_nsec;
-}
-
 /* wait: the next key depends on the answer; else it is known beforehand */
 static double measure(const struct mempool_table *t, const uint32_t *keys, unsigned n, bool wait)
 {
 	unsigned i, at = 0, bad = 0;
 	uint64_t va = 0, sum = 0;
-	double start = now();
+	double start = now_ns();
 
 	for (i = 0; i < LOOKUPS; i++) {
 		bad += mempool_table_match(t, keys[at], 1, 0, 0x1000, 64, RMEMPOOL_REMOTE_WRITE,
@@ -47,7 +39,7 @@ static double measure(const struct mempool_table *t, const uint32_t *keys, unsig
 		fprintf(stderr, "%u lookups failed\n", bad);
 		exit(1);
 	}
-	return (now() - start) / LOOKUPS;
+	return (now_ns() - start) / LOOKUPS;
 }
 
 int main(void)
@@ -65,7 +57,7 @@ int main(void)
 
 		if (!keys || mempool_table_create(n, &t))
 			return 1;
-		start = now();
+		start = now_ns();
 		for (i = 0; i < n; i++) {
 			struct mempool_row row = {
 				.iova = 0x1000,
@@ -81,7 +73,7 @@ int main(void)
 			} while (mempool_table_add(t, &row));
 			keys[i] = row.key;
 		}
-		add = (now() - start) / n;
+		add = (now_ns() - start) / n;
 		for (i = n - 1; i; i--) { /* not in the order of the rows */
 			unsigned j = next_random(&seed) % (i + 1);
 			uint32_t key = keys[i];

@@ -21,10 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <infiniband/verbs.h>
 
 #include "mempool/image.h"
+#include "measure.h"
 
 #define MIB	(1ul << 20)
 #define BASE	0x7f0000000000ull
@@ -49,14 +49,6 @@ static uint64_t next_random(void)
 	seed ^= seed >> 7;
 	seed ^= seed << 17;
 	return seed;
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e9 + ts.tv_nsec;
 }
 
 /* An image of a pool of that size, all of it one region, in pages that are scattered. */
@@ -167,7 +159,7 @@ static void lookup(void)
 		keys[i] = keys[j];
 		keys[j] = key;
 	}
-	start = now();
+	start = now_ns();
 	for (i = 0; i < LOOKUPS; i++) {
 		struct rmempool_request q = {keys[at],	  keys[at], 1, RMEMPOOL_REMOTE_WRITE,
 					     BASE + 4200, 64};
@@ -178,7 +170,7 @@ static void lookup(void)
 		if (at >= REGIONS)
 			at = 0;
 	}
-	printf("%.2f\n", (now() - start) / LOOKUPS);
+	printf("%.2f\n", (now_ns() - start) / LOOKUPS);
 	mempool_image_destroy(&image);
 }
 
@@ -189,10 +181,10 @@ static void alloc(void)
 	double start;
 
 	NEED(!rmempool_create(NULL, &pool));
-	start = now();
+	start = now_ns();
 	for (unsigned i = 0; i < ROUNDS; i++)
 		NEED(!rmempool_alloc(pool, 4096, 0, &b) && !rmempool_free(pool, b.addr));
-	printf("%.2f\n", (now() - start) / ROUNDS);
+	printf("%.2f\n", (now_ns() - start) / ROUNDS);
 	NEED(!rmempool_destroy(pool));
 }
 
@@ -219,19 +211,19 @@ static void registration(const char *device, unsigned rounds)
 	double start, ours;
 
 	NEED(pd && !rmempool_create(NULL, &pool));
-	start = now();
+	start = now_ns();
 	for (unsigned i = 0; i < rounds; i++)
 		NEED(!rmempool_alloc(pool, 4096, 0, &b) &&
 		     !rmempool_register(pool, pd, b.addr, 4096, ACCESS, &mr) &&
 		     !rmempool_free(pool, b.addr));
-	ours = (now() - start) / rounds;
+	ours = (now_ns() - start) / rounds;
 	NEED(!rmempool_alloc(pool, 4096, 0, &b));
-	start = now();
+	start = now_ns();
 	for (unsigned i = 0; i < rounds; i++) {
 		ibv = ibv_reg_mr(pd, b.addr, 4096, ACCESS);
 		NEED(ibv && !ibv_dereg_mr(ibv));
 	}
-	printf("%.1f %.1f\n", ours, (now() - start) / rounds);
+	printf("%.1f %.1f\n", ours, (now_ns() - start) / rounds);
 	NEED(!rmempool_free(pool, b.addr) && !rmempool_forget(pool, pd));
 	NEED(!rmempool_destroy(pool));
 }
@@ -244,7 +236,7 @@ static void plain(const char *device, unsigned rounds)
 	char *p;
 
 	NEED(pd);
-	start = now();
+	start = now_ns();
 	for (unsigned i = 0; i < rounds; i++) {
 		p = malloc(4096);
 		NEED(p);
@@ -253,7 +245,7 @@ static void plain(const char *device, unsigned rounds)
 		NEED(mr && !ibv_dereg_mr(mr));
 		free(p);
 	}
-	printf("%.1f\n", (now() - start) / rounds);
+	printf("%.1f\n", (now_ns() - start) / rounds);
 }
 
 int main(int argc, char **argv)

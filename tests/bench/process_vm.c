@@ -11,23 +11,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e6 + ts.tv_nsec * 1e-3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
+#include "measure.h"
 
 int main(int argc, char **argv)
 {
@@ -53,17 +39,16 @@ int main(int argc, char **argv)
 	}
 	usleep(10000);
 	for (size_t i = 0; i < calls; i++) {
-		double start = now();
+		double start = now_us();
 
 		if (process_vm_writev(pid, &local, 1, &remote, 1, 0) != (ssize_t)bytes) {
 			perror("process_vm_writev");
 			kill(pid, SIGKILL);
 			return 1;
 		}
-		times[i] = now() - start;
+		times[i] = now_us() - start;
 	}
 	kill(pid, SIGKILL);
-	qsort(times, calls, sizeof(*times), ascending);
-	printf("%.3f\n", times[calls / 2]);
+	printf("%.3f\n", median(times, calls));
 	return 0;
 }

@@ -10,22 +10,10 @@
 #include <unistd.h>
 #include <infiniband/verbs.h>
 
-#include "resident.h"
+#include "device.h"
+#include "measure.h"
 
 #define WARM_UP 64 /* QPs made first, so that what is made once does not count */
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (list)
-		ibv_free_device_list(list);
-	return ctx;
-}
 
 static int connect_qp(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid)
 {

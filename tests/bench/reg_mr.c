@@ -7,36 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <infiniband/verbs.h>
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	if (list)
-		ibv_free_device_list(list);
-	return ctx;
-}
+#include "device.h"
+#include "measure.h"
 
 int main(int argc, char **argv)
 {
@@ -60,17 +34,16 @@ int main(int argc, char **argv)
 	}
 	memset(memory, 1, len);
 	for (long i = 0; i < rounds; i++) {
-		double start = now();
+		double start = now_us();
 		struct ibv_mr *mr = ibv_reg_mr(pd, memory, len, access);
 
 		if (!mr || ibv_dereg_mr(mr)) {
 			perror("reg_mr");
 			return 1;
 		}
-		times[i] = now() - start;
+		times[i] = now_us() - start;
 	}
-	qsort(times, rounds, sizeof(*times), by_value);
-	printf("%.3f\n", times[rounds / 2]);
+	printf("%.3f\n", median(times, rounds));
 	ibv_dealloc_pd(pd);
 	ibv_close_device(ctx);
 	free(times);

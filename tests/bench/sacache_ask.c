@@ -12,10 +12,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <infiniband/umad.h>
 
 #include "libsacache/mad.h"
+#include "measure.h"
 
 struct acm_message {
 	uint8_t version, op, status, data[3];
@@ -35,14 +35,6 @@ static void die(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1e6 + time.tv_nsec / 1e3;
 }
 
 static void set_gid(unsigned n, uint8_t gid[16])
@@ -94,10 +86,10 @@ static double ask_sa(unsigned count)
 		die("port");
 	for (unsigned n = 0; n < nguids; n++)
 		get(port, agent, umad, n, &attr);
-	begin = now();
+	begin = now_us();
 	for (unsigned n = 0; n < count; n++)
 		get(port, agent, umad, n, &attr);
-	begin = now() - begin;
+	begin = now_us() - begin;
 	umad_unregister(port, agent);
 	umad_close_port(port);
 	umad_free(umad);
@@ -136,10 +128,10 @@ static double ask_socket(const char *path, unsigned count)
 		die(path);
 	for (unsigned n = 0; n < nguids; n++)
 		resolve(fd, n);
-	begin = now();
+	begin = now_us();
 	for (unsigned n = 0; n < count; n++)
 		resolve(fd, n);
-	return (now() - begin) / count;
+	return (now_us() - begin) / count;
 }
 
 int main(int argc, char **argv)

@@ -19,18 +19,12 @@
 
 #include <sacache/sacache.h>
 
+#include "measure.h"
+
 enum { ROUNDS = 20, SECONDS = 1 };
 
 static struct sacache *cache;
 static unsigned entries = 49151;
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + time.tv_nsec / 1e9;
-}
 
 /* A GUID as vendors give them: a prefix, and numbers that follow one another. */
 static const struct sacache_key any_key = {
@@ -85,7 +79,7 @@ static double measure(bool depend)
 	struct sacache_key key = any_key;
 	struct sacache_path path = {0};
 	unsigned missed = 0, wrong = 0, at = 0;
-	double begin = now();
+	double begin = now_s();
 
 	for (unsigned i = 0; i < ROUNDS * entries; i++) {
 		at = next(at + (depend ? path.slid >> 8 : 0));
@@ -93,7 +87,7 @@ static double measure(bool depend)
 		missed += sacache_lookup(cache, &key, &path) != 0;
 		wrong += path.dgid[15] != key.dgid[15];
 	}
-	begin = now() - begin;
+	begin = now_s() - begin;
 	if (missed || wrong) {
 		fprintf(stderr, "%u not found, %u wrong\n", missed, wrong);
 		exit(1);
@@ -113,14 +107,14 @@ static void *look(void *arg)
 
 	while (!atomic_load(&begun))
 		;
-	begin = now();
+	begin = now_s();
 	while (!atomic_load_explicit(&ended, memory_order_relaxed))
 		for (unsigned i = 0; i < 1000; i++, lookups++) {
 			at = next(at);
 			set_number(key.dgid, at);
 			missed += sacache_lookup(cache, &key, &path) != 0;
 		}
-	*rate = lookups / (now() - begin);
+	*rate = lookups / (now_s() - begin);
 	if (missed) {
 		fprintf(stderr, "%u not found\n", missed);
 		exit(1);

@@ -16,31 +16,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "measure.h"
+
 #define BATCH 100 /* rounds of a bounce that are timed together */
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e6 + ts.tv_nsec * 1e-3;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *times, size_t count)
-{
-	qsort(times, count, sizeof(*times), ascending);
-	return times[count / 2];
-}
 
 static void run_on(unsigned cpu)
 {
@@ -91,13 +71,13 @@ static double bounce(size_t count)
 		answer(word);
 	run_on(0);
 	for (size_t i = 0; i < batches; i++) {
-		start = now();
+		start = now_us();
 		for (unsigned k = 0; k < BATCH; k++, n += 2) {
 			atomic_store_explicit(word, n, memory_order_release);
 			while (atomic_load_explicit(word, memory_order_acquire) != n + 1)
 				;
 		}
-		times[i] = (now() - start) / BATCH / 2;
+		times[i] = (now_us() - start) / BATCH / 2;
 	}
 	kill(pid, SIGKILL);
 	return median(times, batches);
@@ -110,11 +90,11 @@ static double copy(size_t bytes, size_t count)
 
 	run_on(0);
 	for (size_t i = 0; i < count; i++) {
-		double start = now();
+		double start = now_us();
 
 		memcpy(to, from, bytes);
 		__asm__ volatile("" : : "r"(to) : "memory");
-		times[i] = now() - start;
+		times[i] = now_us() - start;
 	}
 	return bytes / median(times, count);
 }

@@ -15,8 +15,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "measure.h"
 
 static int open_tap(const char *name)
 {
@@ -42,14 +43,6 @@ static void copy(int from, int to)
 	}
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static int flood(const char *address, double seconds)
 {
 	static uint8_t payload[1040] = {10, 0x40, 0xff, 0xff, 0, 0, 0, 17};
@@ -57,7 +50,7 @@ static int flood(const char *address, double seconds)
 	struct mmsghdr messages[32] = {0};
 	struct iovec iov = {payload, sizeof(payload)};
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	double end = now() + seconds;
+	double end = now_s() + seconds;
 	long sent = 0;
 
 	if (fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
@@ -69,7 +62,7 @@ static int flood(const char *address, double seconds)
 		messages[i].msg_hdr.msg_iov = &iov;
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
-	while (now() < end) {
+	while (now_s() < end) {
 		int n = sendmmsg(fd, messages, 32, 0);
 
 		sent += n > 0 ? n : 0;

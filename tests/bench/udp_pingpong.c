@@ -12,25 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "measure.h"
+
 #define WARM_UP 1000
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static _Noreturn void answer(int fd)
 {
@@ -53,14 +39,14 @@ static void round_trip(int fd)
 	char bytes[2] = {0};
 
 	for (;;) {
-		double until = now() + 100000;
+		double until = now_us() + 100000;
 
 		if (send(fd, bytes, sizeof(bytes), 0) < 0)
 			usleep(1000);
 		while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
-			if (now() > until)
+			if (now_us() > until)
 				break;
-		if (now() <= until)
+		if (now_us() <= until)
 			return;
 	}
 }
@@ -94,13 +80,12 @@ int main(int argc, char **argv)
 	for (long i = 0; i < WARM_UP; i++)
 		round_trip(fd);
 	for (long i = 0; i < rounds; i++) {
-		double start = now();
+		double start = now_us();
 
 		round_trip(fd);
-		halves[i] = (now() - start) / 2;
+		halves[i] = (now_us() - start) / 2;
 	}
-	qsort(halves, rounds, sizeof(*halves), by_value);
-	printf("%.3f\n", halves[rounds / 2]);
+	printf("%.3f\n", median(halves, rounds));
 	free(halves);
 	close(fd);
 	return 0;

@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "measure.h"
 
 #define BATCH	 64
 #define QUESTION 16 /* bytes of the datagram that asks for the count */
@@ -26,14 +27,6 @@ struct batch {
 	struct sockaddr_in from[BATCH];
 	char bytes[BATCH][QUESTION];
 };
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static void batch_init(struct batch *b, size_t len)
 {
@@ -107,7 +100,7 @@ int main(int argc, char **argv)
 	}
 
 	uint64_t before = ask(fd), sent = 0;
-	double start = now(), seconds = atof(argv[3]), end;
+	double start = now_s(), seconds = atof(argv[3]), end;
 
 	batch_init(&b, 8);
 	do {
@@ -115,7 +108,7 @@ int main(int argc, char **argv)
 
 		if (n > 0)
 			sent += n;
-		end = now();
+		end = now_s();
 	} while (end - start < seconds);
 
 	uint64_t received = ask(fd) - before;

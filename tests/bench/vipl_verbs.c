@@ -15,11 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 #include <vipl.h>
+
+#include "measure.h"
 
 #define DEPTH  64
 #define WINDOW 32
@@ -64,14 +65,6 @@ static void need_success(const struct ibv_wc *wc)
 		return;
 	fprintf(stderr, "a completion: %s\n", ibv_wc_status_str(wc->status));
 	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 /* Memory and queues; of verbs, when the first id has told the device. */
@@ -398,7 +391,7 @@ static void exchange(void)
 
 static void pingpong(unsigned count)
 {
-	double start = now();
+	double start = now_s();
 
 	for (unsigned i = 0; i < count; i++) {
 		if (!serves)
@@ -410,13 +403,13 @@ static void pingpong(unsigned count)
 			post_send(0, 4);
 	}
 	if (!serves)
-		printf("%g\n", (now() - start) * 1e6 / count / 2);
+		printf("%g\n", (now_s() - start) * 1e6 / count / 2);
 }
 
 /* A send is asked for after the answer has come: asking before would be waiting without sleep. */
 static void pingpong_blocking(unsigned count)
 {
-	double start = now();
+	double start = now_s();
 
 	for (unsigned i = 0; i < count; i++) {
 		if (!serves)
@@ -428,13 +421,13 @@ static void pingpong_blocking(unsigned count)
 			post_send(0, 4);
 	}
 	if (!serves)
-		printf("%g\n", (now() - start) * 1e6 / count / 2);
+		printf("%g\n", (now_s() - start) * 1e6 / count / 2);
 }
 
 /* A message back for each half window keeps the receives ahead of the sends. */
 static void stream_out(unsigned count)
 {
-	double start = now();
+	double start = now_s();
 
 	for (unsigned posted = 0; sent < count; take(LARGE)) {
 		if (posted < count && posted - sent < WINDOW &&
@@ -443,7 +436,7 @@ static void stream_out(unsigned count)
 			posted++;
 		}
 	}
-	printf("%g\n", count * (double)LARGE / (now() - start) / 1e6);
+	printf("%g\n", count * (double)LARGE / (now_s() - start) / 1e6);
 }
 
 static void stream_in(unsigned count)
@@ -460,7 +453,7 @@ static void connections(unsigned count)
 	double total = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		double start = now();
+		double start = now_s();
 
 		if (raw)
 			create_id();
@@ -471,7 +464,7 @@ static void connections(unsigned count)
 		else
 			connect_vipl();
 		disconnect_both();
-		total += now() - start;
+		total += now_s() - start;
 	}
 	if (!serves)
 		printf("%g\n", total * 1e6 / count);
