@@ -6,6 +6,7 @@ LIDTRACKD=${LIDTRACKD:-$(dirname "$URXE")/daemons/lidtrackd/lidtrackd}
 LIDTRACKCTL=${LIDTRACKCTL:-$(dirname "$URXE")/daemons/lidtrackctl/lidtrackctl}
 
 PEERS=${PEERS:-$(dirname "$URXE")/examples/lidtrack-peers}
+GUEST=${GUEST:-$(dirname "$URXE")/examples/lidtrack-guest}
 
 migrate_setup() {
 	[ -x "$URXE" ] && [ -x "$LIDTRACKD" ] || { echo "build lidtrackd first: ninja -C build" >&2; return 1; }
@@ -24,6 +25,9 @@ migrate_teardown() {
 		kill -CONT "$pid" 2>/dev/null || true
 		kill -KILL "$pid" 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
+	done
+	for pid in "$dir"/*.pid; do
+		[ ! -e "$pid" ] || kill -KILL "$(cat "$pid")" 2>/dev/null || true
 	done
 	"$URXE" fabric down 2>/dev/null || true
 	rm -rf "$dir"
@@ -99,6 +103,35 @@ agents() {
 	for h in h1 h2 h3; do
 		await ctl "$h" status
 	done
+}
+
+# guests_program: $dir/guests, a guest_command whose guests have lidtrack-guest while they have an adapter: it answers at
+# $dir/GUEST.crowd, and what is written to it by RDMA stays in $dir/GUEST.memory.
+guests_program() {
+	cat >"$dir/guests" <<-END
+		#!/bin/bash
+		pid=\$(cat "$dir/\$2.pid" 2>"$dir/none") || pid=
+		case \$1 in
+		detach)
+			[ -z "\$pid" ] || kill -KILL "\$pid" 2>"$dir/none"
+			rm -f "$dir/\$2.pid" "$dir/\$2.crowd"
+			;;
+		attach)
+			[ -z "\$pid" ] || ! kill -0 "\$pid" 2>"$dir/none" || exit 0
+			"$URXE" run --host "\$2" -- "$GUEST" "$dir/\$2.crowd" "$dir/\$2.memory" </dev/null >>"$dir/\$2.log" 2>&1 &
+			echo \$! >"$dir/\$2.pid"
+			;;
+		esac
+		exit 0
+	END
+	chmod +x "$dir/guests"
+}
+
+# move_afresh GUEST FROM TO: without lidtrackd's move, another vGUID there, which FROM's pool does not give.
+move_afresh() {
+	ctl "$2" remove "$1"
+	until ctl "$3" add "$1" --guid 0x0255525800090009; do sleep 0.02; done >/dev/null 2>&1
+	until is_at "$1" "$3"; do sleep 0.02; done
 }
 
 # is_at GUEST HOST: it is settled there, and nobody else knows it.

@@ -345,26 +345,31 @@ paths() {
 	awk '{ print $1 }' "$dir/h0.count"
 }
 
-@test "a thousand peers find a guest that moved without one question to the SA; else they ask a thousand" {
-	local guid before
+@test "a thousand peers write by RDMA to a guest that moves: no question to the SA; else a thousand" {
+	local guid before after
+	guests_program
 	hosts 2
-	agents
+	agents "guest_command $dir/guests"
 	guid=$(guest guest7 h1)
+	await test -S "$dir/guest7.crowd"
+	addresses() { on h2 smpquery -G portinfo "$guid" | grep -E '^(Lid|GidPrefix|LMC)'; }
+	after=$(addresses)
 	before=$(paths)
-	on h3 "$PEERS" "$guid" "$LIDTRACKCTL" --socket "$dir/h1.ctl" move guest7 --to h2 | tee "$dir/said"
+	on h3 "$PEERS" "$dir/guest7.crowd" "$LIDTRACKCTL" --socket "$dir/h1.ctl" move guest7 --to h2 | tee "$dir/said"
 	grep -q '^1000 peers connected in .* 1000 questions to the SA$' "$dir/said"
 	grep -q ' all peers back .* 0 questions to the SA$' "$dir/said"
+	grep -q " 1000 of 1000 peers' last writes are there, with their checksums\$" "$dir/said"
 	[ "$(paths)" = $((before + 1000)) ]
+	[ "$(addresses)" = "$after" ]
 	await is_at guest7 h2
-	# What happens where nothing is preserved: another vGUID.
-	cat >"$dir/afresh" <<-END
-		set -e
-		"$LIDTRACKCTL" --socket "$dir/h2.ctl" remove guest7
-		until "$LIDTRACKCTL" --socket "$dir/h1.ctl" add guest7 --guid 0x0255525800010009; do sleep 0.02; done 2>/dev/null
-		until "$LIDTRACKCTL" --socket "$dir/h1.ctl" status guest7 | grep -q ' here '; do sleep 0.02; done
-	END
-	on h3 "$PEERS" "$guid" sh "$dir/afresh" | tee "$dir/said"
+	kill -0 "${pids[h0.osm]}"
+	[ "$(grep -c 'Entering MASTER' "$dir/h0.osm.log")" = 1 ]
+	# Where nothing is preserved: another vGUID.
+	export -f move_afresh ctl is_at
+	export dir LIDTRACKCTL
+	on h3 "$PEERS" "$dir/guest7.crowd" bash -ec 'move_afresh guest7 h2 h1' | tee "$dir/said"
 	grep -q ' all peers back .* 1[0-9][0-9][0-9] questions to the SA$' "$dir/said"
+	grep -q " 1000 of 1000 peers' last writes are there" "$dir/said"
 	[ "$(paths)" -ge $((before + 3000)) ]
 }
 
@@ -372,6 +377,7 @@ paths() {
 	timeout 120 "$BATS_TEST_DIRNAME/../../examples/migrate/tour" >"$BATS_TEST_TMPDIR/out"
 	[ "$(grep -c '^Lid:\.*13$' "$BATS_TEST_TMPDIR/out")" = 2 ]
 	grep -q ' all peers back .* 0 questions to the SA$' "$BATS_TEST_TMPDIR/out"
+	[ "$(grep -c "1000 of 1000 peers' last writes are there" "$BATS_TEST_TMPDIR/out")" = 2 ]
 }
 
 # order PROGRAM HOST ARGUMENT…: one of those that libvirt and nova run, as on that host.

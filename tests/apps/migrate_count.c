@@ -2,28 +2,53 @@
 /*
  * Preloaded into opensm: counts what the SA is asked for, by umad_recv(), in the file that
  * MIGRATE_COUNT names: a line "paths other", of PathRecord requests and of all others, written anew
- * at each one.
+ * at each one. With MIGRATE_SA_RATE in the environment no more PathRecord requests a second are
+ * taken than it says; whatever comes behind one that has to wait, waits as well.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/umad.h>
 
 static unsigned long paths, other;
 
+static void keep_to_rate(void)
+{
+	static int64_t rate = -1, next; /* ns */
+	struct timespec t;
+	int64_t now;
+
+	if (rate < 0)
+		rate = getenv("MIGRATE_SA_RATE") ? atoll(getenv("MIGRATE_SA_RATE")) : 0;
+	if (rate <= 0)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = t.tv_sec * 1000000000ll + t.tv_nsec;
+	if (next < now)
+		next = now;
+	t = (struct timespec){next / 1000000000, next % 1000000000};
+	next += 1000000000 / rate;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
 static void count(const uint8_t *mad)
 {
+	bool path = mad[16] == 0 && mad[17] == 0x35;
 	static int fd = -2;
 	char line[64];
 	int len;
 
 	if (mad[1] != 3 || mad[3] & 0x80)
 		return;
-	*(mad[16] == 0 && mad[17] == 0x35 ? &paths : &other) += 1;
+	if (path)
+		keep_to_rate();
+	*(path ? &paths : &other) += 1;
 	if (fd == -2)
 		fd = getenv("MIGRATE_COUNT")
 			     ? open(getenv("MIGRATE_COUNT"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)
