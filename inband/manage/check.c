@@ -20,6 +20,7 @@ struct checker {
 	const struct model *model;
 	struct findings *findings;
 	uint32_t *seen;
+	bool *reached; /* devices of the model that a way still leads to */
 	bool *gone;    /* chips of the plan that nobody sees */
 	bool *handled; /* ports whose difference has been named */
 	int status;
@@ -96,6 +97,14 @@ static void look(struct checker *c, const struct device *d)
 	}
 }
 
+/* A switch that has died since is in the model still, with its links as they were. */
+static bool is_seen(const struct checker *c, const struct machine_chip *chip)
+{
+	const struct device *d = model_find(c->model, chip->type, chip->id);
+
+	return d && c->reached[d->number];
+}
+
 static void look_at_chips(struct checker *c)
 {
 	const struct machine *plan = c->plan;
@@ -104,6 +113,8 @@ static void look_at_chips(struct checker *c)
 		const struct device *d = c->model->devices[i];
 		struct finding *f;
 
+		if (!c->reached[i])
+			continue;
 		if (plan_port(c, d, 0) == SEEN_STRANGER) {
 			f = add(c, FINDING_UNEXPECTED, MACHINE_NONE);
 			if (f) {
@@ -123,7 +134,7 @@ static void look_at_chips(struct checker *c)
 		struct finding *f;
 		uint32_t peer;
 
-		if (model_find(c->model, chip->type, chip->id))
+		if (is_seen(c, chip))
 			continue;
 		for (unsigned p = 0; p < chip->ports; p++)
 			cabled |= plan->ports[chip->first_port + p].peer != MACHINE_NONE;
@@ -221,12 +232,13 @@ int check_plan(const struct machine *plan, const struct model *model, struct fin
 	c.seen = malloc((plan->port_count + 1) * sizeof(*c.seen));
 	c.gone = calloc(plan->chip_count + 1, sizeof(*c.gone));
 	c.handled = calloc(plan->port_count + 1, sizeof(*c.handled));
-	if (!c.seen || !c.gone || !c.handled)
+	c.reached = calloc(model->count + 1, sizeof(*c.reached));
+	if (!c.seen || !c.gone || !c.handled || !c.reached || model_reached(model, c.reached))
 		c.status = -ENOMEM;
 	for (uint32_t i = 0; !c.status && i < plan->port_count; i++)
 		c.seen[i] = SEEN_UNKNOWN;
 	for (uint32_t i = 0; !c.status && i < model->count; i++)
-		if (model->devices[i]->state == DEVICE_KNOWN)
+		if (model->devices[i]->state == DEVICE_KNOWN && c.reached[i])
 			look(&c, model->devices[i]);
 	if (!c.status) {
 		look_at_chips(&c);
@@ -235,6 +247,7 @@ int check_plan(const struct machine *plan, const struct model *model, struct fin
 	free(c.seen);
 	free(c.gone);
 	free(c.handled);
+	free(c.reached);
 	if (c.status)
 		findings_free(findings);
 	return c.status;

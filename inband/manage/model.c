@@ -154,16 +154,13 @@ static bool take_way(struct device *to, const struct device *from, unsigned port
 	return true;
 }
 
-int model_reroute(struct model *m, bool *changed)
+/* By links that are not lost, nearest first. changed: NULL, ways stay as they are. */
+static int walk(struct model *m, bool *seen, bool *changed)
 {
 	uint32_t *queue = malloc((m->count + 1) * sizeof(*queue)), head = 0, tail = 0;
-	bool *seen = calloc(m->count + 1, sizeof(*seen));
 
-	if (!queue || !seen) {
-		free(queue);
-		free(seen);
+	if (!queue)
 		return -ENOMEM;
-	}
 	seen[0] = true; /* the server's own */
 	queue[tail++] = 0;
 	while (head < tail) {
@@ -176,14 +173,28 @@ int model_reroute(struct model *m, bool *changed)
 			    seen[port->peer])
 				continue;
 			seen[port->peer] = true;
-			changed[port->peer] = take_way(m->devices[port->peer], from, p);
+			if (changed)
+				changed[port->peer] = take_way(m->devices[port->peer], from, p);
 			if (m->devices[port->peer]->target.type == NMP_NRC)
 				queue[tail++] = port->peer;
 		}
 	}
 	free(queue);
-	free(seen);
 	return 0;
+}
+
+int model_reroute(struct model *m, bool *changed)
+{
+	bool *seen = calloc(m->count + 1, sizeof(*seen));
+	int ret = seen ? walk(m, seen, changed) : -ENOMEM;
+
+	free(seen);
+	return ret;
+}
+
+int model_reached(const struct model *m, bool *reached)
+{
+	return m->count ? walk((struct model *)m, reached, NULL) : 0;
 }
 
 /* Whether the device at the other end has the link, too. */

@@ -181,6 +181,34 @@ static void dead_switches_are_one_finding_each(void **state)
 	check_names_what_is_broken("th2", "dead=10", 1);
 }
 
+/* Its neighbours say so; what it has said itself when it lived stays in the model. */
+static void a_switch_that_has_died_since_is_one_finding(void **state)
+{
+	struct findings findings;
+	struct fabric *fabric;
+	struct device *root;
+	struct model *model;
+	uint32_t chip;
+
+	begin((struct world){.machine = "tree:3,4,2,8"});
+	fabric = connect_to(0, 64);
+	model = find_all(fabric, NULL);
+	chip = machine_find_name(plan, "S.root.2.0", NULL);
+	root = model_find(model, NMP_NRC, plan->chips[chip].id);
+	for (unsigned p = 0; p < root->nports; p++)
+		if (root->port[p].peer != MODEL_NONE)
+			model->devices[root->port[p].peer]->port[root->port[p].peer_port].lost =
+				true;
+	assert_int_equal(check_plan(plan, model, &findings), 0);
+	assert_int_equal(findings.count, 1);
+	assert_int_equal(findings.list[0].kind, FINDING_DEAD);
+	assert_int_equal(findings.list[0].chip, chip);
+	findings_free(&findings);
+	model_destroy(model);
+	fabric->ops->destroy(fabric);
+	end();
+}
+
 struct reading {
 	uint64_t id;
 	unsigned *wrong, *read;
@@ -614,6 +642,7 @@ int main(void)
 		cmocka_unit_test(a_run_depends_on_its_seed_alone),
 		cmocka_unit_test(wrong_cables_of_tianhe2_are_named_exactly),
 		cmocka_unit_test(dead_switches_are_one_finding_each),
+		cmocka_unit_test(a_switch_that_has_died_since_is_one_finding),
 		cmocka_unit_test(no_answer_is_credited_to_another_chip),
 		cmocka_unit_test(two_servers_do_not_block_each_other),
 		cmocka_unit_test(a_trace_follows_the_tables_of_the_switches),
