@@ -274,61 +274,62 @@ static const char *when_of(struct json_object *from, const char *key, char time[
 	return time;
 }
 
-int print_events(struct json_object *answer)
+/* A line each, of what happened when. */
+static int print_dated(struct json_object *list,
+		       void (*print)(struct json_object *entry, const char *when))
 {
-	struct json_object *list = member(answer, "events");
 	char time[32];
 
 	for (size_t i = 0; i < length(list); i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
+		struct json_object *entry = json_object_array_get_idx(list, i);
 
-		printf("%s  %-12s %s\n", when_of(e, "ms", time), text(e, "name"), text(e, "text"));
+		print(entry, when_of(entry, "ms", time));
 	}
 	return CLIENT_DONE;
+}
+
+static void print_happened(struct json_object *e, const char *when)
+{
+	printf("%s  %-12s %s\n", when, text(e, "name"), text(e, "text"));
+}
+
+int print_events(struct json_object *answer)
+{
+	return print_dated(member(answer, "events"), print_happened);
+}
+
+static void print_done_by(struct json_object *e, const char *when)
+{
+	printf("%s  %-16s %s: %s\n", when, text(e, "who"), text(e, "request"),
+	       member(e, "outcome") ? text(e, "outcome") : "no end of it is known");
 }
 
 int print_audit(struct json_object *answer)
 {
-	struct json_object *list = member(answer, "audit");
-	char time[32];
+	return print_dated(member(answer, "audit"), print_done_by);
+}
 
-	for (size_t i = 0; i < length(list); i++) {
-		struct json_object *e = json_object_array_get_idx(list, i);
-
-		printf("%s  %-16s %s: %s\n", when_of(e, "ms", time), text(e, "who"),
-		       text(e, "request"),
-		       member(e, "outcome") ? text(e, "outcome") : "no end of it is known");
-	}
-	return CLIENT_DONE;
+static void print_baseline(struct json_object *b, const char *when)
+{
+	printf("%-20s %s\n", text(b, "name"), when);
 }
 
 int print_baselines(struct json_object *answer)
 {
-	struct json_object *list = member(answer, "baselines");
-	char time[32];
+	return member(answer, "findings")
+		       ? print_findings(answer)
+		       : print_dated(member(answer, "baselines"), print_baseline);
+}
 
-	if (member(answer, "findings"))
-		return print_findings(answer);
-	for (size_t i = 0; i < length(list); i++) {
-		struct json_object *b = json_object_array_get_idx(list, i);
-
-		printf("%-20s %s\n", text(b, "name"), when_of(b, "ms", time));
-	}
-	return CLIENT_DONE;
+static void print_suppression(struct json_object *p, const char *when)
+{
+	printf("%-26s %s by %s%s%s\n", text(p, "port"), when, text(p, "who"),
+	       *text(p, "why") ? ": " : "", text(p, "why"));
 }
 
 int print_suppressed(struct json_object *answer)
 {
-	struct json_object *list = member(answer, "suppressed");
-	char time[32];
-
-	for (size_t i = 0; i < length(list); i++) {
-		struct json_object *p = json_object_array_get_idx(list, i);
-
-		printf("%-26s %s by %s%s%s\n", text(p, "port"), when_of(p, "ms", time),
-		       text(p, "who"), *text(p, "why") ? ": " : "", text(p, "why"));
-	}
-	return CLIENT_DONE;
+	return print_dated(member(answer, "suppressed"), print_suppression);
 }
 
 int print_text(struct json_object *answer)
