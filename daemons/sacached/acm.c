@@ -19,8 +19,8 @@
 #define NODELAY	    (1u << 30)
 #define QUERY_SA    (1u << 31)
 
-/* What the kernel wants of a path that is set for a connection: for CM messages and for data, there
- * and (reversed) back. GMP, PRIMARY, OUTBOUND, INBOUND_REVERSE of <infiniband/sa.h>. */
+/* What the kernel requires of a path that is set for a connection: for CM messages and for data,
+ * forward and (reversed) back. GMP, PRIMARY, OUTBOUND, INBOUND_REVERSE of <infiniband/sa.h>. */
 #define PATH_FLAGS (1u << 0 | 1u << 1 | 1u << 3 | 1u << 5)
 
 /* Places in the header. */
@@ -59,7 +59,8 @@ static void put64(uint8_t *p, uint64_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* Clients write the operation without OP_ACK, by which ibacm tells which order the length has. */
+/* Clients write the operation without OP_ACK. ibacm takes the byte order of the length from that
+ * bit. */
 int acm_length(const uint8_t header[ACM_HEADER_SIZE])
 {
 	uint16_t length = get16(header + AT_LENGTH);
@@ -76,7 +77,7 @@ static enum acm_type entry_type(const uint8_t *entry)
 	return get16(entry + 4);
 }
 
-/* A name may fill all of its bytes, and is without end then: the last is lost. */
+/* A name may fill all of its bytes and then has no terminator: the last byte is lost. */
 static void entry_address(const uint8_t *entry, struct acm_address *address)
 {
 	address->type = entry_type(entry);
@@ -90,7 +91,8 @@ static bool address_type(enum acm_type type)
 	return type >= ACM_NAME && type <= ACM_LID;
 }
 
-/* One source at most and one destination, by their flags; a PathRecord beside them says more. */
+/* At most one source and one destination, by their flags; a PathRecord beside them adds
+ * components. */
 static enum acm_status parse_addresses(const uint8_t *entry, unsigned count,
 				       struct acm_request *request)
 {
@@ -199,7 +201,8 @@ void acm_key(const uint8_t record[ACM_RECORD_SIZE], struct sacache_key *key)
 		    (key->qos_class ? SACACHE_QOS_CLASS : 0);
 }
 
-/* A selector and a value as in the record; value 0: not asked for, nor is the largest (3). */
+/* A selector and a value as in the record. A value of 0 and the largest (selector 3) request
+ * nothing. */
 static bool selected(uint8_t asked, uint8_t value)
 {
 	uint8_t limit = asked & 0x3f;
@@ -242,7 +245,7 @@ static void put_entry(uint8_t *entry, uint32_t flags, enum acm_type type)
 	put16(entry + 4, type);
 }
 
-/* A question past the table is answered by itself, with the path that was found in it. */
+/* The answer to a path request with query_sa is one entry, which holds the record. */
 static size_t answer_query(const struct acm_request *request, enum acm_status status,
 			   const uint8_t record[ACM_RECORD_SIZE], uint8_t *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * ibacm's protocol, as its clients (librdmacm, ib_acme) speak it on a stream: a header, then what
- * the operation has.
+ * ibacm's protocol, as its clients (librdmacm, ib_acme) speak it on a stream: a header, then the
+ * operation's data.
  *
  *	header	 0 version 1	 1 operation	 2 status	 3 data, 3 bytes
  *		 6 length 16	 8 transaction 64, the client's
@@ -83,35 +83,36 @@ enum acm_kind {
 struct acm_request {
 	enum acm_kind kind;
 	uint8_t header[ACM_HEADER_SIZE];
-	bool nodelay;  /* what is not there now is ENODATA */
-	bool query_sa; /* past the table */
+	bool nodelay;  /* answer ENODATA instead of querying the SA */
+	bool query_sa; /* query the SA even if the cache has the path */
 	struct acm_address src, dst;
-	/* A PathRecord whose components that are not 0 are asked for; with RESOLVE_ADDRESS all 0, or
-	 * what the path has to have beside its ends. */
+	/* A PathRecord: its components that are not 0 are required. With RESOLVE_ADDRESS all 0,
+	 * or what the path must have beside its ends. */
 	uint8_t record[ACM_RECORD_SIZE];
 	unsigned index; /* of endpoints, from 1; 0 finds none */
 	unsigned port;	/* only ports of that number; 0: all */
 };
 
 /*
- * The length of the message that begins with this header; -EPROTO: no message of a client, or of no
- * size that one has: nothing that follows makes sense.
+ * The length of the message that begins with this header. -EPROTO: it is no client's message, or
+ * has a size that none has; the rest of the stream cannot be parsed.
  */
 int acm_length(const uint8_t header[ACM_HEADER_SIZE]);
-/* A whole message. A status other than ACM_SUCCESS is the answer. */
+/* Parses a whole message. A status other than ACM_SUCCESS is the answer to send. */
 enum acm_status acm_parse(const uint8_t *message, size_t length, struct acm_request *request);
 
 /*
- * What a record asks for as a key without its port, a component that is 0 being a wildcard; the
- * caller adds a source. acm_satisfies(): whether a path also has what no key can say: MTU, rate,
- * lifetime by their selectors, and the flow label.
+ * A record's requirements as a key without its port; components that are 0 are wildcards. The
+ * caller adds a source. acm_satisfies(): whether a path also meets what a key cannot express: MTU,
+ * rate and lifetime by their selectors, and the flow label.
  */
 void acm_key(const uint8_t record[ACM_RECORD_SIZE], struct sacache_key *key);
 bool acm_satisfies(const uint8_t record[ACM_RECORD_SIZE], const struct sacache_path *path);
 
 /* These write an answer of up to ACM_MAX_ANSWER bytes and return its length. */
 size_t acm_answer_error(const struct acm_request *request, enum acm_status status, uint8_t *out);
-/* source: one that was chosen for the client, to be told; NULL: it gave its own. */
+/* source: one that was chosen for the client, to be returned to it; NULL: the client named its
+ * own. */
 size_t acm_answer_path(const struct acm_request *request, const struct sacache_path *path,
 		       const struct acm_address *source, uint8_t *out);
 size_t acm_answer_counters(const struct acm_request *request, const uint64_t count[ACM_COUNTERS],

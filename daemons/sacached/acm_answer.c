@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Answers to messages of ibacm's protocol, as ibacm would give them: in the loop's thread, and
- * without waiting.
+ * Answers to messages of ibacm's protocol, the same that ibacm would give. In the loop's thread;
+ * nothing here blocks.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -82,7 +82,8 @@ static const struct sacached_port *find_source(struct sacached *d, const struct 
 	}
 }
 
-/* The source that the host would take, for who has named none; only IP addresses have one. */
+/* The source that the host would choose for a client that names none; only IP addresses have
+ * one. */
 static enum acm_status choose_source(struct acm_work *work)
 {
 	const struct acm_address *to = &work->request.dst;
@@ -131,14 +132,14 @@ static enum acm_status find_destination(struct sacached *d, struct acm_stats *st
 	case ACM_NAME: ret = gid_of_name(d, (const char *)to->bytes, port, key->dgid); break;
 	default: ip = ip_of(to); ret = addresses_gid(d->addresses, &ip, key->dgid);
 	}
-	/* Never a query: addresses are known, or they are not. */
+	/* Never a query: an address is in the tables or it is unknown. */
 	count(d, stats, port, ACM_COUNT_ADDR_CACHE);
 	key->mask |= SACACHE_DGID;
 	return ret ? ACM_ENODATA : ACM_SUCCESS;
 }
 
-/* In the background, for whoever asks later. */
-static void nobody(void *arg, int status, const struct sacache_path *path)
+/* Ends a resolve in the background, which only fills the cache for later requests. */
+static void ignore_result(void *arg, int status, const struct sacache_path *path)
 {
 }
 
@@ -149,8 +150,9 @@ static bool other_partition(const struct acm_work *work, const struct sacache_pa
 }
 
 /*
- * What the table says. A path is first asked for without its partition, which has the same answer
- * for whoever names GIDs alone; where that is in another one than the source's netdev, with it.
+ * Looks the path up in the cache. It is first looked up without its partition, so that all requests
+ * that name GIDs alone share one entry. If that path lies in another partition than the source's
+ * netdev, the lookup is repeated with the partition.
  */
 static size_t look(struct sacached *d, struct acm_stats *stats, struct acm_work *work, uint8_t *out)
 {
@@ -170,7 +172,7 @@ static size_t look(struct sacached *d, struct acm_stats *stats, struct acm_work 
 	count(d, stats, port, ACM_COUNT_ROUTE_QUERY);
 	if (!work->request.nodelay)
 		return 0;
-	sacache_query(d->cache, &work->key, &path, nobody, NULL);
+	sacache_query(d->cache, &work->key, &path, ignore_result, NULL);
 	return fail(d, stats, port, work, ACM_ENODATA, out);
 }
 
@@ -228,7 +230,7 @@ static size_t resolve_address(struct sacached *d, struct acm_stats *stats, struc
 	return look(d, stats, work, out);
 }
 
-/* The port that a record's source is, or else one that reaches its destination. */
+/* The port whose GID or LID is a record's source, else one that reaches its destination. */
 static const struct sacached_port *port_of_key(const struct sacached *d,
 					       const struct sacache_key *key)
 {
@@ -258,7 +260,8 @@ static size_t resolve_path_of(struct sacached *d, struct acm_stats *stats, struc
 	return look(d, stats, work, out);
 }
 
-/* The endpoints are the partitions of the active ports, one after another; index from 1. */
+/* The endpoints are the partitions of the active ports, in order of the ports; the index starts
+ * at 1. */
 static const struct sacached_port *find_endpoint(const struct sacached *d, unsigned index,
 						 unsigned portnum, uint16_t *pkey)
 {
@@ -280,7 +283,7 @@ static void add_name(struct acm_endpoint *endpoint, const char *name)
 {
 	if (endpoint->names == ACM_MAX_NAMES)
 		return;
-	/* All zeroes before: a long name is cut. */
+	/* The buffer is zeroed, so a long name is truncated and still terminated. */
 	memcpy(endpoint->name[endpoint->names++], name, strnlen(name, ACM_ADDRESS_SIZE - 1));
 }
 

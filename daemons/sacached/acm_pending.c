@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A table of clients that wait, in a memfd. All in the loop's thread.
+ * A table of waiting clients, in a memfd. All in the loop's thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "daemons/sacached/acm_pending.h"
 #include "daemons/common/notify.h"
 
-#define PLACES 65536 /* pages are taken as they are used */
+#define PLACES 65536 /* the pages are allocated when they are first used */
 
 struct place {
 	uint64_t inode;
@@ -24,14 +24,14 @@ _Static_assert(sizeof(struct place) == 24, "another version of the daemon reads 
 struct acm_pending {
 	struct place *places;
 	unsigned free_places[PLACES]; /* given back */
-	unsigned left;		      /* places of the last daemon's are before this one */
+	unsigned left;		      /* the last daemon's places are before this one */
 	unsigned nfree;
-	unsigned fresh; /* those from here on were never used */
+	unsigned fresh; /* places from here on were never used */
 };
 
 static const char memory_name[] = "acm-pending"; /* for systemd */
 
-/* The last daemon's, if it is as it should be. */
+/* The last daemon's table, if it is valid. */
 static int take_memory(struct sacached *d)
 {
 	struct stat st;
@@ -108,7 +108,7 @@ int acm_pending_add(struct acm_pending *pending, int fd, const uint8_t header[AC
 	number = pending->nfree ? pending->free_places[--pending->nfree] : pending->fresh++;
 	place = &pending->places[number];
 	memcpy(place->header, header, ACM_HEADER_SIZE);
-	/* Last: an entry with an inode is whole. */
+	/* Last: the inode marks an entry as complete. */
 	__atomic_store_n(&place->inode, inode_of(fd), __ATOMIC_RELEASE);
 	return number;
 }

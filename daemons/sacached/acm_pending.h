@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which clients wait for an answer, in memory that outlives a daemon that is killed: systemd keeps
- * it as it keeps their connections, and the next one tells them that nothing came of it. A client
- * is known by its socket's inode, which is the same for each descriptor of it.
+ * The clients that wait for an answer, in memory that outlives a killed daemon: systemd keeps it
+ * as it keeps their connections, and the next daemon answers them with an error. A client is
+ * identified by its socket's inode, which is the same for each descriptor of it.
  *
  *	memory: entries of 24 bytes ──► inode 64 (0: free), the request's header
  *
@@ -19,11 +19,11 @@ struct acm_pending;
 struct acm_pending *acm_pending_open(struct sacached *d);
 void acm_pending_close(struct acm_pending *pending);
 
-/* A place, or -1: none was left, and nothing is noted. */
+/* A place, or -1: none was left, and the client is not recorded. */
 int acm_pending_add(struct acm_pending *pending, int fd, const uint8_t header[ACM_HEADER_SIZE]);
 void acm_pending_remove(struct acm_pending *pending, int place);
 
-/* What the last daemon left: whether that client waits. */
+/* Whether that client was waiting when the last daemon ended. */
 bool acm_pending_find(const struct acm_pending *pending, int fd, uint8_t header[ACM_HEADER_SIZE]);
 void acm_pending_clear(struct acm_pending *pending);
 

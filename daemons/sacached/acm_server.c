@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <urcu/list.h>
 
-#include "daemons/sacached/acm_door.h"
+#include "daemons/sacached/acm_listener.h"
 #include "daemons/sacached/acm_pending.h"
 #include "daemons/sacached/acm_server.h"
 #include "daemons/common/clock.h"
@@ -33,7 +33,8 @@ struct client {
 	struct event event;
 	short events; /* what event waits for; 0: it is not added */
 	int fd;
-	unsigned have; /* bytes of a message that is not whole, or comes too early */
+	unsigned
+		have; /* bytes of a message that is incomplete, or that arrived while an answer is pending */
 	uint8_t *in;
 	size_t left; /* bytes of an answer that did not fit into the socket */
 	uint8_t *out;
@@ -46,10 +47,10 @@ struct client {
 
 struct acm_server {
 	struct sacached *d;
-	struct acm_door door;
+	struct acm_listener listener;
 	struct acm_pending *pending;
 	struct event *accept, *accept_tcp;
-	struct event *again; /* accepts again after a pause */
+	struct event *again; /* resumes accepting after a pause */
 	unsigned limit;
 	bool said_full;
 	struct cds_list_head clients;
@@ -70,22 +71,22 @@ static unsigned client_limit(const struct acm_server *server)
 	struct rlimit files;
 
 	if (!getrlimit(RLIMIT_NOFILE, &files) &&
-	    files.rlim_cur > DOOR_BACKLOG + DESCRIPTORS_OF_OTHERS)
+	    files.rlim_cur > LISTEN_BACKLOG + DESCRIPTORS_OF_OTHERS)
 		room = files.rlim_cur < 1 << 30
-			       ? files.rlim_cur - DOOR_BACKLOG - DESCRIPTORS_OF_OTHERS
+			       ? files.rlim_cur - LISTEN_BACKLOG - DESCRIPTORS_OF_OTHERS
 			       : 1 << 30;
 	return limit && limit < room ? limit : room;
 }
 
 static void listen_to_tcp(struct acm_server *server);
 
-/* Shut when there are too many, and opened again when some have left. */
-static void mind_the_door(struct acm_server *server)
+/* Pauses the listener at the limit of clients, and resumes it when enough have disconnected. */
+static void check_limit(struct acm_server *server)
 {
 	uint64_t clients = server->stats.clients;
 
 	server->limit = client_limit(server);
-	if (!server->door.shut && clients >= server->limit) {
+	if (!server->listener.paused && clients >= server->limit) {
 		if (!server->said_full)
 			log_warning("%llu clients: no more are let in until some leave "
 				    "(max_clients, LimitNOFILE)",
@@ -95,15 +96,15 @@ static void mind_the_door(struct acm_server *server)
 		if (server->accept_tcp)
 			event_free(server->accept_tcp);
 		server->accept_tcp = NULL;
-		if (!acm_door_shut(&server->door, true))
+		if (!acm_listener_pause(&server->listener, true))
 			listen_to_tcp(server);
-	} else if (server->door.shut && clients < server->limit - server->limit / 64) {
-		acm_door_shut(&server->door, false);
+	} else if (server->listener.paused && clients < server->limit - server->limit / 64) {
+		acm_listener_pause(&server->listener, false);
 		listen_to_tcp(server);
 	}
 }
 
-/* shutdown() reaches the descriptor that systemd has of it, too. */
+/* shutdown() also takes effect on the descriptor that systemd keeps of it. */
 static void client_close(struct client *client)
 {
 	struct acm_server *server = client->server;
@@ -132,7 +133,8 @@ static void client_drop(struct client *client, const char *why)
 
 static void client_ready(evutil_socket_t fd, short what, void *arg);
 
-/* Reads, writes or waits, by what it is owed. Callers are done with the client. */
+/* Waits for input, for room to write, or for the SA, as the client's state requires. The caller
+ * must not use the client afterwards. */
 static void client_update(struct client *client)
 {
 	short wanted = client->out ? EV_WRITE : client->work ? 0 : EV_READ;
@@ -152,7 +154,7 @@ static void client_update(struct client *client)
 		client->events = wanted;
 }
 
-/* Sends what the socket takes and keeps the rest. False: the client is gone. */
+/* Sends what the socket takes and keeps the rest. False: the client was freed. */
 static bool client_send(struct client *client, const uint8_t *data, size_t length)
 {
 	ssize_t sent = send(client->fd, data, length, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -191,7 +193,7 @@ static void client_flush(struct client *client)
 
 static void resolved(void *arg, int status, const struct sacache_path *path);
 
-/* Asks for work->key in what is left of the time. False: the answer is ENOMEM. */
+/* Queries work->key with the time that is left. False: the answer is ENOMEM. */
 static bool client_ask(struct client *client)
 {
 	struct sacached *d = client->server->d;
@@ -205,7 +207,7 @@ static bool client_ask(struct client *client)
 	return client->resolve;
 }
 
-/* The end of a wait. */
+/* The SA's answer, or the deadline. */
 static bool client_answer(struct client *client, size_t length)
 {
 	struct acm_server *server = client->server;
@@ -232,8 +234,8 @@ static void resolved(void *arg, int status, const struct sacache_path *path)
 		return;
 	if (client_answer(client, length) && process(client, NULL, 0))
 		client_update(client);
-	if (server->door.shut)
-		mind_the_door(server);
+	if (server->listener.paused)
+		check_limit(server);
 }
 
 static bool client_wait(struct client *client, struct acm_work *work)
@@ -256,7 +258,7 @@ static bool client_wait(struct client *client, struct acm_work *work)
 					server->out));
 }
 
-/* What is left over for later. */
+/* Keeps what cannot be served yet. */
 static bool client_keep(struct client *client, const uint8_t *data, size_t have)
 {
 	uint8_t *in = NULL;
@@ -276,8 +278,8 @@ static bool client_keep(struct client *client, const uint8_t *data, size_t have)
 }
 
 /*
- * Serves the messages in data (NULL: those that were left over), until one has to wait. False: the
- * client is gone.
+ * Serves the messages in data (NULL: those that were kept) until one has to wait for the SA. False:
+ * the client was freed.
  */
 static bool process(struct client *client, const uint8_t *data, size_t have)
 {
@@ -336,11 +338,11 @@ static void client_ready(evutil_socket_t fd, short what, void *arg)
 		client_flush(client);
 	else
 		client_read(client);
-	if (server->door.shut)
-		mind_the_door(server);
+	if (server->listener.paused)
+		check_limit(server);
 }
 
-/* NULL: no memory for it. The descriptor is this function's. */
+/* NULL: no memory. Takes ownership of the descriptor. */
 static struct client *client_add(struct acm_server *server, int fd)
 {
 	struct client *client = calloc(1, sizeof(*client));
@@ -386,8 +388,8 @@ static void accept_some(evutil_socket_t listener, short what, void *arg)
 	for (unsigned i = 0; i < ACCEPT_AT_ONCE; i++) {
 		int fd;
 
-		/* Where the door cannot be shut they have to wait. */
-		if (server->stats.clients >= (uint64_t)server->limit + DOOR_BACKLOG) {
+		/* If the listener cannot be paused, connections wait in the queue. */
+		if (server->stats.clients >= (uint64_t)server->limit + LISTEN_BACKLOG) {
 			pause_accepting(server);
 			break;
 		}
@@ -398,7 +400,7 @@ static void accept_some(evutil_socket_t listener, short what, void *arg)
 			pause_accepting(server);
 		if (fd < 0)
 			break;
-		if (listener == server->door.tcp_fd)
+		if (listener == server->listener.tcp_fd)
 			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		client = client_add(server, fd);
 		if (!client)
@@ -406,20 +408,20 @@ static void accept_some(evutil_socket_t listener, short what, void *arg)
 		notify_keep_fds(server->d->notify, client_name, &fd, 1);
 		client_update(client);
 	}
-	mind_the_door(server);
+	check_limit(server);
 }
 
 static void listen_to_tcp(struct acm_server *server)
 {
-	if (server->door.tcp_fd < 0)
+	if (server->listener.tcp_fd < 0)
 		return;
-	server->accept_tcp = event_new(server->d->base, server->door.tcp_fd, EV_READ | EV_PERSIST,
-				       accept_some, server);
+	server->accept_tcp = event_new(server->d->base, server->listener.tcp_fd,
+				       EV_READ | EV_PERSIST, accept_some, server);
 	if (server->accept_tcp)
 		event_add(server->accept_tcp, NULL);
 }
 
-/* Those of before the restart; who waited for an answer then gets one, though not a good one. */
+/* Clients of before the restart. Those that were waiting for an answer get an error. */
 static void take_kept(struct acm_server *server)
 {
 	struct acm_request request = {.kind = ACM_RESOLVE_ADDRESS};
@@ -455,13 +457,13 @@ int acm_server_start(struct sacached *d, struct acm_server **out)
 	server->d = d;
 	CDS_INIT_LIST_HEAD(&server->clients);
 	server->limit = client_limit(server);
-	ret = acm_door_open(d, &server->door);
+	ret = acm_listener_open(d, &server->listener);
 	if (ret) {
 		free(server);
 		return ret;
 	}
 	server->accept =
-		event_new(d->base, server->door.fd, EV_READ | EV_PERSIST, accept_some, server);
+		event_new(d->base, server->listener.fd, EV_READ | EV_PERSIST, accept_some, server);
 	server->again = event_new(d->base, -1, 0, accept_again, server);
 	server->pending = acm_pending_open(d);
 	if (!server->accept || !server->again || event_add(server->accept, NULL)) {
@@ -475,7 +477,7 @@ int acm_server_start(struct sacached *d, struct acm_server **out)
 	return 0;
 }
 
-/* An error is better than silence: they wait without a limit. */
+/* Clients wait without a limit of their own, so each gets an error. */
 static void end_wait(struct client *client)
 {
 	struct acm_server *server = client->server;
@@ -486,7 +488,7 @@ static void end_wait(struct client *client)
 					   NULL, server->out));
 }
 
-/* What systemd keeps must not be shut down, or it would not keep it. */
+/* systemd keeps these sockets, so they must not be shut down. */
 void acm_server_stop(struct acm_server *server)
 {
 	struct client *client, *next;
@@ -499,7 +501,7 @@ void acm_server_stop(struct acm_server *server)
 	cds_list_for_each_entry_safe (client, next, &server->clients, node) {
 		if (client->events)
 			event_del(&client->event);
-		/* The next run cannot go on in the middle of a message. */
+		/* The next run cannot continue in the middle of a message. */
 		if (client->have || client->out)
 			shutdown(client->fd, SHUT_RDWR);
 		close(client->fd);
@@ -513,7 +515,7 @@ void acm_server_stop(struct acm_server *server)
 		event_free(server->accept_tcp);
 	if (server->again)
 		event_free(server->again);
-	acm_door_close(&server->door);
+	acm_listener_close(&server->listener);
 	acm_pending_close(server->pending);
 	free(server);
 }

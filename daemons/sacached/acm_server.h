@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * ibacm's clients: their connections, what they send and what they are owed. Clients keep a
- * connection for as long as they live and wait for an answer without a limit, so that each answer
- * has a deadline, and none is disconnected but for garbage, not even by a restart.
+ * ibacm's clients: their connections, requests and pending answers. A client keeps its connection
+ * for as long as it lives and waits for an answer without a limit. So each answer has a deadline,
+ * and a client is disconnected only for an invalid message, not even by a restart.
  *
  *	idle ──message──► answered		what the table has, or an error
  *	  ▲		  └─► asks the SA	reads nothing more until then
@@ -17,7 +17,7 @@
 #include "daemons/sacached/acm_answer.h"
 
 int acm_server_start(struct sacached *d, struct acm_server **server);
-/* Those who wait get an answer first. */
+/* Waiting clients get an error first. */
 void acm_server_stop(struct acm_server *server);
 
 const struct acm_stats *acm_server_stats(const struct acm_server *server);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's tables of addresses and neighbours, read whole. Any thread.
+ * Reads the kernel's tables of addresses and neighbours as a whole. Any thread.
  */
 #include <errno.h>
 #include <linux/if_packet.h>
@@ -152,7 +152,7 @@ static int add(struct list *list, const struct neighbour *neighbour)
 	return 0;
 }
 
-/* A part of the dump. 1: it was the last; -errno; -EAGAIN: it changed meanwhile. */
+/* One part of the dump. 1: it was the last; -errno; -EAGAIN: the table changed during the dump. */
 static int read_part(const void *buf, ssize_t got, struct list *list)
 {
 	int left = (int)got, ret = 0;
@@ -210,7 +210,7 @@ int neighbours_read(struct neighbour **neighbours, size_t *count)
 	int fd = -1, ret = -EAGAIN;
 	struct list list = {0};
 
-	/* With a socket of its own each time: what is left of a dump that was given up is gone with
+	/* A new socket for each attempt, so that the rest of an abandoned dump is dropped with
 	 * it. */
 	for (unsigned tries = 0; tries < 5 && ret == -EAGAIN; tries++) {
 		list.count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Addresses as the kernel has them at one moment, of this host and of its neighbours behind IPoIB.
- * Reading them waits for the kernel's lock of netdevs, so a thread does it. No state.
+ * The kernel's addresses at one moment: this host's and those of its IPoIB neighbours. Reading them
+ * waits for the kernel's lock of netdevs, so a worker thread does it. No state.
  */
 #ifndef SACACHED_ADDRESS_SNAPSHOT_H
 #define SACACHED_ADDRESS_SNAPSHOT_H
@@ -28,14 +28,15 @@ struct neighbour {
 };
 
 /*
- * The addresses behind IPoIB among those of getifaddrs(): *count of them, to be freed; NULL if
- * there are none, or no memory.
+ * The IPoIB addresses among those of getifaddrs(): *count of them, to be freed; NULL if there are
+ * none, or no memory.
  */
 struct local_address *addresses_of_host(const struct ifaddrs *list, unsigned *count);
 /* The same, of this host; -errno. */
 int addresses_read_local(struct local_address **local, unsigned *count);
 
-/* What RTM_NEWNEIGH or RTM_DELNEIGH says; gone: without a usable GID. False: it has no address. */
+/* Parses RTM_NEWNEIGH or RTM_DELNEIGH; gone: the neighbour has no usable GID. False: the message
+ * has no address. */
 bool neighbour_parse(const struct nlmsghdr *header, struct neighbour *neighbour);
 /* All neighbours that have a GID: *count of them, to be freed; -errno. */
 int neighbours_read(struct neighbour **neighbours, size_t *count);

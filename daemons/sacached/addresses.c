@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * IP addresses of the host and of its neighbours, as the kernel has them. What is read by a thread
- * it owns until its end; news that come meanwhile are newer than that, and kept to be applied to
- * it.
+ * IP addresses of this host and of its neighbours, kept in step with the kernel's tables. A worker
+ * thread owns the snapshot that it reads until it ends. Notifications that arrive meanwhile are
+ * newer than the snapshot: they are kept and applied to it afterwards.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,9 +19,9 @@
 #include "daemons/common/task.h"
 #include "daemons/sacached/addresses.h"
 
-#define AGAIN_S 10 /* until what could not be read is tried again */
+#define AGAIN_S 10 /* until a failed read is tried again */
 
-/* What the thread reads. */
+/* The worker thread's result. */
 struct snapshot {
 	bool with_neighbours;
 	int status;
@@ -33,16 +33,16 @@ struct snapshot {
 
 struct addresses {
 	struct sacached *d;
-	int fd; /* the kernel's news */
-	struct event *news;
+	int fd; /* rtnetlink notifications */
+	struct event *notification;
 	struct event *retry;
 	struct task *task;
 	struct snapshot snapshot;	    /* the task's */
-	bool local_stale, neighbours_stale; /* since the task began, or without one */
+	bool local_stale, neighbours_stale; /* since the task began; or, without one, at all */
 	struct local_address *local;
 	unsigned count;
-	void *neighbours; /* a tree of tsearch(3) of struct neighbour, by address; none is gone */
-	void *changes;	  /* another, while there is a task: what the kernel's news said of whom */
+	void *neighbours; /* a tree of tsearch(3) of struct neighbour, by address; every one has a GID */
+	void *changes; /* a second tree while a task runs: the neighbours that notifications named */
 };
 
 static int compare(const void *a, const void *b)
@@ -228,7 +228,7 @@ static void take_snapshot(void *arg)
 		refresh(addresses);
 }
 
-/* Has read again what is stale, unless that is under way: then after that. */
+/* Rereads what is stale. If a task is running, it starts another one when that ends. */
 static void refresh(struct addresses *addresses)
 {
 	if (addresses->task || !(addresses->local_stale || addresses->neighbours_stale))
@@ -247,7 +247,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	refresh(arg);
 }
 
-/* The kernel's news. */
+/* Notifications of the kernel. */
 
 static void neighbour_changed(struct addresses *addresses, const struct nlmsghdr *header)
 {
@@ -265,7 +265,7 @@ static void neighbour_changed(struct addresses *addresses, const struct nlmsghdr
 	addresses->neighbours_stale |= !kept;
 }
 
-static void take_news(struct addresses *addresses, const struct nlmsghdr *header)
+static void take_notification(struct addresses *addresses, const struct nlmsghdr *header)
 {
 	const struct ifinfomsg *link = NLMSG_DATA(header);
 
@@ -278,19 +278,19 @@ static void take_news(struct addresses *addresses, const struct nlmsghdr *header
 	}
 }
 
-static void news(evutil_socket_t fd, short what, void *arg)
+static void notification(evutil_socket_t fd, short what, void *arg)
 {
 	struct addresses *addresses = arg;
 	uint32_t buf[4096];
 	ssize_t got = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 	int left = got;
 
-	/* Some were lost: it may have been any. */
+	/* Some were lost (ENOBUFS): any entry may have changed. */
 	if (got < 0 && errno == ENOBUFS)
 		addresses->local_stale = addresses->neighbours_stale = true;
 	for (struct nlmsghdr *header = (void *)buf; got > 0 && NLMSG_OK(header, left);
 	     header = NLMSG_NEXT(header, left))
-		take_news(addresses, header);
+		take_notification(addresses, header);
 	refresh(addresses);
 }
 
@@ -303,11 +303,13 @@ static int listen_to_kernel(struct addresses *addresses)
 	addresses->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (addresses->fd < 0 || bind(addresses->fd, (struct sockaddr *)&addr, sizeof(addr)))
 		return -errno;
-	addresses->news =
-		event_new(addresses->d->base, addresses->fd, EV_READ | EV_PERSIST, news, addresses);
+	addresses->notification = event_new(addresses->d->base, addresses->fd, EV_READ | EV_PERSIST,
+					    notification, addresses);
 	addresses->retry = event_new(addresses->d->base, -1, 0, on_retry, addresses);
-	return addresses->news && addresses->retry && !event_add(addresses->news, NULL) ? 0
-											: -ENOMEM;
+	return addresses->notification && addresses->retry &&
+			       !event_add(addresses->notification, NULL)
+		       ? 0
+		       : -ENOMEM;
 }
 
 int addresses_start(struct sacached *d, struct addresses **out)
@@ -320,11 +322,12 @@ int addresses_start(struct sacached *d, struct addresses **out)
 	addresses->d = d;
 	ret = listen_to_kernel(addresses);
 	if (ret) {
-		log_error("no news of addresses from the kernel (netlink): %s", strerror(-ret));
+		log_error("the kernel does not report address changes (netlink): %s",
+			  strerror(-ret));
 		addresses_stop(addresses);
 		return ret;
 	}
-	/* After the news have begun: what changes from now on is in them. */
+	/* After the subscription, which reports every later change. */
 	addresses->snapshot.with_neighbours = true;
 	read_snapshot(addresses);
 	take_snapshot(addresses);
@@ -346,8 +349,8 @@ void addresses_stop(struct addresses *addresses)
 	forget_snapshot(&addresses->snapshot);
 	drop_all(&addresses->neighbours);
 	drop_all(&addresses->changes);
-	if (addresses->news)
-		event_free(addresses->news);
+	if (addresses->notification)
+		event_free(addresses->notification);
 	if (addresses->retry)
 		event_free(addresses->retry);
 	if (addresses->fd >= 0)

@@ -27,17 +27,17 @@ struct sacached_config {
 	unsigned nports;	     /* 0: all InfiniBand ports of the host */
 	unsigned deadline;	     /* ms; for an answer to a client */
 	char hosts[CONFIG_PATH_LEN]; /* "": none */
-	char ibacm_dir[64];	     /* of ibacm.sock and its kin */
+	char ibacm_dir[64];	     /* of ibacm.sock and the other links */
 	char run_dir[80];	     /* of the sockets themselves */
 	enum config_tcp tcp;
 	unsigned tcp_port;
-	unsigned spin;		  /* us to look for the next request before sleep; 0: none */
+	unsigned spin;		  /* us to poll for the next request before sleeping; 0: none */
 	unsigned max_clients;	  /* 0: as many as descriptors allow */
-	bool netlink;		  /* the kernel's questions */
-	unsigned kernel_timeout;  /* ms the kernel waits for an answer; 0: as it is */
-	char user[32];		  /* "": stays who it is */
+	bool netlink;		  /* answer the kernel's path queries */
+	unsigned kernel_timeout;  /* ms the kernel waits for an answer; 0: the kernel's own value */
+	char user[32];		  /* "": unchanged */
 	char control_socket[100]; /* "": none */
-	char control_group[32];	  /* who may use it beside root; "": nobody */
+	char control_group[32];	  /* may use it beside root; "": none */
 	char metrics_listen[64];  /* address:port; "": none */
 	char state_file[CONFIG_PATH_LEN]; /* "": none */
 	unsigned state_interval;	  /* s; 0: only at the end */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What clients of the control socket ask for, a function for each command. Commands that have to
- * wait, for the SA or for the disk, leave the client busy and end it later; one that is long goes
- * out in parts.
+ * The commands of the control socket, one function for each. A command that waits for the SA or for
+ * the disk leaves its client busy and completes it later; a long list is sent in parts.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +30,7 @@ struct filter {
 	unsigned flags; /* enum sacache_entry_flags: only those with one of them; 0: all */
 };
 
-/* What a client's command waits for. */
+/* A command that waits for a result. */
 struct waiting {
 	struct resolve *resolve;
 	uint32_t list_at;
@@ -44,7 +43,7 @@ static struct sacached *sacached_of(const struct control_client *client)
 	return control_daemon(client);
 }
 
-/* Errors of the cache, as an operator may understand them. */
+/* Errors of the cache, in an operator's words. */
 static const char *error_text(int error)
 {
 	switch (error) {
@@ -61,7 +60,7 @@ static const char *error_text(int error)
 	}
 }
 
-/* What a request says. A member that is there and makes no sense is an error, and answered. */
+/* Parsers of a request's members. An invalid member is answered with an error. */
 
 static bool parse_guid(const char *text, uint8_t guid[8])
 {
@@ -77,7 +76,7 @@ static bool parse_guid(const char *text, uint8_t guid[8])
 	return true;
 }
 
-/* gid, lid or guid, at most one of them. False: it was answered. */
+/* gid, lid or guid, at most one of them. False: the request has been answered with an error. */
 static bool get_filter(struct control_client *client, struct json_object *request,
 		       struct filter *filter)
 {
@@ -106,7 +105,7 @@ static bool get_filter(struct control_client *client, struct json_object *reques
 	return false;
 }
 
-/* The port a request names by number, or one that leads to gid's subnet, or the first. */
+/* The port that a request names by number, else one in gid's subnet, else the first. */
 static const struct sacached_port *get_port(struct control_client *client,
 					    struct json_object *request, const uint8_t *gid)
 {
@@ -130,7 +129,7 @@ static void status(struct control_client *client, struct json_object *request)
 	control_ok(client, control_json_status(sacached_of(client)));
 }
 
-/* A list: a part, and more when that was read. */
+/* Lists: one part, and the next one when that has been sent. */
 
 static bool matches(const struct filter *filter, const struct sacache_key *key,
 		    const struct sacache_path *path, unsigned flags)
@@ -153,7 +152,7 @@ struct part {
 	} entry[LIST_PART];
 };
 
-/* The table waits: copied only. */
+/* Under the table's lock, so this only copies. */
 static int copy_entry(void *arg, const struct sacache_key *key, const struct sacache_path *path,
 		      unsigned flags)
 {
@@ -208,7 +207,7 @@ static void list(struct control_client *client, struct json_object *request)
 	control_stream(client, list_more);
 }
 
-/* A lookup. */
+/* The lookup command. */
 
 static void send_path(struct control_client *client, const char *from,
 		      const struct sacache_path *path)
@@ -233,7 +232,7 @@ static void resolved(void *arg, int status, const struct sacache_path *path)
 	control_end(client);
 }
 
-/* An IP address as the destination; false: it was answered. */
+/* An IP address as the destination; false: the request has been answered with an error. */
 static bool get_ip(struct control_client *client, const char *text, uint8_t gid[16])
 {
 	struct sacached *d = control_daemon(client);
@@ -249,7 +248,7 @@ static bool get_ip(struct control_client *client, const char *text, uint8_t gid[
 	return false;
 }
 
-/* What a lookup names beside the two ends. */
+/* A lookup's constraints beside the two ends. */
 static bool get_details(struct control_client *client, struct json_object *request,
 			struct sacache_key *key)
 {
@@ -287,7 +286,7 @@ static bool get_details(struct control_client *client, struct json_object *reque
 	return true;
 }
 
-/* The source: what is named, else the port as programs name it. */
+/* The source: the one that is named, else the port, as programs would name it. */
 static bool get_source(struct control_client *client, struct json_object *request,
 		       const struct sacached_port *port, struct sacache_key *key)
 {
@@ -310,7 +309,7 @@ static bool get_source(struct control_client *client, struct json_object *reques
 	return true;
 }
 
-/* The key a request asks for; false: it was answered. */
+/* The key of a request; false: it has been answered with an error. */
 static bool get_key(struct control_client *client, struct json_object *request,
 		    struct sacache_key *key)
 {
@@ -366,7 +365,7 @@ static void lookup(struct control_client *client, struct json_object *request)
 	}
 }
 
-/* A GUID in each subnet that there is a port in. */
+/* One destination for a GUID in each subnet that a port is in. */
 static int flush_guid(struct sacached *d, const uint8_t guid[8])
 {
 	uint8_t gid[16];
@@ -428,7 +427,7 @@ static void prefetched(void *arg, int status, const struct sacache_prefetch *rep
 	control_end(client);
 }
 
-/* The GIDs of a request, malloc'ed; NULL: it was answered. */
+/* The GIDs of a request, malloc'ed; NULL: it has been answered with an error. */
 static uint8_t (*get_gids(struct control_client *client, struct json_object *array,
 			  size_t *count))[16]
 {
@@ -517,7 +516,7 @@ static void save(struct control_client *client, struct json_object *request)
 		control_defer(client);
 }
 
-/* The client is gone: neither the resolver nor the warm start may call it any more. */
+/* The client has disconnected: the resolver and the warm start must not call it any more. */
 static void forget(struct control_client *client)
 {
 	struct sacached *d = control_daemon(client);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * sacached's side of the control socket: its commands (control_commands.c) and what they show
+ * sacached's side of the control socket: its commands (control_commands.c) and their output
  * (control_json.c). The loop's thread.
  */
 #ifndef SACACHED_CONTROL_COMMANDS_H
@@ -13,7 +13,7 @@
 /* Opens the socket that the configuration names. */
 int control_commands_start(struct sacached *d);
 
-/* JSON of what there is. */
+/* JSON output. */
 struct json_object *control_json_path(const struct sacache_path *path);
 struct json_object *control_json_entry(const struct sacache_key *key,
 				       const struct sacache_path *path, unsigned flags);

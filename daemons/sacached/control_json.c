@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What sacached has, as JSON. No state.
+ * The daemon's state as JSON. Pure functions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/warm.h"
 
-/* The standard's codes (IBTA 15.2.5.16, table 207) in Gbit/s; 0: one that there is not. */
+/* The standard's codes (IBTA 15.2.5.16, table 207) in Gbit/s; 0: not assigned. */
 static double gigabits(uint8_t rate)
 {
 	static const double of[] = {
@@ -51,7 +51,7 @@ struct json_object *control_json_path(const struct sacache_path *path)
 	return out;
 }
 
-/* Only what the key names. */
+/* Only the components that the key names. */
 static struct json_object *json_key(const struct sacache_key *key)
 {
 	struct json_object *out = json_object_new_object();

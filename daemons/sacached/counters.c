@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The counters of the cache and of the daemon's modules. Every member of struct sacache_stats has a
- * row: one that is new needs one.
+ * row here; a new member needs one.
  */
 #include "daemons/sacached/counters.h"
 #include "daemons/sacached/acm_answer.h"
@@ -85,7 +85,7 @@ static const struct counter cache[] = {
 	{COUNTER(struct sacache_stats, sm_restarts), "sm_restarts", "sacache_sm_restarts_total",
 	 .help = "The SM began to count anew."},
 	{COUNTER(struct sacache_stats, sm_changes), "sm_changes", "sacache_port_events_total",
-	 "{event=\"sm_change\"}", "What the ports told."},
+	 "{event=\"sm_change\"}", "Events of the ports."},
 	{COUNTER(struct sacache_stats, lid_changes), "lid_changes", "sacache_port_events_total",
 	 "{event=\"lid_change\"}"},
 	{COUNTER(struct sacache_stats, reregisters), "reregisters", "sacache_port_events_total",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Messages of the kernel's local service, taken apart and put together. Pure functions.
+ * Parses and builds messages of the kernel's local service. Pure functions.
  */
 #include "daemons/sacached/local_service.h"
 
@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct ib_path_rec_data) == 8 + 64, "flags, reserved, reco
 _Static_assert(NLMSG_HDRLEN + NLA_HDRLEN + sizeof(struct ib_path_rec_data) <= LS_MESSAGE_SIZE,
 	       "the longest answer fits");
 
-/* One attribute of a question; -1: it cannot be met. */
+/* One attribute of a question; -1: a mandatory attribute that is not supported. */
 typedef int (*take_attribute)(struct ls_message *message, unsigned type, const uint8_t *data,
 			      size_t length);
 
@@ -39,13 +39,13 @@ static int take_attributes(struct ls_message *message, const uint8_t *p, size_t 
 	return 0;
 }
 
-/* What is not known may be left aside, unless the kernel says that it counts. */
+/* Unknown attributes are skipped, unless the kernel marks them as mandatory. */
 static int unknown_attribute(unsigned type)
 {
 	return type & RDMA_NLA_F_MANDATORY ? -1 : 0;
 }
 
-/* The bytes go to their place if there are as many; the component is in the mask then. */
+/* Copies the value if its length is right, and adds the component to the mask. */
 static int component(struct sacache_key *key, enum sacache_component which, void *place,
 		     size_t size, const uint8_t *data, size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * sacached's beginning and end: options, the order in which modules start and stop, signals. The
- * process stays in the foreground.
+ * sacached's main program: options, the order in which modules start and stop, signals. The process
+ * stays in the foreground.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -42,7 +42,7 @@ void sacached_quit(struct sacached *d)
 	loop_quit(&d->loop);
 }
 
-/* A missing file is nothing to complain of if it is the default one. */
+/* The default file may be missing. */
 static int load_hosts(struct sacached *d)
 {
 	const char *path = d->config.hosts;
@@ -85,7 +85,7 @@ static void on_reload(void *arg)
 	sacached_reload(arg);
 }
 
-/* For systemd, and those who ask it. */
+/* The status line for systemd. */
 static void write_status(void *arg, char *line, size_t size)
 {
 	const struct sacached *d = arg;
@@ -102,7 +102,7 @@ static void write_status(void *arg, char *line, size_t size)
 		 (unsigned long long)stats.entries);
 }
 
-/* For the sockets; of the user that it will run as, so that it can remove them. */
+/* For the sockets. Owned by the user that the daemon will run as, so that it can remove them. */
 static int make_run_dir(const struct sacached_config *config)
 {
 	char file[sizeof(config->run_dir) + 8];
@@ -115,7 +115,7 @@ static int make_run_dir(const struct sacached_config *config)
 	return ret;
 }
 
-/* In an order in which each finds what it needs; stop_all() ends what was started. */
+/* Each module finds those that it needs already started; stop_all() stops what was started. */
 static int start_all(struct sacached *d)
 {
 	int ret = sacache_create(&d->config.cache, &d->cache);
@@ -145,7 +145,7 @@ static int start_all(struct sacached *d)
 	if (!ret)
 		ret = metrics_start(d->base, d->config.metrics_listen, metrics_write, d,
 				    &d->metrics);
-	/* Not in place of another that lives: its state is its own. */
+	/* Not if another daemon is running: its state is its own. */
 	if (!ret)
 		ret = warm_start(d, &d->warm);
 	/*

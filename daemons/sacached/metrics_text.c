@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * sacached's metrics for Prometheus: the cache's counters, the ports and the daemon's counters. The
+ * sacached's metrics for Prometheus: the counters of the cache, the ports and the daemon. The
  * loop's thread.
  */
 #include "daemons/sacached/metrics_text.h"

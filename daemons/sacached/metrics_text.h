@@ -7,7 +7,7 @@
 
 #include "daemons/sacached/sacached.h"
 
-/* arg: struct sacached, whose modules have been started. */
+/* arg: struct sacached with its modules started. */
 void metrics_write(FILE *out, void *arg);
 
 #endif

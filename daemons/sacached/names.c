@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The hosts file in memory. A table is made by a thread, which owns it until its end, and then
- * takes the place of the one before; all else is the loop's.
+ * The hosts file in memory. A worker thread builds a new table and owns it until it ends; then the
+ * table replaces the one before. All else runs in the loop's thread.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,12 +18,12 @@
 
 struct name {
 	char *name;
-	size_t line; /* the first one counts */
+	size_t line; /* the first line that has a name counts */
 	struct in6_addr ip;
 };
 
 struct name_table {
-	struct name *name; /* in the order of names, then lines */
+	struct name *name; /* sorted by name, then by line */
 	size_t count, room;
 };
 
@@ -31,10 +31,10 @@ struct names {
 	struct event_base *base;
 	const char *path;
 	char folder[256];
-	int watch; /* inotify; -1: there is none */
+	int watch; /* inotify; -1: not available */
 	struct event *changed;
 	struct task *task;
-	bool again; /* it changed while it was read */
+	bool again; /* it changed while it was being read */
 	struct name_table table;
 	struct name_table fresh; /* the task's */
 };
@@ -72,7 +72,7 @@ static void table_free(struct name_table *table)
 	memset(table, 0, sizeof(*table));
 }
 
-/* What there is no memory for is not in the table. */
+/* Names that there is no memory for are left out. */
 static void add(struct name_table *table, const char *word, size_t line, const struct in6_addr *ip)
 {
 	if (table->count == table->room) {
@@ -102,7 +102,7 @@ static void parse_line(struct name_table *table, char *text, size_t line)
 			add(table, word, line, &ip);
 }
 
-/* In a thread, or before there is one. */
+/* In the worker thread, or before the loop runs. */
 static void read_table(void *arg)
 {
 	struct names *names = arg;
@@ -131,8 +131,8 @@ static void take_table(void *arg)
 		names_reload(names);
 }
 
-/* The folder, in which a new file takes the old one's place; and the file, which may be a mount of
- * its own. */
+/* Watches the folder, where a new file may replace the old one, and the file, which may be a
+ * mount of its own. */
 static void watch_file(const struct names *names)
 {
 	inotify_add_watch(names->watch, names->folder,
@@ -161,7 +161,8 @@ static void on_change(evutil_socket_t fd, short what, void *arg)
 	for (char *p = buf; p < buf + got;) {
 		const struct inotify_event *event = (const void *)p;
 
-		/* One without a name is of the file itself, or some were lost. */
+		/* An event without a name is about the file itself, or reports that some were
+		 * lost. */
 		changed |= !event->len || !strcmp(event->name, base_name);
 		p += sizeof(*event) + event->len;
 	}
@@ -219,7 +220,7 @@ void names_stop(struct names *names)
 	free(names);
 }
 
-/* The first of those with that name: bsearch() finds any of them. */
+/* The first entry with that name: bsearch() finds any of them. */
 bool names_find(const struct names *names, const char *name, struct in6_addr *ip)
 {
 	const struct name wanted = {.name = (char *)name}, *found;

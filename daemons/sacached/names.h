@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Host names of a hosts file (hosts(5)), kept in memory: asked for in the loop, which must not wait
- * for a disk. A thread reads the file again when inotify reports a change. Not by getaddrinfo(),
- * which may wait for a name server.
+ * Host names of a hosts file (hosts(5)), kept in memory: they are looked up in the loop's thread,
+ * which must not wait for a disk. A worker thread reads the file again when inotify reports a
+ * change. getaddrinfo() is not used: it may wait for a name server.
  *
  * The loop's thread.
  */
@@ -16,17 +16,17 @@
 
 struct names;
 
-/* Reads the file, and waits for that: before the loop runs. 0 or a negative errno after a line in
- * the log. */
+/* Reads the file, and waits for that: before the loop runs. 0 or a negative errno after a line
+ * in the log. */
 int names_start(struct event_base *base, const char *path, struct names **names);
 void names_stop(struct names *names);
-/* Has the file read again. */
+/* Reads the file again in a worker thread. */
 void names_reload(struct names *names);
 
-/* The address of a name (IPv4 as IPv4-mapped): of an address in text itself, else of the first line
- * that has it. */
+/* The address of a name (IPv4 as IPv4-mapped): of an address in text itself, else of the first
+ * line that has it. */
 bool names_find(const struct names *names, const char *name, struct in6_addr *ip);
-/* An address in text alone. */
+/* Parses an address in text. */
 bool names_parse(const char *text, struct in6_addr *ip);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Answers the kernel's questions for paths. Messages are local_service.c's; here are the socket,
- * the questions that wait for the SA, and time. The loop's thread.
+ * Answers the kernel's path queries. local_service.c parses and builds the messages; this file has
+ * the socket, the queries that wait for the SA, and their deadlines. The loop's thread.
  */
 #include "daemons/sacached/addresses.h"
 #include "daemons/sacached/netlink.h"
@@ -18,19 +18,20 @@
 #include "daemons/common/log.h"
 #include "daemons/sacached/resolve.h"
 
-#define KERNEL_TIMEOUT 2000    /* ms, as long as nobody sets it */
-#define RECEIVE_BUFFER 4194304 /* a few thousand questions */
-#define MAX_WAITING    16384   /* questions that wait for the SA; more are the kernel's to ask */
-#define BATCH	       64      /* datagrams in one round of the loop */
-#define LOOK_AGAIN_S   60      /* for a kernel without RDMA, whose module may come */
-#define COMPLAIN_MS    60000
+#define KERNEL_TIMEOUT 2000    /* ms, the kernel's default */
+#define RECEIVE_BUFFER 4194304 /* a few thousand queries */
+#define MAX_WAITING \
+	16384		/* queries that wait for the SA; the kernel asks the SA itself about more */
+#define BATCH	     64 /* datagrams in one iteration of the loop */
+#define LOOK_AGAIN_S 60 /* for a kernel without RDMA, whose module may be loaded later */
+#define COMPLAIN_MS  60000
 
-/* A question that waits for the SA. */
+/* A query that waits for the SA. */
 struct question {
 	struct netlink *netlink;
 	struct question *next, **link;
 	struct resolve *resolve;
-	uint64_t asked; /* ms */
+	uint64_t asked; /* when the kernel asked, ms */
 	struct ls_message message;
 };
 
@@ -46,7 +47,8 @@ struct netlink {
 	struct netlink_stats stats;
 };
 
-/* The kernel waits for nobody then. Questions that wait are forgotten: it asks the SA for them. */
+/* Leaves the group, so that the kernel does not wait any more. Pending queries are dropped: the
+ * kernel asks the SA for them. */
 static void leave(struct netlink *netlink)
 {
 	for (struct question *question = netlink->waiting, *next; question; question = next) {
@@ -74,8 +76,8 @@ static int send_message(struct netlink *netlink, const uint8_t *buf, size_t leng
 	return 0;
 }
 
-/* An answer, good or (failed) one that says that there is none. What is not sent the kernel waits
- * out. */
+/* Sends an answer, or (failed) an error. If it cannot be sent, the kernel's own timeout ends the
+ * query. */
 static void send_answer(struct netlink *netlink, bool failed, const uint8_t *buf, size_t length)
 {
 	int ret = send_message(netlink, buf, length);
@@ -118,7 +120,8 @@ static void resolved(void *arg, int status, const struct sacache_path *path)
 	struct question *question = arg;
 	struct netlink *netlink = question->netlink;
 
-	/* It has asked the SA itself by now, and forgotten the number of this question. */
+	/* The kernel has asked the SA itself by now and dropped the sequence number of this
+	 * query. */
 	if (clock_ms() - question->asked >= netlink->timeout)
 		netlink->stats.late++;
 	else
@@ -136,7 +139,7 @@ static const struct sacached_port *find_port(const struct sacached *d,
 	return NULL;
 }
 
-/* To the SA, for three quarters of the time: what is left is the kernel's way there and back. */
+/* Queries the SA for three quarters of the time: the rest is for the way to the kernel and back. */
 static int ask(struct netlink *netlink, const struct ls_message *message)
 {
 	unsigned deadline = netlink->timeout / 4 * 3;
@@ -198,8 +201,8 @@ static void address_asked(struct netlink *netlink, const struct ls_message *mess
 	send_answer(netlink, ret != 0, buf, ls_answer_address(message, ret ? NULL : gid, buf));
 }
 
-/* How the kernel took a message: only SET_TIMEOUT asks it to say so, but it says what it refuses.
- * */
+/* The kernel's acknowledgement. Only SET_TIMEOUT requests one, but the kernel also sends one for
+ * what it refuses. */
 static void acknowledged(struct netlink *netlink, const struct ls_message *message)
 {
 	bool timeout = RDMA_NL_GET_OP(message->type) == RDMA_NL_LS_OP_SET_TIMEOUT;
@@ -231,7 +234,7 @@ static void take_message(struct netlink *netlink, enum ls_kind kind, struct ls_m
 	}
 }
 
-/* Questions were lost; the kernel asks the SA for them when it has waited. */
+/* Queries were lost (ENOBUFS). The kernel asks the SA for them after its timeout. */
 static void overrun(struct netlink *netlink)
 {
 	uint64_t now = clock_ms();
@@ -243,7 +246,7 @@ static void overrun(struct netlink *netlink)
 	log_warning("netlink: the kernel asks faster than it is answered; it asks the SA itself");
 }
 
-/* One datagram; false: there is none. */
+/* Reads one datagram; false: there is none. */
 static bool receive(struct netlink *netlink)
 {
 	uint32_t buf[1024];
@@ -258,7 +261,7 @@ static bool receive(struct netlink *netlink)
 			overrun(netlink);
 		return errno == ENOBUFS || errno == EINTR;
 	}
-	/* Processes with the right to may send to the group, too; this serves the kernel. */
+	/* A process with CAP_NET_ADMIN may also send to the group; only the kernel is served. */
 	while (from.nl_pid == 0 && got > 0 && netlink->fd >= 0) {
 		struct ls_message message;
 		size_t length;
@@ -279,7 +282,7 @@ static void readable(evutil_socket_t fd, short what, void *arg)
 		;
 }
 
-/* Joins the group. -EPROTONOSUPPORT: no RDMA in this kernel. */
+/* Joins the group. -EPROTONOSUPPORT: the kernel has no RDMA. */
 static int join(struct netlink *netlink)
 {
 	struct sockaddr_nl address = {.nl_family = AF_NETLINK,

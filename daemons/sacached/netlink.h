@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The kernel's path resolution: a socket of NETLINK_RDMA in the group RDMA_NL_GROUP_LS, by which
- * rdma_cm, IPoIB and the like ask before they ask the SA. While there is a listener the kernel
- * waits for its answer, for 2 s unless told otherwise, so each question is answered in three
- * quarters of that time, by an error if need be; a listener whose answers the kernel does not
- * accept leaves.
+ * rdma_cm, IPoIB and other kernel users ask before they ask the SA. While the group has a listener
+ * the kernel waits for its answer, for 2 s by default. So each query is answered within three
+ * quarters of that time, if necessary with an error; and the daemon leaves the group if the kernel
+ * refuses its answers.
  *
- * The kernel asks in the initial network namespace only. It accepts answers from CAP_NET_ADMIN of
- * the initial user namespace, which both who opened the socket and who sends must have.
+ * The kernel asks in the initial network namespace only. It accepts answers only with
+ * CAP_NET_ADMIN in the initial user namespace, both of the process that opened the socket and of
+ * the one that sends.
  */
 #ifndef SACACHED_NETLINK_H
 #define SACACHED_NETLINK_H
@@ -15,19 +16,19 @@
 #include "daemons/sacached/sacached.h"
 
 struct netlink_stats {
-	uint64_t paths;	    /* questions for one */
-	uint64_t addresses; /* questions for the GID of an IP address */
+	uint64_t paths;	    /* queries for a path */
+	uint64_t addresses; /* queries for the GID of an IP address */
 	uint64_t answered;
-	uint64_t errors;   /* answered by an error: the kernel asks the SA itself */
-	uint64_t invalid;  /* of those, questions that could not be read */
-	uint64_t late;	   /* not answered, since the kernel did not wait any more */
-	uint64_t overruns; /* times that the kernel asked faster than was read */
+	uint64_t errors;   /* answered with an error: the kernel asks the SA itself */
+	uint64_t invalid;  /* of those, queries that could not be parsed */
+	uint64_t late;	   /* not answered, since the kernel's timeout was over */
+	uint64_t overruns; /* times that the receive buffer overflowed */
 	bool listening;
 };
 
 /*
- * Where the kernel has no such netlink, or not for this user, a warning says so, *netlink is NULL
- * or does not listen, and 0 is returned: the daemon serves others.
+ * If the kernel has no such netlink, or not for this user, logs a warning and returns 0: *netlink
+ * is NULL or does not listen, and the daemon serves its other clients.
  */
 int netlink_start(struct sacached *d, struct netlink **netlink);
 void netlink_stop(struct netlink *netlink);

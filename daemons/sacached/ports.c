@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The host's InfiniBand ports, by libibumad, which reads sysfs. Looked at at the start and every
- * few seconds, in the loop's thread: a port that appears is opened in the cache, one that is gone
+ * The host's InfiniBand ports, by libibumad, which reads sysfs. Polled at the start and every few
+ * seconds, in the loop's thread: a port that appears is opened in the cache, one that disappears is
  * closed.
  */
 #include <arpa/inet.h>
@@ -24,7 +24,8 @@ struct ports {
 	struct sacached *d;
 	struct event *timer;
 	bool seen[SACACHE_MAX_PORTS];
-	char refused[UMAD_MAX_DEVICES * UMAD_CA_MAX_PORTS]; /* said why, by device and port */
+	char refused[UMAD_MAX_DEVICES *
+		     UMAD_CA_MAX_PORTS]; /* a refusal was logged, by device and port */
 };
 
 const struct sacached_port *sacached_port_by_gid(const struct sacached *d, const uint8_t gid[16])
@@ -81,7 +82,7 @@ static struct sacached_port *find(struct sacached *d, const char *ca, unsigned p
 	return NULL;
 }
 
-/* The port's GIDs beside its default one, which libibumad does not tell; where there are any. */
+/* The port's GIDs beside its default one, which libibumad does not report. */
 static void read_gids(struct sacached_port *port)
 {
 	for (unsigned i = 1; i < SACACHED_MAX_GIDS; i++) {
@@ -100,13 +101,14 @@ static void read_gids(struct sacached_port *port)
 		if (got <= 0)
 			break;
 		text[strcspn(text, "\n")] = 0;
-		/* An entry that is not used has the prefix alone, or nothing. */
+		/* An unused entry has the prefix alone, or is zero. */
 		if (inet_pton(AF_INET6, text, gid) == 1 && memcmp(gid + 8, "\0\0\0\0\0\0\0", 8))
 			port->ngids++;
 	}
 }
 
-/* What may change. Numbers in umad_port_t are in host byte order, but for the two of the GID. */
+/* Attributes that may change. Numbers in umad_port_t are in host byte order, except the two of
+ * the GID. */
 static void read_port(struct sacached_port *port, const umad_port_t *attr)
 {
 	bool active = attr->state == STATE_ACTIVE;
@@ -129,7 +131,7 @@ static void read_port(struct sacached_port *port, const umad_port_t *attr)
 			port->pkeys[port->npkeys++] = attr->pkeys[i];
 }
 
-/* said: why it cannot be opened. */
+/* said: why the port cannot be opened. */
 static struct sacached_port *open_port(struct ports *ports, const umad_ca_t *ca, unsigned portnum,
 				       bool said)
 {

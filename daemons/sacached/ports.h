@@ -8,7 +8,7 @@
 
 #include "daemons/sacached/sacached.h"
 
-/* None there is no error: the daemon waits for one. */
+/* Having none is no error: the daemon waits for one. */
 int ports_start(struct sacached *d, struct ports **ports);
 void ports_stop(struct ports *ports);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Paths for the modules that serve. A resolve belongs to the loop until done was called or it was
- * cancelled, and to libsacache as long as its query is under way; who of both leaves last frees it.
+ * Resolves paths for the modules that serve clients. A resolve is used by the loop until done was
+ * called or it was cancelled, and by libsacache while its query is pending; the last user frees it.
  *
- * answered() runs in a thread of libsacache's; it fills in the answer and puts the resolve on a
+ * answered() runs in a thread of libsacache's: it fills in the answer and puts the resolve on a
  * list under the resolver's lock. All else runs in the loop's thread.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ struct resolve {
 	void *arg;
 	int status;
 	struct sacache_path path;
-	bool asked; /* libsacache has it */
+	bool asked; /* libsacache has a query for it */
 };
 
 struct resolver {
@@ -57,7 +57,7 @@ static void resolve_free(struct resolve *resolve)
 	free(resolve);
 }
 
-/* done, once; it may cancel nothing but others. */
+/* Calls done, once. done may cancel other resolves only. */
 static void end(struct resolve *resolve, int status)
 {
 	void (*done)(void *arg, int status, const struct sacache_path *path) = resolve->done;
@@ -91,7 +91,7 @@ static void wake(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* The deadline; or, where the table had the answer, the next round of the loop. */
+/* The deadline; or, for an answer from the cache, the next iteration of the loop. */
 static void timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct resolve *resolve = arg;
@@ -142,7 +142,8 @@ static struct resolve *begin(struct sacached *d, unsigned deadline,
 	return NULL;
 }
 
-/* What libsacache said: unless the answer comes later, the loop's next round brings it. */
+/* libsacache's result: unless the answer comes later, the next iteration of the loop delivers
+ * it. */
 static struct resolve *asked(struct resolve *resolve, int ret)
 {
 	if (ret != -EINPROGRESS) {

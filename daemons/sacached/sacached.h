@@ -9,18 +9,17 @@
  *	resolve.c	a path by key, with a deadline, for the modules that serve
  *	acm.c		ibacm's protocol: messages; acm_server.c: its sockets
  *	netlink.c	the kernel's questions
- *	warm.c		the state file, OpenSM's dump, asking ahead
+ *	warm.c		the state file, OpenSM's dump, queries ahead
  *	control_commands.c	sacachectl's; metrics_text.c: Prometheus'
  *
  * What other daemons have too is in daemons/common: the loop, the log, the control socket, metrics,
  * systemd.
  *
- * All of it runs in one thread, the loop of libevent; libsacache has a thread for each port beside
- * it, and only resolve.c is called from there. So no module has a lock, and none may wait.
+ * All of it runs in one thread, libevent's loop; libsacache has a thread for each port beside it,
+ * which calls only resolve.c. So no module has a lock, and none may block.
  *
- * Each module has int X_start(struct sacached *d, struct X **x), which returns 0 or a negative
- * errno after it has said itself in one line what is wrong, and void X_stop(struct X *x) (NULL:
- * nothing).
+ * Each module has int X_start(struct sacached *d, struct X **x), which returns 0, or a negative
+ * errno after it has logged the error in one line, and void X_stop(struct X *x) (NULL: nothing).
  */
 #ifndef SACACHED_SACACHED_H
 #define SACACHED_SACACHED_H
@@ -42,11 +41,11 @@ struct sacached_port {
 	unsigned port_count; /* of the device */
 	uint64_t node_guid;  /* host byte order */
 	uint64_t port_guid;
-	unsigned number; /* for keys, as sacache_port_open() gave it */
+	unsigned number; /* the number that sacache_port_open() returned, for keys */
 	bool active;	 /* the state is Active */
 	bool loading;	 /* the state file is being loaded for it (warm.c), */
-	bool loaded;	 /* or was, */
-	bool begun;	 /* and the dump, and the SA */
+	bool loaded;	 /* or has been loaded, */
+	bool begun;	 /* and the dump, and the SA query ahead */
 	uint16_t lid;
 	uint8_t lmc;
 	uint16_t sm_lid;
@@ -73,7 +72,7 @@ struct sacached {
 	struct sacache *cache;
 	struct sacached_config config;
 	struct sacached_port ports[SACACHE_MAX_PORTS]; /* those that are open; there may be gaps */
-	unsigned nports;			       /* up to the last that is open */
+	unsigned nports;			       /* index of the last open one, plus 1 */
 	struct ports *port_watch;
 	struct addresses *addresses;
 	struct names *names;
@@ -86,7 +85,7 @@ struct sacached {
 	struct warm *warm;
 };
 
-/* The configuration (what may change at run time) and the hosts file again, as for SIGHUP. */
+/* Reads the configuration (what may change at run time) and the hosts file again, as for SIGHUP. */
 int sacached_reload(struct sacached *d);
 /* Ends the loop, as for SIGTERM. */
 void sacached_quit(struct sacached *d);

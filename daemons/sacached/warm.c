@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Loading, saving and asking ahead; warm.h has the order of it. What a thread works on it owns
- * until its end; the loop does not look at it meanwhile.
+ * Loads and saves the state file, and queries the SA ahead; warm.h has the order. The loop does not
+ * touch what a worker thread owns until that ends.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,8 +17,8 @@
 
 #define TICK_S 1
 
-/* By what programs ask: librdmacm and ibacm's clients by both GIDs, the method by one, MPI by LIDs.
- * */
+/* The forms of keys that programs use: librdmacm and ibacm's clients name both GIDs, the
+ * reconnect method one, MPI LIDs. */
 static const uint32_t masks[] = {
 	SACACHE_DGID | SACACHE_SGID,
 	SACACHE_DGID,
@@ -39,12 +39,12 @@ struct save {
 	struct sacache_state state;
 	int status;
 	struct waiter *waiters;
-	struct waiter *next_waiters; /* who asked while it was being written */
+	struct waiter *next_waiters; /* requested a save while this one was being written */
 };
 
 struct prefetch {
 	struct task *task;
-	bool first; /* at the start: OpenSM's dump, and the SA only if that is wanted */
+	bool first; /* at the start: OpenSM's dump, and the SA only if configured */
 	int import_status;
 	struct sacache_import import;
 	unsigned port;
@@ -57,7 +57,7 @@ struct prefetch {
 	void *arg;
 };
 
-/* The state file, for ports that have become active. */
+/* Loads the state file for ports that have become active. */
 struct load {
 	struct task *task;
 	char path[CONFIG_PATH_LEN];
@@ -68,10 +68,10 @@ struct load {
 
 struct warm {
 	struct sacached *d;
-	struct event *timer; /* to look for ports, and to save */
-	unsigned ticks;	     /* since it was saved */
+	struct event *timer; /* looks for active ports, and saves */
+	unsigned ticks;	     /* since the last save */
 	struct warm_status status;
-	struct sacache_stats saved; /* as it was at the last save */
+	struct sacache_stats saved; /* the counters at the last save */
 	struct load load;
 	struct save save;
 	struct prefetch prefetch;
@@ -82,7 +82,7 @@ const struct warm_status *warm_status(const struct warm *warm)
 	return &warm->status;
 }
 
-/* What counts as a change: not that something was found. */
+/* The counters that report a change; lookups are not among them. */
 static void stats_of(struct warm *warm, struct sacache_stats *stats)
 {
 	sacache_stats(warm->d->cache, stats, sizeof(*stats));
@@ -93,8 +93,8 @@ static void stats_of(struct warm *warm, struct sacache_stats *stats)
 static void begin_next(struct warm *warm);
 static void save_for_next(struct warm *warm);
 
-/* Loading: in a thread, or before the loop runs. Not while the file is saved, which would replace
- * it meanwhile. */
+/* Loading: in a worker thread, or before the loop runs. Never during a save, which would replace
+ * the file. */
 
 static void load_work(void *arg)
 {
@@ -148,8 +148,8 @@ static void load_done(void *arg)
 }
 
 /*
- * Ports that are active for the first time. Before, neither the subnet nor the SM is known, by
- * which records are believed. False: there are none, or they have to wait for others.
+ * Ports that are active for the first time. Before that neither the subnet nor the SM is known, and
+ * no record can be verified. False: there are none, or they have to wait for a task.
  */
 static bool prepare_load(struct warm *warm)
 {
@@ -211,7 +211,7 @@ static void note_save(struct warm *warm)
 		log_debug("%s: %llu records saved", save->path,
 			  (unsigned long long)save->state.records);
 	} else {
-		/* Said once, and counted. */
+		/* Logged once, and counted. */
 		if (save->status != warm->status.save_error)
 			log_error("%s: %s; what was saved before is still there", save->path,
 				  strerror(-save->status));
@@ -240,7 +240,7 @@ static int start_save(struct warm *warm)
 	return ret;
 }
 
-static void tell_waiters(struct waiter *waiter, int status, const struct sacache_state *state)
+static void complete_waiters(struct waiter *waiter, int status, const struct sacache_state *state)
 {
 	while (waiter) {
 		struct waiter *next = waiter->next;
@@ -252,7 +252,8 @@ static void tell_waiters(struct waiter *waiter, int status, const struct sacache
 	}
 }
 
-/* Who asked while the file was written or loaded wants what is newer: it is written again. */
+/* Requests that arrived while the file was being written or loaded want newer contents: it is
+ * written again. */
 static void save_for_next(struct warm *warm)
 {
 	struct save *save = &warm->save;
@@ -262,7 +263,7 @@ static void save_for_next(struct warm *warm)
 	save->next_waiters = NULL;
 	ret = waiters ? start_save(warm) : 0;
 	if (ret)
-		tell_waiters(waiters, ret, &save->state);
+		complete_waiters(waiters, ret, &save->state);
 	else
 		save->waiters = waiters;
 }
@@ -279,7 +280,7 @@ static void save_done(void *arg)
 	save->waiters = NULL;
 	note_save(warm);
 	save_for_next(warm);
-	tell_waiters(waiters, status, &state);
+	complete_waiters(waiters, status, &state);
 }
 
 int warm_save(struct warm *warm, warm_saved done, void *arg)
@@ -296,7 +297,7 @@ int warm_save(struct warm *warm, warm_saved done, void *arg)
 		return -ENOMEM;
 	waiter->done = done;
 	waiter->arg = arg;
-	/* A save that has begun may have passed what has come since. */
+	/* A save that is running may have passed newer records. */
 	if (warm->save.task || warm->load.task) {
 		waiter->next = warm->save.next_waiters;
 		warm->save.next_waiters = waiter;
@@ -320,7 +321,7 @@ static bool changed(struct warm *warm)
 	return memcmp(&now, &warm->saved, sizeof(now)) != 0 || warm->status.save_error;
 }
 
-/* A record was found to be another, or all are to be asked for again, since the last save. */
+/* Since the last save a record was found to have changed, or all are to be queried again. */
 static bool outdated(struct warm *warm)
 {
 	const struct sacache_stats *saved = &warm->saved;
@@ -347,7 +348,7 @@ static void save_at_end(struct warm *warm)
 	note_save(warm);
 }
 
-/* Asking ahead. */
+/* Querying ahead. */
 
 static int prefetch_progress(void *arg, const struct sacache_prefetch *so_far)
 {
@@ -511,10 +512,10 @@ void warm_forget(struct warm *warm, void *arg)
 			w->done = NULL;
 }
 
-/* Beginning and end. */
+/* Start and stop. */
 
-/* Saves at the interval; sooner, if what is in the file is not true any more: it might be read
- * again. */
+/* Saves at the interval; sooner, if the file holds records that are no longer true, since a
+ * restart would read them. */
 static void timer(evutil_socket_t fd, short what, void *arg)
 {
 	const struct timeval next = {.tv_sec = TICK_S};
@@ -546,12 +547,12 @@ int warm_start(struct sacached *d, struct warm **out)
 		warm_stop(warm);
 		return -ENOMEM;
 	}
-	/* For us alone: it says whom this host talks to. */
+	/* Mode 0600: the file shows which hosts this one talks to. */
 	if (folder_make(d->config.state_file, 0700, d->config.user))
 		log_warning("%s: its folder cannot be made; the cache will not be saved",
 			    d->config.state_file);
 	*out = warm;
-	/* Nobody is served yet, and who asks first finds what was saved. */
+	/* No client is served yet, so that the first one finds what was saved. */
 	if (prepare_load(warm)) {
 		load_work(warm);
 		load_done(warm);

@@ -56,8 +56,8 @@ units() {
 
 @test "the sockets' links are those that ibacm's clients open" {
 	grep -qx 'Symlinks=/run/ibacm-unix.sock /run/ibacm.sock' "$SACACHED_SOURCE/system/sacached.socket"
-	grep -q '"acm-door"' "$SACACHED_SOURCE/acm_door.c"
-	grep -qx 'FileDescriptorName=acm-door' "$SACACHED_SOURCE/system/sacached.socket"
+	grep -q '"acm-listener"' "$SACACHED_SOURCE/acm_listener.c"
+	grep -qx 'FileDescriptorName=acm-listener' "$SACACHED_SOURCE/system/sacached.socket"
 }
 
 @test "every key is in the configuration file and in sacached.conf(5)" {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Where ibacm's clients knock:
+ * The sockets that ibacm's clients connect to:
  *
  *	RUN_DIR/acm.sock		the socket
  *	IBACM_DIR/ibacm-unix.sock	a link to it: ib_acme
@@ -9,25 +9,25 @@
  *	IBACM_DIR/ibacm.port		a link to that; if it is there librdmacm connects by TCP
  *	RUN_DIR/lock			held by the sacached that runs
  *
- * What a dead daemon has left is replaced; a living ibacm or sacached is not. A door that is shut
- * lets clients fail to connect, for which they are prepared, where one that is accepted and closed
- * would die of SIGPIPE. The loop's thread.
+ * Files of a dead daemon are replaced, those of a running ibacm or sacached are not. At the limit of
+ * clients the listener is paused: connect() then fails, which clients handle, whereas a connection
+ * that is accepted and closed would end them by SIGPIPE. The loop's thread.
  */
-#ifndef SACACHED_ACM_DOOR_H
-#define SACACHED_ACM_DOOR_H
+#ifndef SACACHED_ACM_LISTENER_H
+#define SACACHED_ACM_LISTENER_H
 
 #include <sys/un.h>
 
 #include "daemons/sacached/sacached.h"
 
-#define DOOR_BACKLOG 256
-#define DOOR_PATH    128
+#define LISTEN_BACKLOG 256
+#define LISTEN_PATH    128
 
-struct acm_door {
+struct acm_listener {
 	int fd;	     /* the unix socket; -1 */
 	int tcp_fd;  /* -1 */
 	int lock_fd; /* -1 */
-	bool shut;
+	bool paused;
 	bool kept; /* systemd keeps the socket, so that the name stays at the end */
 	bool port_files;
 	enum config_tcp tcp;
@@ -37,10 +37,9 @@ struct acm_door {
 };
 
 /* 0, or a negative errno after a line in the log. */
-int acm_door_open(struct sacached *d, struct acm_door *door);
-/* For the time being; false: it could not be shut or opened. tcp_fd may be another one afterwards.
- * */
-bool acm_door_shut(struct acm_door *door, bool shut);
-void acm_door_close(struct acm_door *door);
+int acm_listener_open(struct sacached *d, struct acm_listener *listener);
+/* Pauses and resumes accepting. False: it could not. tcp_fd may change. */
+bool acm_listener_pause(struct acm_listener *listener, bool pause);
+void acm_listener_close(struct acm_listener *listener);
 
 #endif
