@@ -2,13 +2,14 @@
 /*
  * Pool allocation, the method's S3. Two layers:
  *
- *   thread cache   slots of each class that this thread gave back, or took a handful of; no lock that
- *                  another thread holds but when it collects what is left before it gives up
+ *   thread cache   slots of each class that this thread freed, or took in advance; its lock is
+ *                  contended only when another thread that is short of memory drains the caches
  *   central        spans and runs of pages, under the pool's lock
  *
- * A thread has a cache for each pool that it uses, in a list of its own; the pool has its caches in
- * a list too. Both lists, and the end of threads and pools, are guarded by caches_lock; the slots
- * of a cache by its busy flag. A cache whose pool is gone has pool_id 0 and goes with its thread.
+ * A thread has a cache for each pool that it uses, in a list of its own; the pool has a list of its
+ * caches too. Both lists, and the end of threads and pools, are guarded by caches_lock; the slots
+ * of a cache by its busy flag. A cache whose pool was destroyed has pool_id 0 and is freed with its
+ * thread.
  */
 #include <errno.h>
 #include <sched.h>
@@ -60,7 +61,7 @@ static unsigned cache_room(unsigned cls)
 	return n < CACHE_SLOTS ? n : CACHE_SLOTS;
 }
 
-/* Gives slots back to the central part. */
+/* Returns slots to the central part. */
 static void give_back(struct rmempool *pool, const uintptr_t *slots, unsigned count)
 {
 	struct mempool_extent extent;
@@ -72,7 +73,7 @@ static void give_back(struct rmempool *pool, const uintptr_t *slots, unsigned co
 	pthread_mutex_unlock(&pool->lock);
 }
 
-/* Empties a cache of its pool. */
+/* Empties a cache whose pool exists. */
 static void cache_drain(struct rmempool *pool, struct mempool_thread_cache *cache)
 {
 	uintptr_t slots[CACHE_SLOTS];
@@ -88,7 +89,7 @@ static void cache_drain(struct rmempool *pool, struct mempool_thread_cache *cach
 	}
 }
 
-/* Takes a cache's counts over; caches_lock held. */
+/* Adds a cache's counts to the pool's; caches_lock held. */
 static void cache_count(struct rmempool *pool, struct mempool_thread_cache *cache)
 {
 	cache_lock(cache);
@@ -164,7 +165,7 @@ static struct mempool_thread_cache *cache_make(struct rmempool *pool)
 	return cache;
 }
 
-/* This thread's cache, or NULL: it has to do without. */
+/* This thread's cache, or NULL: it works without one. */
 static inline struct mempool_thread_cache *cache_of(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache;
@@ -205,7 +206,7 @@ int mempool_alloc_init(struct rmempool *pool)
 	return 0;
 }
 
-/* No thread uses the pool any more; their caches may still be there. */
+/* No thread uses the pool any more; caches of it may still exist. */
 void mempool_alloc_destroy(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache;
@@ -243,7 +244,7 @@ void mempool_caches_hold(bool hold)
 		pthread_mutex_unlock(&caches_lock);
 }
 
-/* What lies in caches of threads that are not there any more, maybe half written, is given up. */
+/* Slots in caches of threads that a fork did not copy are lost: their state is unknown. */
 void mempool_alloc_fork(struct rmempool *pool)
 {
 	struct mempool_thread_cache *cache, *mine;
@@ -257,7 +258,7 @@ void mempool_alloc_fork(struct rmempool *pool)
 	}
 }
 
-/* Takes from the central part: slots of a class, or a run of pages. */
+/* Allocates from the central part: slots of a class, or a run of pages. */
 static unsigned take_central(struct rmempool *pool, unsigned cls, size_t length, size_t alignment,
 			     uintptr_t *slots, unsigned want)
 {
@@ -274,7 +275,7 @@ static unsigned take_central(struct rmempool *pool, unsigned cls, size_t length,
 	return got;
 }
 
-/* The same, and if there is none what lies in threads' caches is collected first. */
+/* The same; if there is no memory, drains the threads' caches and tries again. */
 static unsigned take(struct rmempool *pool, unsigned cls, size_t length, size_t alignment,
 		     uintptr_t *slots, unsigned want)
 {
@@ -287,7 +288,7 @@ static unsigned take(struct rmempool *pool, unsigned cls, size_t length, size_t 
 	return got;
 }
 
-/* The way without a cache; *addr 0: no memory. */
+/* Allocation without a cache; *addr 0: no memory. */
 static void alloc_central(struct rmempool *pool, unsigned cls, size_t length, size_t alignment,
 			  struct mempool_extent *extent)
 {
@@ -314,7 +315,7 @@ static void refill(struct rmempool *pool, struct mempool_thread_cache *cache, un
 	unsigned got = take(pool, cls, 0, 0, slots, cache_room(cls) / 2);
 
 	cache_lock(cache);
-	/* It was empty, and only its thread puts anything in. */
+	/* The cache was empty, and only its thread fills it. */
 	memcpy(cache->slots[cls], slots, got * sizeof(*slots));
 	cache->count[cls] = got;
 	cache_unlock(cache);
@@ -341,7 +342,7 @@ static void alloc_cached(struct rmempool *pool, struct mempool_thread_cache *cac
 	if (!extent->addr) {
 		refill(pool, cache, cls);
 		extent->addr = cache_take(cache, cls);
-		/* Somebody who was as short may have collected all of it. */
+		/* Another thread that was short of memory may have drained all of it. */
 		if (!extent->addr) {
 			alloc_central(pool, cls, 0, 0, extent);
 			return;
@@ -434,7 +435,7 @@ static int free_central(struct rmempool *pool, const struct mempool_extent *exte
 	return err;
 }
 
-/* Whether that is the start of a buffer that is not free; debug mode. */
+/* Whether addr is the start of an allocated buffer; debug mode. */
 static bool debug_is_buffer(struct rmempool *pool, uintptr_t addr, struct mempool_extent *extent)
 {
 	bool ok;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The cache unit: how an adapter with little fast memory would keep the tables. It has a fixed
+ * The cache unit: the copy of table entries in an adapter with little fast memory. It has a fixed
  * number of slots, each with a row of the registration table or a run of the VA→PA table:
  *
  *   slots    | row 0x1a00 | run va, pa, len | row 0x77f1 | run … | free | free |
  *   rows     2 0		 (by key)	   numbers of slots, sorted: the tags that an adapter
  *   runs     1 3		 (by va)	   compares all at once, searched by halves here
  *
- * Replacement is "clock": a hand goes round and passes once over a slot that has been used since.
- * Before each answer the log of the image says which entries have changed (image.h); those are
- * dropped. One thread at a time.
+ * Replacement is "clock": a hand goes round and skips a slot once if it has been used since. Before
+ * each answer the log of the image is read (image.h), and entries that have changed are dropped.
+ * One thread at a time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,14 +29,14 @@ enum kind {
 
 struct slot {
 	enum kind kind;
-	bool used; /* since the hand was here */
+	bool used; /* since the hand passed */
 	union {
 		struct mempool_row row;
 		struct mempool_pa_run run;
 	};
 };
 
-/* Numbers of slots, in the order of their tags. */
+/* Slot numbers, in the order of their tags. */
 struct tags {
 	uint32_t count;
 	uint32_t *slot;
@@ -44,9 +44,10 @@ struct tags {
 
 struct rmempool_cache {
 	struct rmempool_image *image;
-	uint64_t seen; /* of the image's log */
+	uint64_t seen; /* how much of the image's log was read */
 	uint32_t entries;
-	uint32_t used; /* slots 0 … used - 1 have been used; the free ones of them are listed: */
+	uint32_t
+		used; /* slots 0 … used - 1 have been in use; those of them that are free are listed: */
 	uint32_t free_count;
 	uint32_t hand;
 	uint32_t *free;
@@ -96,7 +97,7 @@ static inline uint64_t tag_of(const struct slot *slot)
 	return slot->kind == KIND_ROW ? slot->row.key : slot->run.va;
 }
 
-/* How many tags are below or at that one. */
+/* How many tags are less than or equal to that one. */
 static uint32_t tags_upto(const struct rmempool_cache *c, const struct tags *t, uint64_t tag)
 {
 	uint32_t low = 0, high = t->count;
@@ -129,7 +130,7 @@ static void slot_drop(struct rmempool_cache *c, uint32_t n)
 	c->free[c->free_count++] = n;
 }
 
-/* Makes room: a slot that has not been used for a round. */
+/* Evicts a slot that has not been used for one round of the hand. */
 static uint32_t slot_take(struct rmempool_cache *c)
 {
 	if (!c->free_count && c->used < c->entries)
@@ -151,7 +152,7 @@ static void slot_insert(struct rmempool_cache *c, const struct slot *entry)
 	struct tags *t = tags_of(c, entry);
 	uint32_t at = tags_upto(c, t, tag_of(entry)), n;
 
-	/* A shorter run with the same beginning, whose change the log will tell of in a moment. */
+	/* A shorter run with the same start: the log is about to report that it changed. */
 	if (at && tag_of(&c->slots[t->slot[at - 1]]) == tag_of(entry))
 		slot_drop(c, t->slot[at - 1]);
 	n = slot_take(c);
@@ -194,7 +195,8 @@ static void drop_row(struct rmempool_cache *c, uint32_t key)
 	}
 }
 
-/* Runs that touch these blocks: a run may have been merged with what came, or be gone in part. */
+/* Runs that overlap or adjoin these blocks: a run may have been merged with a new block, or have
+ * lost a part. */
 static void drop_runs(struct rmempool_cache *c, const struct mempool_change *change)
 {
 	const struct mempool_vapa *vapa = c->image->vapa;
@@ -205,7 +207,7 @@ static void drop_runs(struct rmempool_cache *c, const struct mempool_change *cha
 		uint32_t n = c->runs.slot[at];
 		const struct mempool_pa_run *run = &c->slots[n].run;
 
-		/* Up to and with those that only border on it. */
+		/* Including runs that only adjoin. */
 		if (run->va <= end && start <= run->va + run->length) {
 			slot_drop(c, n);
 			c->s.dropped++;
@@ -237,7 +239,7 @@ static void follow(struct rmempool_cache *c)
 	}
 }
 
-/* The row of a key into *out; false: there is none. What is not there is not held. */
+/* The row of a key into *out; false: there is none. A missing key is not cached. */
 static bool get_row(struct rmempool_cache *c, uint32_t key, struct mempool_row *out)
 {
 	const struct mempool_row *row = row_find(c, key);

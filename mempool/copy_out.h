@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * How a structure goes to a program that may know a shorter or a longer one. Any thread.
+ * Copies a structure to a program that was built with a shorter or a longer definition of it. Any
+ * thread.
  */
 #ifndef MEMPOOL_COPY_OUT_H
 #define MEMPOOL_COPY_OUT_H
@@ -8,7 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* size: of the program's structure, whose end is 0 where it is the longer one. to may be NULL. */
+/* size: of the program's structure; if that is the longer one, its end is zeroed. to may be
+ * NULL. */
 static inline void mempool_copy_out(void *to, size_t size, const void *from, size_t length)
 {
 	size_t both = size < length ? size : length;

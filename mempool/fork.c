@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * All pools of the process, and what becomes of them at fork().
+ * All pools of the process, and fork().
  *
- * Blocks are shared mappings which a child does not inherit. With RMEMPOOL_FORK it does, for as
- * long as it takes to put copies in their place, in a file of its own. (To leave holes instead
- * would be wrong: handlers of others that run before ours may map something into them.)
+ * Blocks are shared mappings which a child does not inherit. With RMEMPOOL_FORK it does, until it
+ * has replaced them with copies in a file of its own. (Leaving holes instead would be wrong: fork
+ * handlers of others that run before ours may map something into them.)
  *
- *   parent	prepare: takes all locks	parent: waits for the child, lets the locks go
- *   child					child: maps, copies, lets the locks go
+ *   parent	prepare: takes all locks	parent: waits for the child, releases the locks
+ *   child					child: maps, copies, releases the locks
  *
- * The thread that forks waits inside of fork() until the child has copied. Whatever it has kept
- * others from changing, by holding a lock over fork(), is therefore copied as it was at that
- * moment. What other threads change meanwhile nobody could have relied on. Children that share all
- * memory with their parent until they call exec (vfork(), posix_spawn(), system()) copy nothing and
- * wait for nothing.
+ * The thread that forks waits inside of fork() until the child has copied. So data that it protects
+ * by holding a lock over fork() is copied as it was at that moment; data that other threads change
+ * meanwhile is unspecified. Children that share all memory with their parent until they call exec
+ * (vfork(), posix_spawn(), system()) neither copy nor wait.
  *
  * Guarded by the list's lock.
  */
@@ -29,8 +28,8 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t locating = PTHREAD_MUTEX_INITIALIZER; /* the innermost lock */
-static struct rmempool *pools;				     /* changed with both locks held */
-static int done[2]; /* a pipe: its end says that the child has copied */
+static struct rmempool *pools;				     /* modified with both locks held */
+static int done[2]; /* a pipe: end of file tells the parent that the child has copied */
 static bool copying;
 
 static bool copied(const struct rmempool *pool)
@@ -122,8 +121,8 @@ static void after_in_child(void)
 }
 
 /*
- * Of all handlers the first to be registered, as far as may be: then those of others, which may use
- * buffers of a pool, run while the locks are free.
+ * Registered before all other fork handlers, if possible: the handlers of others, which may use
+ * buffers of a pool, then run while the locks are free.
  */
 __attribute__((constructor)) static void hook(void)
 {

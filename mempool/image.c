@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Images of the tables; see image.h for the layout, and for who may read and write. Handles are
- * each used by whoever has them; they do not change once made.
+ * Images of the tables; see image.h for the layout and the access rules. A handle does not change
+ * once it is made.
  */
 #include "mempool/image.h"
 
@@ -62,7 +62,7 @@ static int map_new(size_t bytes, int *fd, void **memory)
 		return *fd;
 	*memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (*memory != MAP_FAILED) {
-		/* Searches touch it everywhere; where the system lets memfds have huge pages. */
+		/* Searches touch all of it: use huge pages if the system allows them for memfds. */
 		madvise(*memory, bytes, MADV_HUGEPAGE);
 		return 0;
 	}
@@ -107,8 +107,8 @@ void mempool_image_destroy(struct rmempool_image *image)
 }
 
 /*
- * Whoever has written it is trusted from here on, to change it as the library does. What it holds
- * now need not be an image.
+ * The writer is trusted from here on to change the image as the library does. Only its present
+ * contents are checked.
  */
 static int check(const struct mempool_image_header *h, size_t bytes)
 {
@@ -200,7 +200,7 @@ int mempool_image_next(const struct rmempool_image *image, uint64_t *seen,
 	if (head == *seen)
 		return 0;
 	word = load_acquire(&h->log[*seen % MEMPOOL_LOG_WORDS]);
-	/* The next word to be written may be under way already. */
+	/* The oldest word that is still readable may be about to be overwritten. */
 	head = load_acquire(&h->head);
 	if (head - *seen >= MEMPOOL_LOG_WORDS) {
 		*seen = head;

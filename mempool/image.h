@@ -12,10 +12,10 @@
  *              | 1 | first block                                            | blocks          |
  *              +---+--------------------------------------------------------+-----------------+
  *
- * The log says what has changed: a row went or blocks went or came, so that who keeps copies of
- * entries need drop only those. A change is made in the table first and then written to the log;
- * who reads the log and then a table sees at least what the log says. head counts all words ever
- * written; a reader that is 1,024 or more behind has lost some and drops everything.
+ * The log lists changes: a row was removed, or blocks were added or removed, so that a holder of
+ * copied entries drops only those. A change is made in the table first and then written to the log,
+ * so a reader of the log and then of a table sees at least the logged changes. head counts all words
+ * ever written; a reader that is 1,024 or more behind has missed some and drops everything.
  *
  * One writer at a time (the pool's registration lock); readers take no lock.
  */
@@ -42,7 +42,7 @@ struct mempool_image_header {
 /* A mapping of an image. */
 struct rmempool_image {
 	int fd;
-	bool own; /* of this handle: fd and mapping go with it */
+	bool own; /* this handle owns fd and mapping */
 	size_t bytes;
 	struct mempool_image_header *header;
 	struct mempool_vapa *vapa;
@@ -51,20 +51,20 @@ struct rmempool_image {
 
 /*
  * A memfd of that many bytes, sealed against shrinking and growing, or -errno. -EFBIG: RLIMIT_FSIZE
- * forbids it, for which the kernel would send a signal as well.
+ * forbids it (without the SIGXFSZ that the kernel would send).
  */
 int mempool_memfd(const char *name, unsigned flags, uint64_t bytes);
 
-/* Makes an image; the caller closes it by mempool_image_destroy(). */
+/* Creates an image; the caller destroys it with mempool_image_destroy(). */
 int mempool_image_create(uint64_t base, unsigned block_shift, uint32_t max_blocks,
 			 uint32_t max_runs, unsigned max_rows, struct rmempool_image *image);
 void mempool_image_destroy(struct rmempool_image *image);
 
-/* Lock of the writers held. */
+/* With the writers' lock held. */
 void mempool_image_log_key(struct rmempool_image *image, uint32_t key);
 void mempool_image_log_blocks(struct rmempool_image *image, uint32_t first, uint32_t count);
 
-/* What became of the entries that were copied before; see the top. */
+/* A change that invalidates copied entries; see the top. */
 struct mempool_change {
 	bool blocks;
 	uint32_t key;	       /* unless blocks */
@@ -72,8 +72,8 @@ struct mempool_change {
 };
 
 /*
- * The next change after *seen (which it counts up): 1, or 0 when there is none, or -1 when some
- * were lost, and then *seen is now.
+ * The next change after *seen, which is advanced: 1; 0: there is none; -1: some were overwritten,
+ * and *seen is now the latest.
  */
 int mempool_image_next(const struct rmempool_image *image, uint64_t *seen,
 		       struct mempool_change *change);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A library to be preloaded: large allocations of a program that knows nothing of this (64 KiB and
- * more; and whatever is aligned to pages, as buffers of RDMA programs often are) come from a pool,
- * so that what it registers later is contiguous, and other processes can map it (rmempool_locate()
- * with pool NULL says where it is). Everything else is left to whoever defines malloc() behind this
- * library.
+ * A library to be preloaded: large allocations of an unmodified program (64 KiB and more; and all
+ * page-aligned ones, as buffers of RDMA programs often are) come from a pool, so that memory that it
+ * registers later is contiguous, and other processes can map it (rmempool_locate() with pool NULL
+ * finds it). All other allocations go to the next definition of malloc().
  *
- * The pool is like malloc() where that matters: pages come when they are touched, buffers of 1 MiB
- * and more give theirs back when they are freed (if they are ordinary ones), what madvise() is said
- * not to need reads as zeros, a forked child has a copy of its own, and what the pool cannot give
- * the next allocator does. A program whose allocator is not libc's keeps it: that may have
- * functions of its own, which take whatever malloc() gave.
+ * The pool behaves like malloc() where that matters: pages are allocated when they are touched,
+ * buffers of 1 MiB and more free theirs (if they are ordinary ones) in free(), memory reads as zeros
+ * after MADV_DONTNEED, a forked child has a copy of its own, and allocations that the pool cannot
+ * serve go to the next allocator. A program whose allocator is not libc's keeps it, since that may
+ * have further functions that take pointers from malloc().
  *
  * Any thread; the pool has its own locks. inside is set while this thread is in the library, whose
- * own allocations are not the pool's.
+ * own allocations do not come from the pool.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,7 +35,7 @@
 #define PAGE	  4096ul
 #define GIVE_BACK (1ul << 20)
 #define GROWTH	  (32ul << 20)
-#define ALIGNMENT (2ul << 20) /* the most that a pool can do */
+#define ALIGNMENT (2ul << 20) /* the largest alignment of a pool */
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -52,7 +51,7 @@ struct allocator {
 	void (*free)(void *p);
 	size_t (*usable_size)(void *p);
 	int (*madvise)(void *addr, size_t length, int advice);
-	bool foreign; /* it is not libc's */
+	bool foreign; /* the program's allocator is not libc's */
 };
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
@@ -68,7 +67,7 @@ static int plain_madvise(void *addr, size_t length, int advice)
 	return syscall(SYS_madvise, addr, length, advice);
 }
 
-/* The object that a function lies in. */
+/* The shared object that contains a function. */
 static const void *object_of(const void *function)
 {
 	Dl_info info;
@@ -85,8 +84,8 @@ static void find(void *field, const char *name)
 }
 
 /*
- * The functions behind these. The first call of all finds them, which is the loader's, before there
- * is a second thread; until they are found libc serves, which dlsym() itself might ask.
+ * The next definitions of these functions. The loader's first call finds them, before there is a
+ * second thread; until then libc's are used, since dlsym() itself may allocate.
  */
 static const struct allocator *next(void)
 {
@@ -126,7 +125,8 @@ static void make_pool(void)
 
 	rmempool_attr_init(&attr);
 	attr.bytes = 0;
-	/* What a pool keeps about its pages is locked by mlockall(), whether there are any. */
+	/* mlockall() locks the pool's own data structures too, whether or not they have pages
+	 * yet. */
 	memory = (size_t)sysconf(_SC_PHYS_PAGES) * PAGE;
 	if (memory && memory < attr.limit)
 		attr.limit = memory;
@@ -135,7 +135,7 @@ static void make_pool(void)
 		atomic_store(&pool, made);
 }
 
-/* From the pool; NULL: libc's turn. */
+/* From the pool; NULL: use libc. */
 static void *take(size_t size, size_t alignment)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -147,12 +147,12 @@ static void *take(size_t size, size_t alignment)
 	    next()->foreign)
 		return NULL;
 	inside = true;
-	/* A child that is forked while this is being done does it anew. */
+	/* A child that is forked during the initialisation does it again. */
 	if (!from) {
 		pthread_once(&once, make_pool);
 		from = atomic_load(&pool);
 	}
-	/* What is longer than all that there could be is not asked for. */
+	/* Lengths that no pool can have are not requested from it. */
 	if (from && rmempool_alloc(from, size, alignment, &b) && size < SIZE_MAX - ALIGNMENT &&
 	    !rmempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))
 		rmempool_alloc(from, size, alignment, &b);
@@ -170,9 +170,8 @@ static size_t length_of(const void *p)
 }
 
 /*
- * Gives the pages of a long buffer back: afterwards it reads as zeros. Not those in huge pages,
- * which were reserved for the block: once given away they may not be had again, and that would be a
- * signal.
+ * Frees the pages of a long buffer, which then reads as zeros. Not huge pages: they were reserved
+ * for the block, and touching them again could raise SIGBUS if none is free by then.
  */
 static bool give_back(void *p, size_t length)
 {
@@ -297,8 +296,8 @@ EXPORT void *valloc(size_t size)
 }
 
 /*
- * Of memory that a program does not need it may expect that it reads as zeros, which private pages
- * do and those of a file would not. True: all of it was the pool's.
+ * After MADV_DONTNEED a program may expect zeros, as private pages give; pages of a file would keep
+ * their contents. True: all of the range was the pool's.
  */
 static bool forget(char *p, size_t length)
 {
@@ -310,7 +309,7 @@ static bool forget(char *p, size_t length)
 		if (!of || rmempool_locate(of, p, &at, sizeof(at)))
 			return false;
 		n = length < at.length ? length : at.length;
-		/* Huge pages are not given away: see give_back(). */
+		/* Huge pages are kept: see give_back(). */
 		if (at.pages != RMEMPOOL_PAGES_PLAIN || next()->madvise(p, n, MADV_REMOVE))
 			memset(p, 0, n);
 	}

@@ -7,12 +7,12 @@
  *   memfd, 2 MiB | block 0 |  hole   |   hole   | block 3 |                offset = address - base
  *   memfd, plain |  hole   | block 1 |   hole   |  hole   |
  *
- * There is one memfd for each size of pages, as large as the pool may get, full of holes and
- * sealed: three descriptors at most, and whoever maps one finds an address of the pool at the same
- * offset.
+ * There is one memfd for each size of pages, sparse, sealed and as large as the pool may get: three
+ * descriptors at most. In a mapping of one by another process, an address of the pool lies at the
+ * same offset.
  *
- * A hugetlb memfd can be made and sized without a huge page being free; only mmap() tells. What
- * cannot be had in huge pages is taken in ordinary ones, counted as a fallback.
+ * A hugetlb memfd can be created and sized without a huge page being free; only mmap() fails. A
+ * block for which there are no huge pages gets ordinary ones, counted as a fallback.
  *
  * Everything here is guarded by grow_lock.
  */
@@ -71,7 +71,7 @@ static bool file_is_there(const struct rmempool *pool, enum rmempool_pages kind)
 	return pool->fds[kind] >= 0 && inode_of(pool->fds[kind]) == pool->inodes[kind];
 }
 
-/* The blocks are in new files, and this process's. */
+/* The blocks lie in new files that belong to this process. */
 static void take_possession(struct rmempool *pool)
 {
 	static _Atomic uint64_t count;
@@ -114,7 +114,7 @@ int mempool_mapping_init(struct rmempool *pool)
 	if (err)
 		return err;
 	take_possession(pool);
-	/* Huge pages are the finest that runs are known of. */
+	/* The granularity of runs is a huge page. */
 	pool->max_runs = (pool_bytes(pool) >> 21) + 1;
 	pool->reserved_bytes = pool_bytes(pool) + block;
 	pool->reserved = reserve(NULL, pool->reserved_bytes);
@@ -125,7 +125,7 @@ int mempool_mapping_init(struct rmempool *pool)
 	pool->base = (char *)(((uintptr_t)pool->reserved + block - 1) & ~(block - 1));
 	pool->blocks = calloc(pool->max_blocks, sizeof(*pool->blocks));
 	pool->runs = calloc(pool->max_runs, sizeof(*pool->runs));
-	/* Whether there is such a node is not to be found out when the pool grows. */
+	/* Checks the NUMA node now, so that a wrong one is not found only when the pool grows. */
 	err = pool->blocks && pool->runs ? bind_node(pool->base, block, pool->attr.numa_node)
 					 : -ENOMEM;
 	if (err)
@@ -133,7 +133,7 @@ int mempool_mapping_init(struct rmempool *pool)
 	return err;
 }
 
-/* May the pages of a kind be taken away from processes that have mapped them? */
+/* May pages of a kind be freed although other processes have mapped them? */
 static bool may_punch(const struct rmempool *pool, int kind)
 {
 	if (!mempool_is_ours(pool))
@@ -151,7 +151,7 @@ void mempool_mapping_destroy(struct rmempool *pool)
 	for (int i = 0; i < MEMPOOL_PAGE_KINDS; i++) {
 		if (!file_is_there(pool, i))
 			continue;
-		/* Other processes may have mapped it, and shall not keep its pages. */
+		/* Other processes may have mapped it; this frees its pages all the same. */
 		if (may_punch(pool, i))
 			fallocate(pool->fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 				  pool_bytes(pool));
@@ -162,7 +162,8 @@ void mempool_mapping_destroy(struct rmempool *pool)
 	free(pool->runs);
 }
 
-/* To where a program that closes or counts its descriptors is less likely to come across it. */
+/* Moves it to a high number, where a program that closes or counts its descriptors is less
+ * likely to meet it. */
 static int move_up(int fd)
 {
 	struct rlimit limit;
@@ -191,7 +192,7 @@ static int file_of(struct rmempool *pool, enum rmempool_pages kind)
 	return pool->fds[kind];
 }
 
-/* Brings the pages in, so that a lack of memory is an error here and not a signal later. */
+/* Populates the pages, so that a lack of memory is an error here and not a SIGBUS later. */
 static int populate(int fd, void *addr, size_t bytes, uint64_t offset)
 {
 	if (!madvise(addr, bytes, MADV_POPULATE_WRITE))
@@ -223,11 +224,11 @@ static int map_block(struct rmempool *pool, enum rmempool_pages kind, uint32_t b
 	if (mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) ==
 	    MAP_FAILED) {
 		err = -errno;
-		reserve(addr, bytes); /* a failed mmap() may have unmapped what was there */
+		reserve(addr, bytes); /* a failed mmap() may have unmapped the reservation */
 		return err;
 	}
-	/* A child would share what should be copied, and so gets nothing, as with ibv_fork_init().
-	 * */
+	/* A child would share memory that should be copied, so it inherits none, as with
+	 * ibv_fork_init(). */
 	madvise(addr, bytes, MADV_DONTFORK);
 	if (kind == RMEMPOOL_PAGES_PLAIN && !(pool->attr.flags & RMEMPOOL_NO_HUGE))
 		madvise(addr, bytes, MADV_HUGEPAGE);
@@ -278,8 +279,8 @@ void mempool_mapping_remove(struct rmempool *pool, uint32_t block)
 }
 
 /*
- * Huge pages stay where they are; others may be moved by the kernel as long as nobody has pinned
- * them, so that what pagemap says of those would be old before it is read.
+ * Huge pages stay where they are. The kernel may move other pages unless they are pinned, so the
+ * addresses that pagemap gives for those could be outdated when they are read.
  */
 static uint32_t block_runs(struct rmempool *pool, uint32_t block, uint32_t count)
 {
@@ -304,7 +305,7 @@ void mempool_mapping_publish(struct rmempool *pool)
 	pool->run_count = count;
 }
 
-/* Lets a child inherit the blocks, or not; runs of them at once. */
+/* Lets a child inherit the blocks, or not; one call for each run of them. */
 void mempool_mapping_inherit(struct rmempool *pool, bool inherit)
 {
 	size_t block = 1ul << pool->block_shift;
@@ -318,7 +319,7 @@ void mempool_mapping_inherit(struct rmempool *pool, bool inherit)
 	}
 }
 
-/* Copies what a file has of a block to where the block is mapped now. */
+/* Copies a block's data from a file to where the block is mapped now. */
 static int copy_block(struct rmempool *pool, int from, uint32_t block)
 {
 	uint64_t at = (uint64_t)block << pool->block_shift, end = at + (1ul << pool->block_shift);
@@ -329,7 +330,7 @@ static int copy_block(struct rmempool *pool, int from, uint32_t block)
 
 		if (data < 0 && errno == ENXIO)
 			return 0;
-		/* A file system that cannot tell has data everywhere. */
+		/* A file system without SEEK_DATA has data everywhere. */
 		at = data < 0 ? at : (uint64_t)data;
 		hole = data < 0 ? (off_t)end : lseek(from, at, SEEK_HOLE);
 		for (; at < end && (off_t)at < hole; at += n) {
@@ -342,7 +343,7 @@ static int copy_block(struct rmempool *pool, int from, uint32_t block)
 	return 0;
 }
 
-/* Copies what buffers have of a block from where it is mapped, and maybe protected. */
+/* Copies a block's buffers from where it is mapped, which may be write-protected. */
 static int copy_mapped(struct rmempool *pool, char *to, uint32_t block)
 {
 	size_t bytes = 1ul << pool->block_shift;
@@ -357,7 +358,7 @@ static int copy_mapped(struct rmempool *pool, char *to, uint32_t block)
 	return 0;
 }
 
-/* The same as map_block() and copy_block(), where the program has closed the file. */
+/* The same as map_block() and copy_block(), for a file that the program has closed. */
 static int replace_block(struct rmempool *pool, uint32_t block)
 {
 	size_t bytes = 1ul << pool->block_shift;
@@ -379,7 +380,7 @@ static int replace_block(struct rmempool *pool, uint32_t block)
 	return err;
 }
 
-/* Ordinary memory will do for a child. */
+/* A child gets ordinary memory. */
 int mempool_mapping_fork(struct rmempool *pool)
 {
 	int old[MEMPOOL_PAGE_KINDS], err = 0;
@@ -411,7 +412,7 @@ int mempool_mapping_fork(struct rmempool *pool)
 	return err;
 }
 
-/* Without a lock: who asks has a buffer there, whose block stays. */
+/* Without a lock: the caller has a buffer there, so the block stays. */
 int mempool_locate_in(struct rmempool *pool, const void *addr, struct rmempool_location *location)
 {
 	size_t block_bytes = 1ul << pool->block_shift;
@@ -439,8 +440,8 @@ static void let_go(struct rmempool *pool, uint32_t first, uint32_t end)
 		atomic_fetch_sub(&pool->blocks[block].holds, 1);
 }
 
-/* Who takes a block away says that it is not present and then looks for holds; here it is the
- * reverse. */
+/* Removing a block clears present and then checks holds; a hold counts first and then checks
+ * present. */
 static bool take_hold(struct rmempool *pool, uint32_t first, uint32_t last)
 {
 	for (uint32_t block = first; block <= last; block++) {

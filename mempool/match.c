@@ -7,7 +7,7 @@
 #include "mempool/image.h"
 #include "mempool/row.h"
 
-/* Of one row alone: the domain, the range, the rights. */
+/* The checks of one row: the domain, the range, the rights. */
 static inline enum rmempool_verdict judge_row(const struct rmempool_request *q,
 					      const struct mempool_row *row)
 {
@@ -32,7 +32,7 @@ enum rmempool_verdict mempool_judge(const struct rmempool_request *q, const stru
 		return RMEMPOOL_NO_KEY;
 	if (q->rkey && !fits(r, MEMPOOL_ROW_R))
 		return RMEMPOOL_NO_KEY;
-	/* Both must be of one registration; and what is done from afar needs an R_Key. */
+	/* Both must belong to one registration; and a remote operation needs an R_Key. */
 	if (q->lkey && q->rkey && l->parent != q->rkey)
 		return RMEMPOOL_NO_KEY;
 	if (!q->lkey && !q->rkey)
@@ -54,7 +54,8 @@ static __attribute__((noinline)) enum rmempool_verdict judge(const struct rmempo
 	return mempool_judge(q, has_l ? &l : NULL, has_r ? &r : NULL);
 }
 
-/* Is the request plainly permitted? Its length is not 0, and its keys are one number. */
+/* The fast check for a request whose length is not 0 and whose keys are one number. False: it
+ * may still be permitted. */
 static inline __attribute__((always_inline)) bool glance(const struct rmempool_image *image,
 							 const struct rmempool_request *q)
 {
@@ -85,8 +86,8 @@ static __attribute__((noinline)) enum rmempool_verdict look_up(const struct rmem
 	return verdict;
 }
 
-/* The usual device gives one number for both keys, and then a glance at each table mostly says all.
- * */
+/* Most devices give one number for both keys; then the fast check of each table is mostly
+ * enough. */
 enum rmempool_verdict rmempool_lookup(const struct rmempool_image *image,
 				      const struct rmempool_request *q,
 				      struct rmempool_segment *segments, unsigned max,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Rows of the registration table as libmempool uses them: kind MEMPOOL_REGION, and in qpn, which
- * regions have no use for, whether the row is for an L_Key, an R_Key or both. parent is the other
- * key.
+ * Rows of the registration table as libmempool uses them: kind MEMPOOL_REGION; qpn, which regions do
+ * not use, tells whether the row is for an L_Key, an R_Key or both; parent is the other key.
  */
 #ifndef MEMPOOL_MATCH_H
 #define MEMPOOL_MATCH_H
@@ -18,7 +17,7 @@ enum mempool_row_role {
 	MEMPOOL_ROW_BOTH = 3,
 };
 
-/* What a request's keys lead to; NULL for a key that is not given or not there. */
+/* The rows of a request's keys; NULL for a key that is not given or not in the table. */
 enum rmempool_verdict mempool_judge(const struct rmempool_request *request,
 				    const struct mempool_row *l, const struct mempool_row *r);
 

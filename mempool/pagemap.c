@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Physical addresses from /proc/self/pagemap. Without CAP_SYS_ADMIN the file opens and reads, and
- * says 0 for every frame number: what counts is the number. Any thread; nothing is shared.
+ * Physical addresses from /proc/self/pagemap. Without CAP_SYS_ADMIN the file can be read, but every
+ * frame number is 0: that is treated as unknown. Any thread; nothing is shared.
  */
 #include <fcntl.h>
 #include <unistd.h>

@@ -39,7 +39,7 @@ void mempool_pages_destroy(struct mempool_page_heap *p)
 	p->run = NULL;
 }
 
-/* The list that runs of n pages are in: eight to a power of two, from 8 on. */
+/* The list for runs of n pages: eight for each power of two, from 8 on. */
 static void bin_of(uint32_t n, unsigned *row, unsigned *i)
 {
 	unsigned log;
@@ -94,7 +94,7 @@ static void bin_remove(struct mempool_page_heap *p, uint32_t first)
 	run->state = MEMPOOL_RUN_NONE;
 }
 
-/* Makes [first, first + count) free, as one run with free neighbours. */
+/* Frees [first, first + count), merged with free neighbours into one run. */
 static void release(struct mempool_page_heap *p, uint32_t first, uint32_t count)
 {
 	uint32_t other;
@@ -105,7 +105,7 @@ static void release(struct mempool_page_heap *p, uint32_t first, uint32_t count)
 		bin_remove(p, other);
 	}
 	if (first) {
-		/* What it says is old if that page is in no run: the run itself decides. */
+		/* head[] is outdated for a page that is in no run: the run itself is checked. */
 		other = p->head[first - 1];
 		if (other < first && p->run[other].state == MEMPOOL_RUN_FREE &&
 		    other + p->run[other].pages == first) {
@@ -157,7 +157,7 @@ uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count, uint3
 	return best;
 }
 
-/* Where in a free run the pages can lie, or MEMPOOL_NO_PAGE. */
+/* Where in a free run the pages fit, or MEMPOOL_NO_PAGE. */
 static uint32_t place(const struct mempool_page_heap *p, uint32_t first, uint32_t count,
 		      uint32_t align, uint32_t within)
 {
@@ -169,13 +169,13 @@ static uint32_t place(const struct mempool_page_heap *p, uint32_t first, uint32_
 	return at + count <= end ? (uint32_t)at : MEMPOOL_NO_PAGE;
 }
 
-/* The first run of a list in which all are of n pages at least, or MEMPOOL_NO_PAGE. */
+/* The first run of a list whose runs all have at least n pages, or MEMPOOL_NO_PAGE. */
 static uint32_t find(const struct mempool_page_heap *p, uint64_t n)
 {
 	unsigned row, i, bits;
 	uint32_t rows;
 
-	/* Up to the next list's bound, so that any run of it will do. */
+	/* Rounded up to the next list's bound, so that any run of that list fits. */
 	if (n >= 8)
 		n += (1u << (60 - __builtin_clzll(n))) - 1;
 	if (n > UINT32_MAX)
@@ -192,7 +192,7 @@ static uint32_t find(const struct mempool_page_heap *p, uint64_t n)
 	return p->bins[row][__builtin_ctz(bits)];
 }
 
-/* Looks at every run that may be long enough: before something is refused. */
+/* Checks every run that may be long enough, before the allocation fails. */
 static uint32_t find_any(const struct mempool_page_heap *p, uint32_t count, uint32_t align,
 			 uint32_t within)
 {
@@ -214,7 +214,7 @@ uint32_t mempool_pages_take(struct mempool_page_heap *p, uint32_t count, uint32_
 	uint32_t run = find(p, count), at;
 
 	if (run == MEMPOOL_NO_PAGE || place(p, run, count, align, within) == MEMPOOL_NO_PAGE) {
-		/* With so much room it fits wherever the run begins. */
+		/* With that much room it fits wherever the run begins. */
 		run = find(p, (uint64_t)count + align - 1 + (within ? count - 1 : 0));
 		if (run == MEMPOOL_NO_PAGE ||
 		    place(p, run, count, align, within) == MEMPOOL_NO_PAGE)

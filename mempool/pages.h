@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Runs of pages: which of the pool's pages are free, and what lies in the others. All that is known
- * about the pool's memory is kept outside of it, because peers may write to it.
+ * Runs of pages: which of the pool's pages are free, and how the others are used. All bookkeeping is
+ * kept outside of the pool's memory, because peers may write to that.
  *
  *   page number   0     1     2     3     4     5     6     7     8
  *   head[]        0     0     0     3     ?     3     6     6     6
@@ -9,12 +9,12 @@
  *   run[]       | 0: SPAN, 3 pages| 3: FREE, 3 pages| 6: LARGE, 3     |
  *               +-----------------+-----------------+-----------------+
  *
- * A run is described at its first page. head[] leads to it from every page of a run in use, and
+ * A run is described at its first page. head[] refers to that from every page of a run in use, and
  * from the last page of a free one, so that a run that becomes free finds the neighbour before it.
  * Pages of blocks that the pool does not have belong to no run.
  *
- * Free runs are in lists by size, eight for each power of two, and a bit says which lists have any
- * ("two-level segregated fit"): taking and giving back is O(1). Guarded by the pool's lock.
+ * Free runs are in lists by size, eight for each power of two, and bit masks tell which lists are not
+ * empty ("two-level segregated fit"): allocating and freeing is O(1). Guarded by the pool's lock.
  */
 #ifndef MEMPOOL_PAGES_H
 #define MEMPOOL_PAGES_H
@@ -55,26 +55,26 @@ struct mempool_page_heap {
 	uint32_t bins[MEMPOOL_BIN_ROWS][8];
 };
 
-/* For a range of that many pages, none of which is there yet. -ENOMEM. */
+/* For a range of that many pages, none of which exists yet. -ENOMEM. */
 int mempool_pages_init(struct mempool_page_heap *p, uint32_t count);
 void mempool_pages_destroy(struct mempool_page_heap *p);
 
-/* Pages of a new block become free. */
+/* Adds the pages of a new block as free. */
 void mempool_pages_add(struct mempool_page_heap *p, uint32_t first, uint32_t count);
 /*
- * Takes the highest free block below a page: count pages at a multiple of count, which are then
- * gone. Its first page, or MEMPOOL_NO_PAGE.
+ * Removes the highest free block below a page: count pages at a multiple of count. Its first page,
+ * or MEMPOOL_NO_PAGE.
  */
 uint32_t mempool_pages_remove(struct mempool_page_heap *p, uint32_t count, uint32_t below);
 
 /*
- * Takes a run of count pages that begins at a multiple of align pages and, if within is not 0, does
- * not cross a multiple of within. Its first page, or MEMPOOL_NO_PAGE.
+ * Allocates a run of count pages that begins at a multiple of align pages and, if within is not 0,
+ * does not cross a multiple of within. Its first page, or MEMPOOL_NO_PAGE.
  */
 uint32_t mempool_pages_take(struct mempool_page_heap *p, uint32_t count, uint32_t align,
 			    uint32_t within, enum mempool_run_state state);
 void mempool_pages_give(struct mempool_page_heap *p, uint32_t first);
-/* Whether a page is in a run that is not free. */
+/* Whether a page lies in a run that is not free. */
 bool mempool_pages_used(const struct mempool_page_heap *p, uint32_t page);
 
 #endif

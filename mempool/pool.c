@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Pools: making, growing, shrinking and ending them (the method's S1 and S2), which is calling the
- * units in the right order. Growing and shrinking are guarded by grow_lock.
+ * Creates, grows, shrinks and destroys pools (the method's S1 and S2) by calling the units in the
+ * right order. Growing and shrinking are guarded by grow_lock.
  */
 #include "mempool/copy_out.h"
 #include "mempool/pool.h"
@@ -52,7 +52,7 @@ static uint32_t blocks_for(const struct rmempool *pool, size_t bytes)
 	return (bytes + (1ul << pool->block_shift) - 1) >> pool->block_shift;
 }
 
-/* The units, from the ground up. */
+/* The units, lowest first. */
 static int init(struct rmempool *pool)
 {
 	int err = mempool_mapping_init(pool);
@@ -111,7 +111,7 @@ int rmempool_create(const struct rmempool_attr *attr, struct rmempool **out)
 		free(pool);
 		return err;
 	}
-	/* In the list first: ibv_reg_mr() of its blocks may ask where they are. */
+	/* Added to the list first: ibv_reg_mr() of its blocks may ask where they lie. */
 	mempool_list_add(pool);
 	err = attr->bytes ? rmempool_grow(pool, attr->bytes) : 0;
 	if (err) {
@@ -123,14 +123,14 @@ int rmempool_create(const struct rmempool_attr *attr, struct rmempool **out)
 	return 0;
 }
 
-/* Removes a block that the allocator has let go of. */
+/* Removes a block whose pages the allocator has given up. */
 static int block_remove(struct rmempool *pool, uint32_t block)
 {
 	struct mempool_block *b = &pool->blocks[block];
 	int err = 0;
 
-	/* Who takes hold of it counts and then looks whether it is present; here it is the reverse.
-	 * */
+	/* A hold is counted before present is checked; here present is cleared before holds are
+	 * checked. */
 	atomic_store(&b->present, false);
 	if (mempool_block_held(b))
 		err = -EBUSY;
@@ -140,13 +140,13 @@ static int block_remove(struct rmempool *pool, uint32_t block)
 		atomic_store(&b->present, true);
 		return err;
 	}
-	/* The tables must not lead to memory that is gone. */
+	/* Tables must not refer to freed memory. */
 	mempool_registration_remap(pool, block, 1);
 	mempool_mapping_remove(pool, block);
 	return 0;
 }
 
-/* Adds a block, but does not give it to the allocator yet. */
+/* Adds a block without handing it to the allocator yet. */
 static int block_add(struct rmempool *pool, uint32_t block)
 {
 	int err = mempool_mapping_add(pool, block);
@@ -159,7 +159,7 @@ static int block_add(struct rmempool *pool, uint32_t block)
 	return err;
 }
 
-/* Undoes block_add() for blocks before that one; nobody has seen them. */
+/* Undoes block_add() for the blocks before that one; no other thread has seen them. */
 static void undo(struct rmempool *pool, const uint32_t *added, uint32_t count)
 {
 	while (count--) {
@@ -229,7 +229,7 @@ int rmempool_shrink(struct rmempool *pool, size_t bytes, size_t *given)
 		pthread_mutex_unlock(&pool->lock);
 		if (at == MEMPOOL_NO_PAGE)
 			break;
-		/* A block that is in use without a buffer is passed over. */
+		/* A block that is held without containing a buffer is skipped. */
 		err = block_remove(pool, at / pages);
 		if (err) {
 			pthread_mutex_lock(&pool->lock);
@@ -245,7 +245,7 @@ int rmempool_shrink(struct rmempool *pool, size_t bytes, size_t *given)
 	return sum ? 0 : err;
 }
 
-/* Ends all shared keys, or none: those that have been ended are made anew. */
+/* Ends all shared keys, or none: on failure those that have ended are registered again. */
 static int end_shared_keys(struct rmempool *pool)
 {
 	uint32_t block;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a pool consists of, for the units of this folder. Locks, outermost first:
+ * The parts of a pool, for the units of this folder. Locks, outermost first:
  *
  *   list	all pools of the process (in fork.c)
- *   grow_lock	which blocks there are; held over system calls
+ *   grow_lock	the set of blocks; held over system calls
  *   caches	the lists of thread caches (one lock for all pools, in alloc.c); below it each cache's
  *   mr_lock	registrations, domains, adapters; not held over ibv_reg_mr() and ibv_dereg_mr()
  *   lock	runs of pages, spans, statistics of the central part; never held over a system call
@@ -58,7 +58,7 @@ struct mempool_domain {
 struct rmempool {
 	struct rmempool *next; /* in the list of all pools, see fork.c */
 	struct rmempool_attr attr;
-	uint64_t id; /* of all pools that ever were in this process */
+	uint64_t id; /* unique among all pools that this process ever had */
 	/* Pool mapping: constant but for the blocks. */
 	char *base;
 	void *reserved; /* with room for the alignment of base */
@@ -69,11 +69,12 @@ struct rmempool {
 	pthread_mutex_t grow_lock;
 	struct mempool_block *blocks;
 	/*
-	 * A page of its own, in which 1 says that the blocks are this process's. A forked child
-	 * without RMEMPOOL_FORK finds 0, however it was made: the kernel wipes the page.
+	 * A page of its own that contains 1 while the blocks belong to this process. In a forked
+	 * child without RMEMPOOL_FORK it reads 0, however the child was made: the kernel wipes the
+	 * page.
 	 */
 	_Atomic uint32_t *here;
-	uint64_t files;		     /* of all sets of files that ever were in this process */
+	uint64_t files;		     /* unique among all sets of files that this process ever had */
 	int fds[MEMPOOL_PAGE_KINDS]; /* -1: none yet */
 	uint64_t inodes[MEMPOOL_PAGE_KINDS];
 	uint32_t block_count[MEMPOOL_PAGE_KINDS];
@@ -86,7 +87,7 @@ struct rmempool {
 	struct mempool_page_heap pages;
 	uint64_t *slots; /* bit n: the slot at (its span's page * 256 + n) is free */
 	uint32_t spans[MEMPOOL_CLASSES]; /* lists of spans with free slots */
-	uint64_t given, taken, failures; /* by the central part */
+	uint64_t given, taken, failures; /* slots and runs of the central part */
 	int64_t in_use;
 	_Atomic uint64_t errors;
 	struct mempool_thread_cache *caches;
@@ -103,7 +104,7 @@ struct rmempool {
 	struct mempool_reuse *reuse;
 };
 
-/* What other units ask of pool mapping: 0 or -errno; grow_lock held for the last three. */
+/* Functions of pool mapping for the other units: 0 or -errno; grow_lock held for the last three. */
 int mempool_mapping_init(struct rmempool *pool);
 void mempool_mapping_destroy(struct rmempool *pool);
 int mempool_mapping_add(struct rmempool *pool, uint32_t block);
@@ -114,7 +115,7 @@ int mempool_locate_in(struct rmempool *pool, const void *addr, struct rmempool_l
 int mempool_hold_in(struct rmempool *pool, uintptr_t addr, size_t length,
 		    struct rmempool_hold *hold);
 void mempool_release_in(struct rmempool *pool, const struct rmempool_hold *hold);
-/* Holds by others than the pool itself; of a block that is not in use. */
+/* Holds by others than the pool itself; of a block that contains no buffer. */
 static inline bool mempool_block_held(const struct mempool_block *block)
 {
 	return atomic_load(&block->holds) > block->own_holds;
@@ -126,10 +127,10 @@ static inline bool mempool_is_ours(const struct rmempool *pool)
 }
 
 void mempool_mapping_inherit(struct rmempool *pool, bool inherit);
-/* In a forked child: private copies of all blocks in place of nothing. */
+/* In a forked child: maps private copies of all blocks. */
 int mempool_mapping_fork(struct rmempool *pool);
 
-/* Frames of pages of that size at addr, as runs appended to *runs: their new count. */
+/* Appends the frames of pages of that size at addr to *runs: their new count. */
 uint32_t mempool_pagemap_runs(const void *addr, size_t length, size_t page,
 			      struct mempool_pa_run *runs, uint32_t count);
 
@@ -141,7 +142,7 @@ void mempool_alloc_query(struct rmempool *pool, struct rmempool_statistics *stat
 void mempool_caches_hold(bool hold);		/* the lock of all lists of caches */
 void mempool_alloc_fork(struct rmempool *pool); /* in a forked child, that lock held */
 
-/* A buffer as it lies in the pool. */
+/* A buffer's place in the pool. */
 struct mempool_extent {
 	uintptr_t addr;
 	size_t length; /* of the slot or run */
@@ -152,8 +153,8 @@ struct mempool_extent {
 };
 
 /*
- * The slot or run that an address lies in; false: none, or it is free as far as is known without
- * looking into the caches. Only for a buffer that the caller has may it be called without the lock.
+ * The slot or run that an address lies in; false: none, or it is free as far as can be seen without
+ * the caches. Callable without the lock only for a buffer that the caller owns.
  */
 bool mempool_extent_at(struct rmempool *pool, uintptr_t addr, struct mempool_extent *extent);
 
@@ -164,7 +165,7 @@ bool mempool_registration_busy(struct rmempool *pool); /* any but shared and kep
 int mempool_registration_drop(struct rmempool *pool, const struct mempool_extent *extent);
 int mempool_share_block(struct rmempool *pool, uint32_t block);
 int mempool_unshare_block(struct rmempool *pool, uint32_t block);
-/* Writes the runs to all images and to their logs what has changed; grow_lock held. */
+/* Writes the runs to all images, and the changes to their logs; grow_lock held. */
 void mempool_registration_remap(struct rmempool *pool, uint32_t first, uint32_t count);
 void mempool_registration_fork(struct rmempool *pool); /* in a forked child */
 void mempool_registration_query(struct rmempool *pool, struct rmempool_statistics *statistics);

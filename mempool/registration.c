@@ -2,13 +2,13 @@
 /*
  * Registration, the method's S4: keys come from the device's ibv_reg_mr(), and a row with them goes
  * to the registration table of that device's image. A device that gives the same number as L_Key
- * and R_Key has one row for both, any other has two that name each other as parents. Where it gives
- * no R_Key to what has no remote rights (the kernel's rxe says 0) there is a row for the L_Key
+ * and R_Key has one row for both, any other has two that name each other as parents. A device may
+ * give no R_Key without remote rights (the kernel's rxe returns 0): then there is a row for the L_Key
  * alone.
  *
- * Registrations of the pool's buffers are found by the buffer, so that freeing it ends them.
- * Guarded by mr_lock, which is not held while the device is asked. Rows go before the device's
- * registration does, so that the tables never say yes to a key that is dead.
+ * Registrations of the pool's buffers are indexed by the buffer, so that freeing it ends them.
+ * Guarded by mr_lock, which is not held over calls of the device. Rows are removed before the
+ * device's registration ends, so that the tables never permit a key that is no longer valid.
  */
 #include "mempool/registration.h"
 
@@ -20,7 +20,7 @@
 #include "mempool/match.h"
 #include "mempool/spans.h"
 
-#undef ibv_reg_mr /* the function: flags go to the device as they are */
+#undef ibv_reg_mr /* the function, not the macro: flags go to the device unchanged */
 
 #define MIN_BUCKETS 1024
 #define LOCAL_ONLY  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING)
@@ -80,8 +80,8 @@ static struct mempool_adapter *adapter_get(struct rmempool *pool, void *context)
 }
 
 /*
- * The domain of a PD, with a user more. A PD that is gone may have left one without users to the PD
- * that lies at its address now.
+ * The domain of a PD, with its user count raised. A PD that was deallocated may have left an unused
+ * domain to a new PD at the same address.
  */
 static struct mempool_domain *domain_get(struct rmempool *pool, struct ibv_pd *pd)
 {
@@ -110,7 +110,7 @@ static struct mempool_domain *domain_get(struct rmempool *pool, struct ibv_pd *p
 	return domain;
 }
 
-/* Whoever takes the last user away may not look at it again. */
+/* A thread that drops the last use must not access it again. */
 static void domain_put(struct mempool_domain *domain)
 {
 	atomic_fetch_sub_explicit(&domain->users, 1, memory_order_release);
@@ -128,7 +128,7 @@ static void buckets_grow(struct rmempool *pool)
 	struct mempool_registration **more = calloc(2 * old, sizeof(*more));
 
 	if (!more)
-		return; /* longer chains, then */
+		return; /* chains just get longer */
 	pool->buckets = more;
 	pool->bucket_count = 2 * old;
 	for (size_t i = 0; i < old; i++)
@@ -155,7 +155,7 @@ static void list(struct rmempool *pool, struct mempool_registration *r)
 	atomic_fetch_add_explicit(&pool->pages.run[r->run].mrs, 1, memory_order_release);
 }
 
-/* The link that leads to a registration: to that one or (NULL) any of the buffer. mr_lock held. */
+/* The link to a registration: to that one, or (NULL) to any of the buffer. mr_lock held. */
 static struct mempool_registration **find(struct rmempool *pool, uintptr_t buffer,
 					  const struct mempool_registration *which)
 {
@@ -190,7 +190,7 @@ static bool has_second_row(const struct mempool_registration *r)
 	return r->mr.rkey && r->mr.rkey != r->mr.lkey;
 }
 
-/* mr_lock held, as for all that writes to the tables. */
+/* mr_lock held, as for all functions that write to the tables. */
 static int rows_add(struct mempool_registration *r)
 {
 	struct mempool_table *table = r->domain->adapter->image.table;
@@ -227,14 +227,15 @@ static void withdraw(struct rmempool *pool, struct mempool_registration *r)
 	pool->registrations--;
 }
 
-/* Ends what has been withdrawn; what the device does not let go is put back. */
+/* Deregisters what has been withdrawn; a registration that the device refuses to end is
+ * restored. */
 static int finish(struct rmempool *pool, struct mempool_registration *r)
 {
 	int err = ibv_dereg_mr(r->mr.ibv);
 
 	if (err) {
 		pthread_mutex_lock(&pool->mr_lock);
-		rows_add(r); /* there is room: its own */
+		rows_add(r); /* cannot fail: its own rows were just freed */
 		pool->registrations++;
 		list(pool, r);
 		pthread_mutex_unlock(&pool->mr_lock);
@@ -253,7 +254,7 @@ int mempool_registration_end(struct rmempool *pool, struct mempool_registration 
 	return finish(pool, r);
 }
 
-/* Ends those that have to go. */
+/* Ends the kept registrations that have to go. */
 static void reap(struct rmempool *pool, struct ibv_pd *pd, bool all)
 {
 	struct mempool_registration *r;
@@ -262,7 +263,7 @@ static void reap(struct rmempool *pool, struct ibv_pd *pd, bool all)
 		mempool_registration_end(pool, r);
 }
 
-/* Asks the device, and enters its keys. */
+/* Registers with the device, and enters the keys into the tables. */
 static int begin(struct rmempool *pool, struct mempool_registration *r)
 {
 	int err;
@@ -284,7 +285,8 @@ static int begin(struct rmempool *pool, struct mempool_registration *r)
 	return err;
 }
 
-/* Makes one, and counts it: as many as there may be are also not being made at one time. */
+/* Creates a registration and counts it before asking the device, so that the limit also holds
+ * for concurrent calls. */
 static int create(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length, int access,
 		  struct mempool_registration **out)
 {
@@ -311,7 +313,7 @@ static int create(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t l
 	return 0;
 }
 
-/* Of one that create() made, and that did not begin. */
+/* Undoes create() after a failure. */
 static void discard(struct rmempool *pool, struct mempool_registration *r)
 {
 	pthread_mutex_lock(&pool->mr_lock);
@@ -321,7 +323,7 @@ static void discard(struct rmempool *pool, struct mempool_registration *r)
 	free(r);
 }
 
-/* Finds the buffer that all of a range lies in. */
+/* Finds the buffer that contains all of a range. */
 static bool buffer_of(struct rmempool *pool, uintptr_t addr, size_t length,
 		      struct mempool_extent *extent)
 {
@@ -363,7 +365,7 @@ static int register_buffer(struct rmempool *pool, struct ibv_pd *pd, void *addr,
 	return 0;
 }
 
-/* Memory that is not the pool's. */
+/* Memory outside the pool. */
 static int register_other(struct rmempool *pool, struct ibv_pd *pd, void *addr, size_t length,
 			  int access, struct rmempool_mr **mr)
 {
@@ -458,7 +460,7 @@ int rmempool_forget(struct rmempool *pool, struct ibv_pd *pd)
 	return err;
 }
 
-/* Ends what is kept; is anything but shared keys left? */
+/* Ends kept registrations; returns whether any but those of shared keys are left. */
 bool mempool_registration_busy(struct rmempool *pool)
 {
 	uint64_t shared = 0;
@@ -486,7 +488,7 @@ int mempool_share_block(struct rmempool *pool, uint32_t block)
 		     pool->attr.shared_access, &r);
 	if (err)
 		return err;
-	/* Nobody else knows the block yet: what holds it afterwards is the device. */
+	/* No other thread knows the block yet: any hold that is taken meanwhile is the device's. */
 	err = begin(pool, r);
 	if (err) {
 		discard(pool, r);
@@ -526,8 +528,8 @@ void mempool_registration_remap(struct rmempool *pool, uint32_t first, uint32_t 
 }
 
 /*
- * A child has no registrations: their verbs objects are its parent's. Above all it must let go of
- * the images, which are shared. What described them is left behind.
+ * A child has no registrations: their verbs objects belong to its parent. In particular it must
+ * drop the images, which are shared. The memory that described them is leaked.
  */
 void mempool_registration_fork(struct rmempool *pool)
 {

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Registrations of the program's own memory that are kept for the next time. That is safe only if
- * one learns of every unmapping. Hooks on munmap() and its like do not: libc calls the kernel past
- * them. So the memory is watched with userfaultfd, which reports munmap, mremap, brk and madvise
- * whoever calls them; it is registered for write protection that is never set, so no access ever
- * faults.
+ * Registrations of the program's own memory that are kept for reuse. That is safe only if every
+ * unmapping is noticed. Hooks on munmap() and similar functions are not enough: libc calls the
+ * kernel directly. So the memory is monitored with userfaultfd, which reports munmap, mremap, brk
+ * and madvise of any caller. It is registered for write protection that is never set, so no access
+ * ever faults.
  *
- * The kernel lets a thread that unmapped watched memory go on when its event has been read. Events
- * are read and acted upon under the lock: by a thread made for it, and by every search before it
- * looks. Between the unmapping and its event the kernel refuses UFFDIO_WRITEPROTECT with EAGAIN; a
- * search that gets this answer (for a page of ours) finds nothing. So what is found is mapped as it
- * was.
+ * A thread that unmaps monitored memory is blocked by the kernel until its event has been read.
+ * Events are read and handled under the lock: by a dedicated thread, and by every lookup before it
+ * searches. Between the unmapping and its event the kernel fails UFFDIO_WRITEPROTECT with EAGAIN; a
+ * lookup that gets this error (for a page of the library's) finds nothing. So a registration that is
+ * found still has its mapping.
  *
- * Under the lock and in the watching thread nothing is allocated, freed or unmapped: libc might
- * give watched memory back to the kernel in there, and wait for this very thread. Registrations
- * whose memory is gone are therefore only marked, and ended by the next call of the library that
- * comes by.
+ * Under the lock and in the monitoring thread nothing is allocated, freed or unmapped: libc might
+ * return monitored memory to the kernel in there, and wait for this very thread. Registrations of
+ * unmapped memory are therefore only marked, and ended by the next call of the library.
  *
  * The lock guards everything here. It is innermost.
  */
@@ -47,7 +46,7 @@ struct mempool_reuse {
 	int fd;	  /* userfaultfd */
 	int stop; /* eventfd */
 	pthread_t thread;
-	void *page; /* watched, to ask whether unmapping is under way */
+	void *page; /* monitored, to test whether an unmapping is in progress */
 	struct mempool_registration *newest, *oldest;
 	unsigned count;
 	uint64_t hits, misses, unmapped;
@@ -99,7 +98,7 @@ static void unlink_one(struct mempool_reuse *u, struct mempool_registration *r)
 		u->oldest = r->newer;
 }
 
-/* Marks what lies in a range that is gone. */
+/* Marks the registrations in a range that was unmapped. */
 static void forget_range(struct mempool_reuse *u, uintptr_t start, uintptr_t end)
 {
 	struct mempool_registration *r;
@@ -138,7 +137,7 @@ static void *watch_thread(void *arg)
 		read_events(u);
 		pthread_mutex_unlock(&u->lock);
 	}
-	/* Before the thread ends: its own stack, which is given back then, may be watched. */
+	/* Before the thread ends: its own stack, which is unmapped then, may be monitored. */
 	pthread_mutex_lock(&u->lock);
 	close(u->fd);
 	pthread_mutex_unlock(&u->lock);
@@ -162,7 +161,7 @@ static int open_userfaultfd(void)
 	return fd;
 }
 
-/* The thread takes no signals, whose handlers might unmap something. */
+/* The thread blocks all signals, whose handlers might unmap memory. */
 static bool start_thread(struct mempool_reuse *u)
 {
 	sigset_t all, old;
@@ -211,7 +210,7 @@ void mempool_reuse_destroy(struct mempool_reuse *u)
 	free(u);
 }
 
-/* Is anything being unmapped whose event is yet to come? */
+/* Is an unmapping in progress whose event has not arrived? */
 static bool unmapping(struct mempool_reuse *u)
 {
 	struct uffdio_writeprotect w = {.range = {(uintptr_t)u->page, page_size()}};
@@ -245,9 +244,9 @@ struct mempool_registration *mempool_reuse_find(struct mempool_reuse *u, struct 
 }
 
 /*
- * Does the range lie in private anonymous memory? What is mapped from a file can vanish without an
- * event, when the file is truncated. A stack grows and is never given back. The range is widened to
- * whole mappings: a watch on a part of one would split it, and mremap() of the whole would fail.
+ * Is the range private anonymous memory? Memory mapped from a file can disappear without an event,
+ * when the file is truncated. A stack grows and is never unmapped. The range is widened to whole
+ * mappings: monitoring a part would split a mapping, and mremap() of the whole would fail.
  */
 static bool is_anonymous(uintptr_t *start, uintptr_t *end)
 {
@@ -300,7 +299,7 @@ void mempool_reuse_ready(struct mempool_reuse *u, struct mempool_registration *r
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* The watch stays: others may need it, and to end it would split the mapping. */
+/* Monitoring continues: others may need it, and stopping would split the mapping. */
 static void take_out(struct mempool_reuse *u, struct mempool_registration *r)
 {
 	unlink_one(u, r);

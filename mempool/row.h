@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The registration table as it lies in memory, and a glance at it. Private to table.c, which
- * draws and explains it, and to match.c, for which a call would be a good part of the glance.
+ * The layout of the registration table in memory, and its fast lookup. Private to table.c, which
+ * draws and explains it, and to match.c, for which a function call would be a large part of the
+ * lookup.
  */
 #ifndef MEMPOOL_ROW_H
 #define MEMPOOL_ROW_H
@@ -15,7 +16,7 @@
 #define MEMPOOL_ROWS	     (1u << MEMPOOL_ROW_BITS)
 #define MEMPOOL_TABLE_HEADER 4096u
 #define MEMPOOL_BUCKET_BITS  2
-#define MEMPOOL_BUCKET	     (1u << MEMPOOL_BUCKET_BITS) /* entries that are looked at together */
+#define MEMPOOL_BUCKET	     (1u << MEMPOOL_BUCKET_BITS) /* entries that are compared together */
 #define MEMPOOL_USED	     (1u << 31)			 /* in an entry */
 
 /* Flags of a row. */
@@ -44,7 +45,7 @@ struct mempool_table_rest {
 };
 
 struct mempool_table {
-	/* Written when made, then constant. */
+	/* Written at creation, then constant. */
 	uint32_t max_rows;
 	uint32_t max_order;
 	uint64_t spare_offset;	 /* from a row to its spare */
@@ -52,11 +53,11 @@ struct mempool_table {
 	uint64_t area_offset[2]; /* below 2^32 */
 	uint64_t bytes;
 	/*
-	 * Which index counts: generation << 32 | offset of its area | 32 - log2(buckets). The
-	 * generation's low bit says which area it is.
+	 * The current index: generation << 32 | offset of its area | 32 - log2(buckets). The
+	 * generation's low bit tells which area it is.
 	 */
 	_Atomic uint64_t index __attribute__((aligned(64)));
-	/* The writer's. */
+	/* The writer's fields. */
 	_Atomic uint32_t count __attribute__((aligned(64))); /* rows in use */
 	uint32_t occupied; /* entries of the index that are not empty */
 	uint32_t high;	   /* rows that were ever in use: 0 … high - 1 */
@@ -77,7 +78,7 @@ static inline mempool_entry_t *mempool_area(const struct mempool_table *t, uint6
 	return (mempool_entry_t *)((uintptr_t)t + ((uint32_t)index & ~63u));
 }
 
-/* The bucket where a search begins. */
+/* The bucket where a search starts. */
 static inline uint32_t mempool_bucket(uint64_t index, uint32_t hash)
 {
 	return hash >> (index & 31);
@@ -89,8 +90,8 @@ static inline uint32_t mempool_entry_of(uint32_t hash, uint32_t n)
 }
 
 /*
- * The row that an entry leads to if it is of a key with that hash (or, 1 time in 512, of another);
- * otherwise a number that is none.
+ * The row that an entry refers to if it is of a key with that hash (or, 1 time in 512, of another);
+ * otherwise an invalid number.
  */
 static inline uint32_t mempool_row_of(uint32_t entry, uint32_t hash)
 {
@@ -102,7 +103,7 @@ static inline struct mempool_table_row *mempool_row_at(const struct mempool_tabl
 	return (struct mempool_table_row *)((uintptr_t)t + MEMPOOL_TABLE_HEADER) + n;
 }
 
-/* The row where a search finds nearly every key, or a number that is none. */
+/* The row where a search finds nearly every key, or an invalid number. */
 static inline uint32_t mempool_candidate(const struct mempool_table *t, uint32_t hash)
 {
 	uint64_t index = atomic_load_explicit(&t->index, memory_order_acquire);
@@ -119,11 +120,11 @@ static inline uint32_t mempool_candidate(const struct mempool_table *t, uint32_t
 }
 
 /*
- * Does a region permit a request for length bytes, not 0? As far as a glance tells: true is yes,
- * false says nothing. The row is where the hash says, its version in the row counts, it has that
- * flag (PLAIN or ONE, which only regions have), nobody is changing it, and it permits what is
- * asked: the processor guesses so and goes on, with the next request too. *n and *seq: the row and
- * its version.
+ * The fast permission check of a region for a request of length bytes, not 0. True: permitted;
+ * false: undecided. It succeeds if the row is where the hash leads, its current version has that
+ * flag (PLAIN or ONE, which only regions have), it is not being changed, and it permits the
+ * request: the processor predicts this and also starts with the next request. *n and *seq: the row
+ * and its version.
  */
 static inline __attribute__((always_inline)) bool
 mempool_glance(const struct mempool_table *t, uint32_t flag, uint32_t key, uint32_t pd,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Spans; see spans.h. All of it is guarded by the pool's lock, but for mempool_extent_at() by the
- * owner of a buffer: what it reads does not change while there are buffers in the run.
+ * Spans; see spans.h. All of it is guarded by the pool's lock, except mempool_extent_at() called by
+ * the owner of a buffer: what it reads does not change while the run contains buffers.
  */
 #include "mempool/spans.h"
 
@@ -52,7 +52,7 @@ static void list_remove(struct rmempool *pool, uint32_t at)
 		pool->spans[run->cls] = run->next;
 }
 
-/* With shared keys nothing that fits into a block lies in two. */
+/* With shared keys a buffer that fits into a block does not span two. */
 static uint32_t within(const struct rmempool *pool, uint32_t pages)
 {
 	uint32_t block = 1u << (pool->block_shift - MEMPOOL_PAGE_SHIFT);

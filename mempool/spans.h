@@ -4,8 +4,8 @@
  *
  * Up to 128 bytes a class for each multiple of 16, then eight to each power of two, so that
  * rounding up wastes less than an eighth: 144, 160, … 256, 288, 320, … 32 KiB. A span is the least
- * number of pages, 16 KiB at least, that slots fill without rest; that is never more than 60 KiB.
- * Which slots are free is said by bits beside the pool. Guarded by the pool's lock.
+ * number of pages, at least 16 KiB, that slots fill without a remainder; at most 60 KiB. A bit map
+ * outside the pool has the free slots. Guarded by the pool's lock.
  */
 #ifndef MEMPOOL_SPANS_H
 #define MEMPOOL_SPANS_H
@@ -29,8 +29,8 @@ static inline uint32_t mempool_class_bytes(unsigned cls)
 	return (9 + cls % 8) << (cls / 8 + 3);
 }
 
-/* The class for a length (≤ MEMPOOL_CLASS_LIMIT) and alignment, or MEMPOOL_CLASSES: a run of pages.
- * */
+/* The class for a length (≤ MEMPOOL_CLASS_LIMIT) and alignment, or MEMPOOL_CLASSES: a run of
+ * pages. */
 static inline unsigned mempool_class_for(size_t length, size_t alignment)
 {
 	unsigned cls = mempool_class_of(length);
@@ -42,9 +42,9 @@ static inline unsigned mempool_class_for(size_t length, size_t alignment)
 	return cls;
 }
 
-/* Takes up to want slots, at least one if there is any memory; says how many. */
+/* Takes up to want slots, at least one if there is any memory; returns how many. */
 unsigned mempool_spans_take(struct rmempool *pool, unsigned cls, uintptr_t *slots, unsigned want);
-/* Gives one back. */
+/* Frees one. */
 void mempool_spans_give(struct rmempool *pool, const struct mempool_extent *extent);
 /* Is that slot free (and in no thread's cache)? */
 bool mempool_spans_free(const struct rmempool *pool, const struct mempool_extent *extent);

@@ -20,42 +20,41 @@
  *                   | 1 | hash    | number of the row        |
  *                   +---+---------+--------------------------+
  *
- * What a search costs is the lines it has to fetch, so what nearly all questions are about is in
- * the row, and the index tells of four entries at once. The rest is needed where flags do not say
- * what it holds: PLAIN, a region whose va is its iova; ONE, a region of libmempool's with one
- * number for both keys (qpn MEMPOOL_ROW_BOTH, parent the key itself). Flags are made of the row
- * as it is written, never asked for.
+ * The cost of a search is the cache lines it fetches. So the row has the fields that nearly every
+ * request needs, and four entries of the index are compared at once. The rest is needed only if
+ * flags do not imply its contents: PLAIN, a region whose va is its iova; ONE, a region of
+ * libmempool's with one number for both keys (qpn MEMPOOL_ROW_BOTH, parent the key itself). The
+ * writer derives these flags from the row.
  *
- * A row holds two versions of itself, one here and one in the spares, each with its rest. That in
- * the spares counts while seq (of the row; a spare's is not used) is even, the other while it is
- * odd. A writer fills the one that does not count and then makes it count by adding one to seq,
- * so a reader never waits for a writer: not for one that was preempted, nor for one that was
- * stopped or killed half way. A reader reads the version that counts and reads again if seq has
- * moved. A new row is written from an even seq to an odd one, so a key is served from the line
- * that holds seq; only one replaced an odd number of times needs its spare.
+ * A row has two versions, one here and one in the spares, each with its rest. The one in the spares
+ * is current while seq (of the row; a spare's is not used) is even, the other while it is odd. A
+ * writer fills the one that is not current and then makes it current by adding one to seq, so a
+ * reader never waits for a writer, not even for one that was stopped or killed half way. A reader
+ * reads the current version and reads again if seq has changed. A new row is written from an even
+ * seq to an odd one, so a key is served from the line that holds seq; only a row that was replaced
+ * an odd number of times needs its spare.
  *
  * Every field is atomic: the writer's stores are releases and the reader's loads acquires. The
- * version that counts at seq s is written over only after seq was made s + 1, hence a reader that
- * saw a store of a later version, in whichever of the lines, also sees that seq has moved. Both
- * loads of seq are of the same word, so row and rest are of one moment together. That needs no
- * fence, which thread sanitizer could not follow, and costs nothing on x86. Of a removed row only
- * the flags are written: what is beside them may be old, and is not looked at without a kind.
+ * version that is current at seq s is overwritten only after seq became s + 1. Hence a reader that
+ * saw a store of a later version, in either line, also sees that seq has changed. Both loads of seq
+ * are of the same word, so row and rest are consistent with each other. That needs no fence, which
+ * thread sanitizer could not follow, and costs nothing on x86. Of a removed row only the flags are
+ * written: without a kind in them the other fields are ignored.
  *
  * The index is open addressing with linear probing over the upper 24 bits of the key (windows of
  * type 2 change the lower 8 only, and no two rows share the upper 24), which begins at the first
- * of four entries. Of those the reader takes the one that fits without a branch for each: which
- * of the four it is cannot be foreseen, and a wrong guess costs as much as all the rest. Removal
- * leaves a mark (or nothing where no entry comes behind it), so an entry never moves under a
- * reader: what a reader finds it verifies against the row's own key, and what it does not find is
- * absent if the index is still the one it searched. Marks and growth are dealt with by building a
- * fresh index, sized for the rows there are, in the other area, and switching over by one store
- * of where it lies and how large it is. At most half of the entries are in use or marked, so that
- * a search mostly ends with the first four. Memory is touched as rows come, not in proportion to
- * max_rows.
+ * of four entries. The reader selects the matching one without a branch for each: a branch would be
+ * mispredicted, which costs as much as all the rest. Removal leaves a mark (or nothing if no entry
+ * follows), so an entry never moves under a reader. A reader verifies what it finds against the
+ * row's own key, and a key that it does not find is absent if the index is still the one it
+ * searched. To remove marks and to grow, a new index, sized for the rows in use, is built in the
+ * other area and activated by one store of its place and size. At most half of the entries are in
+ * use or marked, so that a search mostly ends with the first four. Memory is touched as rows are
+ * added, not in proportion to max_rows.
  *
- * Any thread reads, without a lock and without writing to the table. One thread at a time writes,
- * which is the business of the table's owner, a process. Every change counts by one store, so
- * what an owner that dies leaves behind can be read.
+ * Any thread reads, without a lock and without writing to the table. One thread at a time writes;
+ * the table's owner, a process, sees to that. Every change takes effect by one store, so the table
+ * of an owner that died can be read.
  */
 #include "mempool/table.h"
 
@@ -69,14 +68,14 @@
 #include <sys/mman.h>
 
 #define MIN_ORDER 10 /* one page of index */
-#define DELETED	  1u /* an entry that is not empty and that no hash fits */
+#define DELETED	  1u /* an entry that is not empty and that matches no hash */
 #define NO_ROW	  UINT32_MAX
 
 #define load_acquire(p)	    atomic_load_explicit(p, memory_order_acquire)
 #define load_relaxed(p)	    atomic_load_explicit(p, memory_order_relaxed)
 #define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
 
-/* A place in the index, and the row it led to. */
+/* A place in the index, and the row it referred to. */
 struct place {
 	mempool_entry_t *entry;
 	uint32_t row;
@@ -99,7 +98,7 @@ static inline struct mempool_table_rest *rest_at(const struct mempool_table *t, 
 	return (struct mempool_table_rest *)((uintptr_t)t + t->rest_offset[seq & 1]) + n;
 }
 
-/* A branch and not arithmetic: the fields are then fetched along with seq and not after it. */
+/* A branch rather than arithmetic: the fields are then fetched along with seq and not after it. */
 static inline struct mempool_table_row *counting(const struct mempool_table *t,
 						 struct mempool_table_row *r, uint32_t seq)
 {
@@ -111,10 +110,9 @@ static inline struct mempool_table_row *counting(const struct mempool_table *t,
 }
 
 /*
- * Reads a row as it is at one moment; without its rest, if not whole, where flags say enough for
- * who asks for va: then qpn, parent and object are 0. The order of the loads matters: see the top
- * of the file. Inlined, so that a caller that looks at a few fields makes no copy: those would be
- * read back before they are written.
+ * Reads a row as of one moment; if not whole, without its rest where the flags are enough for a
+ * caller that needs va: then qpn, parent and object are 0. The order of the loads matters: see the
+ * top of the file. Inlined, so that a caller that uses a few fields makes no copy.
  */
 static inline __attribute__((always_inline)) void
 row_read(const struct mempool_table *t, uint32_t n, bool whole, struct mempool_row *out)
@@ -180,7 +178,7 @@ static void row_write(struct mempool_table *t, uint32_t n, const struct mempool_
 	store_release(&r->seq, seq);
 }
 
-/* The next version of a row is that it is not in use. */
+/* Writes a row's next version as not in use. */
 static void row_clear(struct mempool_table *t, uint32_t n)
 {
 	struct mempool_table_row *r = mempool_row_at(t, n);
@@ -190,7 +188,7 @@ static void row_clear(struct mempool_table *t, uint32_t n)
 	store_release(&r->seq, seq);
 }
 
-/* Key and use of a row as the writer sees it. */
+/* A row's key and use as the writer sees them. */
 static bool row_used(struct mempool_table *t, uint32_t n, uint32_t *key)
 {
 	struct mempool_table_row *r = mempool_row_at(t, n),
@@ -213,7 +211,7 @@ static __attribute__((noinline)) bool lookup_all(const struct mempool_table *t, 
 		entries = mempool_area(t, index);
 		mask = (1u << order_of(index)) - 1;
 		pos = mempool_bucket(index, hash) * MEMPOOL_BUCKET;
-		/* An area that is being cleared and filled again may show no empty entry. */
+		/* An area that is being cleared and refilled may show no empty entry. */
 		for (n = 0; n <= mask; n++, pos = (pos + 1) & mask) {
 			e = load_acquire(&entries[pos]);
 			if (!e)
@@ -229,8 +227,8 @@ static __attribute__((noinline)) bool lookup_all(const struct mempool_table *t, 
 	return false;
 }
 
-/* The same, whole or not (row_read). What lookup_all() writes to is not what the caller looks at.
- * */
+/* The same, whole or not (row_read). The caller does not use the variables that lookup_all()
+ * writes. */
 static inline __attribute__((always_inline)) bool
 lookup(const struct mempool_table *t, uint32_t key, bool whole, struct mempool_row *out)
 {
@@ -267,7 +265,7 @@ static bool search(struct mempool_table *t, uint32_t key, struct place *place)
 	return false;
 }
 
-/* Puts a row into an index that has room; says whether an empty entry was used up. */
+/* Enters a row into an index that has room; returns whether an empty entry was used up. */
 static bool enter(struct mempool_table *t, uint64_t index, uint32_t key, uint32_t n)
 {
 	uint32_t hash = mempool_hash_of(key), mask = (1u << order_of(index)) - 1;
@@ -280,7 +278,7 @@ static bool enter(struct mempool_table *t, uint64_t index, uint32_t key, uint32_
 	return !e;
 }
 
-/* Makes a fresh index of the rows in use in the other area and switches to it. */
+/* Builds a new index of the rows in use in the other area and switches to it. */
 static void rebuild(struct mempool_table *t)
 {
 	uint32_t generation = (load_relaxed(&t->index) >> 32) + 1, n, key;
@@ -288,7 +286,7 @@ static void rebuild(struct mempool_table *t)
 	mempool_entry_t *entries;
 	uint64_t index;
 
-	/* A quarter full at most, so that as many adds again pass until the next time. */
+	/* At most a quarter full, so that as many additions again fit before the next rebuild. */
 	while (order < t->max_order && 1u << order < 4 * load_relaxed(&t->count))
 		order++;
 	index = index_of(t, generation, order);
@@ -309,7 +307,7 @@ static void index_reserve(struct mempool_table *t)
 		rebuild(t);
 }
 
-/* A mark stays only where a search may have to go on: before another entry. */
+/* A mark is needed only where a search may have to go on: before another entry. */
 static void index_leave(struct mempool_table *t, mempool_entry_t *entry)
 {
 	uint64_t index = load_relaxed(&t->index);
@@ -450,7 +448,7 @@ int mempool_table_add(struct mempool_table *t, const struct mempool_row *row)
 	} else {
 		n = t->high++;
 	}
-	/* So that it is served from the line that holds seq. */
+	/* So that the key is served from the line that holds seq. */
 	if (load_relaxed(&mempool_row_at(t, n)->seq) & 1)
 		row_clear(t, n);
 	row_write(t, n, row);
@@ -468,8 +466,8 @@ static bool search_key(struct mempool_table *t, uint32_t key, struct place *plac
 }
 
 /*
- * With another index the row is entered under both for a moment; which of them leads anywhere is
- * decided by the key in the row, and so changes at one instant.
+ * Under another index the row is entered under both keys for a moment. The key in the row decides
+ * which of them matches, so the change takes effect at one instant.
  */
 int mempool_table_replace(struct mempool_table *t, uint32_t old_key, const struct mempool_row *row)
 {

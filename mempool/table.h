@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The registration table: which keys exist, which memory they open, to whom and with which rights.
- * It answers the two questions of "A memory pool management method and system for RDMA networks":
- * permission match (may this key touch this range) and address translation (where is it).
+ * The registration table: each key with its memory, protection domain and rights. It implements two
+ * steps of "A memory pool management method and system for RDMA networks": permission match (may
+ * this key access this range) and address translation (where is it).
  *
  * Position-independent: a table is one run of memory with offsets and no pointers, so that it can
- * lie in shared memory and be read by peers. One writer at a time, which is the caller's business,
- * in one process; readers take no lock, never wait for the writer and see a row as it was at one
- * moment (two versions and a sequence number per row), also of a writer that died in the middle of
- * a change.
+ * lie in shared memory and be read by peers. One writer at a time, in one process, which the caller
+ * ensures. Readers take no lock, never wait for the writer and see a consistent row (two versions
+ * and a sequence number for each row), also if the writer died in the middle of a change.
  */
 #ifndef MEMPOOL_TABLE_H
 #define MEMPOOL_TABLE_H
@@ -25,7 +24,7 @@ enum mempool_kind {
 	MEMPOOL_WINDOW_2,   /* memory window type 2B: R_Key, one QP */
 };
 
-/* One registration as its maker describes it. */
+/* One registration. */
 struct mempool_row {
 	uint64_t iova;	 /* first address as requests name it (0 when zero-based) */
 	uint64_t length; /* bytes; 0 is a valid, empty region; iova + length ≤ 2^64 */
@@ -36,7 +35,7 @@ struct mempool_row {
 	uint32_t qpn;	 /* MEMPOOL_WINDOW_2: the QP it is bound to */
 	uint32_t parent; /* windows: key of the region it is bound to */
 	enum mempool_kind kind;
-	uint32_t object; /* the file that va lies in, as the owner numbers them; 0: not told */
+	uint32_t object; /* the file that contains va, as the owner numbers them; 0: not shown */
 	uint32_t unused; /* no padding: rows are compared as memory */
 };
 
@@ -50,22 +49,22 @@ int mempool_table_create(unsigned max_rows, struct mempool_table **table);
 void mempool_table_destroy(struct mempool_table *table);
 
 /*
- * The same in memory of the caller's, for tables that other processes map: mempool_table_bytes()
- * all zero (a fresh file in shared memory is), aligned to 64. It is never given back by
- * mempool_table_destroy(), which is for tables made by mempool_table_create(). Processes may map it
- * at different addresses, readers also read-only. 0 and -EINVAL for a max_rows out of range.
+ * The same in the caller's memory, for tables that other processes map: mempool_table_bytes()
+ * bytes, all zero (as a new file in shared memory is), aligned to 64. mempool_table_destroy() is
+ * only for tables made by mempool_table_create(). Processes may map the table at different
+ * addresses, readers also read-only. 0, or -EINVAL for a max_rows out of range.
  */
 size_t mempool_table_bytes(unsigned max_rows);
 int mempool_table_init(void *memory, unsigned max_rows, struct mempool_table **table);
 /*
- * Whether a table that another process wrote into that many bytes is one for max_rows, and what
- * leads to rows leads to none that it does not have: questions then stay within it.
+ * Checks a table that another process wrote into that many bytes: that it is one for max_rows, and
+ * that all of its references stay within it.
  */
 bool mempool_table_valid(const struct mempool_table *table, unsigned max_rows, size_t bytes);
 
 /*
- * Adds a row; row->key says its key. -EEXIST its upper 24 bits are in use, -ENOSPC full, -EINVAL
- * (kind, a range beyond 2^64, rights of 2^28 or more).
+ * Adds a row under row->key. -EEXIST its upper 24 bits are in use, -ENOSPC full, -EINVAL (kind, a
+ * range beyond 2^64, rights of 2^28 or more).
  */
 int mempool_table_add(struct mempool_table *table, const struct mempool_row *row);
 /*
@@ -74,24 +73,24 @@ int mempool_table_add(struct mempool_table *table, const struct mempool_row *row
  */
 int mempool_table_replace(struct mempool_table *table, uint32_t old_key,
 			  const struct mempool_row *row);
-/* Removes a row; -ENOENT. A reader that was before it may still be copying: the caller waits. */
+/* Removes a row; -ENOENT. A reader that found it before may still be copying: the caller waits. */
 int mempool_table_remove(struct mempool_table *table, uint32_t key);
 /* Copies the row of a key; -ENOENT, and *row is undefined. */
 int mempool_table_get(const struct mempool_table *table, uint32_t key, struct mempool_row *row);
 unsigned mempool_table_count(const struct mempool_table *table);
 
 /*
- * The two questions at once: may a request of protection domain pd (and, for type 2 windows, QP
- * qpn) with all of rights touch [addr, addr + length) by key, and at which address of the owner
- * does it lie (*va). Length 0 asks for no memory and is RMEMPOOL_OK with any key and *va 0 (IBTA
- * vol. 1, 9.4.3 and 10.6.6: R_Key is not checked for zero-length operations). Reasons are looked
- * for in the order of enum rmempool_verdict. Lock-free, never waits for a writer, any thread.
- * remote: windows are accepted; otherwise only regions are (an L_Key).
+ * Permission match and address translation at once: may a request of protection domain pd (and, for
+ * type 2 windows, QP qpn) with all of rights access [addr, addr + length) by key, and at which
+ * address of the owner does that lie (*va)? Length 0 accesses no memory and is RMEMPOOL_OK with any
+ * key and *va 0 (IBTA vol. 1, 9.4.3 and 10.6.6: R_Key is not checked for zero-length operations).
+ * The checks are made in the order of enum rmempool_verdict. Lock-free, never waits for a writer,
+ * any thread. remote: windows are accepted; otherwise only regions are (an L_Key).
  */
 enum rmempool_verdict mempool_table_match(const struct mempool_table *table, uint32_t key,
 					  uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
 					  uint32_t rights, bool remote, uint64_t *va);
-/* The same; on RMEMPOOL_OK with the object of the row, 0 for length 0. */
+/* The same; with RMEMPOOL_OK also the object of the row, 0 for length 0. */
 enum rmempool_verdict mempool_table_match_object(const struct mempool_table *table, uint32_t key,
 						 uint32_t pd, uint32_t qpn, uint64_t addr,
 						 uint64_t length, uint32_t rights, bool remote,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Address translation, the method's S6: the VA→PA table (see translate.h for its layout and for who
- * may read and write it) and the question that is asked of it.
+ * may read and write it) and the lookup in it.
  */
 #include "mempool/translate.h"
 
@@ -50,7 +50,7 @@ static inline uint64_t run_end(const struct mempool_vapa_run *r)
 	return load_acquire(&r->va) + load_acquire(&r->length);
 }
 
-/* Are the runs in order, and does first[] lead to them, in the state that counts? */
+/* Are the runs in order, and does first[] refer to them, in the current state? */
 static bool state_valid(const struct mempool_vapa *t, uint64_t state)
 {
 	const struct mempool_vapa_run *runs = mempool_vapa_runs(t, state);
@@ -145,7 +145,7 @@ static inline uint32_t search(const struct mempool_vapa_run *runs, uint32_t low,
 	return low;
 }
 
-/* The first run of a state that ends beyond va, from the block of va on. */
+/* The first run of a state that ends beyond va, starting at the block of va. */
 static __attribute__((noinline)) uint32_t look_on(const struct mempool_vapa *t, uint64_t state,
 						  uint64_t va, uint64_t block, uint32_t low)
 {
@@ -156,7 +156,7 @@ static __attribute__((noinline)) uint32_t look_on(const struct mempool_vapa *t, 
 	return search(mempool_vapa_runs(t, state), low, high < count ? high : count, va);
 }
 
-/* In the table as it is in one state, which another process may be changing. */
+/* In one state of the table, which another process may be changing. */
 static inline __attribute__((always_inline)) bool
 find_in(const struct mempool_vapa *t, uint64_t state, uint64_t va, struct mempool_pa_run *run)
 {
@@ -171,7 +171,7 @@ find_in(const struct mempool_vapa *t, uint64_t state, uint64_t va, struct mempoo
 		low = load_acquire(&mempool_vapa_first(t, state)[block]);
 	else
 		block = t->max_blocks;
-	/* Mostly the first one is it: a block is one run, or part of one. */
+	/* Mostly the first one matches: a block is one run, or part of one. */
 	if (low < count && __builtin_expect(run_end(&runs[low]) <= va, 0))
 		low = look_on(t, state, va, block, low + 1);
 	if (low >= count)
@@ -233,7 +233,7 @@ struct rmempool_segment mempool_pa_segment(const struct mempool_pa_run *run, boo
 
 void mempool_segments_append(struct mempool_segments *list, struct rmempool_segment segment)
 {
-	/* Memory of unknown place and memory beside the pool may meet. */
+	/* Memory of unknown physical address and memory outside the pool may be adjacent. */
 	if (list->count && list->last.physical == segment.physical &&
 	    list->last.addr + list->last.length == segment.addr) {
 		list->last.length += segment.length;

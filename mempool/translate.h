@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The VA→PA table: which virtual addresses of the pool lie at which physical ones, as runs that are
- * as long as they can be. Position-independent, so that it can be part of an image:
+ * The VA→PA table: the physical addresses of the pool's virtual ones, as runs that are as long as
+ * possible. Position-independent, so that it can be part of an image:
  *
  *   +--------+---------------------+---------------------+----------------+----------------+
  *   | header | first[], area 0     | first[], area 1     | runs, area 0   | runs, area 1   |
@@ -10,11 +10,11 @@
  *   run, 24 bytes:   | va | pa, or all ones: unknown | length |     in the order of va
  *   first[b]:        the first run that ends beyond the start of block b
  *
- * A change writes the whole table to the area that does not count and makes it count by one store.
- * That is rare (blocks come and go) and short: there are few runs, which is the point of the
- * method. Readers take no lock; they look again if the state has moved. As in table.c all fields
- * are atomic, stores are releases and loads acquires. One writer at a time, which is the caller's
- * business.
+ * A change writes the whole table to the other area and makes that current by one store. That is
+ * rare (only when blocks are added or removed) and short: there are few runs, which is the point of
+ * the method. Readers take no lock; they repeat a lookup if the state has changed. As in table.c all
+ * fields are atomic, stores are releases and loads acquires. One writer at a time, which the caller
+ * ensures.
  */
 #ifndef MEMPOOL_TRANSLATE_H
 #define MEMPOOL_TRANSLATE_H
@@ -36,7 +36,7 @@ struct mempool_vapa_run {
 };
 
 struct mempool_vapa {
-	/* Written when made, then constant. */
+	/* Written at creation, then constant. */
 	uint64_t base;
 	uint32_t block_shift;
 	uint32_t max_blocks;
@@ -44,16 +44,16 @@ struct mempool_vapa {
 	uint32_t unused;
 	uint64_t first_offset[2]; /* from this structure */
 	uint64_t runs_offset[2];
-	/* generation << 32 | number of runs. The generation's low bit says which area counts. */
+	/* generation << 32 | number of runs. The generation's low bit tells which area is current. */
 	_Atomic uint64_t state __attribute__((aligned(64)));
 };
 
 size_t mempool_vapa_bytes(uint32_t max_blocks, uint32_t max_runs);
-/* Makes an empty table of zeroed memory. */
+/* Creates an empty table in zeroed memory. */
 void mempool_vapa_init(struct mempool_vapa *t, uint64_t base, unsigned block_shift,
 		       uint32_t max_blocks, uint32_t max_runs);
-/* Whether what another process wrote into that many bytes is a table: questions then stay within
- * it. */
+/* Checks a table that another process wrote into that many bytes: that all of its references
+ * stay within it. */
 bool mempool_vapa_valid(const struct mempool_vapa *t, size_t bytes);
 /* Replaces all of it; the runs are in the order of va and do not overlap. */
 void mempool_vapa_set(struct mempool_vapa *t, const struct mempool_pa_run *runs, uint32_t count);
@@ -63,27 +63,27 @@ uint32_t mempool_vapa_count(const struct mempool_vapa *t);
 bool mempool_vapa_find(const struct mempool_vapa *t, uint64_t va, struct mempool_pa_run *run);
 
 /*
- * Adds a run to a list, merged with the last one if it goes on from there, virtually and
- * physically. Returns the new length of the list.
+ * Appends a run to a list, merged with the last one if it continues that virtually and physically.
+ * Returns the new length of the list.
  */
 uint32_t mempool_pa_append(struct mempool_pa_run *runs, uint32_t count, struct mempool_pa_run run);
 
-/* The part of a segment that begins at addr and lies in a run, or before one: at most length bytes.
- * */
+/* The part of a segment that begins at addr and lies in a run, or before one: at most length
+ * bytes. */
 struct rmempool_segment mempool_pa_segment(const struct mempool_pa_run *run, bool inside,
 					   uint64_t addr, uint64_t length);
 
-/* A list of segments in the making; count goes on beyond max. */
+/* A list of segments being built; count continues beyond max. */
 struct mempool_segments {
 	struct rmempool_segment *at;
 	unsigned max, count;
 	struct rmempool_segment last;
 };
 
-/* Adds one, merged with the last one if it goes on from there. */
+/* Appends one, merged with the last one if it continues that. */
 void mempool_segments_append(struct mempool_segments *list, struct rmempool_segment segment);
 
-/* rmempool_translate() of a range that may be several segments. */
+/* rmempool_translate() of a range that may have several segments. */
 unsigned mempool_translate_all(const struct rmempool_image *image, uint64_t addr, uint64_t length,
 			       struct rmempool_segment *segments, unsigned max);
 
@@ -99,8 +99,8 @@ static inline struct mempool_vapa_run *mempool_vapa_runs(const struct mempool_va
 }
 
 /*
- * What is mostly the case: a block is one run, or part of one, and the range lies within it. false:
- * it is not, or somebody is changing the table. length is not 0.
+ * The common case: a block is one run, or part of one, and the range lies within it. false: it is
+ * not, or the table is being changed. length is not 0.
  */
 static inline bool mempool_translate_one(const struct mempool_vapa *t, uint64_t addr,
 					 uint64_t length, struct rmempool_segment *segment)
