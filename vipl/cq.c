@@ -8,7 +8,6 @@
 #include "vipl/object.h"
 #include "vipl/wait.h"
 
-#define POLL_BATCH	 16
 #define ENTRIES_AT_LEAST 128  /* of a verbs CQ; a small one stays in the processor's cache */
 #define UNGROWN_AT_LEAST 4096 /* the same, on devices that cannot make one larger later */
 #define RESERVE_STEP	 64
@@ -81,48 +80,27 @@ int vipl_cq_reserve(struct vipl_cq *cq, unsigned count)
 	return 0;
 }
 
-void vipl_cq_poll(struct vipl_cq *cq)
-{
-	struct ibv_wc wc[POLL_BATCH];
-	int count;
-
-	do {
-		count = cq->ibv ? ibv_poll_cq(cq->ibv, POLL_BATCH, wc) : 0;
-		for (int i = 0; i < count; i++)
-			vipl_queue_complete(vipl_wr_queue(wc[i].wr_id), &wc[i]);
-	} while (vipl_unlikely(count == POLL_BATCH));
-}
-
 /* Entries whose descriptors have been taken meanwhile may pile up if a program never asks for them.
  * */
-static bool grow(struct vipl_cq *cq)
+bool vipl_cq_grow(struct vipl_cq *cq)
 {
 	unsigned size = cq->size ? cq->size * 2 : 64;
 	struct vipl_cq_entry *entries = malloc(size * sizeof(*entries));
+	VIP_ERROR_DESCRIPTOR error = {.NicHandle = cq->nic->handle,
+				      .CQHandle = cq->handle,
+				      .ResourceCode = VIP_RESOURCE_CQ,
+				      .ErrorCode = VIP_ERROR_CATASTROPHIC};
 
-	if (!entries)
+	if (!entries) {
+		vipl_report(cq->nic, &error);
 		return false;
+	}
 	for (unsigned i = cq->head; i != cq->tail; i++)
 		entries[i % size] = cq->entries[i % cq->size];
 	free(cq->entries);
 	cq->entries = entries;
 	cq->size = size;
 	return true;
-}
-
-void vipl_cq_push(struct vipl_cq *cq, struct vipl_vi *vi, bool recv)
-{
-	if (cq->tail - cq->head == cq->size && !grow(cq)) {
-		VIP_ERROR_DESCRIPTOR error = {.NicHandle = cq->nic->handle,
-					      .CQHandle = cq->handle,
-					      .ResourceCode = VIP_RESOURCE_CQ,
-					      .ErrorCode = VIP_ERROR_CATASTROPHIC};
-
-		vipl_report(cq->nic, &error);
-		return;
-	}
-	cq->entries[cq->tail++ & (cq->size - 1)] =
-		(struct vipl_cq_entry){.vi = vi->handle, .recv = recv};
 }
 
 void vipl_cq_run_deferred(struct vipl_cq *cq, unsigned deferred)
@@ -244,7 +222,7 @@ VIP_RETURN VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 
 	if (!cq || !vi || !recv)
 		return VIP_INVALID_PARAMETER;
-	vipl_lock(&cq->lock);
+	vipl_lock_often(&cq->lock);
 	found = vipl_cq_take(cq, vi, recv);
 	vipl_cq_unlock(cq);
 	return found ? VIP_SUCCESS : VIP_NOT_DONE;
@@ -261,7 +239,7 @@ VIP_RETURN VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE *vi,
 		return VIP_INVALID_PARAMETER;
 	deadline = vipl_deadline(timeout);
 	while (true) {
-		vipl_lock(&cq->lock);
+		vipl_lock_often(&cq->lock);
 		found = vipl_cq_take(cq, vi, recv);
 		if (!found && !ret && cq->ibv && !ibv_req_notify_cq(cq->ibv, 0))
 			found = vipl_cq_take(cq, vi, recv);

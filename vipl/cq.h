@@ -69,14 +69,22 @@ void vipl_cq_close(struct vipl_cq *cq);
 /* Makes room for another so many work requests, with the lock held. -ENOMEM. */
 int vipl_cq_reserve(struct vipl_cq *cq, unsigned count);
 
-/* Takes what has completed, with the lock held. */
+/* Takes what has completed, with the lock held (queue.c). */
 void vipl_cq_poll(struct vipl_cq *cq);
 
 /* Takes an entry, with the lock held. False: there is none. */
 bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv);
 
+/* Makes the ring of entries longer, with the lock held. False: there is no memory, as is reported. */
+bool vipl_cq_grow(struct vipl_cq *cq);
+
 /* An entry for the program, with the lock held. */
-void vipl_cq_push(struct vipl_cq *cq, struct vipl_vi *vi, bool recv);
+static inline void vipl_cq_push(struct vipl_cq *cq, void *vi, bool recv)
+{
+	if (vipl_unlikely(cq->tail - cq->head == cq->size) && !vipl_cq_grow(cq))
+		return;
+	cq->entries[cq->tail++ & (cq->size - 1)] = (struct vipl_cq_entry){.vi = vi, .recv = recv};
+}
 
 /* Without regard to who uses it; NIC's lock held. */
 void vipl_cq_free(struct vipl_cq *cq);

@@ -166,11 +166,13 @@ static int set_up(struct vipl_nic *nic, const char *name)
 
 VIP_RETURN VipOpenNic(const VIP_CHAR *name, VIP_NIC_HANDLE *handle)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct vipl_nic *nic;
 
 	if (!name || !handle)
 		return VIP_INVALID_PARAMETER;
 	*handle = NULL;
+	pthread_once(&once, vipl_lock_init);
 	nic = vipl_object_get(VIPL_KIND_NIC, sizeof(*nic));
 	if (!nic)
 		return VIP_ERROR_RESOURCE;

@@ -48,7 +48,7 @@ static void post_finished(struct vipl_queue *queue, struct vipl_slot *slot, uint
 	queue->tail++;
 	if (status & ~VIP_STATUS_DESC_FLUSHED_ERROR && queue->vi->reliable &&
 	    queue->mode == VIPL_OPEN)
-		queue->mode = VIPL_REFUSE;
+		vipl_queue_set_mode(queue, VIPL_REFUSE);
 	vipl_queue_settle(queue);
 }
 
@@ -289,9 +289,21 @@ static void post_recv(struct vipl_queue *queue, struct vipl_slot *slot, struct v
 		post_failed(queue, slot);
 }
 
+/* How many plain descriptors there is certainly room for. */
+static void plan(struct vipl_queue *queue)
+{
+	unsigned room = VIPL_DEPTH - (queue->tail - queue->head);
+
+	if (queue->mode != VIPL_OPEN || queue->vi->headers || !reserve(queue, 1))
+		room = 0;
+	else if (room > queue->reserved - queue->wrs)
+		room = queue->reserved - queue->wrs;
+	queue->plain_until = queue->tail + room;
+}
+
 /* Any descriptor, with all checks. */
-static __attribute__((noinline)) VIP_RETURN
-post_any(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDLE memory)
+static VIP_RETURN post_any(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
+			   VIP_MEM_HANDLE memory)
 {
 	struct vipl_work work;
 	struct vipl_slot *slot;
@@ -319,6 +331,15 @@ post_any(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDLE me
 	return VIP_SUCCESS;
 }
 
+static __attribute__((noinline)) VIP_RETURN
+post_closely(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDLE memory)
+{
+	VIP_RETURN result = post_any(queue, descriptor, memory);
+
+	plan(queue);
+	return result;
+}
+
 /*
  * Whether it is a descriptor as most are, for a queue that is connected and has room: a message or
  * an RDMA write of one data segment, both in regions of which the queue has true copies. Any other
@@ -333,8 +354,7 @@ static inline bool is_plain(struct vipl_queue *queue, const VIP_DESCRIPTOR *desc
 	const VIP_DATA_SEGMENT *segment;
 	unsigned rdma_write;
 
-	if (queue->mode != VIPL_OPEN || queue->vi->headers || queue->wrs >= queue->reserved ||
-	    queue->tail - queue->head == VIPL_DEPTH || addr % VIP_DESCRIPTOR_ALIGNMENT ||
+	if (queue->tail == queue->plain_until || addr % VIP_DESCRIPTOR_ALIGNMENT ||
 	    !vipl_access_known(access, memory, generation) || !access->writable ||
 	    !vipl_access_covers(access, addr, sizeof(*descriptor)))
 		return false;
@@ -383,16 +403,16 @@ static inline int recv_plain(struct vipl_queue *queue, struct ibv_sge *sge)
 static inline void post_plain(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
 			      VIP_MEM_HANDLE memory, unsigned control, struct ibv_sge *sge)
 {
-	struct vipl_slot *slot = fill_slot(queue, descriptor, memory);
+	struct vipl_slot *slot;
 	int ret;
 
-	if (queue->recv) {
-		slot->status = VIP_STATUS_OP_RECEIVE;
+	if (queue->recv)
 		ret = recv_plain(queue, sge);
-	} else {
-		slot->status = operation_status(control);
+	else
 		ret = send_plain(queue, descriptor, control, sge);
-	}
+	/* The message is on its way meanwhile. */
+	slot = fill_slot(queue, descriptor, memory);
+	slot->status = queue->recv ? VIP_STATUS_OP_RECEIVE : operation_status(control);
 	if (vipl_unlikely(ret)) {
 		post_failed(queue, slot);
 		return;
@@ -410,11 +430,11 @@ static inline VIP_RETURN post(struct vipl_queue *queue, VIP_DESCRIPTOR *descript
 	struct ibv_sge sge;
 	unsigned control;
 
-	vipl_lock(&cq->lock);
+	vipl_lock_often(&cq->lock);
 	if (vipl_likely(is_plain(queue, descriptor, memory, &control, &sge)))
 		post_plain(queue, descriptor, memory, control, &sge);
 	else
-		result = post_any(queue, descriptor, memory);
+		result = post_closely(queue, descriptor, memory);
 	vipl_cq_unlock(cq);
 	return result;
 }

@@ -91,7 +91,7 @@ static int release_receives(struct vipl_vi *vi)
 	if (vi->headers)
 		ret = vipl_post_greeting_recv(vi);
 	vipl_post_held(queue);
-	queue->mode = VIPL_OPEN;
+	vipl_queue_set_mode(queue, VIPL_OPEN);
 	vipl_cq_unlock(queue->cq);
 	return ret;
 }
@@ -137,7 +137,7 @@ void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later)
 
 	vipl_lock(&queue->cq->lock);
 	queue->generation++;
-	queue->mode = vipl_recv_mode(vi->state);
+	vipl_queue_set_mode(queue, vipl_recv_mode(vi->state));
 	vipl_cq_unlock(queue->cq);
 	if (later) {
 		vipl_qp_fail(vi);

@@ -8,6 +8,8 @@
 #include "vipl/nic.h"
 #include "vipl/vi.h"
 
+#define POLL_BATCH 16
+
 const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HANDLE handle,
 					    struct vipl_access *copy)
 {
@@ -49,7 +51,7 @@ static inline void finish_one(struct vipl_queue *queue, struct vipl_slot *slot, 
 	queue->wrs -= slot->wrs;
 	slot->wrs = 0;
 	if (queue->cq->handle)
-		vipl_cq_push(queue->cq, queue->vi, queue->recv);
+		vipl_cq_push(queue->cq, queue->vi->handle, queue->recv);
 }
 
 /* A malformed descriptor takes effect when it is its turn. */
@@ -186,7 +188,7 @@ static void complete_bounce(struct vipl_queue *queue, struct vipl_slot *slot)
 	vipl_bounce_scatter(slot, queue->vi->domain, read ? UINT64_MAX : 0);
 }
 
-void vipl_queue_complete(struct vipl_queue *queue, const struct ibv_wc *wc)
+static inline void complete(struct vipl_queue *queue, const struct ibv_wc *wc)
 {
 	struct vipl_slot *slot = vipl_slot(queue, queue->done);
 
@@ -210,6 +212,18 @@ void vipl_queue_complete(struct vipl_queue *queue, const struct ibv_wc *wc)
 			complete_bounce(queue, slot);
 		finish(queue, slot, slot->status);
 	}
+}
+
+void vipl_cq_poll(struct vipl_cq *cq)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int count;
+
+	do {
+		count = cq->ibv ? ibv_poll_cq(cq->ibv, POLL_BATCH, wc) : 0;
+		for (int i = 0; i < count; i++)
+			complete(vipl_wr_queue(wc[i].wr_id), &wc[i]);
+	} while (vipl_unlikely(count == POLL_BATCH));
 }
 
 VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)

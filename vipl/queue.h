@@ -54,6 +54,7 @@ struct vipl_queue {
 	_Atomic uint32_t *memory_generation; /* the NIC's */
 	struct vipl_slot *slots;
 	unsigned head, done, tail;
+	unsigned plain_until; /* up to this tail a plain descriptor (post.c) can be posted */
 	enum vipl_mode mode;
 	bool recv;
 	uint16_t generation; /* of the QP; in its work requests' ids */
@@ -83,6 +84,12 @@ static inline uint64_t vipl_wr_id(const struct vipl_queue *queue)
 static inline struct vipl_queue *vipl_wr_queue(uint64_t id)
 {
 	return (struct vipl_queue *)(uintptr_t)(id & 0xffffffffffc0ull);
+}
+
+static inline void vipl_queue_set_mode(struct vipl_queue *queue, enum vipl_mode mode)
+{
+	queue->mode = mode;
+	queue->plain_until = queue->tail;
 }
 
 static inline struct vipl_slot *vipl_slot(struct vipl_queue *queue, unsigned index)
@@ -115,8 +122,6 @@ const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HA
 void vipl_queue_settle(struct vipl_queue *queue);
 /* Completes all as flushed. */
 void vipl_queue_flush(struct vipl_queue *queue);
-/* One work completion. */
-void vipl_queue_complete(struct vipl_queue *queue, const struct ibv_wc *wc);
 
 /* Takes the descriptor at head, or none; the results of VipSendDone() with the descriptor. */
 VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor);

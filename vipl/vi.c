@@ -13,7 +13,7 @@
 static void set_mode(struct vipl_queue *queue, enum vipl_mode mode)
 {
 	vipl_lock(&queue->cq->lock);
-	queue->mode = mode;
+	vipl_queue_set_mode(queue, mode);
 	vipl_cq_unlock(queue->cq);
 }
 
@@ -123,7 +123,8 @@ static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_
 	if (!queue->slots)
 		return -ENOMEM;
 	queue->cq->users++;
-	queue->mode = recv ? vipl_recv_mode(VIP_STATE_IDLE) : vipl_send_mode(VIP_STATE_IDLE);
+	vipl_queue_set_mode(queue,
+			    recv ? vipl_recv_mode(VIP_STATE_IDLE) : vipl_send_mode(VIP_STATE_IDLE));
 	return 0;
 }
 
@@ -136,7 +137,7 @@ static void close_queue(struct vipl_queue *queue)
 	vipl_lock(&cq->lock);
 	if (queue->mode != VIPL_CLOSED)
 		cq->users--;
-	queue->mode = VIPL_CLOSED;
+	vipl_queue_set_mode(queue, VIPL_CLOSED);
 	for (; queue->done != queue->tail; queue->done++)
 		vipl_bounce_drop(vipl_slot(queue, queue->done), queue->vi->domain);
 	queue->head = queue->tail;

@@ -32,6 +32,8 @@ static struct vipl_vi *vi;
 static struct vipl_cq cqs[2];
 static struct ibv_context context;
 static struct ibv_qp qp;
+static struct ibv_cq cq = {.context = &context};
+static const struct ibv_wc *completion; /* that the device has; NULL: none */
 static uint8_t *region;
 static const uint8_t *input, *input_end;
 
@@ -116,23 +118,29 @@ void vipl_vi_mark(struct vipl_queue *queue, VIP_ERROR_CODE code)
 {
 }
 
-int vipl_cq_reserve(struct vipl_cq *cq, unsigned count)
+int vipl_cq_reserve(struct vipl_cq *of, unsigned count)
 {
 	return 0;
 }
 
-void vipl_cq_poll(struct vipl_cq *cq)
+bool vipl_cq_grow(struct vipl_cq *of)
 {
+	return false;
 }
 
-void vipl_cq_push(struct vipl_cq *cq, struct vipl_vi *of, bool recv)
+void vipl_cq_run_deferred(struct vipl_cq *of, unsigned deferred)
 {
+	of->deferred = 0;
+	vipl_unlock(&of->lock);
 }
 
-void vipl_cq_run_deferred(struct vipl_cq *cq, unsigned deferred)
+static int poll_cq(struct ibv_cq *of, int count, struct ibv_wc *wc)
 {
-	cq->deferred = 0;
-	vipl_unlock(&cq->lock);
+	if (!completion)
+		return 0;
+	*wc = *completion;
+	completion = NULL;
+	return 1;
 }
 
 /* A piece of memory that the device reads, or writes. */
@@ -224,7 +232,8 @@ static void complete(bool recv, enum ibv_wc_status status)
 		wc.byte_len = (byte() << 8 | byte()) % (room + 1);
 		wc.wc_flags = byte() % 2 && !vi->headers ? IBV_WC_WITH_IMM : 0;
 	}
-	vipl_queue_complete(vipl_wr_queue(wc.wr_id), &wc);
+	completion = &wc;
+	vipl_cq_poll(&cqs[recv]);
 }
 
 /* A descriptor of any bits, but for its addresses, which lie about the region. */
@@ -284,11 +293,12 @@ static void change(unsigned what)
 	if (what % 4 == 0) {
 		nic.memory_generation++;
 	} else if (what % 4 == 1 && queue->mode == VIPL_HOLD) {
-		vi->sq.mode = VIPL_OPEN;
+		vipl_queue_set_mode(&vi->sq, VIPL_OPEN);
 		vipl_post_held(queue);
-		queue->mode = VIPL_OPEN;
+		vipl_queue_set_mode(queue, VIPL_OPEN);
 	} else if (what % 4 == 2 && queue->mode == VIPL_OPEN) {
-		vi->sq.mode = queue->mode = VIPL_REFUSE;
+		vipl_queue_set_mode(&vi->sq, VIPL_REFUSE);
+		vipl_queue_set_mode(queue, VIPL_REFUSE);
 	}
 }
 
@@ -314,6 +324,7 @@ static void step(void)
 static void open_queue(struct vipl_queue *queue, bool recv, enum vipl_mode mode)
 {
 	queue->cq = &cqs[recv];
+	queue->cq->ibv = &cq;
 	queue->vi = vi;
 	queue->nic = &nic;
 	queue->memory_generation = &nic.memory_generation;
@@ -329,6 +340,7 @@ static void open_vi(unsigned flags)
 
 	context.ops.post_send = post_send;
 	context.ops.post_recv = post_recv;
+	context.ops.poll_cq = poll_cq;
 	qp.context = &context;
 	region = aligned_alloc(64, REGION_SIZE);
 	memset(region, 0, REGION_SIZE);
