@@ -3,6 +3,7 @@
 
 #include "hca/batch.h"
 #include "hca/engine.h"
+#include "hca/lost_memory.h"
 
 #define IOVS (sizeof(urxe_hca.iov) / sizeof(urxe_hca.iov[0]))
 
@@ -72,6 +73,7 @@ unsigned urxe_batch_send(struct urxe_batch *batch)
 	batch->iov_used = 0;
 	if (n)
 		ret = urxe_wire_send(urxe_hca.wire, batch->path, urxe_hca.tx, n);
+	urxe_memory_lost(); /* what was not sent is built again, and finds a region without memory */
 	/* A path that is broken loses everything: the retry count decides. */
 	return ret < 0 ? n : (unsigned)ret;
 }

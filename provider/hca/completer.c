@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "hca/engine.h"
+#include "hca/lost_memory.h"
 #include "hca/memory.h"
 #include "hca/tag_matching.h"
 #include "host/log.h"
@@ -349,7 +350,7 @@ static bool scatter(struct urxe_qp *qp, struct urxe_send_wqe *wqe, uint32_t offs
 		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
 		from += iov[i].iov_len;
 	}
-	return n >= 0;
+	return n >= 0 && !urxe_memory_lost();
 }
 
 /* The oldest WR that still waits for its data, if it is the one that owns this PSN. */

@@ -14,6 +14,7 @@
 
 #include "hca/direct_private.h"
 #include "hca/direct_rseq.h"
+#include "hca/lost_memory.h"
 #include "hca/memory.h"
 #include "wire/neighbour.h"
 
@@ -503,6 +504,9 @@ static enum result next_chunk(const struct access *a, struct direct_peer *peer)
 		result = own_atomic(a);
 	else
 		result = copy_own(a, offset, len);
+	/* On packets it ends with the error that it deserves. */
+	if (urxe_memory_lost())
+		return REFUSED;
 	if (result != COPIED)
 		return result;
 	count(a, len);

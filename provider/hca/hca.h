@@ -95,6 +95,7 @@ struct urxe_mr {
 	unsigned windows; /* memory windows bound to it. Engine lock. */
 	struct urxe_place place;
 	bool null;	    /* a null region */
+	bool lost;	    /* memory of it was missed (lost_memory.h). urxe_regions_lock. */
 	struct urxe_dm *dm; /* device memory that it lies in; else NULL */
 	enum urxe_mr_import imported;
 	struct urxe_mapping mapping; /* URXE_MR_MAPPED */

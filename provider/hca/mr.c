@@ -19,6 +19,7 @@
 #include "hca/direct.h"
 #include "hca/dm.h"
 #include "hca/engine.h"
+#include "hca/lost_memory.h"
 #include "hca/memory.h"
 #include "host/libc.h"
 
@@ -373,7 +374,7 @@ static struct urxe_mr *new_region(struct ibv_pd *pd, void *addr, size_t length, 
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = access;
 	mr->windows = 0;
-	mr->null = false;
+	mr->null = mr->lost = false;
 	mr->dm = NULL;
 	mr->imported = URXE_MR_OWN;
 	mr->mapping = (struct urxe_mapping){0};
@@ -394,6 +395,8 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		errno = -ret;
 		return NULL;
 	}
+	if (!(access & IBV_ACCESS_ON_DEMAND))
+		urxe_lost_memory_watch();
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	return enter(mr);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hca/engine.h"
+#include "hca/lost_memory.h"
 #include "hca/memory.h"
 
 /* Is there one WR, which has not begun, on a QP that sends without a hitch? */
@@ -82,6 +83,8 @@ static bool send_short(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	if (!to)
 		return false;
 	to += put_message(qp, wqe, imm, urxe_hca.iov, pieces, to);
+	if (urxe_memory_lost())
+		return false;
 	if (with_ack) {
 		urxe_responder_put_ack(qp, to);
 		cds_list_del_init(&qp->ready_node);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hca/direct.h"
+#include "hca/lost_memory.h"
 #include "hca/memory.h"
 #include "hca/responder.h"
 #include "hca/tag_matching.h"
@@ -80,6 +81,8 @@ enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t
 		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
 		from += iov[i].iov_len;
 	}
+	if (urxe_memory_lost())
+		return IBV_WC_LOC_PROT_ERR;
 	qp->proto.recv_offset += len;
 	return IBV_WC_SUCCESS;
 }
@@ -247,6 +250,8 @@ static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_pac
 			return URXE_ACCESS;
 		if (!write_data(pkt, (void *)(uintptr_t)va, len))
 			return URXE_LOST;
+		if (urxe_memory_lost())
+			return URXE_ACCESS;
 		qp->proto.write.va += len;
 		qp->proto.write.left -= len;
 	}
@@ -335,6 +340,8 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 		__atomic_compare_exchange_n(target, &value, urxe_atomic_swap_add(pkt->atomic),
 					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
+	if (urxe_memory_lost())
+		return URXE_ACCESS;
 	result = &qp->atomics[qp->proto.atomic_next++ % qp->proto.atomic_size];
 	*result = (struct urxe_atomic_result){
 		.valid = true,

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "hca/lost_memory.h"
 #include "hca/memory.h"
 #include "hca/responder.h"
 
@@ -52,6 +53,8 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 	if (!wqe)
 		return false;
 	urxe_copy_visible(to, rx->bytes + head, len);
+	if (urxe_memory_lost())
+		return false;
 	urxe_count(qp->port, URXE_CNT_RDMA_RECV);
 	cqe = urxe_cq_claim(qp->rcq, qp);
 	if (cqe) {

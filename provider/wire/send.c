@@ -386,7 +386,11 @@ static int send_all(struct send_job *job, const struct urxe_tx_packet *pkts, uns
 	while (sent < n) {
 		unsigned before = sent;
 		unsigned runs = build(job, pkts + sent, n - sent);
-		int ret = push(job, runs, &sent);
+		int ret;
+
+		if (urxe_wire_payload_lost())
+			return sent;
+		ret = push(job, runs, &sent);
 
 		/* A send without UDP_SEGMENT went where one with it did not: the netdev cannot. */
 		if (suspect && sent > before && !job->port->no_gso) {
@@ -448,6 +452,8 @@ static int send_faulty(struct send_job *job, const struct urxe_tx_packet *pkts, 
 		memcpy(packet, pkts[k].header, pkts[k].header_len);
 		end = copy_payload(packet + pkts[k].header_len, &pkts[k]);
 		memset(end, 0, packet + body - end);
+		if (urxe_wire_payload_lost())
+			return k;
 		urxe_icrc_store(packet + body, urxe_icrc_bth(prefix_of(job, len, 0), packet, body));
 		urxe_fault_out(job->wire, job->path, packet, len);
 	}

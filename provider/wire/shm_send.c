@@ -133,11 +133,13 @@ static bool lay_pair(struct urxe_link *link, int flow, const struct urxe_tx_pack
 		return false;
 	fill_packet(to, &pkts[0]);
 	fill_packet(to + first, &pkts[1]);
+	if (urxe_wire_payload_lost())
+		return false;
 	urxe_ring_publish(&link->out, URXE_RECORD_PAIR, flow, first, first + second);
 	return true;
 }
 
-/* False: no room. */
+/* False: no room, or no payload. */
 static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *pkt)
 {
 	bool refer = is_referred(link, pkt);
@@ -147,6 +149,8 @@ static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *p
 	if (!to)
 		return false;
 	fill(link, to, pkt, refer);
+	if (urxe_wire_payload_lost())
+		return false;
 	urxe_ring_publish(&link->out, refer ? URXE_RECORD_REFS : URXE_RECORD_PACKET, flow,
 			  span_of(pkt), len);
 	return true;
@@ -211,6 +215,8 @@ static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const str
 		if (rec.len > sizeof(bytes))
 			return -EMSGSIZE;
 		fill(link, bytes, &pkts[k], refer);
+		if (urxe_wire_payload_lost())
+			return k;
 		urxe_fault_out_record(wire, path, link->near.slot, &rec);
 	}
 	return n;
@@ -239,7 +245,7 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	count(wire, path, pkts, sent);
 	if (sent)
 		urxe_shm_wake(wire, link);
-	if (sent < n && is_stuck(wire, link))
+	if (sent < n && !urxe_wire_payload_lost() && is_stuck(wire, link))
 		return n;
 	return sent;
 }

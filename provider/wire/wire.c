@@ -13,6 +13,9 @@
 #include "host/guardian.h"
 #include "wire/shm.h"
 
+/* Beside nothing that is written to. */
+volatile bool urxe_payload_lost __attribute__((aligned(64)));
+
 #define HEARD_LATELY 200000ull
 #define HAD_LATELY   200000ull
 #define ASK_EVERY    20000ull

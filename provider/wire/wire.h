@@ -11,6 +11,7 @@
 #define URXE_WIRE_WIRE_H
 
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,19 @@
 #define URXE_MAX_REFS	  34	       /* pieces of memory that a packet may refer to */
 
 struct urxe_wire;
+
+/*
+ * A handler of SIGSEGV sets this while a payload is read of which a part is not there, and puts
+ * zeros in its place: then what was built is not sent, as if there were no room for it, and the
+ * caller finds out why.
+ */
+extern volatile bool urxe_payload_lost;
+
+static inline bool urxe_wire_payload_lost(void)
+{
+	atomic_signal_fence(memory_order_seq_cst); /* after the copy, as it is written */
+	return __builtin_expect(urxe_payload_lost, false);
+}
 
 /*
  * To a neighbour (neighbour.h) a packet may be a run: it stands for span packets of one message

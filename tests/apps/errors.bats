@@ -27,6 +27,9 @@ cases() {
 }
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }
+@test "memory that was unmapped while it was registered" {
+	cases verbs_unmapped && URXE_WIRE=udp cases verbs_unmapped
+}
 @test "limits of queues, lists, inline data and QPs" {
 	cases verbs_limits longest many_qps many_answers parent_domains allocators \
 		provider_buffers

@@ -22,6 +22,8 @@
 #include "wire/neighbour.h"
 #include "wire/raw.h"
 
+volatile bool urxe_payload_lost;
+
 #define KEPT 256 /* packets on the wire; more are lost */
 
 struct edges edges;

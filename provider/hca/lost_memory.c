@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hca/engine.h"
+#include "hca/lost_memory.h"
+#include "hca/memory.h"
+
+#define PATIENCE 10000 /* turns that another thread gets to leave the lists of regions */
+
+static uintptr_t page_size;
+
+/* ---- in the handler ---- */
+
+/* The mutex says who has it: no thread pays for being found here. */
+static bool has(const pthread_mutex_t *lock)
+{
+	return lock->__data.__owner == gettid();
+}
+
+static bool lock_regions(void)
+{
+	for (unsigned i = 0; i < PATIENCE && !has(&urxe_regions_lock); i++) {
+		if (!pthread_mutex_trylock(&urxe_regions_lock))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+static bool is_at(const struct urxe_mr *mr, uintptr_t addr)
+{
+	return !mr->null && !mr->dm && mr->imported == URXE_MR_OWN &&
+	       !(mr->access & IBV_ACCESS_ON_DEMAND) &&
+	       addr - (uintptr_t)mr->ibv.addr < mr->ibv.length;
+}
+
+/* Notes the regions that have lost this address; false when there are none. */
+static bool lose(uintptr_t addr)
+{
+	struct urxe_context *ctx;
+	struct urxe_mr *mr;
+	bool found = false;
+
+	if (!lock_regions())
+		return false;
+	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node) {
+		for (unsigned i = 0; i < URXE_MR_BUCKETS; i++) {
+			cds_list_for_each_entry (mr, &ctx->mrs[i], node) {
+				if (!is_at(mr, addr))
+					continue;
+				mr->lost = true;
+				found = true;
+			}
+		}
+	}
+	pthread_mutex_unlock(&urxe_regions_lock);
+	return found;
+}
+
+/* True as well when another thread was faster. */
+static bool put_page(uintptr_t addr)
+{
+	void *at = (void *)(addr & ~(page_size - 1));
+	void *page = mmap(at, page_size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (page == at)
+		return true;
+	if (page != MAP_FAILED)
+		munmap(page, page_size); /* before Linux 4.17 it is only a wish */
+	return page == MAP_FAILED && errno == EEXIST;
+}
+
+/* It is the program's: the default action, at the same instruction. */
+static void pass_on(int number, const siginfo_t *info)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+
+	sigaction(number, &action, NULL);
+	if (info->si_code <= 0)
+		raise(number); /* somebody has sent it: there is no fault to be repeated */
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	uintptr_t addr = (uintptr_t)info->si_addr;
+	int saved = errno;
+
+	if (info->si_code == SEGV_MAPERR && has(&urxe_hca.lock) && lose(addr) && put_page(addr))
+		urxe_payload_lost = true;
+	else
+		pass_on(number, info);
+	errno = saved;
+}
+
+void urxe_lost_memory_watch(void)
+{
+	static atomic_flag done = ATOMIC_FLAG_INIT;
+	struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK},
+			 was;
+
+	if (atomic_flag_test_and_set(&done))
+		return;
+	page_size = sysconf(_SC_PAGESIZE);
+	if (!sigaction(SIGSEGV, NULL, &was) && !(was.sa_flags & SA_SIGINFO) &&
+	    was.sa_handler == SIG_DFL)
+		sigaction(SIGSEGV, &ours, NULL);
+}
+
+/* ---- afterwards ---- */
+
+/* Whatever is asked of it lies beyond it. Under urxe_regions_lock. */
+static void void_key(uint32_t key)
+{
+	struct mempool_row row;
+
+	if (mempool_table_get(urxe_hca.table, key, &row))
+		return;
+	row.length = 0;
+	mempool_table_replace(urxe_hca.table, key, &row);
+}
+
+static void void_region(struct urxe_mr *mr)
+{
+	struct urxe_mw *mw;
+
+	void_key(mr->ibv.lkey);
+	mr->lost = false;
+	for (unsigned i = 0; mr->windows && i < URXE_MW_BUCKETS; i++)
+		cds_list_for_each_entry (mw, &urxe_hca.windows[i], node)
+			if (mw->bound_to && mw->mr == mr)
+				void_key(mw->bound_to);
+}
+
+/* Always true. */
+bool urxe_lost_memory_void(void)
+{
+	struct urxe_context *ctx;
+	struct urxe_mr *mr;
+
+	urxe_payload_lost = false;
+	pthread_mutex_lock(&urxe_regions_lock);
+	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
+		for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
+			cds_list_for_each_entry (mr, &ctx->mrs[i], node)
+				if (mr->lost)
+					void_region(mr);
+	pthread_mutex_unlock(&urxe_regions_lock);
+	urxe_direct_change();
+	return true;
+}
