@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Completion queues (IBTA vol. 1, 11.2.8, 11.4.2): a ring that the engine fills and the program
- * polls, both under cq->lock. A poll that finds nothing turns the engine.
+ * polls, both under cq->lock; of a thread domain, or of one thread, the program polls without. A poll that finds nothing turns the engine.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -108,6 +108,9 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 		return NULL;
 	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	cq->lock.elided = (has_pd && to_pd(attr->parent_domain)->td) ||
+			  ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+			   (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED));
 	urxe_cq_ex_fill(cq, attr->wc_flags);
 	return &cq->ex;
 }
@@ -377,13 +380,13 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 			return 0;
 	}
 	atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
-	urxe_lock(&cq->lock);
-	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	urxe_lock_program(&cq->lock);
+	head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	while (got < n && tail != head)
 		to_wc(&cq->ring[tail++ & (cq->size - 1)], &wc[got++]);
 	atomic_store_explicit(&cq->tail, tail, memory_order_release);
-	urxe_unlock(&cq->lock);
+	urxe_unlock_program(&cq->lock);
 	return got;
 }
 
@@ -393,18 +396,20 @@ bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
 	uint32_t tail;
 	bool got;
 
-	if (to_context(cq->ibv.context)->stale)
-		return false;
-	if (empty(cq))
+	if (empty(cq)) {
 		turn_engine(cq);
-	urxe_lock(&cq->lock);
+		if (empty(cq))
+			return false;
+	}
+	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
+		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
+	urxe_lock_program(&cq->lock);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-	got = !empty(cq);
+	got = tail != atomic_load_explicit(&cq->head, memory_order_acquire);
 	if (got) {
 		*cqe = cq->ring[tail & (cq->size - 1)];
-		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	}
-	urxe_unlock(&cq->lock);
+	urxe_unlock_program(&cq->lock);
 	return got;
 }

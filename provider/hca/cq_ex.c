@@ -27,6 +27,8 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
+	if (to_context(of(ex)->ibv.context)->stale)
+		return ENOENT;
 	return attr->comp_mask ? EINVAL : next_poll(ex);
 }
 

@@ -74,8 +74,7 @@ struct urxe_pd {
 	void *pd_context;
 };
 
-/* A thread domain: the program's word that one thread at a time uses what is in it. Locks that nobody
- * waits for cost little: they are taken all the same. */
+/* A thread domain: the program's word that one thread at a time uses what is in it (lock.h). */
 struct urxe_td {
 	struct ibv_td ibv;
 	atomic_int users;

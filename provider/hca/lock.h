@@ -6,6 +6,9 @@
  * core.
  *
  * Zero is a lock that nobody has. Not for sections that sleep, and not recursive.
+ *
+ * What is in a thread domain is used by one thread of the program at a time (ibv_alloc_td(3)): that
+ * thread need not take a lock which it shares with other threads of the program alone.
  */
 #ifndef URXE_HCA_LOCK_H
 #define URXE_HCA_LOCK_H
@@ -15,6 +18,7 @@
 
 struct urxe_lock {
 	_Atomic bool taken;
+	bool elided; /* by the program's threads; from creation on */
 };
 
 void urxe_lock_wait(struct urxe_lock *lock);
@@ -29,6 +33,19 @@ static inline void urxe_lock(struct urxe_lock *lock)
 static inline void urxe_unlock(struct urxe_lock *lock)
 {
 	atomic_store_explicit(&lock->taken, false, memory_order_release);
+}
+
+/* By a thread of the program, in a verb. */
+static inline void urxe_lock_program(struct urxe_lock *lock)
+{
+	if (!lock->elided)
+		urxe_lock(lock);
+}
+
+static inline void urxe_unlock_program(struct urxe_lock *lock)
+{
+	if (!lock->elided)
+		urxe_unlock(lock);
 }
 
 #endif

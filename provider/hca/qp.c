@@ -72,6 +72,7 @@ static int init_sq(struct urxe_sq *sq, struct ibv_pd *pd, const struct ibv_qp_ca
 	sq->max_sge = cap->max_send_sge;
 	sq->max_inline = room; /* programs count on what the kernel's rxe has: that of the SGEs */
 	sq->mask = size - 1;
+	sq->lock.elided = to_pd(pd)->td;
 	sq->stride = sizeof(struct urxe_send_wqe) + room;
 	sq->wqes = urxe_buffer_alloc(pd, (size_t)size * sq->stride, URXE_BUFFER_SEND_QUEUE,
 				     &sq->custom);

@@ -178,7 +178,7 @@ void urxe_sq_publish(struct urxe_qp *qp, uint32_t bytes)
 	waiting = qp->sq.build - atomic_load_explicit(&qp->sq.send, memory_order_relaxed);
 	gathered = waiting == 1 ? bytes : qp->sq.gathered + bytes;
 	qp->sq.gathered = gathered < GATHER_BYTES ? gathered : 0;
-	urxe_unlock(&qp->sq.lock);
+	urxe_unlock_program(&qp->sq.lock);
 	get_going(qp, waiting, gathered);
 }
 
@@ -193,7 +193,7 @@ int urxe_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 		*bad = wr;
 		return ret;
 	}
-	urxe_lock(&qp->sq.lock);
+	urxe_lock_program(&qp->sq.lock);
 	for (; wr; wr = wr->next) {
 		ret = urxe_sq_check(qp, wr->opcode, wr->send_flags);
 		wqe = ret ? NULL : urxe_sq_claim(qp);

@@ -178,7 +178,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	/* A thread that a fork left behind may have it. */
 	if (!to_context(qp->ibv.context)->stale)
-		urxe_lock(&qp->sq.lock);
+		urxe_lock_program(&qp->sq.lock);
 	qp->wr_error = 0;
 	qp->wr_wqe = NULL;
 }
@@ -188,7 +188,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	struct urxe_qp *qp = of(ex);
 
 	qp->sq.build = atomic_load(&qp->sq.head);
-	urxe_unlock(&qp->sq.lock);
+	urxe_unlock_program(&qp->sq.lock);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)

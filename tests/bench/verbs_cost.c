@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What a completion, a posted request or a message costs a program, of a kind that is to be compared
+ * with another: `verbs_cost KIND [N]` prints nanoseconds, the best of ROUNDS rounds.
+ *
+ *	poll, poll_ex	a completion, by ibv_poll_cq() or by the extended interface
+ *	post, post_td	a request posted and polled, without or in a thread domain
+ *	xrc N		a message to one of N XRC SRQs
+ *	tags N		a message with one of N tags that are waited for
+ *
+ * All in one process, so that nothing but the adapter's own work counts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/tm_types.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Of inline functions of verbs.h that find no table of operations. */
+#pragma GCC diagnostic ignored "-Wnull-dereference"
+
+#define ROUNDS	 40
+#define MESSAGES 512
+
+#define NEED(condition)                                                                    \
+	do {                                                                               \
+		if (!(condition)) {                                                        \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, \
+				strerror(errno));                                          \
+			exit(1);                                                           \
+		}                                                                          \
+	} while (0)
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static union ibv_gid gid;
+static uint8_t memory[4096];
+static struct ibv_mr *mr;
+static unsigned many;
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	NEED(list && *list);
+	NEED(ctx = ibv_open_device(*list));
+	NEED(pd = ibv_alloc_pd(ctx));
+	NEED(!ibv_query_gid(ctx, 1, 0, &gid));
+	NEED(mr = ibv_reg_mr(pd, memory, sizeof(memory),
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+}
+
+static void connect_qp(struct ibv_qp *qp, uint32_t peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}},
+	};
+
+	NEED(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	attr.qp_state = IBV_QPS_RTR;
+	NEED(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER));
+	attr.qp_state = IBV_QPS_RTS;
+	NEED(!ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static struct ibv_qp *make_qp(struct ibv_pd *of, struct ibv_cq *cq, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = srq ? 0 : MESSAGES,
+			.max_send_sge = srq ? 0 : 1,
+			.max_recv_wr = 1,
+			.max_inline_data = srq ? 0 : 16},
+	};
+	struct ibv_qp *qp = ibv_create_qp(of, &init);
+
+	NEED(qp);
+	return qp;
+}
+
+static void write_inline(struct ibv_qp *qp)
+{
+	static const uint64_t word = 42;
+	struct ibv_sge sge = {(uintptr_t)&word, 8};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .wr.rdma = {(uintptr_t)memory, mr->rkey}},
+			   *bad;
+
+	NEED(!ibv_post_send(qp, &wr, &bad));
+}
+
+static void poll_one(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do {
+		n = ibv_poll_cq(cq, 1, &wc);
+	} while (!n);
+	NEED(n == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
+/* ---- completions ---- */
+
+static uint64_t bytes_polled;
+
+static void poll_all(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int n;
+
+	for (int i = 0; i < MESSAGES; i++) {
+		do {
+			n = ibv_poll_cq(cq, 1, &wc);
+		} while (!n);
+		NEED(n == 1 && wc.status == IBV_WC_SUCCESS);
+		bytes_polled += wc.byte_len + wc.wr_id + wc.opcode;
+	}
+}
+
+static void poll_all_ex(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr attr = {0};
+	bool begun = false;
+
+	for (int i = 0; i < MESSAGES; i++) {
+		while (begun ? ibv_next_poll(cq) : ibv_start_poll(cq, &attr)) {
+			if (begun)
+				ibv_end_poll(cq);
+			begun = false;
+		}
+		begun = true;
+		NEED(cq->status == IBV_WC_SUCCESS);
+		bytes_polled += ibv_wc_read_byte_len(cq) + cq->wr_id + ibv_wc_read_opcode(cq);
+	}
+	ibv_end_poll(cq);
+}
+
+static double completions(bool extended)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = MESSAGES, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(ctx, &attr);
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
+	struct ibv_qp *qp;
+	uint64_t best = UINT64_MAX;
+
+	NEED(ex);
+	qp = make_qp(pd, cq, NULL);
+	connect_qp(qp, qp->qp_num);
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t began;
+
+		for (int i = 0; i < MESSAGES; i++)
+			write_inline(qp);
+		began = now();
+		if (extended)
+			poll_all_ex(ex);
+		else
+			poll_all(cq);
+		best = now() - began < best ? now() - began : best;
+	}
+	return (double)best / MESSAGES;
+}
+
+/* ---- thread domains ---- */
+
+static double requests(bool domain)
+{
+	struct ibv_td_init_attr td = {0};
+	struct ibv_parent_domain_init_attr parent = {.pd = pd};
+	struct ibv_cq_init_attr_ex attr = {.cqe = MESSAGES};
+	struct ibv_pd *of = pd;
+	struct ibv_qp *qp;
+	struct ibv_cq_ex *cq;
+	uint64_t best = UINT64_MAX;
+
+	if (domain) {
+		NEED(parent.td = ibv_alloc_td(ctx, &td));
+		NEED(of = attr.parent_domain = ibv_alloc_parent_domain(ctx, &parent));
+		attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
+	}
+	NEED(cq = ibv_create_cq_ex(ctx, &attr));
+	qp = make_qp(of, ibv_cq_ex_to_cq(cq), NULL);
+	connect_qp(qp, qp->qp_num);
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t began = now();
+
+		for (int i = 0; i < MESSAGES; i++) {
+			write_inline(qp);
+			poll_one(ibv_cq_ex_to_cq(cq));
+		}
+		best = now() - began < best ? now() - began : best;
+	}
+	return (double)best / MESSAGES;
+}
+
+/* ---- many SRQs, many tags ---- */
+
+/* Places that follow each other nowhere, so that none is found by its neighbour. */
+static unsigned next_of(unsigned i)
+{
+	return (i * 2654435761u) % many;
+}
+
+static double xrc(void)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4 * MESSAGES, NULL, NULL, 0);
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = {.max_wr = 2, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.cq = cq,
+		.xrcd = ibv_open_xrcd(ctx, &domain),
+	};
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = srq.xrcd};
+	struct ibv_qp_init_attr_ex initiator = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+		.send_cq = cq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = 4, .max_send_sge = 1, .max_inline_data = 16},
+	};
+	struct ibv_srq **srqs = calloc(many, sizeof(*srqs));
+	uint32_t *numbers = calloc(many, sizeof(*numbers));
+	struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
+	struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = &sge,
+				 .num_sge = 1};
+	struct ibv_send_wr *bad;
+	struct ibv_qp *from, *to;
+	uint64_t best = UINT64_MAX;
+
+	NEED(cq && srq.xrcd && srqs && numbers);
+	for (unsigned i = 0; i < many; i++) {
+		NEED(srqs[i] = ibv_create_srq_ex(ctx, &srq));
+		NEED(!ibv_get_srq_num(srqs[i], &numbers[i]));
+	}
+	NEED(to = ibv_create_qp_ex(ctx, &target));
+	NEED(from = ibv_create_qp_ex(ctx, &initiator));
+	connect_qp(from, to->qp_num);
+	connect_qp(to, from->qp_num);
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t began = now();
+
+		for (unsigned i = 0; i < MESSAGES; i++) {
+			unsigned at = next_of(round * MESSAGES + i);
+
+			NEED(!ibv_post_srq_recv(srqs[at], &recv, &bad_recv));
+			wr.qp_type.xrc.remote_srqn = numbers[at];
+			NEED(!ibv_post_send(from, &wr, &bad));
+			poll_one(cq);
+			poll_one(cq);
+		}
+		best = now() - began < best ? now() - began : best;
+	}
+	return (double)best / MESSAGES;
+}
+
+static void add_tag(struct ibv_srq *srq, uint64_t tag)
+{
+	static struct ibv_sge sge;
+	struct ibv_ops_wr op = {
+		.opcode = IBV_WR_TAG_ADD,
+		.tm.add = {.sg_list = &sge, .num_sge = 1, .tag = tag, .mask = UINT64_MAX}};
+	struct ibv_ops_wr *bad;
+
+	sge = (struct ibv_sge){(uintptr_t)memory, 64, mr->lkey};
+	NEED(!ibv_post_srq_ops(srq, &op, &bad));
+}
+
+static double tags(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4 * MESSAGES, .wc_flags = IBV_WC_EX_WITH_TM_INFO};
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr));
+	struct ibv_srq_init_attr_ex init = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
+			     IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.pd = pd,
+		.cq = cq,
+		.tm_cap = {.max_num_tags = many, .max_ops = 1},
+	};
+	struct ibv_srq *srq = ibv_create_srq_ex(ctx, &init);
+	struct ibv_tmh header = {.opcode = IBV_TMH_EAGER};
+	struct ibv_sge sge = {(uintptr_t)&header, sizeof(header)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE,
+				 .sg_list = &sge,
+				 .num_sge = 1};
+	struct ibv_send_wr *bad;
+	struct ibv_qp *from, *to;
+	uint64_t best = UINT64_MAX;
+
+	NEED(srq);
+	for (unsigned i = 0; i < many; i++)
+		add_tag(srq, i);
+	to = make_qp(pd, cq, srq);
+	from = make_qp(pd, cq, NULL);
+	connect_qp(from, to->qp_num);
+	connect_qp(to, from->qp_num);
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t began = now();
+
+		for (unsigned i = 0; i < MESSAGES; i++) {
+			unsigned tag = next_of(round * MESSAGES + i);
+
+			header.tag = htobe64(tag);
+			NEED(!ibv_post_send(from, &wr, &bad));
+			poll_one(cq);
+			poll_one(cq);
+			add_tag(srq, tag);
+		}
+		best = now() - began < best ? now() - began : best;
+	}
+	return (double)best / MESSAGES;
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "";
+	double ns;
+
+	many = argc > 2 ? strtoul(argv[2], NULL, 10) : 10;
+	open_device();
+	if (!strncmp(kind, "poll", 4))
+		ns = completions(!strcmp(kind, "poll_ex"));
+	else if (!strncmp(kind, "post", 4))
+		ns = requests(!strcmp(kind, "post_td"));
+	else if (!strcmp(kind, "xrc"))
+		ns = xrc();
+	else if (!strcmp(kind, "tags"))
+		ns = tags();
+	else
+		return 2;
+	printf("%.1f\n", ns);
+	return 0;
+}
