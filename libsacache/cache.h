@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The cache behind sacache.h: the table, what decides over it (policy.c), its ports (port.c) and
- * the hosts file (hosts.c).
+ * The cache behind sacache.h: the table, its policy (policy.c), its ports (port.c) and the hosts
+ * file (hosts.c).
  *
  * Locks, in this order: a port's lock (port.c), then cache->lock, which serializes all changes of
- * the table. Lookups take neither. Nothing is called back under a lock, but for sacache_walk().
+ * the table. Lookups take neither. No callback runs under a lock, except that of sacache_walk().
  */
 #ifndef SACACHE_CACHE_H
 #define SACACHE_CACHE_H
@@ -59,18 +59,18 @@ enum sa_count {
 };
 _Static_assert(sizeof(struct sacache_stats) == (2 + SA_COUNTERS) * sizeof(uint64_t), "same order");
 
-/* A thread counts in a stripe of its own, or hits would fight for a line; the last is for the rest.
- * */
+/* Each thread counts in a stripe of its own, or hits would contend for a cache line; the last
+ * stripe is shared. */
 #define SA_STRIPES 32
 struct sa_stripe {
 	_Atomic uint64_t count[SA_COUNTERS];
 } __attribute__((aligned(64)));
 
-/* What is known of a port's subnet. */
+/* A port's subnet. */
 struct sa_subnet {
 	_Atomic bool caching;
-	_Atomic uint32_t generation; /* grows when all records are to be asked for again */
-	_Atomic uint32_t links;	     /* grows when all failures remembered are to be forgotten */
+	_Atomic uint32_t generation; /* raised when all records are to be queried again */
+	_Atomic uint32_t links;	     /* raised when all remembered failures are to be dropped */
 };
 
 struct sa_port;
@@ -91,43 +91,43 @@ struct sacache {
 
 /* -ENODEV: no such port is open. */
 int sa_port_identify(struct sacache *cache, unsigned number, struct sa_port_identity *identity);
-/* What was put in for that port was so when its SM had that GUID: all is asked for again if it is
- * another. */
+/* The records that were loaded for that port were valid while its SM had that GUID: if it is
+ * another, all are queried again. */
 void sa_port_expect_sm(struct sacache *cache, unsigned number, uint64_t guid);
 
 #define SA_INTERNAL_CHANGED \
-	(1u << 7) /* beside enum sacache_entry_flags: asked again as it changed */
+	(1u << 7) /* beside enum sacache_entry_flags: to be queried again because of a change */
 
 uint64_t sa_clock_ms(void);
 void sa_count(struct sacache *cache, enum sa_count what);
 uint64_t sa_random_seed(void);
 
-/* sacache_lookup() for a normalized key; *why says what a query would be counted as. */
+/* sacache_lookup() for a normalized key; *why tells the counter for a query. */
 int sa_cache_lookup(struct sacache *cache, const struct sacache_key *key, struct sacache_path *path,
 		    enum sa_count *why);
 /*
- * Puts in what was known earlier, unless the table has a record for that key: 1, 0, -ENOMEM. Under
+ * Adds a record known from earlier, unless the table has one for that key: 1, 0, -ENOMEM. Under
  * cache->lock.
  */
 int sa_cache_restore(struct sacache *cache, const struct sacache_key *key,
 		     const uint8_t record[SA_RECORD_SIZE], uint32_t generation, unsigned failures);
 /*
- * The same for a path, by what it is found by with each of those masks: how many were put in,
- * -EINVAL (a mask), -ENOMEM. Takes cache->lock.
+ * The same for a path, under a key for each of those masks: the number of records added, -EINVAL (a
+ * mask), -ENOMEM. Takes cache->lock.
  */
 int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path, unsigned port,
 			  const uint32_t *masks, unsigned nmasks, uint32_t generation);
 /*
- * The end of a query for a key that was asked in that generation: status, and if that is 0 the
+ * Completes a query for a key that was sent in that generation: status, and if that is 0 the
  * record. Takes cache->lock.
  */
 void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
 		     int status, const uint8_t record[SA_RECORD_SIZE]);
-/* A port's number is taken: by another port than before, perhaps, to which nothing of that one's
- * belongs. */
+/* A port's number is assigned, maybe to another port than before: then the old port's records
+ * are removed. */
 void sa_cache_begin_port(struct sacache *cache, unsigned port);
-/* sacache_event() for a GID that is known to have that LID now: what has it already is left alone.
- * */
+/* sacache_event() for a GID whose LID is now known: entries that already have it are left
+ * unchanged. */
 void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid);
 
 #endif

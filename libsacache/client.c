@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The SA client; client.h has the picture. One thread at a time, which the owner sees to; it
- * neither waits nor takes locks.
+ * The SA client; client.h has the picture. The owner serializes all calls; nothing here waits or
+ * takes a lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static struct sa_query **bucket_of(struct sa_client *client, const struct sacach
 	return &client->buckets[sa_key_hash(key, client->attr.seed) % SA_BUCKETS];
 }
 
-/* Normalized keys have zeroes in what they leave out, and no padding. */
+/* Normalized keys have zeroes in unused components, and no padding. */
 static bool same_question(const struct sa_query *query, const struct sacache_key *key, bool table)
 {
 	_Static_assert(sizeof(*key) == 8 * 7, "no padding");
@@ -49,7 +49,7 @@ struct sa_query *sa_client_find(struct sa_client *client, const struct sacache_k
 	return query;
 }
 
-/* done may look at the query but it is no longer found. */
+/* done may read the query, but it is no longer in the tables. */
 static void finish(struct sa_client *client, struct sa_query *query, int status,
 		   const uint8_t *records, size_t count, size_t stride)
 {
@@ -89,8 +89,7 @@ void sa_client_cancel(struct sa_client *client, int status)
 	client->tail = &client->head;
 }
 
-/* The rate limit: `rate` thousandths of a query come in each ms, and 10 ms worth of them may be
- * saved. */
+/* The rate limit: `rate` thousandths of a query are added in each ms, up to 10 ms' worth. */
 static bool take_credit(struct sa_client *client, uint64_t now)
 {
 	uint64_t most = client->attr.rate * 10 > 1000 ? client->attr.rate * 10 : 1000;
@@ -140,7 +139,7 @@ static void transmit(struct sa_client *client, struct sa_slot *slot, uint64_t no
 
 	mad.comp_mask = sa_record_ask(&query->key, client->port_gid, data);
 	if (query->table) {
-		/* All paths, up to the 127 that the field can say (15.2.5.16). */
+		/* All paths, up to 127, the field's maximum (15.2.5.16). */
 		data[49] = 1 << 7 | 127;
 	}
 	sa_mad_encode(&mad, buf);
@@ -151,7 +150,7 @@ static void transmit(struct sa_client *client, struct sa_slot *slot, uint64_t no
 	client->ops->send(client->ctx, buf, slot->deadline - now);
 }
 
-/* A new transaction: late segments of the one before must not mix with it. */
+/* A new transaction, so that late segments of the one before do not mix with it. */
 static void renew(struct sa_client *client, struct sa_slot *slot)
 {
 	slot->tid = (client->counter++ << 8 & ~SA_TID_NOTICES) | (uint32_t)(slot - client->slots);
@@ -222,7 +221,7 @@ static void acknowledge(struct sa_client *client, struct sa_slot *slot)
 	send_mad(client, &ack);
 }
 
-/* No answer in time, or the SA was busy before. */
+/* No answer in time, or the SA was busy. */
 static void expire(struct sa_client *client, struct sa_slot *slot, uint64_t now)
 {
 	bool busy = slot->state == SA_SLOT_BACKOFF;
@@ -242,7 +241,7 @@ static void expire(struct sa_client *client, struct sa_slot *slot, uint64_t now)
 		slot->deadline = credit_time(client);
 		return;
 	}
-	/* The answer to an earlier try is as good, unless it comes in segments. */
+	/* A late answer to an earlier try is used as well, unless it has several segments. */
 	if (slot->query->table)
 		renew(client, slot);
 	transmit(client, slot, now);
@@ -263,7 +262,7 @@ uint64_t sa_client_run(struct sa_client *client, uint64_t now)
 	for (unsigned i = 0; i < client->attr.window; i++)
 		if (client->slots[i].state != SA_SLOT_FREE && client->slots[i].deadline < next)
 			next = client->slots[i].deadline;
-	/* Something waits and there is room: it is credit that is missing. */
+	/* A query is queued and the window has room: it waits for credit. */
 	if (client->head && client->active < client->attr.window && credit_time(client) < next)
 		next = credit_time(client);
 	return next;
@@ -286,7 +285,7 @@ static void finish_table(struct sa_client *client, struct sa_slot *slot)
 		finish_slot(client, slot, -EHOSTUNREACH, NULL, 0, 0);
 	else if (stride < SA_RECORD_SIZE || slot->rmpp.length < SA_RECORD_SIZE)
 		finish_slot(client, slot, -EPROTO, NULL, 0, 0);
-	else /* the last record may end before its stride does */
+	else /* the last record may be shorter than its stride */
 		finish_slot(client, slot, 0, slot->rmpp.data,
 			    (slot->rmpp.length - SA_RECORD_SIZE) / stride + 1, stride);
 }
@@ -323,7 +322,7 @@ static void receive_segment(struct sa_client *client, struct sa_slot *slot,
 			    0);
 		break;
 	case SA_RMPP_ENDED:
-		/* The SA gave up on this transfer: a new one, later. */
+		/* The SA aborted this transfer: start a new one later. */
 		renew(client, slot);
 		busy(client, slot, now);
 		break;
@@ -349,7 +348,7 @@ static void receive_answer(struct sa_client *client, struct sa_slot *slot, const
 		finish_slot(client, slot, 0, mad->data, 1, SA_RECORD_SIZE);
 }
 
-/* The sender of a last segment whose ACK was lost would repeat it until it gives up. */
+/* The ACK of a last segment may be lost; its sender then repeats that until it gives up. */
 static void stray(struct sa_client *client, const struct sa_mad *mad)
 {
 	struct sa_rmpp complete = {.next = mad->segment + 1};
@@ -380,7 +379,7 @@ void sa_client_receive(struct sa_client *client, const uint8_t *buf, size_t leng
 		stray(client, &mad);
 		return;
 	}
-	/* A duplicate of a busy answer, or the answer to an earlier try: the latter is welcome. */
+	/* A duplicate of a busy response, or the answer to an earlier try: the latter is used. */
 	if (slot->state == SA_SLOT_BACKOFF && sa_mad_status(mad.status) == -EBUSY)
 		return;
 	method = slot->query->table ? SA_GET_TABLE_RESP : SA_GET_RESP;
@@ -389,7 +388,7 @@ void sa_client_receive(struct sa_client *client, const uint8_t *buf, size_t leng
 		return;
 	}
 	receive_answer(client, slot, &mad, now);
-	/* The place that became free is for the next in the queue. */
+	/* The next query in the queue gets the slot that became free. */
 	if (client->head && client->active < client->attr.window)
 		start(client, now);
 }

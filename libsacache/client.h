@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The SA client: queries for path records, from the question to its end. It knows neither where
- * MADs come from nor what time it is: its owner brings them. Its owner serializes all calls.
+ * The SA client: queries for path records. It does no I/O and reads no clock: its owner passes MADs
+ * and the time to it, and serializes all calls.
  *
  *	submit ──► queue ──window, rate──► slot: sent ──answer──► done
  *				     ▲	      │  │
  *				     └─────── │ ─┴─ busy: backs off, in its slot
- *			no answer: again ◄────┘
+ *			no answer: retry ◄────┘
  *
  * A transaction's low 32 bits are counter << 8 | slot, the upper ones belong to the kernel (15.4.1:
  * responses carry the request's); the highest of the low ones is set in those of notice.h. A query
- * that backs off keeps its slot, so that a busy SA is asked less. Both waits double with each try
- * and have a random part.
+ * that backs off keeps its slot, so that a busy SA gets fewer queries. Both waits double with each
+ * try and have a random part.
  */
 #ifndef SACACHE_CLIENT_H
 #define SACACHE_CLIENT_H
@@ -29,7 +29,7 @@ struct sa_query {
 	bool table;
 	uint32_t generation; /* the owner's */
 	void *waiters;	     /* the owner's */
-	/* The client's. */
+	/* Private to the client. */
 	struct sa_query *next_queued;
 	struct sa_query *next_same_bucket;
 };
@@ -40,19 +40,19 @@ struct sa_slot {
 	enum sa_slot_state state;
 	struct sa_query *query;
 	uint32_t tid;
-	unsigned tries; /* that went out */
+	unsigned tries; /* sent so far */
 	uint64_t deadline;
 	struct sa_rmpp rmpp;
 };
 
 struct sa_client_ops {
 	/*
-	 * Sends a MAD whose answer is waited for so many ms, 0: none is expected. What cannot be
-	 * sent is lost like what the wire loses.
+	 * Sends a MAD whose response is expected within so many ms; 0: none is expected. A MAD that
+	 * cannot be sent counts as lost.
 	 */
 	void (*send)(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout);
 	/*
-	 * The end of a query, which is freed afterwards: 0 and the records, 64 bytes each stride
+	 * Completes a query, which is freed afterwards: 0 and the records, 64 bytes each, stride
 	 * apart, or an errno. Must not call the client.
 	 */
 	void (*done)(void *ctx, struct sa_query *query, int status, const uint8_t *records,
@@ -82,15 +82,16 @@ void sa_client_init(struct sa_client *client, const struct sacache_attr *attr,
 /* Ends all queries with that status. */
 void sa_client_cancel(struct sa_client *client, int status);
 
-/* The query for that key that is under way, or NULL. */
+/* The pending query for that key, or NULL. */
 struct sa_query *sa_client_find(struct sa_client *client, const struct sacache_key *key,
 				bool table);
-/* Starts or queues one; NULL and *error: -EAGAIN (too many wait), -ENOMEM. Does not call done. */
+/* Starts or queues one; NULL and *error: -EAGAIN (the queue is full), -ENOMEM. Does not call
+ * done. */
 struct sa_query *sa_client_submit(struct sa_client *client, const struct sacache_key *key,
 				  bool table, uint64_t now, int *error);
-/* A MAD arrived, from whomever. */
+/* A MAD arrived, from any source. */
 void sa_client_receive(struct sa_client *client, const uint8_t *mad, size_t length, uint64_t now);
-/* Does what is due; returns when it has to be called next. */
+/* Does what is due; returns the time of the next call. */
 uint64_t sa_client_run(struct sa_client *client, uint64_t now);
 
 #endif

@@ -58,7 +58,7 @@ static bool parse_address(const char *word, struct in6_addr *addr)
 	return true;
 }
 
-/* 1: *host is filled in; 0: nothing in this line; -EINVAL. */
+/* 1: *host is filled in; 0: the line is empty; -EINVAL. */
 static int parse_line(const char *p, struct sa_host *host)
 {
 	char word[INET6_ADDRSTRLEN];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Paths from OpenSM's dump; import.h shows what it looks like. The file is read as a whole before
- * anything of it goes into the table, which takes cache->lock. It may be long: it has a line for
- * each pair of ports of the subnet, of which those from one port count.
+ * Paths from OpenSM's dump; import.h shows its format. The file is read as a whole before the
+ * records are added, which takes cache->lock. It may be long: it has a line for each pair of ports
+ * of the subnet, of which only those from one port are used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libsacache/copy_out.h"
+#include "common/copy_out.h"
 #include "libsacache/import.h"
 #include "libsacache/state.h"
 
 #define MAX_LINE 512
 
-/* OpenSM's subnet_timeout, which is the packet lifetime that its SA answers: some 1.07 s. */
+/* OpenSM's subnet_timeout, the packet lifetime in its SA's answers: some 1.07 s. */
 #define LIFETIME 18
 
 static const char *skip(const char *p)
@@ -24,7 +24,7 @@ static const char *skip(const char *p)
 	return p + strspn(p, " \t\r\n");
 }
 
-/* A number without a sign, and no more of them than there may be; NULL. */
+/* An unsigned number up to a maximum; NULL. */
 static const char *number(const char *p, int base, uint64_t most, uint64_t *out)
 {
 	char *end;
@@ -47,7 +47,7 @@ static const char *colon(const char *p)
 
 static const char *const kinds[] = {"Channel Adapter ", "Switch ", "Router "};
 
-/* What is behind the kind of a port, where a line begins with one. */
+/* The text behind a port's type at the start of a line. */
 static const char *section(const char *p)
 {
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -74,7 +74,7 @@ static const char *parse_section(struct reader *reader, const char *p)
 	p = number(p + sizeof(base_lid) - 1, 10, SA_UNICAST_LIDS - 1, &lid);
 	if (!p || *p != ',')
 		return "a port has a GUID and a base LID";
-	/* A port that the SM has not come to yet. */
+	/* A port that the SM has not assigned a LID yet. */
 	reader->any_section = true;
 	reader->ours = lid && guid == reader->guid;
 	if (!lid)
@@ -128,11 +128,11 @@ int sa_dump_parse(FILE *file, uint64_t guid, struct sa_dump **out, unsigned *lin
 	for (*line = 1; !*problem && fgets(buf, sizeof(buf), file); (*line)++) {
 		const char *p = skip(buf), *behind;
 
-		/* A last line without its end is one that is still being written. */
+		/* A last line without a newline is still being written. */
 		if (!strchr(buf, '\n'))
 			*problem = "it is cut off, or this line is too long";
 		else if (*p >= '0' && *p <= '9' && reader.any_section && !reader.ours)
-			continue; /* most of it: from another port */
+			continue; /* most of the file: from another port */
 		else if ((behind = section(p)))
 			*problem = parse_section(&reader, behind);
 		else if (*p && *p != '#')
@@ -247,6 +247,6 @@ int sacache_import(struct sacache *cache, unsigned port, const char *path, const
 	struct sacache_import result = {0};
 	int ret = import_file(cache, port, path, masks, nmasks, &result);
 
-	sa_copy_out(report, size, &result, sizeof(result));
+	copy_out(report, size, &result, sizeof(result));
 	return ret;
 }

@@ -17,16 +17,16 @@
 
 #include "libsacache/sacache.h"
 
-#define SA_UNICAST_LIDS 0xc000 /* LID 0 is nobody's */
+#define SA_UNICAST_LIDS 0xc000 /* LID 0 is not used */
 
 struct sa_dump_path {
 	uint16_t dlid;
 	uint8_t sl, mtu, rate;
 };
 
-/* The section of one port, and whose the LIDs are. */
+/* The section of one port, and the GUID of each LID. */
 struct sa_dump {
-	uint64_t guid_of[SA_UNICAST_LIDS]; /* by base LID; 0: nobody's */
+	uint64_t guid_of[SA_UNICAST_LIDS]; /* by base LID; 0: none */
 	struct sa_dump_path path[SA_UNICAST_LIDS];
 	uint32_t paths;
 	uint16_t lid; /* of the port; 0: it is not in the file */

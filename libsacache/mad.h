@@ -64,7 +64,7 @@ struct sa_mad {
 int sa_mad_decode(const uint8_t *buf, size_t length, struct sa_mad *mad);
 /* data NULL: zeroes. */
 void sa_mad_encode(const struct sa_mad *mad, uint8_t buf[SA_MAD_SIZE]);
-/* What a status means: 0, -EBUSY (ask again later), or the errno of sacache_resolve(). */
+/* Maps a status to 0, -EBUSY (try again later), or the errno of sacache_resolve(). */
 int sa_mad_status(uint16_t status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * IP addresses to GIDs by the kernel's neighbour table, over netlink. Runs in the thread that asks,
- * each time with a socket of its own: the kernel's answer comes at once.
+ * Maps IP addresses to GIDs by the kernel's neighbour table, over netlink. Runs in the calling
+ * thread, each time with a new socket: the kernel answers at once.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -16,7 +16,7 @@
 
 #define IPOIB_ADDRESS 20
 
-/* The attributes of one neighbour. True: it is the one, and its GID is known. */
+/* The attributes of one neighbour. True: it has the address, and a GID. */
 static bool match(const struct ndmsg *neighbour, size_t length, const struct in6_addr *addr,
 		  uint8_t gid[16])
 {
@@ -112,7 +112,7 @@ static bool ask_kernel(const struct in6_addr *addr, uint8_t gid[16])
 	return found;
 }
 
-/* As IPv6, or IPv4-mapped. False: it is of another family. */
+/* As IPv6, or IPv4-mapped. False: another address family. */
 static bool ip_of(const struct sockaddr *addr, struct in6_addr *ip)
 {
 	if (addr->sa_family == AF_INET) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The subscription to the SA's notices, and its reports; notice.h has the picture. One thread at a
- * time, which the owner sees to; it neither waits nor takes locks.
+ * The subscription to the SA's notices, and its reports; notice.h has the picture. The owner
+ * serializes all calls; nothing here waits or takes a lock.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 #define SPREAD	      1000u /* ms in which the nodes of a subnet subscribe */
 #define LEAST_RENEWAL 100
 #define MAX_DOUBLINGS 6
-#define REPEATED      10000 /* ms after which a report is not taken for a repeated one */
+#define REPEATED      10000 /* ms after which the same report counts as a new one */
 #define GENERIC	      1
 
 enum trap {
@@ -21,7 +21,7 @@ enum trap {
 	TRAP_LINK = 128,
 	TRAP_LOCAL_CHANGE = 144,
 };
-/* sacache.h says what each is for, and why there are no others. */
+/* sacache.h has the meaning of each, and why no others are subscribed to. */
 static const uint16_t traps[SA_TRAPS] = {TRAP_GID_IN, TRAP_GID_OUT, TRAP_LINK, TRAP_LOCAL_CHANGE};
 
 static void plan_renewal(struct sa_notices *notices, uint64_t now)
@@ -66,8 +66,8 @@ void sa_notices_subscribe(struct sa_notices *notices, uint64_t now)
 		notices->traps[i].held = false;
 		plan(&notices->traps[i], when);
 	}
-	/* Who was away for a moment may find another SM, which numbers its reports in its own way.
-	 * */
+	/* After an absence the node may find another SM, which numbers its reports
+	 * independently. */
 	memset(notices->kept, 0, sizeof(notices->kept));
 	plan(&notices->sm, when);
 	plan_renewal(notices, now);
@@ -80,7 +80,7 @@ void sa_notices_new_sm(struct sa_notices *notices, uint16_t sm_lid, uint64_t now
 	sa_notices_subscribe(notices, now);
 }
 
-static void tell_new_sm(struct sa_notices *notices)
+static void report_new_sm(struct sa_notices *notices)
 {
 	notices->ops->count(notices->ctx, SA_SM_RESTARTS);
 	notices->ops->event(notices->ctx, SACACHE_NEW_SM, NULL, 0);
@@ -89,7 +89,7 @@ static void tell_new_sm(struct sa_notices *notices)
 void sa_notices_expect_sm(struct sa_notices *notices, uint64_t guid)
 {
 	if (notices->sm_known && notices->sm_guid != guid) {
-		tell_new_sm(notices);
+		report_new_sm(notices);
 	} else {
 		notices->sm_known = true;
 		notices->sm_guid = guid;
@@ -122,7 +122,8 @@ bool sa_notices_stop(struct sa_notices *notices, uint64_t now)
 	for (unsigned i = 0; i < SA_TRAPS; i++) {
 		struct sa_ask *ask = &notices->traps[i];
 
-		/* One that was sent, even to an earlier end, may have been taken by the SA. */
+		/* A request that was sent may have reached the SA, even if it was cancelled
+		 * since. */
 		if (ask->held || (ask->state != SA_ASK_IDLE && ask->tid))
 			plan(ask, now);
 		else
@@ -149,8 +150,8 @@ static void encode_inform_info(uint8_t *info, uint16_t trap, bool subscribe)
 	info[23] = subscribe;
 	sa_put16(info + 24, 0xffff);
 	sa_put16(info + 26, trap);
-	/* Who subscribes is told by where the MAD came from, who unsubscribes by this (o13-12.1.1).
-	 * */
+	/* The SA identifies a subscriber by the MAD's source, and one that unsubscribes also by
+	 * this field (o13-12.1.1). */
 	sa_put32(info + 28, (subscribe ? 0 : sa_qp) << 8 | response_time);
 	sa_put32(info + 32, 0xffffff);
 }
@@ -168,7 +169,7 @@ static void transmit(struct sa_notices *notices, struct sa_ask *ask, uint64_t no
 	if (ask == &notices->sm) {
 		mad.method = SA_GET;
 		mad.attribute = SA_ATTR_SM_INFO_RECORD;
-		mad.comp_mask = 1; /* by its LID: there may be others, which stand by */
+		mad.comp_mask = 1; /* by its LID: there may be standby SMs */
 		sa_put16(data, notices->sm_lid);
 		notices->checked = now;
 	} else {
@@ -184,7 +185,7 @@ static void transmit(struct sa_notices *notices, struct sa_ask *ask, uint64_t no
 	notices->ops->send(notices->ctx, buf, wait);
 }
 
-/* After too many tries it is left to the next renewal. */
+/* After too many tries the next renewal tries again. */
 static uint64_t run_ask(struct sa_notices *notices, struct sa_ask *ask, uint64_t now)
 {
 	if (ask->state != SA_ASK_IDLE && ask->deadline <= now) {
@@ -211,7 +212,7 @@ uint64_t sa_notices_run(struct sa_notices *notices, uint64_t now)
 	return notices->renewal < next ? notices->renewal : next;
 }
 
-/* An SA that does not tell is subscribed to at each renewal all the same. */
+/* An SA that does not answer this query still gets the subscriptions at each renewal. */
 static void receive_sm(struct sa_notices *notices, const struct sa_mad *mad, uint64_t now)
 {
 	uint64_t guid = sa_get64(mad->data + 4);
@@ -223,7 +224,7 @@ static void receive_sm(struct sa_notices *notices, const struct sa_mad *mad, uin
 	if ((notices->sm_known && guid != notices->sm_guid) ||
 	    (notices->sm_counted && (int32_t)(act_count - notices->sm_act_count) < 0)) {
 		sa_notices_subscribe(notices, now);
-		tell_new_sm(notices);
+		report_new_sm(notices);
 	}
 	notices->sm_known = notices->sm_counted = true;
 	notices->sm_guid = guid;
@@ -234,7 +235,7 @@ static void receive_trap(struct sa_notices *notices, struct sa_ask *ask, const s
 {
 	const uint8_t *info = mad->data;
 
-	/* An answer to another question than ours, or to a stop that came too late. */
+	/* The response to another request, or to a cancelled one. */
 	if (!mad->status && (sa_get16(info + 26) != traps[ask - notices->traps] ||
 			     (info[23] & 1) == notices->stopping)) {
 		notices->ops->count(notices->ctx, SA_MALFORMED);
@@ -258,7 +259,7 @@ static void receive_answer(struct sa_notices *notices, const struct sa_mad *mad,
 		notices->ops->count(notices->ctx, SA_STRAYS);
 		return;
 	}
-	/* Sent again when its time is over. */
+	/* Sent again at its timeout. */
 	if (sa_mad_status(mad->status) == -EBUSY) {
 		notices->ops->count(notices->ctx, SA_BUSY);
 		return;
@@ -311,7 +312,7 @@ static void take_notice(struct sa_notices *notices, const uint8_t *notice)
 	}
 }
 
-/* A unicast GID, where there has to be one. */
+/* A unicast GID, where one is required. */
 static bool notice_valid(const uint8_t *notice)
 {
 	static const uint8_t zero[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the SA tells by itself: notices, which it reports to those who subscribed to them by
- * InformInfo (IBTA vol. 1, 13.4.8, 13.4.11, 15.2.5.12). Like the client it knows neither where MADs
- * come from nor what time it is, and its owner serializes all calls.
+ * Notices, which the SA reports to nodes that have subscribed to them by InformInfo (IBTA vol. 1,
+ * 13.4.8, 13.4.11, 15.2.5.12). Like the client this does no I/O and reads no clock, and its owner
+ * serializes all calls.
  *
  *	InformInfo	 0 GID		16 LID range: first, last	22 generic	23 subscribe
  *			24 type		26 trap number	28 QPN 24, reserved 3, response time 5
@@ -13,18 +13,18 @@
  *
  *	SMInfoRecord	 0 LID		 4 GUID		12 SM_Key	20 ActCount	24 priority, state
  *
- * For each trap there is a subscription, and beside them there is one question: is the SM the same?
- * All are asks, which are sent until they are answered or were sent often enough:
+ * There is a subscription for each trap, and one query that checks whether the SM is still the same.
+ * All are requests that are repeated until they are answered or a limit is reached:
  *
  *	idle ──subscribe──► due ──some time at random──► sent ──confirmed──► held
  *	 ▲					      │  ▲		      │
  *	 └──────────── refused, no answer ────────────┘  └── renewed ─────────┘
  *
  * A subscription ends only when it is cancelled, or with the SA, which may have been restarted
- * without client re-register. So with each renewal the SM's ActCount is looked at (14.2.5.13): it
- * grows with what the SM sends, and one that went back is another SM's, or that of the same one
- * after a restart. (To ask for our InformInfoRecords would be surer, but OpenSM writes an error
- * into its log for each such question that has several answers.)
+ * without client re-register. So each renewal checks the SM's ActCount (14.2.5.13): it grows with
+ * the packets that the SM sends, and a smaller value is another SM's, or that of the same one after
+ * a restart. (Reading our InformInfoRecords would be more reliable, but OpenSM logs an error for
+ * each such query that has several answers.)
  */
 #ifndef SACACHE_NOTICE_H
 #define SACACHE_NOTICE_H
@@ -40,7 +40,7 @@ enum sa_ask_state { SA_ASK_IDLE, SA_ASK_DUE, SA_ASK_SENT };
 
 struct sa_ask {
 	enum sa_ask_state state;
-	bool held; /* the SA confirmed it, and has not said otherwise since */
+	bool held; /* the SA has confirmed it, and has not refused it since */
 	uint32_t tid;
 	unsigned tries;
 	uint64_t deadline;
@@ -49,14 +49,14 @@ struct sa_ask {
 struct sa_notice_ops {
 	/* As in struct sa_client_ops, to the SA. */
 	void (*send)(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeout);
-	/* lid is not 0 where the event is about a GID that has it now. */
+	/* lid is not 0 if the event is about a GID that has that LID now. */
 	void (*event)(void *ctx, enum sacache_event event, const uint8_t *gid, uint16_t lid);
 	void (*count)(void *ctx, enum sa_count what);
 };
 
 /*
- * A report that was answered; the SA may not have got our response and repeat it. Only for some
- * seconds: one that was restarted numbers its reports anew, and the same node may go first again.
+ * A report that was answered; the SA repeats it if our response was lost. Remembered only for some
+ * seconds: an SM that restarts numbers its reports anew, and the same numbers may come again.
  */
 struct sa_report {
 	uint64_t when;
@@ -74,7 +74,7 @@ struct sa_notices {
 	bool stopping;
 	struct sa_ask traps[SA_TRAPS];
 	struct sa_ask sm;
-	bool sm_known;	 /* by its GUID, */
+	bool sm_known;	 /* its GUID is known, */
 	bool sm_counted; /* and its ActCount */
 	uint64_t sm_guid;
 	uint32_t sm_act_count;
@@ -87,26 +87,26 @@ struct sa_notices {
 void sa_notices_init(struct sa_notices *notices, const struct sacache_attr *attr, uint16_t sm_lid,
 		     const struct sa_notice_ops *ops, void *ctx, uint64_t now);
 /*
- * Subscribes to everything, again or for the first time, after a time of up to a second at random:
- * when an SM is new, all its nodes are here at once.
+ * Subscribes to all notices, again or for the first time, after a random delay of up to a second:
+ * with a new SM all nodes of the subnet do so at once.
  */
 void sa_notices_subscribe(struct sa_notices *notices, uint64_t now);
-/* The same where the SM is another one, or begins anew, and its owner knows that. */
+/* The same where the owner knows that the SM is another one or has restarted. */
 void sa_notices_new_sm(struct sa_notices *notices, uint16_t sm_lid, uint64_t now);
-/* What is believed now is from a time when the SM had that GUID: another one is a new SM. */
+/* The records are from a time when the SM had that GUID: if it is another, it is a new SM. */
 void sa_notices_expect_sm(struct sa_notices *notices, uint64_t guid);
-/* The SA did not answer something: asks, but not often, whether it is still the same. */
+/* A query had no answer: checks, at a limited rate, whether the SM is still the same. */
 void sa_notices_doubt(struct sa_notices *notices, uint64_t now);
-/* Ends what is subscribed; false: there is nothing to wait for. */
+/* Ends the subscriptions; false: there is no response to wait for. */
 bool sa_notices_stop(struct sa_notices *notices, uint64_t now);
 bool sa_notices_stopped(const struct sa_notices *notices);
 /*
- * A MAD arrived, from the SA or from elsewhere. False: it is not about notices. Reports are
+ * A MAD arrived, from the SA or another source. False: it is not about notices. Reports are
  * answered here.
  */
 bool sa_notices_receive(struct sa_notices *notices, const uint8_t *mad, size_t length, bool from_sa,
 			uint64_t now);
-/* Does what is due; returns when it has to be called next. */
+/* Does what is due; returns the time of the next call. */
 uint64_t sa_notices_run(struct sa_notices *notices, uint64_t now);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What is answered from the table, what is stored in it, and what becomes of a record when a
- * connection fails or the subnet changes. Lookups run in any thread under RCU; everything that
- * changes the table holds cache->lock.
+ * The policy: which lookups the table answers, which records it stores, and how a record changes
+ * when a connection fails or the subnet changes. Lookups run in any thread under RCU; all changes of
+ * the table hold cache->lock.
  *
  * An entry's life:
  *
@@ -10,12 +10,12 @@
  *		    ▲			│					│
  *		    └── it works ───────┴─────────── the same answer ───────────┘
  *
- * A suspect record is still used: whoever moves comes back with the same addresses.
+ * A suspect record is still used: a machine that moves comes back with the same addresses.
  */
 #include <errno.h>
 #include <time.h>
 
-#include "libsacache/copy_out.h"
+#include "common/copy_out.h"
 #include "libsacache/cache.h"
 #include "libsacache/rcu.h"
 
@@ -30,11 +30,10 @@ uint64_t sa_clock_ms(void)
 }
 
 /*
- * Stripes of counters: a thread has one for itself in all caches, and gives it back when it ends;
- * those that find none share the last. A hit would take half as long again with a locked
- * instruction.
+ * Stripes of counters: a thread has one for itself in all caches and releases it when it ends. If
+ * none is free, it shares the last. A locked instruction would make a hit half as long again.
  */
-static _Atomic uint32_t stripes_taken;	 /* a bit each */
+static _Atomic uint32_t stripes_taken;	 /* a bit for each */
 static _Thread_local unsigned my_stripe; /* + 1 */
 static pthread_key_t stripe_key;
 static pthread_once_t stripe_once = PTHREAD_ONCE_INIT;
@@ -48,7 +47,7 @@ static void give_stripe(void *stripe)
 
 static void make_stripe_key(void)
 {
-	/* Without a key all share. */
+	/* Without a thread-specific key all threads share the last. */
 	if (pthread_key_create(&stripe_key, give_stripe))
 		atomic_store(&stripes_taken, UINT32_MAX);
 }
@@ -101,7 +100,7 @@ void sacache_stats(struct sacache *cache, struct sacache_stats *stats, size_t si
 	now.entries = cache->table.entries;
 	now.bytes = sa_table_bytes(&cache->table);
 	pthread_mutex_unlock(&cache->lock);
-	sa_copy_out(stats, size, &now, sizeof(now));
+	copy_out(stats, size, &now, sizeof(now));
 }
 
 bool sacache_caching(struct sacache *cache, unsigned port)
@@ -115,7 +114,7 @@ bool sacache_caching(struct sacache *cache, unsigned port)
 	}
 }
 
-/* What an entry answers at this moment, in sacache_lookup()'s terms. */
+/* The result of an entry at this moment, in sacache_lookup()'s terms. */
 static int judge(struct sacache *cache, struct sa_entry *entry, enum sa_count *why)
 {
 	uint32_t state = atomic_load_explicit(&entry->state, memory_order_relaxed);
@@ -230,8 +229,8 @@ int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path
 	return ret < 0 ? ret : count;
 }
 
-/* One of its ends, whose LID that is, has that LID (0: any), or another than that: it is of the
- * past. */
+/* One end of a record has that GID, and its LID is that one (0: any), or is not: the record is
+ * outdated. */
 static void mark_if(struct sa_entry *entry, unsigned port, const uint8_t *has, uint16_t lid,
 		    bool other)
 {
@@ -241,8 +240,8 @@ static void mark_if(struct sa_entry *entry, unsigned port, const uint8_t *has, u
 }
 
 /*
- * Records with that GID at an end. When an SM numbers all anew each answer comes here, so that the
- * table as a whole is looked at only for those few where paths begin. Under cache->lock.
+ * Records with that GID at an end. When an SM renumbers the subnet each answer calls this, so the
+ * whole table is scanned only for the few GIDs that paths begin at. Under cache->lock.
  */
 static void mark_moved(struct sacache *cache, unsigned port, const uint8_t *gid, uint16_t lid,
 		       bool other)
@@ -268,7 +267,7 @@ static void remember_failure(struct sacache *cache, const struct sacache_key *ke
 			     .generation = atomic_load(&cache->subnets[key->port].links)});
 }
 
-/* A query failed. What the SA still may know better of is kept; a suspect starts to count anew. */
+/* A query failed. A record that the SA may still confirm is kept; a suspect's count starts anew. */
 static void answer_failure(struct sacache *cache, const struct sacache_key *key, int status)
 {
 	struct sa_entry *old = sa_table_find(&cache->table, key);
@@ -283,7 +282,7 @@ static void answer_failure(struct sacache *cache, const struct sacache_key *key,
 				     (uint32_t)cache->clock());
 			return;
 		}
-		/* After a change the old path counts no more once the SA denies it. */
+		/* After a change the old path is dropped once the SA denies it. */
 		if (status != -EHOSTUNREACH)
 			return;
 		sa_table_remove(&cache->table, old);
@@ -309,7 +308,7 @@ static void answer_path(struct sacache *cache, const struct sacache_key *key, ui
 			return;
 		}
 		sa_count(cache, SA_CHANGED);
-		/* Other records with the LID it had are of the past as well. */
+		/* Other records with the LID it had are outdated as well. */
 		if (sa_get16(had + 40) != sa_get16(record + 40) && !memcmp(had + 8, record + 8, 16))
 			mark_moved(cache, key->port, had + 8, sa_get16(had + 40), false);
 	}
@@ -363,7 +362,7 @@ int sacache_store(struct sacache *cache, const struct sacache_key *key,
 	return ret;
 }
 
-/* A failure within the backoff of the one before says nothing new. */
+/* A failure within the backoff of the one before is not counted. */
 static void suspect(struct sacache *cache, struct sa_entry *entry)
 {
 	struct sa_more *more = sa_entry_more(&cache->table, entry);
@@ -448,7 +447,7 @@ static void gid_event(struct sacache *cache, unsigned port, enum sacache_event e
 			continue;
 		if (event == SACACHE_GID_IN && failure)
 			sa_table_remove(&cache->table, entry);
-		/* Whoever comes and goes is no reason to ask: failures to connect are. */
+		/* A GID in service is no reason for a query; failures to connect are. */
 		if (event == SACACHE_GID_OUT && !failure &&
 		    (cache->attr.drop || !(atomic_load(&entry->state) & SACACHE_SUSPECT)))
 			fail_or_drop(cache, entry);
@@ -469,7 +468,7 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 	case SACACHE_NEW_SM:
 	case SACACHE_REREGISTER:
 		atomic_fetch_add(&cache->subnets[port].generation, 1);
-		/* fall through: what one SM did not know, another may. */
+		/* fall through: a path that one SM does not know, another may. */
 	case SACACHE_LINK_CHANGE: atomic_fetch_add(&cache->subnets[port].links, 1); break;
 	}
 	pthread_mutex_unlock(&cache->lock);
@@ -477,8 +476,8 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 }
 
 /*
- * A port with several LIDs is told of by its first: records of the others are asked for again each
- * time, which costs a query and changes nothing.
+ * A port with several LIDs is reported by its first one: records of the others are queried again
+ * each time, which costs a query and changes nothing.
  */
 void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid)
 {

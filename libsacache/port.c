@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A port over libibumad: its thread, and what it sees of the subnet.
+ * A port over libibumad: its thread and its state.
  *
  * Each port has one thread that blocks in umad_recv(), runs the timers of client and notices, and
- * looks after the port itself. Questions are sent by whoever asks. port->lock guards the client,
+ * follows the port's state. Queries are sent by the calling threads. port->lock guards the client,
  * the notices and the waiters; umad_send() is called under it, which does not wait.
  *
- * The thread looks at the clock at least every TICK: a descriptor of umad's may be one that cannot
- * be watched together with another (ibsim's is), so nobody can wake the thread, and no first
- * deadline is nearer than that by much.
+ * The thread reads the clock at least once in a TICK: a descriptor of umad's may be one that cannot
+ * be polled together with another (ibsim's is), so no other thread can wake it, and first deadlines
+ * are not much nearer than that.
  */
 #include <endian.h>
 #include <errno.h>
@@ -20,10 +20,10 @@
 #include "libsacache/port.h"
 
 #define TICK	     50
-#define LOOK	     2000  /* how often PortInfo is read where nobody tells of its changes */
-#define LOOK_WATCHED 60000 /* and where somebody does */
-#define GOODBYE	     300   /* how long a port waits for the SA when it is closed */
-/* umad_size() says so only after a port was opened; before, it may be less. */
+#define LOOK	     2000 /* interval of reading PortInfo if libibverbs does not report its changes */
+#define LOOK_WATCHED 60000 /* and if it does */
+#define GOODBYE	     300   /* time to wait for the SA's responses when a port is closed */
+/* umad_size() is correct only after a port was opened; before, it may be less. */
 #define UMAD_ROOM (sizeof(struct ib_user_mad) + SA_MAD_SIZE)
 #define SA_QP	  1
 #define GSI_QKEY  0x80010000
@@ -36,7 +36,8 @@ static void port_send(void *ctx, const uint8_t mad[SA_MAD_SIZE], uint32_t timeou
 	memset(port->umad, 0, umad_size());
 	memcpy(umad_get_mad(port->umad), mad, SA_MAD_SIZE);
 	umad_set_addr(port->umad, port->sm_lid, SA_QP, port->sm_sl, GSI_QKEY);
-	/* The kernel refuses a transaction that it still waits for: its time ends before ours. */
+	/* The kernel refuses a transaction that it still waits for: its timeout is shorter than
+	 * ours. */
 	umad_send(port->fd, port->agent, port->umad, SA_MAD_SIZE, timeout - timeout / 8, 0);
 }
 
@@ -70,7 +71,8 @@ static const struct sa_notice_ops notice_ops = {
 	.count = port_count,
 };
 
-/* The SM's LID and ours are known, or as they were while the port is down. Under port->lock. */
+/* The LIDs of the SM and of the port are known, or were when the port went down. Under
+ * port->lock. */
 static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 {
 	bool active = attr->state == PORT_ACTIVE, subscribe = active && !port->active;
@@ -78,7 +80,7 @@ static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 	bool new_sm = attr->sm_lid && (attr->sm_lid != port->sm_lid || other_subnet);
 
 	if (attr->base_lid && attr->base_lid != port->lid) {
-		/* At first it had none, which nothing can have been stored with. */
+		/* A port that had no LID before has no records that depend on it. */
 		if (port->lid) {
 			port_count(port, SA_LID_CHANGES);
 			port_event(port, SACACHE_LID_CHANGE, port->client.port_gid, 0);
@@ -116,7 +118,7 @@ static void look_at_port(struct sa_port *port, uint64_t now)
 	umad_release_port(&attr);
 }
 
-/* Once a TICK, and while the SA does not answer. */
+/* Once in a TICK, and while the SA does not answer. */
 static void watch(struct sa_port *port, uint64_t now)
 {
 	unsigned news = 0;
@@ -149,7 +151,7 @@ static void watch(struct sa_port *port, uint64_t now)
 	}
 }
 
-/* What is not from the SA is dropped; the SM may have moved, though, which doubt finds out. */
+/* Drops MADs that are not from the SA; in case the SM has moved, doubt makes the port check. */
 static void take(struct sa_port *port, const uint8_t *mad, uint16_t from)
 {
 	uint64_t now = port->cache->clock();
@@ -166,7 +168,7 @@ static void take(struct sa_port *port, const uint8_t *mad, uint16_t from)
 	sa_port_unlock(port);
 }
 
-/* Waits until a MAD comes or something is due, a TICK at most. */
+/* Waits until a MAD arrives or something is due, at most a TICK. */
 static void receive(struct sa_port *port, void *in, uint64_t now, uint64_t next)
 {
 	struct timespec pause = {.tv_nsec = TICK * 1000000};
@@ -178,15 +180,15 @@ static void receive(struct sa_port *port, void *in, uint64_t now, uint64_t next)
 					    : TICK);
 	if (ret < 0 && ret != -ETIMEDOUT && ret != -EWOULDBLOCK && ret != -EINTR)
 		nanosleep(&pause, NULL);
-	/* With a status it is our own question, which the kernel gives back. */
+	/* With a status it is our own request, which the kernel returns as unanswered. */
 	if (ret < 0 || umad_status(in) || length < 0 || length > SA_MAD_SIZE)
 		return;
-	/* ibsim brings only the part that was sent; on a wire there are zeroes behind it. */
+	/* ibsim delivers only the bytes that were sent; on a wire zeroes follow. */
 	memset((uint8_t *)umad_get_mad(in) + length, 0, SA_MAD_SIZE - length);
 	take(port, umad_get_mad(in), be16toh(umad_get_mad_addr(in)->lid));
 }
 
-/* Unsubscribes, without insisting. */
+/* Unsubscribes, without retries. */
 static void say_goodbye(struct sa_port *port, void *in)
 {
 	uint64_t now = port->cache->clock(), end = sa_clock_ms() + GOODBYE;
@@ -226,8 +228,8 @@ static void *port_run(void *arg)
 }
 
 /*
- * RMPP is our own: without a version the kernel leaves it alone. The SA's reports go to one program
- * on a port; where there is another one that has them, the queries at least are ours.
+ * RMPP is done here: the kernel leaves it to a client that registers without an RMPP version. The
+ * SA's reports go to one program on a port; if another program has them, queries still work.
  */
 static int register_agent(struct sa_port *port, struct sacache_attr *attr)
 {
@@ -250,7 +252,7 @@ static int open_umad(struct sa_port *port, struct sacache_attr *cache_attr, uint
 
 	if (umad_get_port(port->ca_name[0] ? port->ca_name : NULL, port->portnum, &attr))
 		return -ENODEV;
-	/* Without a name or number libibumad chose. */
+	/* Without a name or number libibumad has chosen the port. */
 	snprintf(port->ca_name, sizeof(port->ca_name), "%s", attr.ca_name);
 	port->portnum = attr.portnum;
 	port->active = attr.state == PORT_ACTIVE;
@@ -270,7 +272,7 @@ static int open_umad(struct sa_port *port, struct sacache_attr *cache_attr, uint
 	return 0;
 }
 
-/* The thread takes no signals: they are the program's. */
+/* The thread blocks all signals: they are the program's. */
 static int start_thread(struct sa_port *port)
 {
 	sigset_t all, old;

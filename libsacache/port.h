@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A port: an SA client and the subscription to notices over libibumad (port.c), those who ask it
- * (port_ask.c), and what libibverbs tells of it (port_watch.c).
+ * A port: an SA client and the subscription to notices over libibumad (port.c), its callers
+ * (port_ask.c), and its asynchronous events from libibverbs (port_watch.c).
  */
 #ifndef SACACHE_PORT_H
 #define SACACHE_PORT_H
@@ -21,22 +21,22 @@ struct sa_port {
 	pthread_cond_t unused;
 	char ca_name[UMAD_CA_NAME_LEN];
 	int portnum;
-	int fd; /* as libibumad calls it: a port's ID */
+	int fd; /* libibumad's port ID */
 	int agent;
 	pthread_t thread;
 	_Atomic bool stop;
-	/* The thread's. */
+	/* Used by the port's thread only. */
 	struct ibv_context *verbs; /* NULL: libibverbs does not have the port */
-	uint64_t watched;	   /* when its events were read last */
-	uint64_t looked;	   /* when PortInfo was */
+	uint64_t watched;	   /* when its events were last read */
+	uint64_t looked;	   /* when PortInfo was last read */
 	/* Under the lock. */
 	pthread_mutex_t lock;
-	bool doubt; /* the SA did not answer, or somebody else did */
+	bool doubt; /* a query had no answer, or a MAD came from another source */
 	bool active;
 	uint16_t lid;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
-	void *umad; /* what is being sent, */
+	void *umad; /* buffers: being sent, */
 	void *in;   /* and received */
 	struct sa_waiter *completed;
 	struct sa_client client;
@@ -45,7 +45,7 @@ struct sa_port {
 
 struct sa_port *sa_port_get(struct sacache *cache, unsigned number);
 void sa_port_put(struct sa_port *port);
-/* Gives port->lock back and calls those whose answers have come. */
+/* Releases port->lock and calls the callers whose queries have completed. */
 void sa_port_unlock(struct sa_port *port);
 /* The done of struct sa_client_ops. */
 void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *records,
@@ -58,7 +58,7 @@ enum sa_watch_news {
 };
 /* NULL: libibverbs has no such device. */
 struct ibv_context *sa_watch_open(const char *ca_name);
-/* What happened at that port since the call before; does not wait. enum sa_watch_news. */
+/* Events of that port since the last call; does not wait. enum sa_watch_news. */
 unsigned sa_watch_read(struct ibv_context *verbs, int portnum);
 void sa_watch_close(struct ibv_context *verbs);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Those who ask a port, and wait: any thread, under port->lock as far as they share something. They
- * are called back after it was let go, from the thread that found their answer.
+ * Callers of a port that wait for an answer: any thread, under port->lock for shared data.
+ * Callbacks run after the lock was released, in the thread that received the answer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ struct sa_waiter {
 	void *arg;
 	int status;
 	struct sacache_path path;
-	/* Of a table. */
+	/* For a table query. */
 	struct sacache_path *paths;
 	size_t count;
 };
 
-/* All that a waiter gets of a table, by value. */
+/* The result of a table query, by value. */
 static void give_table(struct sa_waiter *waiter, const uint8_t *records, size_t count,
 		       size_t stride)
 {
@@ -40,7 +40,7 @@ void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *
 	struct sa_port *port = ctx;
 	struct sa_waiter *waiter = query->waiters, *next;
 
-	/* What ended on our side says nothing about the path. */
+	/* Errors of this side say nothing about the path. */
 	if (!query->table && status != -ECANCELED && status != -ENOMEM)
 		sa_cache_answer(port->cache, &query->key, query->generation, status, records);
 	for (; waiter; waiter = next) {
@@ -55,7 +55,7 @@ void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *
 	}
 }
 
-/* Gives port->lock back and calls those whose answers have come. */
+/* Releases port->lock and calls the callers whose queries have completed. */
 void sa_port_unlock(struct sa_port *port)
 {
 	struct sa_waiter *waiter = port->completed, *next;
@@ -72,8 +72,7 @@ void sa_port_unlock(struct sa_port *port)
 	}
 }
 
-/* Has a waiter wait for a key's query, which is started unless it is under way. Under port->lock.
- * */
+/* Adds a waiter to a key's query, which is started unless it is pending. Under port->lock. */
 static int join(struct sa_port *port, const struct sacache_key *key, bool table, enum sa_count why,
 		struct sa_waiter *waiter)
 {
@@ -97,7 +96,7 @@ static int join(struct sa_port *port, const struct sacache_key *key, bool table,
 	return -EINPROGRESS;
 }
 
-/* path NULL: past the table. waiter is this function's from here on if it returns -EINPROGRESS. */
+/* path NULL: skip the table. Takes ownership of waiter if it returns -EINPROGRESS. */
 static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	       struct sacache_path *path, struct sa_waiter *waiter)
 {
@@ -108,7 +107,7 @@ static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	if (!port)
 		return -ENODEV;
 	pthread_mutex_lock(&port->lock);
-	/* Again, now that no answer can come in between. */
+	/* Again, now that no answer can arrive in between. */
 	if (path)
 		ret = sa_cache_lookup(cache, key, path, &why);
 	if (ret == -ENOENT || ret == -ESTALE)
@@ -118,7 +117,7 @@ static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	return ret;
 }
 
-/* The same for one that wants a single path, and to be called. */
+/* The same for a single path and a callback. */
 static int ask_for_one(struct sacache *cache, const struct sacache_key *key,
 		       struct sacache_path *path, sacache_done done, void *arg)
 {
@@ -159,7 +158,7 @@ int sacache_query_sa(struct sacache *cache, const struct sacache_key *key, sacac
 	return ret ? ret : ask_for_one(cache, &exact, NULL, done, arg);
 }
 
-/* A caller that waits, and may leave before the answer comes: whoever is last frees it. */
+/* A blocking caller, which may return before the answer arrives: the last user frees it. */
 struct wait {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -216,7 +215,7 @@ static struct wait *wait_create(void)
 	return wait;
 }
 
-/* False: it is not this caller's any more. */
+/* False: it no longer belongs to this caller. */
 static bool wait_for(struct wait *wait, int timeout)
 {
 	struct timespec until;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Asking the SA ahead: for all paths from a port by one GetTable, or for the paths to given GIDs by
- * Gets, of which few are under way at a time, so that whoever needs a path now does not wait behind
- * them.
+ * Querying the SA ahead: for all paths from a port by one GetTable, or for the paths to given GIDs
+ * by Gets. Few of these are pending at a time, so that other callers' queries are not delayed.
  *
- * Runs in the thread that calls sacache_prefetch(), which waits. Answers come in the port's thread;
- * job->lock guards what both look at, and is never held with another. A job outlives a caller that
- * gives up: whoever is last frees it.
+ * Runs in the thread that calls sacache_prefetch(), which waits. Answers arrive in the port's
+ * thread; job->lock guards shared data, and is never held with another lock. A job may outlive a
+ * caller that gives up: the last user frees it.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "libsacache/copy_out.h"
+#include "common/copy_out.h"
 #include "libsacache/hosts.h"
 #include "libsacache/state.h"
 
@@ -20,7 +19,7 @@
 #define TABLE_MS      1000
 #define TABLE_TRIES   10
 #define MOST_MASKS    16
-#define GIVE_UP_AFTER 16 /* timeouts, and no answer */
+#define GIVE_UP_AFTER 16 /* timeouts without any answer */
 
 struct job {
 	struct sacache *cache;
@@ -30,7 +29,7 @@ struct job {
 	uint32_t masks[MOST_MASKS];
 	unsigned nmasks;
 	unsigned port;
-	uint32_t ask; /* mask of the questions */
+	uint32_t ask; /* mask of the queries */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	unsigned under_way;
@@ -75,7 +74,7 @@ static int job_create(struct sacache *cache, const struct sacache_prefetch_attr 
 	memcpy(job->masks, attr->masks, attr->nmasks * sizeof(job->masks[0]));
 	job->nmasks = attr->nmasks;
 	job->port = attr->port;
-	/* By what is known before the answer; the first such mask, or the method's. */
+	/* The first mask whose components are known before the answer, or the method's. */
 	for (unsigned i = 0; i < job->nmasks && !job->ask; i++)
 		if (job->masks[i] & SACACHE_DGID &&
 		    !(job->masks[i] & ~(uint32_t)(SACACHE_DGID | SACACHE_SGID)))
@@ -91,7 +90,7 @@ static int job_create(struct sacache *cache, const struct sacache_prefetch_attr 
 	return 0;
 }
 
-/* What the SA answered, by the masks it was not asked by. */
+/* Adds the SA's answer under the masks that it was not queried with. */
 static void answer(struct job *job, const struct sacache_path *path, uint32_t asked)
 {
 	uint8_t record[SA_RECORD_SIZE];
@@ -125,8 +124,8 @@ static void done(void *arg, int status, const struct sacache_path *path)
 		job_free(job);
 }
 
-/* Tells how far it is; other than 0 ends it. Without job->lock. */
-static int tell(struct job *job)
+/* Reports progress; a result other than 0 ends the job. Without job->lock. */
+static int report_progress(struct job *job)
 {
 	struct sacache_prefetch so_far;
 
@@ -138,7 +137,7 @@ static int tell(struct job *job)
 	return job->attr->progress(job->attr->arg, &so_far) ? -ECANCELED : 0;
 }
 
-/* Whether there is sense in going on, given what has been answered. Under job->lock. */
+/* Whether to go on, given the answers so far. Under job->lock. */
 static int verdict(const struct job *job)
 {
 	if (job->report.answered && !sacache_caching(job->cache, job->port))
@@ -148,7 +147,7 @@ static int verdict(const struct job *job)
 	return 0;
 }
 
-/* Until fewer than that many questions are under way. */
+/* Waits until fewer than that many queries are pending. */
 static int wait_for_room(struct job *job, unsigned room)
 {
 	int ret = 0;
@@ -168,7 +167,7 @@ static int wait_for_room(struct job *job, unsigned room)
 		ret = verdict(job);
 		pthread_mutex_unlock(&job->lock);
 		if (!ret)
-			ret = tell(job);
+			ret = report_progress(job);
 		if (ret || ready)
 			return ret;
 	}
@@ -187,7 +186,7 @@ static int ask(struct job *job, const uint8_t gid[16])
 	job->under_way++;
 	pthread_mutex_unlock(&job->lock);
 	while ((ret = sacache_query(job->cache, &key, &path, done, job)) == -EAGAIN &&
-	       !(ret = tell(job)))
+	       !(ret = report_progress(job)))
 		nanosleep(&pause, NULL);
 	if (ret == -EINPROGRESS)
 		return 0;
@@ -198,11 +197,11 @@ static int ask(struct job *job, const uint8_t gid[16])
 	else
 		job->report.present++;
 	pthread_mutex_unlock(&job->lock);
-	/* What the table had by this mask, by the others. */
+	/* Adds an entry of the table under the other masks. */
 	if (!ret)
 		sa_cache_restore_path(job->cache, &path, job->port, job->masks, job->nmasks,
 				      job->generation);
-	/* Of one GID nothing can be had; that the port is closed ends it for all. */
+	/* An error of one GID does not end the job; a closed port does. */
 	return ret == -ECANCELED || ret == -ENODEV || ret == -ENOMEM ? ret : 0;
 }
 
@@ -215,7 +214,7 @@ static int ask_for_each(struct job *job, const uint8_t (*gids)[16], size_t count
 		most = 1;
 	job->report.wanted = count;
 	for (size_t i = 0; !ret && i < count; i++) {
-		/* One alone until it is known that its answer is kept. */
+		/* Sends a single query first, until it is known that its answer is stored. */
 		ret = wait_for_room(job, sacache_caching(job->cache, job->port) ? most : 1);
 		if (!ret)
 			ret = ask(job, gids[i]);
@@ -236,7 +235,7 @@ static int compare_destinations(const void *a, const void *b)
 	return ret ? ret : (int)p->dlid - q->dlid;
 }
 
-/* Only those that begin here. */
+/* Only those that begin at this port. */
 static size_t keep_ours(const struct job *job, struct sacache_path *paths, size_t count)
 {
 	size_t kept = 0;
@@ -247,7 +246,7 @@ static size_t keep_ours(const struct job *job, struct sacache_path *paths, size_
 	return kept;
 }
 
-/* All paths of the port by one question. With several LIDs to a GID the lowest counts. */
+/* All paths of the port by one query. If a GID has several LIDs, the lowest is used. */
 static int ask_for_table(struct job *job)
 {
 	const struct sacache_key all = {.port = job->port};
@@ -258,7 +257,7 @@ static int ask_for_table(struct job *job)
 	if (!paths)
 		return -ENOMEM;
 	for (unsigned tries = 0; ret == -ETIMEDOUT && tries < TABLE_TRIES; tries++) {
-		if (tell(job)) {
+		if (report_progress(job)) {
 			free(paths);
 			return -ECANCELED;
 		}
@@ -305,7 +304,7 @@ static bool add_gid(struct gids *gids, const uint8_t gid[16])
 	return true;
 }
 
-/* Who is known in the port's subnet: by the hosts file and by the table. */
+/* Known GIDs of the port's subnet: from the hosts file and from the table. */
 static int known_gids(struct job *job, struct gids *gids)
 {
 	struct sacache *cache = job->cache;
@@ -339,8 +338,7 @@ static int ask_for_all(struct job *job)
 	struct gids gids = {.prefix = job->here.gid};
 	int ret = ask_for_table(job);
 
-	/* Where no table can be had, from this SA or over this wire, at least of those who are
-	 * known. */
+	/* If this SA or transport has no GetTable: the paths to the known GIDs. */
 	if (ret && ret != -ECANCELED && ret != -EOPNOTSUPP && ret != -ENODEV && ret != -ENOMEM) {
 		ret = known_gids(job, &gids);
 		if (!ret)
@@ -357,7 +355,7 @@ int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *
 	bool last;
 	int ret = job_create(cache, attr, &job);
 
-	sa_copy_out(report, size, NULL, 0);
+	copy_out(report, size, NULL, 0);
 	if (ret)
 		return ret;
 	if (cache->attr.policy == SACACHE_NEVER)
@@ -367,7 +365,7 @@ int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *
 	else
 		ret = ask_for_all(job);
 	pthread_mutex_lock(&job->lock);
-	sa_copy_out(report, size, &job->report, sizeof(job->report));
+	copy_out(report, size, &job->report, sizeof(job->report));
 	job->left = true;
 	last = !job->under_way;
 	pthread_mutex_unlock(&job->lock);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Random numbers for times and transaction IDs (xorshift64*, Marsaglia and Vigna): quick, and the
- * same again for the same seed. The state must not be 0; it is guarded by whatever guards its
- * owner.
+ * Random numbers for times and transaction IDs (xorshift64*, Marsaglia and Vigna): fast, and
+ * reproducible from a seed. The state must not be 0; it is guarded by its owner's lock.
  */
 #ifndef SACACHE_RANDOM_H
 #define SACACHE_RANDOM_H

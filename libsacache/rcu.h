@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * RCU as this library uses it. The flavour is liburcu's "bp": its readers register themselves, and
- * a library cannot ask the threads of a program to. With sys_membarrier() its read side is a few
+ * RCU as this library uses it. The flavour is liburcu's "bp", whose readers register themselves: a
+ * library cannot require a program's threads to. With sys_membarrier() its read side is a few
  * instructions without a fence, as fast as the other flavours'.
  *
- * liburcu is not built with the thread sanitizer, which has to be told what a grace period orders:
- * everything readers did before it comes before everything the writer does after it.
+ * liburcu is not built with the thread sanitizer, so the order that a grace period imposes is
+ * annotated here: all accesses of readers before it happen before all accesses of the writer after
+ * it.
  */
 #ifndef SACACHE_RCU_H
 #define SACACHE_RCU_H
 
 /*
- * The read side inline. Not with the address sanitizer, whose companion for undefined behaviour
- * rejects how liburcu 0.13 aligns its readers; the library's own functions do the same unseen.
+ * The read side inline. Not with the address sanitizer, whose undefined behaviour checks reject how
+ * liburcu 0.13 aligns its readers; calls of the library's own functions are not checked.
  */
 #ifndef __SANITIZE_ADDRESS__
 #define _LGPL_SOURCE
@@ -46,7 +47,7 @@ static inline void sa_rcu_read_unlock(void)
 	urcu_bp_read_unlock();
 }
 
-/* Waits until every reader that may see what was unpublished has left. */
+/* Waits until every reader that may see unpublished data has left. */
 static inline void sa_rcu_synchronize(void)
 {
 	urcu_bp_synchronize_rcu();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The reconnect procedure over rdma_cm: what the program calls, making and ending; rdmacm.h tells
- * how it is used. There are no threads and no locks here: everything runs in the program's thread.
+ * The reconnect procedure over rdma_cm: the program's calls; rdmacm.h describes its use. There are no
+ * threads and no locks here: everything runs in the program's thread.
  *
- *	epoll ─┬─ event channel: what happens to ids
+ *	epoll ─┬─ event channel: events of ids
  *	       ├─ timerfd: the nearest deadline of the procedure
- *	       └─ eventfd: an answer of the SA has come
+ *	       └─ eventfd: an answer of the SA has arrived
  */
 #include <endian.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static uint64_t clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Before the program gets its thread back: something may be due earlier than it was. */
+/* Before returning to the program: the nearest deadline may be earlier than before. */
 static void set_timer(struct sacache_rdmacm *cm)
 {
 	uint64_t deadline = sacache_reconnect_deadline(cm->set);
@@ -46,7 +46,7 @@ static void set_timer(struct sacache_rdmacm *cm)
 	timerfd_settime(cm->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* What the program calls. */
+/* The program's calls. */
 
 int sacache_rdmacm_run(struct sacache_rdmacm *cm)
 {
@@ -56,7 +56,7 @@ int sacache_rdmacm_run(struct sacache_rdmacm *cm)
 	do
 		ret = sa_rdmacm_event(cm);
 	while (!ret || ret == -EINTR);
-	/* Both only say that there is something to do. */
+	/* Both only wake the program. */
 	while (read(cm->event, &count, sizeof(count)) > 0 ||
 	       read(cm->timer, &count, sizeof(count)) > 0)
 		cm->armed = 0;
@@ -193,7 +193,7 @@ struct rdma_cm_id *sacache_rdmacm_id(const struct sacache_rdmacm_peer *peer)
 	return sacache_peer_state(peer->peer) == SACACHE_PEER_UP ? peer->link->id : NULL;
 }
 
-/* Making and ending. */
+/* Create and destroy. */
 
 void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libsacache-rdmacm: the reconnect procedure of <sacache/reconnect.h> over rdma_cm. A program says
- * who its peers are and makes their QPs; from then on they are connected again whenever they are
- * not.
+ * libsacache-rdmacm: the reconnect procedure of <sacache/reconnect.h> over rdma_cm. A program names
+ * its peers and makes their QPs; from then on lost connections are established again.
  *
  * On an InfiniBand port the path comes from the cache, and is set (RDMA_OPTION_IB_PATH), so that no
- * query for it leaves the machine; where there is no such path (RoCE, iWARP) the route is resolved
- * as by any program. Requests carry the names of both ends in their private data.
+ * query for it is sent; where there is no such path (RoCE, iWARP) rdma_cm resolves the route.
+ * Requests carry the names of both ends in their private data.
  *
  *	cb prepare ──► (rdma_cm connects) ──► cb up ──► …traffic… ──► cb down ──► cb release
- *	     └────────── no connection came of it ───────────────────────────────────┘
+ *	     └────────── no connection was established ───────────────────────────────────┘
  *
  * Callbacks run in the thread that calls the library. Either the program waits for
  * sacache_rdmacm_fd() among others, and calls sacache_rdmacm_run() when it is readable; or it lets
@@ -36,7 +35,7 @@ struct sacache_rdmacm_attr {
 	size_t size;	       /* of this structure, as sacache_rdmacm_attr_init() sets it */
 	struct sacache *cache; /* NULL: routes are always resolved by rdma_cm */
 	unsigned port;	       /* of the cache, for keys; see also ops->port() */
-	const struct sockaddr *listen; /* where requests of peers arrive; NULL: nowhere */
+	const struct sockaddr *listen; /* address to listen on for peers' requests; NULL: none */
 	int backlog;
 	struct sacache_reconnect_attr reconnect;
 	struct rdma_conn_param param; /* of connections; private data is the library's */
@@ -44,11 +43,11 @@ struct sacache_rdmacm_attr {
 
 struct sacache_rdmacm_ops {
 	/*
-	 * A connection may come to be with that id: makes its QP (rdma_create_qp()), posts
-	 * receives. 0, or an errno, and then it has left nothing behind.
+	 * An attempt begins with that id: makes its QP (rdma_create_qp()) and posts receives. 0, or
+	 * an errno, after undoing everything.
 	 */
 	int (*prepare)(void *ctx, void *user, struct rdma_cm_id *id);
-	/* Takes the QP away; the id is destroyed afterwards. Once for each prepare() that returned
+	/* Destroys the QP; the id is destroyed afterwards. Once for each prepare() that returned
 	 * 0. */
 	void (*release)(void *ctx, void *user, struct rdma_cm_id *id);
 	/* Connected. May be NULL. */
@@ -56,38 +55,37 @@ struct sacache_rdmacm_ops {
 	/* The connection is lost; release() follows. May be NULL. */
 	void (*down)(void *ctx, void *user, struct rdma_cm_id *id, int status);
 	/*
-	 * A request between names that no peer has. It may add the peer, which then is asked; the
-	 * request is rejected otherwise. May be NULL.
+	 * A request with names that no peer has. The callback may add the peer, which then handles
+	 * the request; otherwise it is rejected. May be NULL.
 	 */
 	void (*admit)(void *ctx, uint64_t local, uint64_t remote, const struct sockaddr *from);
-	/* Which port of the cache an id on an InfiniBand port belongs to. NULL: attr->port. */
+	/* The cache's port for an id on an InfiniBand port. NULL: attr->port. */
 	unsigned (*port)(void *ctx, struct rdma_cm_id *id);
 };
 
 /*
- * Who is connected with whom. The names are chosen by the program; what is local here is remote at
- * the other end, and both ends have to agree. address is where the peer listens.
+ * A connection's two ends. The program chooses the names: local here is remote at the other end,
+ * and both ends must agree. address is where the peer listens.
  */
 struct sacache_rdmacm_name {
 	uint64_t local;
 	uint64_t remote;
-	const struct sockaddr *address; /* NULL: unknown; this end never tries */
+	const struct sockaddr *address; /* NULL: unknown; this end never connects */
 	enum sacache_role role;
 };
 
-/* Listens nowhere, backlog 128, times as sacache_reconnect_attr_init(), 7 retries, 1 read each way.
- * */
+/* No listener, backlog 128, times as sacache_reconnect_attr_init(), 7 retries, 1 read each way. */
 void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr);
-/* ops and attr->cache have to stay. -EINVAL, -ENOMEM, or what rdma_cm says. */
+/* ops and attr->cache must remain valid. -EINVAL, -ENOMEM, or rdma_cm's errno. */
 int sacache_rdmacm_create(const struct sacache_rdmacm_attr *attr,
 			  const struct sacache_rdmacm_ops *ops, void *ctx,
 			  struct sacache_rdmacm **cm);
 /* Ends all connections; down() is not called, release() is. Not from a callback. */
 void sacache_rdmacm_destroy(struct sacache_rdmacm *cm);
 
-/* Readable when there is something to do. To be polled only. */
+/* Readable when sacache_rdmacm_run() has work. For poll() only. */
 int sacache_rdmacm_fd(const struct sacache_rdmacm *cm);
-/* Does what there is to do, and does not wait. -ENODEV: the device that it listens on is gone. */
+/* Does all pending work without waiting. -ENODEV: the device of the listener was removed. */
 int sacache_rdmacm_run(struct sacache_rdmacm *cm);
 /* The TCP-like port it listens on, in host order; 0: none. */
 uint16_t sacache_rdmacm_listens(const struct sacache_rdmacm *cm);
@@ -99,9 +97,9 @@ int sacache_rdmacm_add(struct sacache_rdmacm *cm, const struct sacache_rdmacm_na
 		       void *user, struct sacache_rdmacm_peer **peer);
 /* Ends its connection; down() is not called, release() is. Not from a callback. */
 void sacache_rdmacm_remove(struct sacache_rdmacm_peer *peer);
-/* The program found that the connection is broken, by a completion or by silence: an errno. */
+/* Reports that the program found the connection broken, by a completion or a timeout: an errno. */
 void sacache_rdmacm_failed(struct sacache_rdmacm_peer *peer, int status);
-/* The id that is connected, or NULL. */
+/* The connected id, or NULL. */
 struct rdma_cm_id *sacache_rdmacm_id(const struct sacache_rdmacm_peer *peer);
 /*
  * Runs until the peer is connected, at most so many ms (-1: for ever). -ETIMEDOUT, -EINTR, or an

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Attempts of the reconnect procedure as ids of rdma_cm. Everything here runs in the program's
- * thread, but for wake_up(), which writes to an eventfd.
+ * thread, except wake_up(), which writes to an eventfd.
  *
- * An event is acknowledged before it is dealt with, because an id cannot be destroyed while one of
- * its events is not.
+ * An event is acknowledged before it is handled, because an id cannot be destroyed while one of its
+ * events is unacknowledged.
  */
 #include <endian.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static void wake_up(void *ctx)
 	const struct sacache_rdmacm *cm = ctx;
 	uint64_t one = 1;
 
-	/* It cannot fail: a counter that is full is readable, too. */
+	/* Cannot fail: a full counter is readable, too. */
 	if (write(cm->event, &one, sizeof(one)) < 0)
 		return;
 }
@@ -81,7 +81,7 @@ static int link_prepare(struct link *link)
 	return ret;
 }
 
-/* An id that was connected says good-bye when it is destroyed, and one that was asked rejects. */
+/* Destroying an id disconnects it, or rejects its request. */
 static void link_destroy(struct link *link)
 {
 	struct sacache_rdmacm_peer *peer = link->peer;
@@ -99,7 +99,7 @@ void sa_rdmacm_link_failed(struct link *link, int status)
 	sacache_peer_failed(link->peer->peer, link->attempt, status);
 }
 
-/* What the procedure asks for. */
+/* Operations of the procedure. */
 
 static int resolve(void *ctx, void *user, uint32_t attempt, struct sacache_key *key)
 {
@@ -132,7 +132,7 @@ static int set_path(struct rdma_cm_id *id, const struct sacache_path *path)
 	return rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &data, sizeof(data));
 }
 
-/* Either way the next event is that the route is known. */
+/* In either case the next event is that the route is resolved. */
 static int find_route(void *ctx, void *user, uint32_t attempt, const struct sacache_path *path)
 {
 	struct sacache_rdmacm *cm = ctx;
@@ -178,7 +178,7 @@ const struct sacache_reconnect_ops sa_rdmacm_procedure = {
 	.down = down,
 };
 
-/* What rdma_cm says. */
+/* Events of rdma_cm. */
 
 static bool on_infiniband(struct rdma_cm_id *id)
 {
@@ -264,8 +264,7 @@ static void reject(struct rdma_cm_id *id, uint32_t magic)
 	rdma_destroy_id(id);
 }
 
-/* The LID that the peer's request came from, if it came over InfiniBand: its path back leads there.
- * */
+/* The LID that the peer's request came from, if over InfiniBand: the path back leads there. */
 static uint16_t lid_of(struct rdma_cm_id *id)
 {
 	return id->route.num_paths && on_infiniband(id) ? be16toh(id->route.path_rec->dlid) : 0;
@@ -315,7 +314,7 @@ static void requested(struct sacache_rdmacm *cm, struct rdma_cm_id *id, const st
 	accept_request(link);
 }
 
-/* Returns -EAGAIN when there is no more. */
+/* Returns -EAGAIN when there are no more events. */
 int sa_rdmacm_event(struct sacache_rdmacm *cm)
 {
 	struct rdma_cm_event *event;

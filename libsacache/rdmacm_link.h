@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What libsacache-rdmacm is made of: rdmacm.c has what the program calls, rdmacm_link.c what the
- * procedure asks for and rdma_cm says. Everything runs in the program's thread.
+ * The parts of libsacache-rdmacm: rdmacm.c has the program's calls, rdmacm_link.c the procedure's
+ * operations and rdma_cm's events. Everything runs in the program's thread.
  *
  * An attempt has a link, which is its id's context; a peer has at most one.
  */
@@ -37,19 +37,19 @@ struct sacache_rdmacm {
 	struct sacache_reconnect *set;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
-	bool gone; /* the listener's device */
+	bool gone; /* the listener's device was removed */
 	int epoll, timer, event;
-	uint64_t armed; /* what the timer is set to */
+	uint64_t armed; /* the timer's setting */
 	void *tree;
 	struct sacache_rdmacm_peer *peers;
 };
 
-/* What sacache_reconnect_create() is given, and its ctx is a struct sacache_rdmacm. */
+/* For sacache_reconnect_create(), with a struct sacache_rdmacm as ctx. */
 extern const struct sacache_reconnect_ops sa_rdmacm_procedure;
 
-/* Deals with the next event; -EAGAIN: there is none. */
+/* Handles the next event; -EAGAIN: there is none. */
 int sa_rdmacm_event(struct sacache_rdmacm *cm);
-/* An attempt, or its connection, is over: an errno. */
+/* An attempt, or its connection, ended with an errno. */
 void sa_rdmacm_link_failed(struct link *link, int status);
 struct sacache_rdmacm_peer *sa_rdmacm_find(struct sacache_rdmacm *cm, uint64_t local,
 					   uint64_t remote);

@@ -2,10 +2,9 @@
 /*
  * The reconnect procedure; reconnect.h has the picture and the rules.
  *
- * Everything here runs in the owner's thread, but for answer_came(), which a port of the cache
- * calls: it leaves the answer in the inbox, whose lock is the only one here, and wakes the owner.
- * An answer may come after its peer, or the whole set, is gone: whoever of the two is last frees
- * what they share.
+ * Everything here runs in the owner's thread, except answer_came(), which a port of the cache calls:
+ * it puts the answer into the inbox, whose lock is the only one here, and wakes the owner. An answer
+ * may arrive after its peer, or the whole set, was destroyed: the last user frees the shared data.
  *
  * Deadlines of peers are in a heap, the nearest first; a peer has at most one.
  */
@@ -13,7 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "libsacache/copy_out.h"
+#include "common/copy_out.h"
 #include "libsacache/cache.h"
 #include "libsacache/random.h"
 #include "libsacache/reconnect.h"
@@ -23,14 +22,14 @@
 struct answer {
 	struct answer *next;
 	struct inbox *inbox;
-	struct sacache_peer *peer; /* inbox->lock; NULL: nobody waits for it any more */
+	struct sacache_peer *peer; /* inbox->lock; NULL: its peer no longer waits for it */
 	int status;
 	struct sacache_path path;
 };
 
 struct inbox {
 	pthread_mutex_t lock;
-	unsigned refs; /* the set's, and one for each answer that is to come */
+	unsigned refs; /* the set's, and one for each pending answer */
 	struct answer *came;
 	void (*wake)(void *ctx);
 	void *ctx;
@@ -42,13 +41,13 @@ struct sacache_peer {
 	void *user;
 	enum sacache_role role;
 	enum sacache_peer_state state;
-	bool met;	/* a connection was established once */
-	bool path_used; /* the path of this attempt is the cache's */
-	unsigned tries; /* that failed since a connection was up */
+	bool met;	/* a connection was established before */
+	bool path_used; /* the path of this attempt came from the cache */
+	unsigned tries; /* failed tries since a connection was up */
 	uint32_t attempt;
-	uint16_t dlid; /* of the request that is accepted; 0: not known */
+	uint16_t dlid; /* of the accepted request; 0: not known */
 	struct sacache_key key;
-	struct answer *answer; /* that is asked for */
+	struct answer *answer; /* the pending query's */
 	uint64_t deadline;
 	uint32_t place; /* in the heap */
 };
@@ -119,7 +118,7 @@ static void disarm(struct sacache_peer *peer)
 		sift_down(set, at, last);
 }
 
-/* There is room: sacache_peer_add() has made it. */
+/* sacache_peer_add() has made room. */
 static void arm(struct sacache_peer *peer, uint64_t deadline)
 {
 	disarm(peer);
@@ -169,7 +168,7 @@ static void answer_came(void *arg, int status, const struct sacache_path *path)
 		answer_free(answer);
 }
 
-/* An answer that has come already is found without a peer by sacache_reconnect_run(). */
+/* sacache_reconnect_run() finds an answer that has already arrived without a peer. */
 static void forget_answer(struct sacache_peer *peer)
 {
 	if (!peer->answer)
@@ -216,13 +215,13 @@ static void retreat(struct sacache_peer *peer)
 	peer->state = SACACHE_PEER_WAITING;
 }
 
-static void tell_failed(struct sacache_peer *peer)
+static void report_failed(struct sacache_peer *peer)
 {
 	if (peer->set->cache && peer->key.mask)
 		sacache_failed(peer->set->cache, &peer->key);
 }
 
-/* Callbacks come last: they may have begun something else. */
+/* Callbacks come last: they may start something else. */
 static void fail(struct sacache_peer *peer, int status)
 {
 	const struct sacache_reconnect_ops *ops = peer->set->ops;
@@ -236,7 +235,7 @@ static void fail(struct sacache_peer *peer, int status)
 		peer->set->stats.failed++;
 	if (was == SACACHE_PEER_UP ||
 	    (was == SACACHE_PEER_CONNECTING && peer->path_used && status != -EBUSY))
-		tell_failed(peer);
+		report_failed(peer);
 	retreat(peer);
 	if (was == SACACHE_PEER_UP && ops->down)
 		ops->down(peer->set->ctx, peer->user, attempt, status);
@@ -267,7 +266,7 @@ static void path_known(struct sacache_peer *peer, int status, const struct sacac
 	fail(peer, status);
 }
 
-/* The SA client's own timers end a question: there is no deadline beside them. */
+/* The SA client's own timers end a query: no deadline beside them. */
 static void ask(struct sacache_peer *peer)
 {
 	struct sacache_reconnect *set = peer->set;
@@ -334,7 +333,7 @@ static void expire(struct sacache_peer *peer)
 	fail(peer, -ETIMEDOUT);
 }
 
-/* What the owner calls. */
+/* The owner's calls. */
 
 void sacache_peer_resolved(struct sacache_peer *peer, uint32_t attempt, int status,
 			   const struct sacache_key *key)
@@ -372,7 +371,7 @@ int sacache_peer_request(struct sacache_peer *peer, uint16_t dlid, uint32_t *att
 }
 
 /* The record is right if it was used, or has the LID that the peer's request came from. */
-static void tell_connected(struct sacache_peer *peer)
+static void report_connected(struct sacache_peer *peer)
 {
 	struct sacache *cache = peer->set->cache;
 	struct sacache_path path;
@@ -397,7 +396,7 @@ int sacache_peer_connected(struct sacache_peer *peer, uint32_t attempt)
 	if (peer->attempt != attempt ||
 	    (peer->state != SACACHE_PEER_CONNECTING && peer->state != SACACHE_PEER_ACCEPTING))
 		return -ESTALE;
-	tell_connected(peer);
+	report_connected(peer);
 	disarm(peer);
 	peer->state = SACACHE_PEER_UP;
 	peer->met = true;
@@ -497,7 +496,7 @@ uint64_t sacache_reconnect_run(struct sacache_reconnect *set)
 		}
 		answer_free(answer);
 	}
-	/* What is armed meanwhile for this very moment has its turn the next time. */
+	/* Deadlines that are set to this very moment meanwhile run the next time. */
 	for (uint32_t i = set->armed; i && set->armed && set->heap[0]->deadline <= time; i--)
 		expire(set->heap[0]);
 	return sacache_reconnect_deadline(set);
@@ -506,7 +505,7 @@ uint64_t sacache_reconnect_run(struct sacache_reconnect *set)
 void sacache_reconnect_stats(const struct sacache_reconnect *set,
 			     struct sacache_reconnect_stats *stats, size_t size)
 {
-	sa_copy_out(stats, size, &set->stats, sizeof(set->stats));
+	copy_out(stats, size, &set->stats, sizeof(set->stats));
 }
 
 void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr)

@@ -7,7 +7,7 @@
 #include "libsacache/record.h"
 
 #define ALL_COMPONENTS (2 * SACACHE_QOS_CLASS - 1)
-/* What the SA's answer says, whatever was asked. */
+/* The SA's answer, independent of the query. */
 #define OF_A_PATH \
 	(SACACHE_DGID | SACACHE_SGID | SACACHE_DLID | SACACHE_SLID | SACACHE_PKEY | SACACHE_SL)
 
@@ -70,7 +70,7 @@ int sa_key_normalize_table(const struct sacache_key *key, struct sacache_key *ou
 		out->dlid = key->dlid;
 	if (mask & SACACHE_SLID)
 		out->slid = key->slid;
-	/* The top bit is the membership of whoever asks, not part of the partition. */
+	/* The top bit is the requester's membership, not part of the partition. */
 	if (mask & SACACHE_PKEY)
 		out->pkey = key->pkey & 0x7fff;
 	if (mask & SACACHE_SL)
@@ -184,8 +184,8 @@ uint64_t sa_record_ask(const struct sacache_key *key, const uint8_t port_gid[16]
 }
 
 /*
- * Service ID, QoS class and traffic class choose a path without having to appear in it: an SM may
- * leave them 0. The ends, the partition and the SL are what the path is made of.
+ * Service ID, QoS class and traffic class select a path but need not appear in it: an SM may leave
+ * them 0. The ends, the partition and the SL must match.
  */
 bool sa_record_answers(const uint8_t record[SA_RECORD_SIZE], const struct sacache_key *key)
 {

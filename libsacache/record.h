@@ -21,20 +21,20 @@
 #define SA_RECORD_SIZE	   64
 #define SA_RECORD_RESERVED 58
 
-/* A key as the table and the client take it: what the mask leaves out is 0. -EINVAL. */
+/* A key as the table and the client use it: components outside the mask are 0. -EINVAL. */
 int sa_key_normalize(const struct sacache_key *key, struct sacache_key *out);
-/* The same where no destination has to be named: the question for a table. */
+/* The same without a required destination: the query for a table. */
 int sa_key_normalize_table(const struct sacache_key *key, struct sacache_key *out);
-/* What a path is found by with that mask of GIDs, LIDs, P_Key and SL. -EINVAL: another mask. */
+/* The key that finds a path, with that mask of GIDs, LIDs, P_Key and SL. -EINVAL: another mask. */
 int sa_key_of_path(const struct sacache_path *path, uint32_t mask, unsigned port,
 		   struct sacache_key *out);
 
 void sa_record_decode(const uint8_t record[SA_RECORD_SIZE], struct sacache_path *path);
 void sa_record_encode(const struct sacache_path *path, uint8_t record[SA_RECORD_SIZE]);
-/* The record and component mask that ask for a key; a wild source becomes port_gid. */
+/* The record and component mask of the query for a key; a wildcard source becomes port_gid. */
 uint64_t sa_record_ask(const struct sacache_key *key, const uint8_t port_gid[16],
 		       uint8_t record[SA_RECORD_SIZE]);
-/* Whether a record answers what the key asked: the SA may not answer another question. */
+/* Whether a record matches the key: the SA must not answer another query. */
 bool sa_record_answers(const uint8_t record[SA_RECORD_SIZE], const struct sacache_key *key);
 
 static inline bool sa_record_raised(const uint8_t record[SA_RECORD_SIZE])

@@ -64,7 +64,8 @@ enum sa_rmpp_verdict sa_rmpp_receive(struct sa_rmpp *rmpp, const struct sa_mad *
 	if (mad->segment != expected)
 		return rmpp->next ? SA_RMPP_ANSWER : SA_RMPP_IGNORE;
 	if (last) {
-		/* The length of the last segment counts the SA's header; 0 is not said by all. */
+		/* The length of the last segment includes the SA's header; not all senders set
+		 * it. */
 		if (mad->paylen < SA_RMPP_HEADER || mad->paylen > SA_RMPP_HEADER + SA_MAD_DATA_SIZE)
 			return SA_RMPP_IGNORE;
 		length = mad->paylen - SA_RMPP_HEADER;

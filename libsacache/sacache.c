@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Making and ending a cache. Runs in the thread that does so; nobody else has the cache then.
+ * Creates and destroys a cache. No other thread has the cache then.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The table to a file and back; state_file.c knows the file's bytes.
+ * Saves the table to a file and loads it; state_file.c has the file's format.
  *
- * Saving takes any thread's time and nobody else's: entries are copied in batches under
- * cache->lock, and written without it. A file is made beside the old one and takes its place when
- * it is on the disk, so that there is a whole one at any time.
+ * Saving delays no other thread: entries are copied in batches under cache->lock, and written
+ * without it. A new file is written beside the old one and replaces it when it is on the disk, so
+ * that there is a complete one at any time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libsacache/copy_out.h"
+#include "common/copy_out.h"
 #include "libsacache/state.h"
 
 #define BATCH	  4096
-#define DAYS_KEPT 30 /* of a port that is not there */
+#define DAYS_KEPT 30 /* of a port that is not open */
 #define NOT_KEPT  UINT8_MAX
 
-/* Which of those ports one of the file is, by its GUID; SACACHE_MAX_PORTS: none. */
+/* The index of a port of the file among those ports, by its GUID; SACACHE_MAX_PORTS: none. */
 static unsigned find_port(const struct sa_state_port *port, const struct sa_port_identity *here,
 			  uint32_t ports)
 {
@@ -35,14 +35,14 @@ static unsigned find_port(const struct sa_state_port *port, const struct sa_port
 	return n;
 }
 
-/* By the prefix, which is believed once an SM has given the port a LID: before, it is the default
+/* By the prefix, which is valid once an SM has given the port a LID: before, it is the default
  * one. */
 static bool same_subnet(const struct sa_port_identity *saved, const struct sa_port_identity *here)
 {
 	return !here->lid || !memcmp(saved->gid, here->gid, 8);
 }
 
-/* Another LID of ours, or another SM: what the SA said then it is to be asked for again. */
+/* The port's LID or the SM has changed: the SM's answers of that time are queried again. */
 static bool changed_since(const struct sa_port_identity *saved, const struct sa_port_identity *here)
 {
 	return (here->lid && here->lid != saved->lid) ||
@@ -56,8 +56,8 @@ struct target {
 	uint32_t generation;
 };
 
-/* What an open port's records are put in as. An SM that turns out to be another later makes them
- * old, too. */
+/* The state of records that are added for an open port. If the SM turns out to be another later,
+ * they become outdated, too. */
 static void aim(struct sacache *cache, const struct sa_state_port *saved,
 		const struct sa_port_identity *here, unsigned number, struct target *target)
 {
@@ -102,7 +102,7 @@ int sa_state_apply(struct sacache *cache, const struct sa_state *state,
 
 		if (n < SACACHE_MAX_PORTS && same_subnet(&saved->identity, &here[n]))
 			aim(cache, saved, &here[n], n, &target[i]);
-		/* One that is not here may come yet. */
+		/* A port that is not open now may be opened later. */
 		any = any || target[i].open || n == SACACHE_MAX_PORTS;
 	}
 	if (!any)
@@ -112,7 +112,7 @@ int sa_state_apply(struct sacache *cache, const struct sa_state *state,
 		for (unsigned n = 0; !ret && n < BATCH && i < state->entries; n++, i++) {
 			struct sa_state_entry entry;
 
-			/* Of what has been looked at before, all can be decoded. */
+			/* Entries that were verified can all be decoded. */
 			sa_state_decode(state, i, &entry);
 			if (target[entry.key.port].open)
 				ret = restore(cache, &entry, &target[entry.key.port], report);
@@ -124,7 +124,7 @@ int sa_state_apply(struct sacache *cache, const struct sa_state *state,
 	return ret;
 }
 
-/* The ports that are open, by number. */
+/* The open ports, by number. */
 static uint32_t identify_ports(struct sacache *cache, struct sa_port_identity *here)
 {
 	uint32_t open_ports = 0;
@@ -158,13 +158,13 @@ struct save {
 	uint32_t crc;
 	uint32_t ports;
 	uint64_t entries;
-	uint64_t kept;			  /* of these, as they were in the file before */
-	uint8_t index[SACACHE_MAX_PORTS]; /* of a port in the file, by its number */
-	uint32_t wanted;		  /* ports whose records are those of the table */
-	uint32_t at;			  /* in the table */
+	uint64_t kept;			  /* of these, kept from the old file */
+	uint8_t index[SACACHE_MAX_PORTS]; /* index in the file, by the port's number */
+	uint32_t wanted;		  /* ports whose records come from the table */
+	uint32_t at;			  /* place in the table */
 	uint16_t day;
-	struct sa_state before;			 /* without entries: nothing of it is kept */
-	uint8_t before_index[SACACHE_MAX_PORTS]; /* in the new file, or NOT_KEPT */
+	struct sa_state before; /* the old file; without entries: nothing of it is kept */
+	uint8_t before_index[SACACHE_MAX_PORTS]; /* index in the new file, or NOT_KEPT */
 	uint8_t batch[BATCH * SA_STATE_ENTRY];
 };
 
@@ -186,8 +186,7 @@ static int append_port(struct save *save, const struct sa_state_port *port, uint
 	return append(save, out, sizeof(out));
 }
 
-/* Whether a port of the file before is none of those that are saved now, and was here not long ago.
- * */
+/* Whether a port of the old file is not among those that are saved now, and was open recently. */
 static bool to_be_kept(const struct save *save, const struct sa_state_port *port,
 		       const struct sa_port_identity *here)
 {
@@ -200,7 +199,7 @@ static int save_ports(struct save *save, const struct sa_port_identity *here)
 	int ret = 0;
 
 	for (unsigned n = 0; !ret && n < SACACHE_MAX_PORTS; n++) {
-		/* What the SM said, not the policy, which may be another then. */
+		/* The SM's choice, not the policy, which may be another one at the next load. */
 		struct sa_state_port port = {
 			.identity = here[n],
 			.day = save->day,
@@ -234,7 +233,7 @@ static bool worth_saving(const struct save *save, const struct sa_entry *entry)
 		       atomic_load(&save->cache->subnets[entry->port].generation);
 }
 
-/* The next part of the table into the batch; returns how many. */
+/* Copies the next part of the table into the batch; returns how many. */
 static unsigned copy_batch(struct save *save)
 {
 	struct sacache *cache = save->cache;
@@ -258,7 +257,7 @@ static unsigned copy_batch(struct save *save)
 	return count;
 }
 
-/* What the ports that are not here had, as it is; no more of it than the table could have. */
+/* Copies the entries of ports that are not open, at most as many as the table could have. */
 static int append_kept(struct save *save)
 {
 	uint64_t most = SA_STATE_MOST_ENTRIES - save->entries, i = 0;
@@ -316,7 +315,7 @@ static int save_all(struct save *save, const struct sa_port_identity *here, int6
 	return ret;
 }
 
-/* The file beside, for us alone: what a killed process left there is taken over. */
+/* The new file, mode 0600; one that a killed process has left is reused. */
 static int open_beside(const char *beside)
 {
 	int fd = open(beside, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -330,7 +329,7 @@ static int open_beside(const char *beside)
 	else if (fstat(fd, &mine) || !S_ISREG(mine.st_mode))
 		ret = -EINVAL;
 	else if (stat(beside, &there) || mine.st_ino != there.st_ino)
-		ret = -EBUSY; /* it has just taken its place */
+		ret = -EBUSY; /* another process has just renamed it */
 	else if (ftruncate(fd, 0))
 		ret = -errno;
 	if (!ret)
@@ -339,7 +338,7 @@ static int open_beside(const char *beside)
 	return ret;
 }
 
-/* A name is on the disk when its folder is. */
+/* A rename is on the disk when its folder is. */
 static int sync_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -351,7 +350,7 @@ static int sync_folder(const char *path)
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Not every filesystem has something to do for it. */
+	/* Not every filesystem implements it. */
 	ret = fsync(fd) && errno != EINVAL ? -errno : 0;
 	close(fd);
 	return ret;
@@ -364,14 +363,14 @@ static int read_all(int fd, uint8_t *data, size_t length)
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0) /* nobody writes to it: what is missing now the disk has lost */
+		if (got <= 0) /* no process writes to it: missing bytes were lost by the disk */
 			return got ? -errno : -EIO;
 		at += got;
 	}
 	return 0;
 }
 
-/* The whole file into memory, unless it cannot be one of ours. */
+/* Reads the whole file, unless it is too long for one of ours. */
 static int read_file(const char *path, uint8_t **data, size_t *length, const char **problem)
 {
 	const uint64_t most = SA_STATE_HEADER + SACACHE_MAX_PORTS * SA_STATE_PORT +
@@ -403,8 +402,8 @@ static int read_file(const char *path, uint8_t **data, size_t *length, const cha
 }
 
 /*
- * The file that will be replaced, if it has something that is to be kept: its ports tell, or else
- * it is not read. What is wrong with it is not kept.
+ * Reads the file that will be replaced if it has entries to keep, which its list of ports shows. A damaged
+ * one is not kept.
  */
 static int read_before(struct save *save, const char *path, const struct sa_port_identity *here)
 {
@@ -480,7 +479,7 @@ int sacache_save_ports(struct sacache *cache, uint32_t ports, const char *path,
 	result = (struct sacache_state){
 		.records = save->entries - save->kept, .skipped = save->kept, .when = when};
 	if (!ret)
-		sa_copy_out(report, size, &result, sizeof(result));
+		copy_out(report, size, &result, sizeof(result));
 	free(save);
 	return ret;
 }
@@ -490,7 +489,7 @@ int sacache_save(struct sacache *cache, const char *path, struct sacache_state *
 	return sacache_save_ports(cache, UINT32_MAX, path, report, size);
 }
 
-/* One that was put aside before makes room: they cannot fill the disk. */
+/* A damaged file replaces an earlier one, so that they do not fill the disk. */
 static void put_aside(const char *path, const char *problem, struct sacache_state *report)
 {
 	snprintf(report->problem, sizeof(report->problem), "%s", problem);
@@ -540,7 +539,7 @@ int sacache_load_ports(struct sacache *cache, uint32_t ports, const char *path,
 	struct sacache_state result = {0};
 	int ret = load_file(cache, ports, path, &result);
 
-	sa_copy_out(report, size, &result, sizeof(result));
+	copy_out(report, size, &result, sizeof(result));
 	return ret;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A state file as bytes; state_file.h has the picture. Nothing of it is believed before all of it
- * has been looked at. Pure functions.
+ * The format of a state file; state_file.h has the picture. All of it is verified before any of it
+ * is used. Pure functions.
  */
 #include <isa-l/crc.h>
 #include <limits.h>

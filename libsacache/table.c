@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The table; table.h has the picture and the rules. Everything but sa_table_find() belongs to
- * writers.
+ * The table; table.h has the picture and the rules. Only sa_table_find() may be called by readers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,8 +35,8 @@ static inline uint64_t word(const uint8_t *p)
 	return v;
 }
 
-/* Products of key and seed, folded: GIDs differ in a few bits of few bytes, and the seed is secret.
- * */
+/* Products of key and seed, folded: GIDs differ in a few bits of few bytes, and the seed is
+ * secret. */
 uint64_t sa_key_hash(const struct sacache_key *key, uint64_t seed)
 {
 	uint64_t rest = (uint64_t)key->dlid << 48 | (uint64_t)key->slid << 32 |
@@ -65,7 +64,7 @@ static uint32_t *chains_create(uint32_t slots, uint32_t *mask)
 	return calloc(slots / 4, sizeof(uint32_t));
 }
 
-/* What waits for its grace period is beside what is in use. */
+/* Entries that wait for their grace period are allocated beside those in use. */
 static size_t room(const struct sa_table *table)
 {
 	return (size_t)table->max_entries + SA_RETIRED + 1;
@@ -152,7 +151,7 @@ void sa_entry_path(const struct sa_table *table, const struct sa_entry *entry,
 	sa_record_decode(record, path);
 }
 
-/* A failure has no record; what of the key is in one is put there. */
+/* A failure has no record; the key's components are stored in its place. */
 static void fill(struct sa_table *table, uint32_t index, const struct sacache_key *key,
 		 const uint8_t *record, const struct sa_mark *mark)
 {
@@ -192,7 +191,7 @@ static inline bool same_16(const uint8_t *a, const uint8_t *b)
 	return !((word(a) ^ word(b)) | (word(a + 8) ^ word(b + 8)));
 }
 
-/* What is wild in a key is 0 in it. */
+/* Wildcards are 0 in a key. */
 static inline __attribute__((always_inline)) bool
 same_key(const struct sa_table *table, const struct sa_entry *entry, const struct sacache_key *key)
 {
@@ -221,7 +220,7 @@ same_key(const struct sa_table *table, const struct sa_entry *entry, const struc
 	return !(key->service_id | key->qos_class | key->tclass);
 }
 
-/* The slot of a key, or of none: then NULL and, for a writer, the first that may be taken. */
+/* The slot of a key; or NULL and, for a writer, the first slot that may be used. */
 static _Atomic uint32_t *find_slot(struct sa_table *table, const struct sacache_key *key,
 				   uint64_t hash, _Atomic uint32_t **vacant)
 {
@@ -252,7 +251,7 @@ struct sa_entry *sa_table_find(struct sa_table *table, const struct sacache_key 
 	uint64_t hash = sa_key_hash(key, table->seed);
 	struct sa_slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
 
-	/* As find_slot(), but with the one value read once: a writer may change it meanwhile. */
+	/* As find_slot(), but reads the value once: a writer may change it meanwhile. */
 	for (uint32_t at = (uint32_t)hash;; at++) {
 		uint32_t value =
 			atomic_load_explicit(&slots->slot[at & slots->mask], memory_order_acquire);
@@ -269,7 +268,7 @@ struct sa_entry *sa_table_find(struct sa_table *table, const struct sacache_key 
 	}
 }
 
-/* Entries taken out earlier are free once no reader can hold them. */
+/* Removed entries are free once no reader can hold them. */
 static void reclaim(struct sa_table *table)
 {
 	sa_rcu_synchronize();
@@ -287,7 +286,7 @@ static uint64_t gid_hash(const struct sa_table *table, const uint8_t *gid)
 	return mix(word(gid) ^ table->seed, word(gid + 8) ^ 0x9e3779b97f4a7c15ull);
 }
 
-/* What leads to a GID that is known. */
+/* The chain of entries that lead to a GID. */
 static bool has_destination(const struct sa_entry *entry)
 {
 	return entry->kind == SA_ENTRY_PATH || entry->mask & SACACHE_DGID;
@@ -369,7 +368,8 @@ static uint32_t take(struct sa_table *table)
 	return table->touched++;
 }
 
-/* A new array of slots, without deleted ones and with room. Readers go on in the old one. */
+/* Builds a new array of slots, without deleted ones and with room. Readers continue in the old
+ * one. */
 static int rebuild(struct sa_table *table)
 {
 	struct sa_slots *old = atomic_load_explicit(&table->slots, memory_order_relaxed);
@@ -426,7 +426,7 @@ void sa_table_remove(struct sa_table *table, struct sa_entry *entry)
 	retire(table, entry - table->entry);
 }
 
-/* A failure or a suspect makes room before others, if one is near; the hand goes round. */
+/* Evicts an entry, preferably a nearby failure or suspect; the hand moves round. */
 static void evict(struct sa_table *table)
 {
 	struct sa_entry *victim = NULL, *entry;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "mempool/image.h"
-#include "mempool/copy_out.h"
+#include "common/copy_out.h"
 #include "mempool/match.h"
 
 #define MAX_ENTRIES (1u << 20)
@@ -321,5 +321,5 @@ void rmempool_cache_query(const struct rmempool_cache *c,
 	struct rmempool_cache_statistics s = c->s;
 
 	s.used = c->rows.count + c->runs.count;
-	mempool_copy_out(statistics, size, &s, sizeof(s));
+	copy_out(statistics, size, &s, sizeof(s));
 }

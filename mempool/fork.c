@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mempool/copy_out.h"
+#include "common/copy_out.h"
 #include "mempool/pool.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,7 +167,7 @@ int rmempool_locate(struct rmempool *pool, const void *addr, struct rmempool_loc
 		pthread_mutex_unlock(&locating);
 	}
 	if (!err)
-		mempool_copy_out(location, size, &found, sizeof(found));
+		copy_out(location, size, &found, sizeof(found));
 	return err;
 }
 
@@ -185,7 +185,7 @@ int rmempool_hold(const void *addr, size_t length, struct rmempool_hold *hold, s
 		err = mempool_hold_in(pool, (uintptr_t)addr, length, &held);
 	pthread_mutex_unlock(&locating);
 	if (!err)
-		mempool_copy_out(hold, size, &held, sizeof(held));
+		copy_out(hold, size, &held, sizeof(held));
 	return err;
 }
 

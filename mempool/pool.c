@@ -3,7 +3,7 @@
  * Creates, grows, shrinks and destroys pools (the method's S1 and S2) by calling the units in the
  * right order. Growing and shrinking are guarded by grow_lock.
  */
-#include "mempool/copy_out.h"
+#include "common/copy_out.h"
 #include "mempool/pool.h"
 
 #include <errno.h>
@@ -291,5 +291,5 @@ void rmempool_query(struct rmempool *pool, struct rmempool_statistics *statistic
 	pthread_mutex_unlock(&pool->grow_lock);
 	s.blocks = s.blocks_plain + s.blocks_2m + s.blocks_1g;
 	s.bytes = s.blocks << pool->block_shift;
-	mempool_copy_out(statistics, size, &s, sizeof(s));
+	copy_out(statistics, size, &s, sizeof(s));
 }
