@@ -7,11 +7,13 @@
  *	map.c         the map: nodes, ports and tables that hosts read too
  *	forward.c     the way of a MAD through the switches, by directed route and by LID
  *	sma*.c        subnet management agents (chapter 14); pma.c: performance management agents (16.1)
+ *	ip.c          IP addresses of hosts
  *	route.c       the way of programs' packets; ledger.c: what they count
  *	link.c        cables and the states of ports; trap.c: notices to the subnet manager
  *	function.c    virtual functions: GUIDs that come and go
  *	host.c        each host's MAD layer: agents, routing of what arrives; host_send.c: what they send, and
  *	              timeouts; rmpp_send.c, rmpp_receive.c: MADs of several segments
+ *	member.c      multicast groups that processes have joined
  *	timer.c       timers
  *	server.c      connections of programs (umad, issm, hosts); outbox.c: what goes to them
  *
@@ -73,6 +75,7 @@ struct node_private {
 
 struct agent;
 struct ledger;
+struct member;
 struct send;
 
 #define AGENT_TABLE 1024
@@ -96,6 +99,7 @@ struct fabric {
 	uint32_t num_host_ports;
 
 	struct ledger *ledgers; /* of programs' packets */
+	struct member *members; /* of multicast groups */
 	/* Tells the processes of the port's host; NULL: there are none. */
 	void (*port_changed)(struct fabric *f, const struct fabric_port *port, bool rereg);
 	uint64_t smps; /* carried out, for show */

@@ -10,8 +10,6 @@
 #include <rdma/ib_user_mad.h>
 #include <stdlib.h>
 
-#define GSI_QKEY 0x80010000u
-
 static struct host_port *host_of(struct fabric *f, uint32_t port)
 {
 	struct port_private *mine = &f->ports[port];

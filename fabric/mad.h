@@ -37,6 +37,8 @@
 #define MAD_WORDS     72
 #define MAD_GRH_WORDS 10
 
+#define GSI_QKEY 0x80010000u
+
 #define LID_PERMISSIVE	    0xffff
 #define LID_FIRST_MULTICAST 0xc000
 
@@ -60,6 +62,7 @@ enum {
 	METHOD_TRAP = 0x05,
 	METHOD_REPORT = 0x06,
 	METHOD_TRAP_REPRESS = 0x07,
+	METHOD_DELETE = 0x15,
 	METHOD_RESP = 0x80,
 	METHOD_GET_RESP = 0x81,
 };
@@ -93,6 +96,12 @@ enum {
 	ATTR_MLNX_EXT_PORT_INFO = 0xff90,
 };
 
+/* Attributes of subnet administration. */
+enum {
+	ATTR_PATH_RECORD = 0x0035,
+	ATTR_MCMEMBER_RECORD = 0x0038,
+};
+
 /* Attributes of performance management. */
 enum {
 	ATTR_CLASS_PORT_INFO = 0x0001,
@@ -116,6 +125,11 @@ enum {
 	SMP_DR_DLID = 34,
 	MAD_OUI = 37, /* vendor classes with OUI */
 };
+
+/* Subnet administration (15.2.1.1). */
+enum { SA_COMP_MASK = 48, SA_DATA = 56, SA_DATA_LEN = 200 };
+/* MCMemberRecord (15.2.5.17); scope and join state share a byte. */
+enum { MCM_MGID = 0, MCM_PORT_GID = 16, MCM_JOIN_STATE = 48, MCM_LEN = 52 };
 
 /* RMPP (13.6). */
 enum { RMPP_VERSION = 24, RMPP_TYPE, RMPP_FLAGS, RMPP_STATUS, RMPP_SEGMENT = 28, RMPP_PAYLEN = 32 };

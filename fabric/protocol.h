@@ -12,6 +12,8 @@
  *	LEDGER	of a process that sends packets, with the descriptor of its ledger (ledger.h) beside the first datagram
  *	EVENTS	of a process with a device: tells it what becomes of its host's ports, and is told of packets that had a
  *		wrong key
+ *	SA	of a process that asks the subnet administrator itself, for a port: as UMAD. What it joins by
+ *		SubnAdmSet(MCMemberRecord) the port stays a member of until each process that joined has left or ended
  *	ISSM	of an open /dev/infiniband/issmN: the port is a subnet manager's as long as it lasts
  *
  * When fabricd ends, all of them end. Numbers are in host byte order but for what comes from MADs.
@@ -31,17 +33,24 @@
 #define FABRIC_MAX_MAD (64u << 20)
 #define FABRIC_AGENTS  32 /* of an open umad, as the kernel's */
 
-enum fabric_kind { FABRIC_HOST = 1, FABRIC_UMAD, FABRIC_ISSM, FABRIC_LEDGER, FABRIC_EVENTS };
+enum fabric_kind {
+	FABRIC_HOST = 1,
+	FABRIC_UMAD,
+	FABRIC_ISSM,
+	FABRIC_LEDGER,
+	FABRIC_EVENTS,
+	FABRIC_SA,
+};
 
 struct fabric_hello {
 	uint32_t magic, version, kind;
-	uint32_t port;		    /* UMAD, ISSM: index in the map's table of ports */
+	uint32_t port;		    /* UMAD, SA, ISSM: index in the map's table of ports */
 	char host[FABRIC_NAME_LEN]; /* HOST, EVENTS: the name it was asked for by */
 };
 
 struct fabric_welcome {
 	int32_t error;	 /* 0, or an errno */
-	uint32_t cookie; /* UMAD: names this file in commands */
+	uint32_t cookie; /* UMAD, SA: names this file in commands */
 	uint32_t num_adapters;
 	uint32_t adapters[FABRIC_HOST_ADAPTERS]; /* indices in the map's table of nodes */
 	char message[192];			 /* with an error: why, and the cure */

@@ -10,6 +10,7 @@
 #include "fabric/server.h"
 
 #include "fabric/ledger.h"
+#include "fabric/member.h"
 #include "fabric/names.h"
 
 #include <errno.h>
@@ -102,6 +103,7 @@ static void hello(struct connection *c, const struct fabric_hello *h, size_t len
 		w.error = c->ledger ? 0 : EINVAL;
 		break;
 	case FABRIC_UMAD:
+	case FABRIC_SA:
 	case FABRIC_ISSM:
 		if (!is_adapter_port(&s->fabric, h->port))
 			w.error = ENODEV;
@@ -122,7 +124,7 @@ static struct connection *file_of_cookie(struct server *s, uint32_t cookie)
 {
 	struct connection *c = s->connections;
 
-	while (c && (c->kind != FABRIC_UMAD || c->cookie != cookie))
+	while (c && ((c->kind != FABRIC_UMAD && c->kind != FABRIC_SA) || c->cookie != cookie))
 		c = c->link;
 	return c;
 }
@@ -150,6 +152,7 @@ static void unregister_agent(struct server *s, struct connection *file,
 		reply->error = EINVAL;
 		return;
 	}
+	member_end(&s->fabric, file->agents[r->id]);
 	host_unregister(&s->fabric, file->agents[r->id]);
 	file->agents[r->id] = NULL;
 }
@@ -207,6 +210,19 @@ static void from_umad(struct connection *c, const uint8_t *bytes, size_t len, in
 		host_send(&c->server->fabric, c->agents[id], bytes, len);
 }
 
+/* What a process asks the subnet administrator by itself is one MAD. */
+static void from_sa(struct connection *c, const uint8_t *bytes, size_t len, int fd)
+{
+	uint32_t id;
+
+	if (len != FABRIC_INLINE || fd >= 0)
+		return;
+	memcpy(&id, bytes, sizeof(id));
+	if (id < FABRIC_AGENTS && c->agents[id] &&
+	    member_sends(&c->server->fabric, c->agents[id], bytes))
+		from_umad(c, bytes, len, fd);
+}
+
 static bool has_adapter(const struct connection *c, uint32_t node)
 {
 	for (uint32_t i = 0; i < c->num_adapters; i++)
@@ -238,6 +254,7 @@ static void datagram(struct connection *c, const uint8_t *bytes, size_t len, int
 {
 	switch (c->kind) {
 	case FABRIC_UMAD: from_umad(c, bytes, len, fd); break;
+	case FABRIC_SA: from_sa(c, bytes, len, fd); break;
 	case FABRIC_HOST: request(c, (const struct fabric_request *)bytes, len); break;
 	case FABRIC_ISSM: break;
 	case FABRIC_EVENTS: violation(c, (const struct fabric_violation *)bytes, len); break;
@@ -341,9 +358,12 @@ void server_drop(struct connection *c)
 	c->over = true;
 	if (s->recent == c)
 		s->recent = NULL;
-	for (int i = 0; i < FABRIC_AGENTS; i++)
-		if (c->agents[i])
-			host_unregister(&s->fabric, c->agents[i]);
+	for (int i = 0; i < FABRIC_AGENTS; i++) {
+		if (!c->agents[i])
+			continue;
+		member_end(&s->fabric, c->agents[i]);
+		host_unregister(&s->fabric, c->agents[i]);
+	}
 	if (c->kind == FABRIC_ISSM)
 		issm(&s->fabric, c->port, -1);
 	if (c->ledger)

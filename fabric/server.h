@@ -24,7 +24,7 @@ struct connection {
 	int fd;
 	uint32_t kind;	       /* enum fabric_kind; 0: has not said yet */
 	uint32_t port;	       /* index */
-	uint32_t cookie;       /* UMAD */
+	uint32_t cookie;       /* UMAD, SA */
 	bool listens_out;      /* for room in the socket */
 	uint32_t num_adapters; /* EVENTS: of the host, and which */
 	uint32_t adapters[FABRIC_HOST_ADAPTERS];

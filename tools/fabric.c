@@ -170,13 +170,14 @@ static int number(struct json_object *o, const char *key)
 
 static void print_cable(struct json_object *port)
 {
+	const char *ip = text(port, "ip");
 	char lid[16] = "";
 
 	if (number(port, "lid"))
 		snprintf(lid, sizeof(lid), "lid %d", number(port, "lid"));
-	printf("  %3d  %-9s %-6s %2dx%-5s  %s[%d]\n", number(port, "port"), lid,
+	printf("  %3d  %-9s %-6s %2dx%-5s  %s[%d]%s%s\n", number(port, "port"), lid,
 	       text(port, "state"), number(port, "width"), text(port, "speed"), text(port, "peer"),
-	       number(port, "peer_port"));
+	       number(port, "peer_port"), *ip ? "  " : "", ip);
 }
 
 /* For graphviz: a cable is drawn from the end whose name comes first. */

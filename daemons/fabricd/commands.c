@@ -3,11 +3,13 @@
  * What urxe fabric may ask for: {"command":"show"}, "link", "node", "vf", "down". The loop's
  * thread.
  */
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemons/common/json.h"
 #include "daemons/fabricd/fabricd.h"
+#include "fabric/ip.h"
 #include "fabric/names.h"
 
 #define ERROR_LEN 192
@@ -55,6 +57,15 @@ static unsigned lanes(uint8_t width)
 	return 4;
 }
 
+static void add_ip(struct json_object *o, const struct fabric_map *map, uint32_t port)
+{
+	struct in_addr ip = {htobe32(fabric_ip_of_port(map, port))};
+	char text[INET_ADDRSTRLEN];
+
+	if (ip.s_addr && inet_ntop(AF_INET, &ip, text, sizeof(text)))
+		json_add_text(o, "ip", text);
+}
+
 static struct json_object *show_port(struct fabric *f, const struct fabric_port *port)
 {
 	struct json_object *o = json_object_new_object();
@@ -62,6 +73,7 @@ static struct json_object *show_port(struct fabric *f, const struct fabric_port 
 
 	json_add_number(o, "port", port->num);
 	json_add_number(o, "lid", fabric_port_lid(port));
+	add_ip(o, f->map, index_of(f, port));
 	json_add_text(o, "state", state_name(port));
 	json_add_number(o, "width", lanes(port->width));
 	json_add_text(o, "speed",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which port has an address, and from where another is reached. The kernel's routes decide: a UDP
- * socket that is connected (which sends nothing) knows its source address. Ports are looked up as
+ * Which port has an address, and from where another is reached. For ports on netdevs the kernel's routes
+ * decide: a UDP socket that is connected (which sends nothing) knows its source address. Ports are looked up as
  * last seen, because asking for them anew costs two netlink dumps.
  */
 #include <errno.h>
@@ -10,7 +10,10 @@
 
 #include "cm/address.h"
 #include "host/libc.h"
+#include "host/log.h"
 #include "host/neigh.h"
+#include "wire/headers.h"
+#include "wire/link.h"
 #include "wire/wire.h"
 
 unsigned urxe_sockaddr_size(uint16_t family)
@@ -60,44 +63,75 @@ bool urxe_sockaddr_is_linklocal(const union urxe_sockaddr *addr)
 	return addr->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->v6.sin6_addr);
 }
 
-void urxe_sockaddr_gid(const union urxe_sockaddr *addr, union ibv_gid *gid)
+void urxe_sockaddr_in6(const union urxe_sockaddr *addr, struct in6_addr *in6)
 {
-	memset(gid, 0, sizeof(*gid));
+	memset(in6, 0, sizeof(*in6));
 	switch (addr->family) {
 	case AF_INET:
-		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(gid->raw + 12, &addr->v4.sin_addr, 4);
+		in6->s6_addr[10] = in6->s6_addr[11] = 0xff;
+		memcpy(&in6->s6_addr[12], &addr->v4.sin_addr, 4);
 		break;
-	case AF_INET6: memcpy(gid, &addr->v6.sin6_addr, sizeof(*gid)); break;
-	case AF_IB: *gid = addr->ib.addr; break;
+	case AF_INET6: *in6 = addr->v6.sin6_addr; break;
+	case AF_IB: memcpy(in6, &addr->ib.addr, sizeof(*in6)); break;
 	}
 }
 
-void urxe_sockaddr_of_gid(union urxe_sockaddr *addr, const union ibv_gid *gid, uint16_t port)
+void urxe_sockaddr_of_in6(union urxe_sockaddr *addr, const struct in6_addr *in6, uint16_t port)
 {
 	memset(addr, 0, sizeof(*addr));
-	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid)) {
+	if (IN6_IS_ADDR_V4MAPPED(in6)) {
 		addr->v4.sin_family = AF_INET;
-		memcpy(&addr->v4.sin_addr, gid->raw + 12, 4);
+		memcpy(&addr->v4.sin_addr, &in6->s6_addr[12], 4);
 	} else {
 		addr->v6.sin6_family = AF_INET6;
-		memcpy(&addr->v6.sin6_addr, gid, sizeof(*gid));
+		addr->v6.sin6_addr = *in6;
 	}
 	urxe_sockaddr_set_port(addr, port);
+}
+
+int urxe_address_gid(const struct urxe_port *port, const union urxe_sockaddr *addr,
+		     union ibv_gid *gid)
+{
+	struct in6_addr in6;
+
+	if (addr->family == AF_IB) {
+		*gid = addr->ib.addr;
+		return 0;
+	}
+	urxe_sockaddr_in6(addr, &in6);
+	return urxe_link_of_port(port)->gid_of_ip(port, &in6, gid);
+}
+
+uint16_t urxe_address_pkey(const struct urxe_port *port, const union urxe_sockaddr *addr)
+{
+	if (addr->family == AF_IB && addr->ib.pkey)
+		return be16toh(addr->ib.pkey);
+	return urxe_port_pkey(port, 0) | URXE_PKEY_FULL;
+}
+
+/* AF_IB is for InfiniBand alone, as in the kernel. */
+static bool takes_family(const struct urxe_port *port, uint16_t family)
+{
+	return family != AF_IB || port->kind->verbs_link_layer == IBV_LINK_LAYER_INFINIBAND;
+}
+
+static bool has(const struct urxe_port *port, const union urxe_sockaddr *addr)
+{
+	union ibv_gid gid;
+
+	return takes_family(port, addr->family) && !urxe_address_gid(port, addr, &gid) &&
+	       urxe_port_gid_index(port, &gid) >= 0;
 }
 
 static struct urxe_port *find(const union urxe_sockaddr *addr)
 {
 	unsigned scope = urxe_sockaddr_is_linklocal(addr) ? addr->v6.sin6_scope_id : 0;
-	union ibv_gid gid;
 
-	urxe_sockaddr_gid(addr, &gid);
 	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
 		struct urxe_port *port = urxe_port(i);
 
 		if (port && !urxe_port_is_gone(port) &&
-		    (!scope || scope == urxe_port_ifindex(port)) &&
-		    urxe_port_gid_index(port, &gid) >= 0)
+		    (!scope || scope == urxe_port_ifindex(port)) && has(port, addr))
 			return port;
 	}
 	return NULL;
@@ -147,13 +181,21 @@ static bool is_group(const union urxe_sockaddr *addr)
 	}
 }
 
+/* Does the fabric that the ports are of say where addresses are? A process has ports of one kind. */
+static bool asks_fabric(void)
+{
+	const struct urxe_port *port = urxe_port(0);
+
+	return port && urxe_link_of_port(port)->ask;
+}
+
 /* Why an address that no device has cannot be bound. */
 static int why_not(const union urxe_sockaddr *addr)
 {
 	union urxe_sockaddr any_port = *addr;
 	int fd, ret = -ENODEV;
 
-	if (is_group(addr))
+	if (is_group(addr) || asks_fabric())
 		return -EADDRNOTAVAIL;
 	fd = open_socket(addr);
 	if (fd < 0)
@@ -178,10 +220,20 @@ static bool v6only_by_default(void)
 	return on;
 }
 
+/* One of the addresses by which a fabric's hosts know each other. */
+static bool is_of_fabric(const union urxe_sockaddr *addr)
+{
+	union ibv_gid gid;
+
+	return asks_fabric() && urxe_address_gid(urxe_port(0), addr, &gid) != -ENETUNREACH;
+}
+
 static bool is_loopback(const union urxe_sockaddr *addr)
 {
 	switch (addr->family) {
-	case AF_INET: return be32toh(addr->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	case AF_INET:
+		return be32toh(addr->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET &&
+		       !is_of_fabric(addr);
 	case AF_INET6: return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr);
 	default: return false;
 	}
@@ -203,13 +255,13 @@ void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *fou
 		found->v6only = v6only_by_default();
 	if (urxe_sockaddr_is_any(addr))
 		return;
-	if (addr->family == AF_IB) { /* RoCE has no LIDs to name */
-		found->error = -ENODEV;
-		return;
-	}
 	found->port = urxe_address_port(addr, true);
 	if (found->port)
 		return;
+	if (addr->family == AF_IB) {
+		found->error = -ENODEV;
+		return;
+	}
 	/* As in the kernel, a loopback address that no device has is an any-address. */
 	if (is_loopback(addr))
 		set_any(&found->addr);
@@ -220,26 +272,23 @@ void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *fou
 /* Gives the address that a port has: the first one of that family. */
 static bool take_from(const struct urxe_port *port, union urxe_sockaddr *addr)
 {
-	union urxe_sockaddr own;
-	bool found = false;
+	struct in6_addr own;
 
-	urxe_device_lock();
-	for (unsigned i = 0; port->state == IBV_PORT_ACTIVE && i < port->gid_len && !found; i++) {
-		urxe_sockaddr_of_gid(&own, &port->gids[i], 0);
-		found = own.family == addr->family && !urxe_sockaddr_is_any(&own) &&
-			!urxe_sockaddr_is_linklocal(&own);
-	}
-	urxe_device_unlock();
-	if (!found)
+	if (port->state != IBV_PORT_ACTIVE || !takes_family(port, addr->family))
 		return false;
-	urxe_sockaddr_set_port(&own, urxe_sockaddr_port(addr));
-	*addr = own;
+	if (addr->family == AF_IB)
+		return urxe_port_gid(port, 0, &addr->ib.addr);
+	if (!urxe_link_of_port(port)->own_ip(port, addr->family == AF_INET, &own))
+		return false;
+	urxe_sockaddr_of_in6(addr, &own, urxe_sockaddr_port(addr));
 	return true;
 }
 
 void urxe_address_this_host(union urxe_sockaddr *dst)
 {
-	if (!is_loopback(dst) || urxe_address_port(dst, true))
+	bool any_gid = dst->family == AF_IB && urxe_sockaddr_is_any(dst);
+
+	if (!any_gid && (!is_loopback(dst) || urxe_address_port(dst, true)))
 		return;
 	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
 		const struct urxe_port *port = urxe_port(i);
@@ -275,34 +324,111 @@ int urxe_address_look(const union urxe_sockaddr *src, const union urxe_sockaddr 
 {
 	unsigned ifindex = urxe_sockaddr_is_linklocal(dst) ? dst->v6.sin6_scope_id : 0;
 	struct in6_addr from, to;
+
+	urxe_sockaddr_in6(src, &from);
+	urxe_sockaddr_in6(dst, &to);
+	return urxe_neigh_look(&from, &to, ifindex);
+}
+
+/* The kernel's routes and neighbours, for ports on netdevs. */
+static void source_by_kernel(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
+			     struct urxe_source *found)
+{
+	found->error = route(src, dst, &found->addr);
+	if (found->error)
+		return;
+	found->port = urxe_address_port(&found->addr, true);
+	if (found->port && urxe_address_look(&found->addr, dst))
+		found->unresolved = true;
+}
+
+static bool is_active(const struct urxe_port *port)
+{
+	return port && !urxe_port_is_gone(port) && port->state == IBV_PORT_ACTIVE;
+}
+
+/* How well a port leads to dst, as cma_resolve_ib_dev() of the kernel has it for AF_IB: by its GID, else
+ * by the prefix. Any port leads to an IP address of its fabric. 0: not at all. */
+static unsigned leads_to(struct urxe_port *port, const union urxe_sockaddr *dst)
+{
+	union ibv_gid own, gid;
+
+	if (!is_active(port) || !takes_family(port, dst->family) ||
+	    urxe_address_gid(port, dst, &gid))
+		return 0;
+	if (urxe_port_gid_index(port, &gid) >= 0)
+		return 2;
+	return dst->family != AF_IB || (urxe_port_gid(port, 0, &own) &&
+					own.global.subnet_prefix == gid.global.subnet_prefix);
+}
+
+/* The address of a port in the family of dst. */
+static void set_source(const struct urxe_port *port, const union urxe_sockaddr *dst,
+		       union urxe_sockaddr *src)
+{
+	struct in6_addr own = {0};
+
+	if (dst->family != AF_IB) {
+		if (urxe_link_of_port(port)->own_ip(port, dst->family == AF_INET, &own))
+			urxe_sockaddr_of_in6(src, &own, 0);
+		return;
+	}
+	src->ib = (struct urxe_sockaddr_ib){
+		.family = AF_IB, .pkey = dst->ib.pkey, .scope_id = dst->ib.scope_id};
+	urxe_port_gid(port, 0, &src->ib.addr);
+}
+
+/* Why no port leads to an IP address of a fabric. */
+static int why_unreached(const union urxe_sockaddr *dst)
+{
+	static _Atomic bool said;
 	union ibv_gid gid;
 
-	urxe_sockaddr_gid(src, &gid);
-	memcpy(&from, &gid, sizeof(from));
-	urxe_sockaddr_gid(dst, &gid);
-	memcpy(&to, &gid, sizeof(to));
-	return urxe_neigh_look(&from, &to, ifindex);
+	for (unsigned i = 0; i < URXE_MAX_PORTS; i++)
+		if (is_active(urxe_port(i)))
+			return urxe_address_gid(urxe_port(i), dst, &gid) ?: -EADDRNOTAVAIL;
+	if (!atomic_exchange(&said, true))
+		urxe_log(URXE_LOG_ERROR,
+			 "no port of this host is active: a fabric needs a subnet manager "
+			 "(urxe run --host HOST -- opensm)");
+	return -ENETUNREACH;
+}
+
+/* Without the kernel: a fabric's addresses say where they are. */
+static void source_by_port(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
+			   struct urxe_source *found)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
+		struct urxe_port *port = urxe_port(i);
+		unsigned fit = port ? leads_to(port, dst) : 0;
+
+		if (fit > best && (urxe_sockaddr_is_any(src) || has(port, src))) {
+			best = fit;
+			found->port = port;
+		}
+	}
+	found->addr = *src;
+	if (found->port && urxe_sockaddr_is_any(src))
+		set_source(found->port, dst, &found->addr);
+	if (!found->port)
+		found->error = dst->family == AF_IB ? -ENODEV : why_unreached(dst);
 }
 
 void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 			 struct urxe_source *found)
 {
 	memset(found, 0, sizeof(*found));
-	if (dst->family == AF_IB) {
-		found->error = -ENODEV;
-		return;
-	}
-	/* To itself: no need to ask. A multicast group or a remote host has no device here. */
-	if (urxe_sockaddr_is_any(src) && (found->port = urxe_address_port(dst, false))) {
+	urxe_address_prepare();
+	if (dst->family == AF_IB || asks_fabric()) {
+		source_by_port(src, dst, found);
+	} else if (urxe_sockaddr_is_any(src) && (found->port = urxe_address_port(dst, false))) {
+		/* To itself: no need to ask. A multicast group or a remote host has no device here. */
 		found->addr = *dst;
-		urxe_sockaddr_set_port(&found->addr, 0);
-		return;
+	} else {
+		source_by_kernel(src, dst, found);
 	}
-	found->error = route(src, dst, &found->addr);
-	if (found->error)
-		return;
-	urxe_sockaddr_set_port(&found->addr, 0);
-	found->port = urxe_address_port(&found->addr, true);
-	if (found->port && urxe_address_look(&found->addr, dst))
-		found->unresolved = true;
+	if (!found->error && found->addr.family != AF_IB)
+		urxe_sockaddr_set_port(&found->addr, 0);
 }

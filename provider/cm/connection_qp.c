@@ -25,7 +25,7 @@ static int init_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int 
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (id->responder_resources)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	index = port ? urxe_port_pkey_index(port, id->path.pkey) : -1;
+	index = port ? urxe_port_partition(port, id->path.pkey) : -1;
 	attr->pkey_index = index < 0 ? 0 : index;
 	attr->port_num = port ? port->num : 1;
 	return 0;

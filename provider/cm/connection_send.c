@@ -191,7 +191,8 @@ static void put_path(struct urxe_cm_msg_path *to, const struct urxe_cm_path *fro
 	to->flow_label = attr.grh.flow_label;
 	to->packet_rate = from->rate;
 	to->traffic_class = attr.grh.traffic_class;
-	to->hop_limit = attr.grh.hop_limit ? attr.grh.hop_limit : 64;
+	/* Without a GRH the path is in one subnet, and has no hops. */
+	to->hop_limit = attr.is_global && !attr.grh.hop_limit ? 64 : attr.grh.hop_limit;
 	to->sl = from->sl;
 	to->subnet_local = to->hop_limit <= 1;
 	to->ack_timeout = urxe_cm_ack_timeout(URXE_CM_ACK_DELAY, from->packet_life_time);

@@ -9,16 +9,19 @@
  *	  +-- resolve_addr ----------+--> ADDR_QUERY        v
  *	                             |       |
  *	                             +--> ADDR_RESOLVED
- *	                                     | resolve_route
+ *	                                     | resolve_route --> ROUTE_QUERY
+ *	                                     v                        |
+ *	                               ROUTE_RESOLVED <---------------+
+ *	                                     | connect
  *	                                     v
- *	                               ROUTE_RESOLVED -- connect --> CONNECT --> DISCONNECT
+ *	                                  CONNECT --> DISCONNECT
  *
  *	any of them, when its device goes: DEVICE_REMOVAL
  *	IDLE, ADDR_BOUND, when a device of the kernel's is chosen: FOREIGN (kernel.h)
  *
  * An id is in ADDR_QUERY only while the kernel looks for a neighbour; else an address is resolved,
- * and its event waits in the queue, when the command returns. So is a route always, for which the
- * kernel has a state too.
+ * and its event waits in the queue, when the command returns. So is a route where no subnet administrator
+ * need be asked (sa.c), whose answer an id in ROUTE_QUERY waits for.
  *
  * Everything is under the engine lock, unless it says otherwise. While the engine does not run
  * (manager.h), ids can be made and ended, but not bound.
@@ -48,6 +51,7 @@ enum urxe_id_state {
 	URXE_ID_LISTEN,
 	URXE_ID_ADDR_QUERY,
 	URXE_ID_ADDR_RESOLVED,
+	URXE_ID_ROUTE_QUERY,
 	URXE_ID_ROUTE_RESOLVED,
 	URXE_ID_CONNECT,
 	URXE_ID_DISCONNECT,
@@ -114,12 +118,15 @@ struct urxe_id {
 	bool srq;
 	struct urxe_id_options options;
 	union urxe_sockaddr src, dst;
-	uint32_t ifindex;	/* of the netdev it is bound to, 0: not yet */
-	struct urxe_port *port; /* NULL: not yet bound to one */
-	uint8_t mac[6];		/* its netdev's, when it was bound */
-	bool addr_changed;	/* ADDR_CHANGE was reported */
+	uint32_t ifindex;	  /* of the netdev it is bound to, 0: not yet */
+	struct urxe_port *port;	  /* NULL: not yet bound to one */
+	union ibv_gid sgid, dgid; /* of src, with port; of dst, once that is resolved */
+	uint16_t pkey;		  /* with port: the partition, as of a full member */
+	uint8_t mac[6];		  /* its netdev's, when it was bound */
+	bool addr_changed;	  /* ADDR_CHANGE was reported */
 	struct urxe_port_row *binding;
 	struct urxe_id_query *query;   /* ADDR_QUERY */
+	uint8_t asked;		       /* ROUTE_QUERY: which of its questions is answered yet */
 	struct urxe_port_row *through; /* passive, not yet established: the listener's */
 	struct urxe_id_event *request; /* passive, not yet delivered: in the listener's events */
 
@@ -175,8 +182,12 @@ struct urxe_id_mcast {
 	uint32_t events_reported;
 	uint64_t uid;
 	bool joined; /* on the wire */
+	bool send_only;
+	bool asked, member; /* the subnet administrator is asked to let it join; and has done so */
+	bool lost;	    /* its program was told that the membership may be over */
 	struct urxe_twin twin;
 	union urxe_sockaddr addr;
+	union ibv_gid mgid;
 };
 
 /* id.c: life of an id. */
@@ -218,6 +229,8 @@ int urxe_id_resolve_addr(struct urxe_id *id, const union urxe_sockaddr *src,
 /* The end of that: the id is bound where found says, and its program gets the event. */
 void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found);
 int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms);
+/* The end of that, where it took a question: a record, or why there is none. */
+void urxe_id_route_answered(struct urxe_id *id, const struct ibv_path_record *path, int error);
 int urxe_id_set_path(struct urxe_id *id, const struct ibv_path_record *path);
 void urxe_id_attach(struct urxe_id *id, struct urxe_port *port);
 void urxe_id_unbind(struct urxe_id *id);
@@ -259,9 +272,12 @@ int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path *path,
 		      const union ibv_gid *sgid, const struct ibv_ah_attr *attr,
 		      uint64_t service_id);
-/* An address vector to dgid from the source address of an id. -EINVAL: its GID is gone. */
-int urxe_id_ah_attr(const struct urxe_id *id, const union ibv_gid *dgid, uint32_t flow_label,
-		    uint8_t hop_limit, uint8_t traffic_class, struct ib_uverbs_ah_attr *ah);
+/* The address vector of a record, or to a group of that LID, from the port of an id. -EINVAL: its source GID is
+ * gone. */
+int urxe_id_ah_attr(const struct urxe_id *id, const struct ibv_path_record *record,
+		    struct ib_uverbs_ah_attr *ah);
+/* As the kernel's user ABI has it. */
+void urxe_id_copy_ah(struct ib_uverbs_ah_attr *to, const struct ibv_ah_attr *from);
 /* *mask: enum ibv_qp_attr_mask. */
 int urxe_id_init_qp_attr(struct urxe_id *id, struct ibv_qp_attr *attr, int *mask);
 
@@ -282,9 +298,22 @@ void urxe_ucma_tell(struct urxe_ucma *file);
 /* Waits for an event and writes it to the program's memory; urxe_ucma_write() has the errors. */
 int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint16_t out);
 
+/* sa.c: what the subnet administrator is asked, where there is one. */
+
+/* 0: its answer comes; 1: there is none to ask; -errno. */
+int urxe_sa_ask_path(struct urxe_id *id, uint32_t timeout_ms);
+int urxe_sa_join(struct urxe_id_mcast *mcast, const union ibv_gid *mgid);
+void urxe_sa_leave(struct urxe_id_mcast *mcast);
+void urxe_sa_init(void);
+
 /* mcast.c */
 int urxe_id_join(struct urxe_id *id, const union urxe_sockaddr *addr, uint64_t uid, bool send_only,
 		 struct urxe_id_mcast **mcast);
+/* The subnet administrator's answer: what packets to the group are sent by, or with an error why not. */
+struct urxe_group;
+void urxe_id_joined(struct urxe_id_mcast *mcast, const struct urxe_group *group, int error);
+/* The port's memberships have ended, and its programs are told. */
+void urxe_id_mcasts_lost(struct urxe_id *id);
 /* Its packets are no longer wanted; it stays until its program leaves. */
 void urxe_id_stop(struct urxe_id_mcast *mcast);
 /* Returns the number of events that were reported about it. */

@@ -62,18 +62,12 @@ uint64_t urxe_id_service_id(const struct urxe_id *id, const union urxe_sockaddr 
 void urxe_id_attach(struct urxe_id *id, struct urxe_port *port)
 {
 	id->port = port;
+	id->pkey = urxe_address_pkey(port, &id->src);
+	urxe_address_gid(port, &id->src, &id->sgid);
 	id->ifindex = urxe_port_ifindex(port);
 	urxe_device_lock();
 	memcpy(id->mac, port->netdev.mac, sizeof(id->mac));
 	urxe_device_unlock();
-}
-
-static void bound_address(const union urxe_sockaddr *addr, struct in6_addr *in6)
-{
-	union ibv_gid gid;
-
-	urxe_sockaddr_gid(addr, &gid);
-	memcpy(in6, &gid, sizeof(*in6));
 }
 
 /* Takes the port of id->src, or an ephemeral one, which it fills in. addr: where it will be found.
@@ -94,11 +88,11 @@ static int take_port(struct urxe_id *id, const union urxe_sockaddr *addr)
 		return -EPROTONOSUPPORT;
 	if (b.port && b.port < PRIVILEGED_PORTS && !may_bind_privileged())
 		return -EACCES;
-	bound_address(addr, &b.addr);
+	urxe_sockaddr_in6(addr, &b.addr);
 	if (urxe_sockaddr_is_linklocal(&id->src))
 		b.scope = id->src.v6.sin6_scope_id;
 	if (urxe_sockaddr_port(&id->dst) && !urxe_sockaddr_is_any(&id->dst)) {
-		bound_address(&id->dst, &b.peer);
+		urxe_sockaddr_in6(&id->dst, &b.peer);
 		b.peer_port = urxe_sockaddr_port(&id->dst);
 	}
 	port = calloc(1, sizeof(*port));
@@ -255,14 +249,33 @@ static int bind_before_resolving(struct urxe_id *id, const union urxe_sockaddr *
 	return id->src.family == dst->family ? 0 : -EINVAL;
 }
 
-void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found)
+/* The source address that was found, with the port that the id has taken. */
+static void set_source(struct urxe_id *id, const union urxe_sockaddr *found)
 {
 	uint16_t port = urxe_sockaddr_port(&id->src);
 
+	if (found->family == AF_IB) { /* the port is in a service ID, whose space is the id's */
+		id->src.ib.addr = found->ib.addr;
+		id->src.ib.pkey = found->ib.pkey;
+		return;
+	}
+	id->src = *found;
+	urxe_sockaddr_set_port(&id->src, port);
+}
+
+void urxe_id_resolved(struct urxe_id *id, const struct urxe_source *found)
+{
+	int ret;
+
 	if (!id->port) {
-		id->src = found->addr;
-		urxe_sockaddr_set_port(&id->src, port);
+		set_source(id, &found->addr);
 		urxe_id_attach(id, found->port);
+	}
+	ret = urxe_address_gid(id->port, &id->dst, &id->dgid);
+	if (ret) {
+		id->state = URXE_ID_ADDR_BOUND;
+		urxe_id_report(id, URXE_EVENT_ADDR_ERROR, ret);
+		return;
 	}
 	id->state = URXE_ID_ADDR_RESOLVED;
 	urxe_id_report(id, URXE_EVENT_ADDR_RESOLVED, 0);
@@ -315,25 +328,31 @@ static int set_paths(struct urxe_id *id, const struct ibv_path_record *path)
 	return 0;
 }
 
-/* RoCE has no SA to ask: the record is made here, of what is known. */
+/* Where there is no SA to ask the record is made here, of what is known. */
 static void make_record(const struct urxe_id *id, struct ibv_path_record *record)
 {
-	struct urxe_cm_path path = {.pkey = 0xffff, .packet_life_time = PACKET_LIFE_TIME};
+	struct urxe_cm_path path = {.pkey = id->pkey, .packet_life_time = PACKET_LIFE_TIME};
 	struct ibv_ah_attr attr = {
 		.grh.flow_label = flow_label(id),
 		.grh.hop_limit = HOP_LIMIT,
 		.grh.traffic_class = id->options.tos_set ? id->options.tos : 0,
 	};
-	union ibv_gid sgid;
 
-	urxe_sockaddr_gid(&id->src, &sgid);
-	urxe_sockaddr_gid(&id->dst, &attr.grh.dgid);
+	attr.grh.dgid = id->dgid;
 	urxe_device_lock();
 	path.mtu = id->port->active_mtu;
 	urxe_device_unlock();
 	if (id->options.timeout_set && id->options.timeout)
 		path.packet_life_time = id->options.timeout - 1;
-	urxe_path_record(record, &path, &sgid, &attr, 0);
+	urxe_path_record(record, &path, &id->sgid, &attr, 0);
+}
+
+void urxe_id_route_answered(struct urxe_id *id, const struct ibv_path_record *path, int error)
+{
+	id->state = URXE_ID_ADDR_RESOLVED;
+	if (!error)
+		error = set_paths(id, path);
+	urxe_id_report(id, error ? URXE_EVENT_ROUTE_ERROR : URXE_EVENT_ROUTE_RESOLVED, error);
 }
 
 int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms)
@@ -345,6 +364,9 @@ int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms)
 		return -EINVAL;
 	if (urxe_port_is_gone(id->port))
 		return -ENODEV;
+	ret = urxe_sa_ask_path(id, timeout_ms);
+	if (ret <= 0)
+		return ret;
 	make_record(id, &record);
 	ret = set_paths(id, &record);
 	if (!ret)

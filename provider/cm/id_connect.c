@@ -57,15 +57,12 @@ static int private_data(const struct urxe_id *id, const struct rdma_ucm_conn_par
 	unsigned offset = id->src.family == AF_IB ? 0 : URXE_CMA_HEADER;
 	struct urxe_cma_header header = {.ip_version = id->src.family == AF_INET ? 4 : 6,
 					 .source_port = urxe_sockaddr_port(&id->src)};
-	union ibv_gid gid;
 
 	if (offset + param->private_data_len > room)
 		return -EINVAL;
 	if (offset) {
-		urxe_sockaddr_gid(&id->src, &gid);
-		memcpy(&header.source, &gid, sizeof(gid));
-		urxe_sockaddr_gid(&id->dst, &gid);
-		memcpy(&header.destination, &gid, sizeof(gid));
+		urxe_sockaddr_in6(&id->src, &header.source);
+		urxe_sockaddr_in6(&id->dst, &header.destination);
 		urxe_cma_encode(data, &header);
 	}
 	memcpy(data + offset, param->private_data, param->private_data_len);

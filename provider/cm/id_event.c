@@ -122,8 +122,6 @@ static void resolved(struct urxe_id *id, struct urxe_id_event *event,
 		     const struct urxe_cm_sidr_rep_event *rep)
 {
 	struct rdma_ucm_ud_param *ud = &event->resp.param.ud;
-	const struct ibv_path_record *path = &id->paths[0];
-	uint32_t word = be32toh(path->flowlabel_hoplimit);
 	int ret;
 
 	if (rep->status != URXE_CM_SIDR_SUCCESS) {
@@ -133,14 +131,12 @@ static void resolved(struct urxe_id *id, struct urxe_id_event *event,
 	}
 	ret = urxe_id_set_qkey(id, rep->qkey);
 	if (!ret)
-		ret = urxe_id_ah_attr(id, &path->dgid, (word >> 8) & 0xfffff, word & 0xff,
-				      path->tclass, &ud->ah_attr);
+		ret = urxe_id_ah_attr(id, &id->paths[0], &ud->ah_attr);
 	if (ret) {
 		event->resp.event = URXE_EVENT_ADDR_ERROR;
 		event->resp.status = ret;
 		return;
 	}
-	ud->ah_attr.sl = be16toh(path->qosclass_sl) & 0xf;
 	ud->qp_num = rep->qpn;
 	ud->qkey = rep->qkey;
 	event->resp.ece.vendor_id = rep->ece.vendor_id;
@@ -175,15 +171,16 @@ static int set_addresses(struct urxe_id *id, const struct urxe_id *listener,
 			 uint64_t service_id)
 {
 	struct urxe_cma_header header;
-	union ibv_gid gid;
 	int ret;
 
+	urxe_link_of(path)->gids(path, &id->sgid, &id->dgid);
 	if (listener->src.family == AF_IB) {
 		id->src.ib = listener->src.ib;
 		id->src.ib.sid = htobe64(service_id);
 		id->src.ib.sid_mask = ~(__be64)0;
-		id->dst.ib = (struct urxe_sockaddr_ib){.family = AF_IB, .pkey = htobe16(0xffff)};
-		urxe_link_of(path)->gids(path, &id->src.ib.addr, &id->dst.ib.addr);
+		id->src.ib.addr = id->sgid;
+		id->dst.ib = (struct urxe_sockaddr_ib){
+			.family = AF_IB, .pkey = htobe16(0xffff), .addr = id->dgid};
 		return 0;
 	}
 	if (event->private_data_len < URXE_CMA_HEADER)
@@ -191,10 +188,8 @@ static int set_addresses(struct urxe_id *id, const struct urxe_id *listener,
 	ret = urxe_cma_decode(&header, event->private_data);
 	if (ret)
 		return ret;
-	memcpy(&gid, &header.destination, sizeof(gid));
-	urxe_sockaddr_of_gid(&id->src, &gid, (uint16_t)service_id);
-	memcpy(&gid, &header.source, sizeof(gid));
-	urxe_sockaddr_of_gid(&id->dst, &gid, header.source_port);
+	urxe_sockaddr_of_in6(&id->src, &header.destination, (uint16_t)service_id);
+	urxe_sockaddr_of_in6(&id->dst, &header.source, header.source_port);
 	return 0;
 }
 
@@ -218,8 +213,11 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 		return ret;
 	id->qp_type = qp_type;
 	ret = set_addresses(id, listener, event, path, service_id);
-	urxe_sockaddr_gid(&id->src, &gid);
-	if (!ret && (!port || urxe_port_gid_index(port, &gid) < 0))
+	if (!ret && !port)
+		ret = -ENODEV;
+	if (!ret)
+		ret = urxe_address_gid(port, &id->src, &gid);
+	if (!ret && urxe_port_gid_index(port, &gid) < 0)
 		ret = -ENODEV;
 	if (!ret && !ud) {
 		id->paths = malloc(sizeof(*id->paths));
@@ -232,12 +230,15 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 	if (!ud) {
 		struct ibv_ah_attr attr;
 
-		urxe_link_of(path)->gids(path, &gid, &attr.grh.dgid);
 		urxe_link_of(path)->describe(path, &attr);
-		urxe_path_record(&id->paths[0], &event->req.path, &gid, &attr, service_id);
+		attr.grh.dgid = id->dgid;
+		urxe_path_record(&id->paths[0], &event->req.path, &id->sgid, &attr, service_id);
+		if (port->lid)
+			id->paths[0].slid = htobe16(port->lid | attr.src_path_bits);
 		id->num_paths = 1;
 	}
 	urxe_id_attach(id, port);
+	id->pkey = ud ? event->sidr_req.pkey : event->req.path.pkey;
 	id->state = URXE_ID_CONNECT;
 	*out = id;
 	return 0;

@@ -29,30 +29,60 @@ void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path 
 	record->packetlifetime = SELECTOR_EQUAL | (path->packet_life_time & 0x3f);
 }
 
+/* The address vector of a record: with a GRH where the link layer has no other way, or it leads to another
+ * subnet. */
+static int make_attr(struct ibv_ah_attr *attr, const struct urxe_port *port,
+		     const struct ibv_path_record *record)
+{
+	uint32_t word = be32toh(record->flowlabel_hoplimit);
+	int index = urxe_port_gid_index(port, &record->sgid);
+
+	*attr = (struct ibv_ah_attr){
+		.dlid = be16toh(record->dlid),
+		.sl = be16toh(record->qosclass_sl) & 0xf,
+		.src_path_bits = be16toh(record->slid) & ((1u << port->lmc) - 1),
+		.is_global = port->kind->port_flags & IBV_QPF_GRH_REQUIRED || word & 0xff ||
+			     record->dgid.raw[0] == 0xff,
+		.port_num = port->num,
+	};
+	if (attr->is_global)
+		attr->grh = (struct ibv_global_route){
+			.dgid = record->dgid,
+			.flow_label = (word >> 8) & 0xfffff,
+			.sgid_index = index,
+			.hop_limit = word & 0xff,
+			.traffic_class = record->tclass,
+		};
+	return index < 0 ? -EINVAL : 0;
+}
+
+void urxe_id_copy_ah(struct ib_uverbs_ah_attr *to, const struct ibv_ah_attr *from)
+{
+	memset(to, 0, sizeof(*to));
+	to->dlid = from->dlid;
+	to->sl = from->sl;
+	to->src_path_bits = from->src_path_bits;
+	to->static_rate = from->static_rate;
+	to->is_global = from->is_global;
+	to->port_num = from->port_num;
+	if (!from->is_global)
+		return;
+	memcpy(to->grh.dgid, &from->grh.dgid, sizeof(to->grh.dgid));
+	to->grh.flow_label = from->grh.flow_label;
+	to->grh.sgid_index = from->grh.sgid_index;
+	to->grh.hop_limit = from->grh.hop_limit;
+	to->grh.traffic_class = from->grh.traffic_class;
+}
+
 int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 			const struct ibv_path_record *record)
 {
-	uint32_t word = be32toh(record->flowlabel_hoplimit), flow = (word >> 8) & 0xfffff;
-	int index = urxe_port_gid_index(port, &record->sgid), ret;
-	struct ibv_ah_attr attr = {
-		.grh =
-			{
-				.dgid = record->dgid,
-				.flow_label = flow,
-				.sgid_index = index,
-				.hop_limit = word & 0xff,
-				.traffic_class = record->tclass,
-			},
-		.dlid = be16toh(record->dlid),
-		.sl = be16toh(record->qosclass_sl) & 0xf,
-		.is_global = 1,
-		.port_num = port->num,
-	};
+	struct ibv_ah_attr attr;
+	int ret = make_attr(&attr, port, record);
 
 	memset(path, 0, sizeof(*path));
-	if (index < 0)
-		return -EINVAL;
-	ret = urxe_link_of_port(port)->resolve(&path->av, port, &attr, flow);
+	if (!ret)
+		ret = urxe_link_of_port(port)->resolve(&path->av, port, &attr, attr.grh.flow_label);
 	if (ret)
 		return ret;
 	path->pkey = be16toh(record->pkey);
@@ -63,33 +93,25 @@ int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 	return 0;
 }
 
-int urxe_id_ah_attr(const struct urxe_id *id, const union ibv_gid *dgid, uint32_t flow_label,
-		    uint8_t hop_limit, uint8_t traffic_class, struct ib_uverbs_ah_attr *ah)
+int urxe_id_ah_attr(const struct urxe_id *id, const struct ibv_path_record *record,
+		    struct ib_uverbs_ah_attr *ah)
 {
-	union ibv_gid sgid;
-	int index;
+	struct ibv_ah_attr attr;
+	int ret = make_attr(&attr, id->port, record);
 
-	urxe_sockaddr_gid(&id->src, &sgid);
-	index = urxe_port_gid_index(id->port, &sgid);
-	if (index < 0)
-		return -EINVAL;
-	memset(ah, 0, sizeof(*ah));
-	ah->is_global = 1;
-	ah->port_num = id->port->num;
-	memcpy(ah->grh.dgid, dgid, sizeof(ah->grh.dgid));
-	ah->grh.flow_label = flow_label;
-	ah->grh.sgid_index = index;
-	ah->grh.hop_limit = hop_limit;
-	ah->grh.traffic_class = traffic_class;
-	return 0;
+	urxe_id_copy_ah(ah, &attr);
+	return ret;
 }
 
 /* An id without a connection of its own: UD, or one that only prepares its QP. */
 static int init_unconnected(struct urxe_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	int ret;
+	int index, ret;
 
-	attr->pkey_index = 0;
+	index = urxe_port_partition(id->port, id->pkey);
+	if (index < 0)
+		return -EINVAL;
+	attr->pkey_index = index;
 	attr->port_num = id->port->num;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (id->qp_type != IBV_QPT_UD) {

@@ -90,11 +90,11 @@ struct asked {
 static int ask(struct asked *asked, const struct urxe_id_query *query)
 {
 	const union urxe_sockaddr *dst = &query->id->dst;
-	union ibv_gid a, b;
+	struct in6_addr a, b;
 	bool same;
 
-	urxe_sockaddr_gid(dst, &a);
-	urxe_sockaddr_gid(&asked->dst, &b);
+	urxe_sockaddr_in6(dst, &a);
+	urxe_sockaddr_in6(&asked->dst, &b);
 	same = asked->dst.family == dst->family && !memcmp(&a, &b, sizeof(a)) &&
 	       !memcmp(&asked->src, &query->found.addr, sizeof(asked->src));
 	if (!same) {

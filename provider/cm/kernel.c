@@ -24,6 +24,7 @@
 
 #include "cm/kernel.h"
 #include "hca/adapter.h"
+#include "host/fabric.h"
 #include "host/fd.h"
 #include "host/libc.h"
 
@@ -107,6 +108,9 @@ int urxe_kernel_open(struct urxe_ucma *file)
 
 	if (file->kernel_fd >= 0)
 		return 0;
+	/* A host of a fabric has no other adapters. */
+	if (urxe_fabric_wanted())
+		return -ENODEV;
 	fd = urxe_fd_keep(urxe_libc.open(DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC));
 	if (fd < 0)
 		return -errno;

@@ -33,46 +33,68 @@ static unsigned users; /* open files */
 static bool held;      /* the engine is held and the manager runs */
 static struct urxe_cm *manager;
 
-/* Who listens for a request: a slot (0: nobody) and the handle of an id of that process. */
-static unsigned find_listener(uint64_t service_id, const uint8_t *data, unsigned len,
-			      const union ibv_gid *gid, const struct urxe_port *at,
-			      uint32_t *handle)
+/* A request as listeners are looked for. */
+struct request {
+	uint64_t service_id;
+	const uint8_t *data;
+	unsigned len;
+	uint32_t host; /* that it is for (wire/link.h) */
+	union ibv_gid gid;
+	const struct urxe_port *port; /* of this host, by which it comes or goes */
+};
+
+/* Who listens for it: a slot (0: nobody) and the handle of an id of that process. */
+static unsigned find_listener(const struct request *req, uint32_t *handle)
 {
+	struct urxe_segment *seg = urxe_adapter_segment();
+	uint32_t ifindex = urxe_port_ifindex(req->port);
 	struct urxe_cma_header header;
 	struct in6_addr daddr;
 	uint16_t ps, port;
 	unsigned slot;
 
-	if (!urxe_cma_service_port(service_id, &ps, &port))
+	if (!urxe_cma_service_port(req->service_id, &ps, &port))
 		return 0;
+	if (req->len >= URXE_CMA_HEADER && !urxe_cma_decode(&header, req->data) &&
+	    urxe_port_space_find(seg, req->host, ps, port, &header.destination, ifindex, &slot,
+				 handle))
+		return slot;
 	/* Without addresses it can be for an AF_IB listener: the packet's own have to do. */
-	memcpy(&daddr, gid, sizeof(daddr));
-	if (len >= URXE_CMA_HEADER && !urxe_cma_decode(&header, data))
-		daddr = header.destination;
-	if (!urxe_port_space_find(urxe_adapter_segment(), ps, port, &daddr, urxe_port_ifindex(at),
-				  &slot, handle))
-		return 0;
-	return slot;
+	memcpy(&daddr, &req->gid, sizeof(daddr));
+	if (urxe_port_space_find(seg, req->host, ps, port, &daddr, ifindex, &slot, handle))
+		return slot;
+	return 0;
+}
+
+static uint32_t own_host(void)
+{
+	struct urxe_segment *seg = urxe_adapter_segment();
+
+	return urxe_segment_slot_host(seg, urxe_segment_slot(seg));
 }
 
 static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_cm_event *event)
 {
 	bool sidr = event->type == URXE_CM_SIDR_REQ_RECEIVED;
 	const struct urxe_path *path = sidr ? &event->sidr_req.path : &event->req.path.av;
-	uint64_t service_id = sidr ? event->sidr_req.service_id : event->req.service_id;
-	union ibv_gid ours, theirs;
+	struct request req = {
+		.service_id = sidr ? event->sidr_req.service_id : event->req.service_id,
+		.data = event->private_data,
+		.len = event->private_data_len,
+		.host = own_host(),
+		.port = urxe_port(path->port),
+	};
+	union ibv_gid theirs;
 	struct urxe_id *id;
 	uint32_t handle;
 
-	urxe_link_of(path)->gids(path, &ours, &theirs);
-	if (find_listener(service_id, event->private_data, event->private_data_len, &ours,
-			  urxe_port(path->port),
-			  &handle) != urxe_segment_slot(urxe_adapter_segment()))
+	urxe_link_of(path)->gids(path, &req.gid, &theirs);
+	if (find_listener(&req, &handle) != urxe_segment_slot(urxe_adapter_segment()))
 		return NULL;
 	/* A listener that is gone leaves its row to requests that are repeated. */
 	id = urxe_id_of_handle(handle);
 	if (!id || id->state != URXE_ID_LISTEN ||
-	    urxe_sockaddr_port(&id->src) != (uint16_t)service_id)
+	    urxe_sockaddr_port(&id->src) != (uint16_t)req.service_id)
 		return NULL;
 	return &id->listener;
 }
@@ -94,32 +116,30 @@ static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_
 		forget(cm, old);
 }
 
-/* The slot of the process that a MAD to the dst of a path is for, which is this host; 0: nobody that there
+/* The slot of the process that a MAD to the dst of a path is for, which is on that host; 0: nobody that there
  * is. -errno for what is none. */
-static int slot_of_mad(const uint8_t *mad, const struct urxe_path *path)
+static int slot_of_mad(const uint8_t *mad, const struct urxe_path *path, uint32_t host)
 {
-	const struct urxe_port *port = urxe_port(path->port);
-	union ibv_gid src, dst;
+	struct request req = {.host = host, .port = urxe_port(path->port)};
 	uint32_t local_id, handle;
-	uint64_t service_id;
-	const uint8_t *data;
-	unsigned len;
+	union ibv_gid src;
 	int ret = urxe_cm_owner(mad, &local_id);
 
 	if (ret)
 		return ret;
 	if (local_id)
 		return local_id & 0xff;
-	if (!port || !urxe_cm_asks(mad, &service_id, &data, &len))
+	if (!req.port || !urxe_cm_asks(mad, &req.service_id, &req.data, &req.len))
 		return 0;
-	urxe_link_of(path)->gids(path, &src, &dst);
-	return find_listener(service_id, data, len, &dst, port, &handle);
+	urxe_link_of(path)->gids(path, &src, &req.gid);
+	return find_listener(&req, &handle);
 }
 
 static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 		    const uint8_t mad[URXE_MAD_SIZE])
 {
-	int slot = urxe_link_of(path)->is_here(path) ? slot_of_mad(mad, path) : 0;
+	const struct urxe_link_ops *link = urxe_link_of(path);
+	int slot = link->is_here(path) ? slot_of_mad(mad, path, link->host(path)) : 0;
 
 	return urxe_gsi_send(path, pkey, slot > 0 ? slot : 0, mad);
 }
@@ -147,7 +167,7 @@ static void receive(const struct urxe_gsi_rx *gsi)
 
 	if (!urxe_port(rx.path->port))
 		return;
-	slot = slot_of_mad(gsi->mad, rx.path);
+	slot = slot_of_mad(gsi->mad, rx.path, own_host());
 	if (slot > 0 && slot != (int)urxe_segment_slot(urxe_adapter_segment())) {
 		int ret = urxe_gsi_forward(gsi, slot);
 
@@ -191,7 +211,6 @@ static void remove_device(struct urxe_id *id)
 static void port_changed(struct urxe_id *id, void *arg)
 {
 	struct urxe_port *port = arg;
-	union ibv_gid gid;
 	bool same_mac;
 
 	if (id->port != port || id->state == URXE_ID_DEVICE_REMOVAL)
@@ -200,12 +219,11 @@ static void port_changed(struct urxe_id *id, void *arg)
 		remove_device(id);
 		return;
 	}
-	urxe_sockaddr_gid(&id->src, &gid);
 	urxe_device_lock();
 	same_mac = !memcmp(id->mac, port->netdev.mac, sizeof(id->mac));
 	memcpy(id->mac, port->netdev.mac, sizeof(id->mac));
 	urxe_device_unlock();
-	if (urxe_port_gid_index(port, &gid) >= 0) {
+	if (urxe_port_gid_index(port, &id->sgid) >= 0) {
 		id->addr_changed = false;
 		if (same_mac)
 			return;
@@ -217,9 +235,19 @@ static void port_changed(struct urxe_id *id, void *arg)
 	urxe_id_report(id, URXE_EVENT_ADDR_CHANGE, 0);
 }
 
+static void mcasts_lost(struct urxe_id *id, void *port)
+{
+	if (id->port == port)
+		urxe_id_mcasts_lost(id);
+}
+
 static void port_event(struct urxe_port *port, enum ibv_event_type event)
 {
 	urxe_id_each(port_changed, port);
+	/* As the kernel's multicast.c: another subnet manager need not know who is a member. */
+	if (event == IBV_EVENT_PORT_ERR || event == IBV_EVENT_LID_CHANGE ||
+	    event == IBV_EVENT_CLIENT_REREGISTER)
+		urxe_id_each(mcasts_lost, port);
 }
 
 /* The process that was asked about last: most connections of one go to a few others. */
@@ -279,6 +307,7 @@ static const struct urxe_mad_rule rules[] = {
 void urxe_manager_init(void)
 {
 	urxe_steer_mads(rules, sizeof(rules) / sizeof(rules[0]));
+	urxe_sa_init();
 }
 
 static const struct urxe_cm_ops ops = {

@@ -201,11 +201,11 @@ static unsigned merit(const struct urxe_binding *b, enum urxe_port_state state, 
 	}
 }
 
-bool urxe_port_space_find(struct urxe_segment *seg, uint16_t ps, uint16_t port,
+bool urxe_port_space_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, uint16_t port,
 			  const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,
 			  uint32_t *id)
 {
 	struct destination to = {.addr = daddr, .ifindex = ifindex};
 
-	return urxe_segment_port_find(seg, ps, port, merit, &to, slot, id);
+	return urxe_segment_port_find(seg, host, ps, port, merit, &to, slot, id);
 }

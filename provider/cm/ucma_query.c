@@ -13,8 +13,6 @@
 #include "hca/adapter.h"
 #include "hca/verbs.h"
 
-#define PKEY_DEFAULT 0xffff
-
 static size_t smaller(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -58,9 +56,9 @@ static void fill_route(struct rdma_ucm_query_route_resp *resp, const struct urxe
 	for (unsigned i = 0; i < id->num_paths && i < 2; i++)
 		copy_path(&resp->ib_route[i], &id->paths[i]);
 	if (!id->num_paths) {
-		urxe_sockaddr_gid(&id->dst, (union ibv_gid *)resp->ib_route[0].dgid);
-		urxe_sockaddr_gid(&id->src, (union ibv_gid *)resp->ib_route[0].sgid);
-		resp->ib_route[0].pkey = htobe16(PKEY_DEFAULT);
+		memcpy(resp->ib_route[0].dgid, &id->dgid, sizeof(id->dgid));
+		memcpy(resp->ib_route[0].sgid, &id->sgid, sizeof(id->sgid));
+		resp->ib_route[0].pkey = htobe16(id->pkey);
 	}
 }
 
@@ -91,7 +89,7 @@ static void fill_device(struct rdma_ucm_query_addr_resp *resp, const struct urxe
 	resp->node_guid = id->port->dev->guid;
 	resp->ibdev_index = URXE_DEVICE_INDEX + id->port->dev->index;
 	resp->port_num = id->port->num;
-	resp->pkey = htobe16(PKEY_DEFAULT);
+	resp->pkey = htobe16(id->pkey);
 }
 
 static void fill_addr(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
@@ -104,7 +102,7 @@ static void fill_addr(struct rdma_ucm_query_addr_resp *resp, const struct urxe_i
 }
 
 static void to_ib(struct urxe_sockaddr_ib *ib, const struct urxe_id *id,
-		  const union urxe_sockaddr *addr, uint16_t pkey)
+		  const union urxe_sockaddr *addr, const union ibv_gid *gid, uint16_t pkey)
 {
 	if (addr->family == AF_IB) {
 		*ib = addr->ib;
@@ -114,7 +112,7 @@ static void to_ib(struct urxe_sockaddr_ib *ib, const struct urxe_id *id,
 	ib->family = AF_IB;
 	ib->pkey = pkey;
 	if (id->port)
-		urxe_sockaddr_gid(addr, &ib->addr);
+		ib->addr = *gid;
 	ib->sid = htobe64(urxe_id_service_id(id, addr));
 }
 
@@ -123,10 +121,10 @@ static void fill_gid(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id
 	struct urxe_sockaddr_ib ib;
 
 	fill_device(resp, id);
-	to_ib(&ib, id, &id->src, resp->pkey);
+	to_ib(&ib, id, &id->src, &id->sgid, resp->pkey);
 	resp->src_size = sizeof(ib);
 	memcpy(&resp->src_addr, &ib, sizeof(ib));
-	to_ib(&ib, id, &id->dst, resp->pkey);
+	to_ib(&ib, id, &id->dst, &id->dgid, resp->pkey);
 	resp->dst_size = sizeof(ib);
 	memcpy(&resp->dst_addr, &ib, sizeof(ib));
 }
@@ -191,23 +189,6 @@ out:
 	return ret;
 }
 
-static void copy_ah(struct ib_uverbs_ah_attr *to, const struct ibv_ah_attr *from)
-{
-	to->dlid = from->dlid;
-	to->sl = from->sl;
-	to->src_path_bits = from->src_path_bits;
-	to->static_rate = from->static_rate;
-	to->is_global = from->is_global;
-	to->port_num = from->port_num;
-	if (!from->is_global)
-		return;
-	memcpy(to->grh.dgid, &from->grh.dgid, sizeof(to->grh.dgid));
-	to->grh.flow_label = from->grh.flow_label;
-	to->grh.sgid_index = from->grh.sgid_index;
-	to->grh.hop_limit = from->grh.hop_limit;
-	to->grh.traffic_class = from->grh.traffic_class;
-}
-
 static void copy_qp_attr(struct ib_uverbs_qp_attr *to, const struct ibv_qp_attr *from)
 {
 	to->qp_state = from->qp_state;
@@ -218,7 +199,7 @@ static void copy_qp_attr(struct ib_uverbs_qp_attr *to, const struct ibv_qp_attr 
 	to->sq_psn = from->sq_psn;
 	to->dest_qp_num = from->dest_qp_num;
 	to->qp_access_flags = from->qp_access_flags;
-	copy_ah(&to->ah_attr, &from->ah_attr);
+	urxe_id_copy_ah(&to->ah_attr, &from->ah_attr);
 	to->pkey_index = from->pkey_index;
 	to->max_rd_atomic = from->max_rd_atomic;
 	to->max_dest_rd_atomic = from->max_dest_rd_atomic;

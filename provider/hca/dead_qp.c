@@ -91,18 +91,7 @@ static struct cds_list_head *bucket(uint32_t qpn)
 
 bool urxe_dead_path(struct urxe_path *path)
 {
-	struct urxe_path back;
-
-	if (path->link >= URXE_NUM_LINKS)
-		return false;
-	urxe_link_of(path)->reverse(&back, path);
-	urxe_link_of(path)->arrive(urxe_hca.wire, &back);
-	path->port = back.port;
-	if (!urxe_port(back.port))
-		return false;
-	if (urxe_link_of(path)->adopt)
-		urxe_link_of(path)->adopt(path);
-	return true;
+	return path->link < URXE_NUM_LINKS && urxe_link_of(path)->adopt(urxe_hca.wire, path);
 }
 
 /* Is its peer a process of this host that is dead as well? */

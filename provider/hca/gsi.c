@@ -74,11 +74,11 @@ void urxe_gsi_forked(void)
 static uint16_t pkey_in(const struct urxe_path *path, uint16_t partition)
 {
 	const struct urxe_port *port = urxe_port(path->port);
+	int index = port ? urxe_port_partition(port, partition) : -1;
 
-	for (unsigned i = 0; port && i < port->pkey_len; i++)
-		if (!((urxe_port_pkey(port, i) ^ partition) & URXE_PKEY_BASE))
-			return urxe_port_pkey(port, i);
-	return port ? urxe_port_pkey(port, 0) : URXE_PKEY_DEFAULT;
+	if (!port)
+		return URXE_PKEY_DEFAULT;
+	return urxe_port_pkey(port, index < 0 ? 0 : index);
 }
 
 static bool send_near(const struct urxe_path *path, unsigned slot, const struct urxe_tx_packet *pkt)

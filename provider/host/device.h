@@ -131,6 +131,8 @@ int urxe_port_gid_index(const struct urxe_port *port, const union ibv_gid *gid);
 /* The P_Key at a place of the table, 0 if there is none; and the first place of one. */
 uint16_t urxe_port_pkey(const struct urxe_port *port, unsigned index);
 int urxe_port_pkey_index(const struct urxe_port *port, uint16_t pkey);
+/* The place of one of that partition, with full membership where there are both; -1. */
+int urxe_port_partition(const struct urxe_port *port, uint16_t pkey);
 
 /* What changed, as ibv_get_async_event(3) calls it. */
 typedef void urxe_port_event_fn(struct urxe_port *port, enum ibv_event_type event, void *arg);

@@ -7,7 +7,8 @@
  *
  * The monitor is an epoll descriptor, since what it waits for changes: a connection to fabricd, by
  * which events come and keys are reported, or, while there is no fabric, a timer after which it is
- * looked for again. To lose the connection is to lose the power: all ports are down.
+ * looked for again. To lose the connection is to lose the power: all ports are down. Answers of the
+ * subnet administrator come by connections of their own (fabric_sa.c), which it watches too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@
 
 #include "host/fabric.h"
 #include "host/fabric_device.h"
+#include "host/fabric_sa.h"
 #include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
@@ -260,7 +262,7 @@ int urxe_fabric_devices(struct urxe_device **devs, int max)
 
 /* ---- the monitor ---- */
 
-static void watch(int fd)
+void urxe_fabric_monitor_watch(int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
@@ -284,7 +286,7 @@ static void connect_events(void)
 	if (host && urxe_fabric_alive(host))
 		fd = urxe_fabric_connect(FABRIC_EVENTS, 0, -1, &welcome);
 	if (fd >= 0)
-		watch(fd);
+		urxe_fabric_monitor_watch(fd);
 	atomic_store(&events_fd, fd);
 	atomic_store(&powered, fd < 0 ? NULL : host);
 	set_timer(fd < 0);
@@ -334,7 +336,7 @@ int urxe_fabric_monitor_open(void)
 		urxe_fabric_monitor_close(epoll_fd);
 		return -err;
 	}
-	watch(timer_fd);
+	urxe_fabric_monitor_watch(timer_fd);
 	connect_events();
 	/* What changed before this is nobody's news. */
 	report(NULL, NULL);
@@ -388,10 +390,12 @@ void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg)
 		connect_events();
 	}
 	report(fn, arg);
+	urxe_fabric_sa_read();
 }
 
 void urxe_fabric_monitor_close(int fd)
 {
+	urxe_fabric_sa_close();
 	urxe_fd_close(atomic_exchange(&events_fd, -1));
 	atomic_store(&powered, NULL);
 	urxe_fd_close(timer_fd);

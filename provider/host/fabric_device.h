@@ -17,6 +17,8 @@ int urxe_fabric_devices(struct urxe_device **devs, int max);
 int urxe_fabric_monitor_open(void);
 void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg);
 void urxe_fabric_monitor_close(int fd);
+/* For fabric_sa.c: wakes the monitor when something has come there. */
+void urxe_fabric_monitor_watch(int fd);
 
 /* The host, while its fabric is on; NULL. As the monitor has found it: any thread, no system call.
  * */

@@ -7,6 +7,8 @@
 
 #include "host/device.h"
 
+#define PKEY_FULL 0x8000 /* full membership of a partition */
+
 const struct urxe_port_kind urxe_netdev_port = {
 	.link = URXE_LINK_ROCE,
 	.link_layer = "Ethernet",
@@ -89,4 +91,11 @@ int urxe_port_pkey_index(const struct urxe_port *port, uint16_t pkey)
 			index = i;
 	urxe_device_unlock();
 	return index;
+}
+
+int urxe_port_partition(const struct urxe_port *port, uint16_t pkey)
+{
+	int index = urxe_port_pkey_index(port, pkey | PKEY_FULL);
+
+	return index < 0 ? urxe_port_pkey_index(port, pkey & ~PKEY_FULL) : index;
 }

@@ -55,6 +55,12 @@ static struct in6_addr addr_of(const uint32_t words[4])
 	return addr;
 }
 
+/* The hosts of a fabric share the segment, and each has port spaces of its own. */
+static uint32_t host_of(const struct segment_map *map, const struct segment_port_row *row)
+{
+	return get(&map->slots[get(&row->owner) & PORT_SLOT_MASK].host);
+}
+
 static void read_binding(const struct segment_port_row *row, struct urxe_binding *b)
 {
 	uint32_t owner = get(&row->owner), space = get(&row->space);
@@ -75,7 +81,7 @@ static void read_binding(const struct segment_port_row *row, struct urxe_binding
 int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port, uint32_t except,
 			   urxe_port_visit *visit, void *arg)
 {
-	uint32_t space = space_of(ps, port), i;
+	uint32_t space = space_of(ps, port), host = urxe_segment_slot_host(seg, seg->slot), i;
 	const struct segment_port_row *row;
 	struct urxe_binding b;
 	int ret;
@@ -84,7 +90,7 @@ int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port,
 		return 0;
 	for_each_row(seg->map, space, i, row)
 	{
-		if (i == except || get(&row->space) != space)
+		if (i == except || get(&row->space) != space || host_of(seg->map, row) != host)
 			continue;
 		read_binding(row, &b);
 		ret = visit(&b, (enum urxe_port_state)get(&row->state), arg);
@@ -268,7 +274,7 @@ void segment_ports_forget(struct segment_map *map, unsigned slot)
 
 /* ---- lookup ---- */
 
-bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port,
+bool urxe_segment_port_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, uint16_t port,
 			    urxe_port_merit *merit, const void *arg, unsigned *slot, uint32_t *id)
 {
 	struct segment_map *map = seg->map;
@@ -290,7 +296,7 @@ bool urxe_segment_port_find(struct urxe_segment *seg, uint16_t ps, uint16_t port
 			if (++steps > PORT_ROWS)
 				break;
 			state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
-			if (get(&row->space) != space)
+			if (get(&row->space) != space || host_of(map, row) != host)
 				continue;
 			read_binding(row, &b);
 			m = merit(&b, state, arg);

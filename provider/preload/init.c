@@ -14,6 +14,7 @@
 #include "cm/manager.h"
 #include "hca/verbs.h"
 #include "host/fabric.h"
+#include "host/fabric_sa.h"
 #include "host/libc.h"
 #include "preload/preload.h"
 #include "preload/rdma_cm.h"
@@ -32,6 +33,7 @@ static void forked(void)
 	urxe_ucma_fds_forked();
 	urxe_umad_forked();
 	urxe_fabric_forked();
+	urxe_fabric_sa_forked();
 	urxe_ucma_forked();
 	urxe_forked();
 }

@@ -96,6 +96,9 @@ struct urxe_sysfs_node {
 /* sysfs_tree.c, and sysfs_fabric.c for a process on a host of a fabric. */
 const struct urxe_sysfs_dir *urxe_sysfs_root(void);
 extern const struct urxe_sysfs_dir urxe_sysfs_fabric_root;
+/* The connection manager's device, in both. */
+extern const struct urxe_sysfs_dir urxe_sysfs_misc, urxe_sysfs_class_misc;
+bool urxe_sysfs_rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type);
 dev_t urxe_sysfs_mad_rdev(const struct urxe_sysfs_node *node);
 /* Entry i of a directory; false past the last. And the entry of that name. */
 bool urxe_sysfs_entry(const struct urxe_sysfs_node *dir, unsigned i, struct urxe_sysfs_node *node);

@@ -563,8 +563,11 @@ static bool more_dev(const struct urxe_sysfs_node *parent, unsigned i, struct ur
 	if (name_verbs(i, node))
 		return true;
 	i -= host ? host->num_adapters : 0;
+	node->open = NULL;
+	if (urxe_sysfs_rdma_cm_entry(i, node, URXE_SYSFS_CHR))
+		return true;
 	node->open = open_mad;
-	return each_mad(i, node);
+	return each_mad(i - 1, node);
 }
 
 dev_t urxe_sysfs_mad_rdev(const struct urxe_sysfs_node *node)
@@ -591,11 +594,16 @@ static const struct urxe_sysfs_attr class[] = {
 	DIRECTORY("infiniband", &dir_class_infiniband),
 	DIRECTORY("infiniband_mad", &dir_class_mad),
 	DIRECTORY("infiniband_verbs", &dir_class_verbs),
+	DIRECTORY("misc", &urxe_sysfs_class_misc),
 	END,
 };
 static const struct urxe_sysfs_dir dir_class = {.kernel = true, .fixed = class};
 
-static const struct urxe_sysfs_attr virtual[] = {DIRECTORY("urxe", &dir_all_devices), END};
+static const struct urxe_sysfs_attr virtual[] = {
+	DIRECTORY("misc", &urxe_sysfs_misc),
+	DIRECTORY("urxe", &dir_all_devices),
+	END,
+};
 static const struct urxe_sysfs_dir dir_virtual = {.kernel = true, .fixed = virtual};
 
 static const struct urxe_sysfs_attr devices[] = {DIRECTORY("virtual", &dir_virtual), END};

@@ -348,9 +348,9 @@ static bool more_class_verbs(const struct urxe_sysfs_node *parent, unsigned i,
 }
 
 /* Without a device of ours the connection manager's is the kernel's. */
-static bool rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type)
+bool urxe_sysfs_rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type)
 {
-	if (i || !urxe_sysfs_devices()->len)
+	if (i || (!urxe_fabric_wanted() && !urxe_sysfs_devices()->len))
 		return false;
 	set_entry(node, type, "rdma_cm");
 	return true;
@@ -359,7 +359,7 @@ static bool rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sy
 static bool more_dev(const struct urxe_sysfs_node *parent, unsigned i, struct urxe_sysfs_node *node)
 {
 	if (i == (unsigned)urxe_sysfs_devices()->len)
-		return i && rdma_cm_entry(0, node, URXE_SYSFS_CHR);
+		return i && urxe_sysfs_rdma_cm_entry(0, node, URXE_SYSFS_CHR);
 	if (!each_device(i, node))
 		return false;
 	node->type = URXE_SYSFS_CHR;
@@ -404,7 +404,7 @@ static const struct urxe_sysfs_dir dir_rdma_cm = {.fixed = rdma_cm};
 static bool more_misc(const struct urxe_sysfs_node *parent, unsigned i,
 		      struct urxe_sysfs_node *node)
 {
-	if (!rdma_cm_entry(i, node, URXE_SYSFS_DIR))
+	if (!urxe_sysfs_rdma_cm_entry(i, node, URXE_SYSFS_DIR))
 		return false;
 	node->dir = &dir_rdma_cm;
 	return true;
@@ -413,14 +413,14 @@ static bool more_misc(const struct urxe_sysfs_node *parent, unsigned i,
 static bool more_class_misc(const struct urxe_sysfs_node *parent, unsigned i,
 			    struct urxe_sysfs_node *node)
 {
-	if (!rdma_cm_entry(i, node, URXE_SYSFS_LINK))
+	if (!urxe_sysfs_rdma_cm_entry(i, node, URXE_SYSFS_LINK))
 		return false;
 	node->text = "../../devices/virtual/misc/rdma_cm";
 	return true;
 }
 
-static const struct urxe_sysfs_dir dir_misc = {.kernel = true, .more = more_misc};
-static const struct urxe_sysfs_dir dir_class_misc = {.kernel = true, .more = more_class_misc};
+const struct urxe_sysfs_dir urxe_sysfs_misc = {.kernel = true, .more = more_misc};
+const struct urxe_sysfs_dir urxe_sysfs_class_misc = {.kernel = true, .more = more_class_misc};
 
 static const struct urxe_sysfs_dir dir_dev_infiniband = {
 	.kernel = true,
@@ -432,13 +432,13 @@ static const struct urxe_sysfs_attr class[] = {
 	DIRECTORY("infiniband", &dir_class_infiniband),
 	DIRECTORY("infiniband_mad", &dir_class_mad),
 	DIRECTORY("infiniband_verbs", &dir_class_verbs),
-	DIRECTORY("misc", &dir_class_misc),
+	DIRECTORY("misc", &urxe_sysfs_class_misc),
 	END,
 };
 static const struct urxe_sysfs_dir dir_class = {.kernel = true, .fixed = class};
 
 static const struct urxe_sysfs_attr virtual[] = {
-	DIRECTORY("misc", &dir_misc),
+	DIRECTORY("misc", &urxe_sysfs_misc),
 	DIRECTORY("urxe", &dir_all_devices),
 	END,
 };

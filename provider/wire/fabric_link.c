@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "host/fabric_device.h"
+#include "host/fabric_sa.h"
+#include "wire/fabric_ip.h"
 #include "wire/private.h"
 #include "wire/route.h"
 #include "wire/shm.h"
@@ -158,7 +160,7 @@ static bool is_here(const struct urxe_path *path)
 /* ---- from a sender ---- */
 
 /* Without a route packets go nowhere. */
-static void adopt(struct urxe_path *path)
+static void set_route(struct urxe_path *path)
 {
 	const struct urxe_port *port = urxe_port(path->port);
 	uint16_t dlid = path->dst.fabric.lid;
@@ -181,7 +183,7 @@ static void reverse(struct urxe_path *back, const struct urxe_path *came)
 		.fabric.traffic_class = came->fabric.traffic_class,
 		.fabric.hop_limit = 64,
 	};
-	adopt(back);
+	set_route(back);
 }
 
 static bool has_guid(const struct fabric_map *map, const struct fabric_port *port, uint64_t guid)
@@ -218,6 +220,37 @@ static unsigned port_of(const struct urxe_link_addr *addr)
 			return i;
 	}
 	return URXE_NO_PORT;
+}
+
+/*
+ * All hosts share the segment, and who survives may be on another one than the dead process: then it speaks from the
+ * dead one's port, whose LID it finds as it would send there.
+ */
+static bool adopt(struct urxe_wire *wire, struct urxe_path *path)
+{
+	uint16_t lid = path->src.fabric.lid;
+	const struct urxe_port *own = urxe_port(0);
+	const struct urxe_route *there;
+	uint32_t route;
+
+	path->port = port_of(&path->src);
+	if (path->port != URXE_NO_PORT) {
+		set_route(path);
+		return true;
+	}
+	path->port = 0;
+	if (!own || path->multicast ||
+	    urxe_route_get(own, own->lid, lid, path->fabric.sl, false, &route))
+		return false;
+	there = urxe_route_now(urxe_routes[route]);
+	return there->open &&
+	       !urxe_route_get_from(there->way.to, lid, path->dst.fabric.lid, path->fabric.sl,
+				    path->src.fabric.global, &path->route);
+}
+
+static uint32_t host(const struct urxe_path *path)
+{
+	return urxe_route_now(urxe_route_of(path))->host;
 }
 
 static unsigned port_at(struct urxe_wire *wire, const struct urxe_path *path)
@@ -476,6 +509,10 @@ const struct urxe_link_ops urxe_fabric_link = {
 	.arrive = arrive,
 	.is_here = is_here,
 	.port_at = port_at,
+	.host = host,
+	.gid_of_ip = urxe_fabric_gid_of_ip,
+	.own_ip = urxe_fabric_own_ip,
+	.ask = urxe_fabric_sa_ask,
 	.gids = gids,
 	.is_named = is_named,
 	.received = received,

@@ -176,6 +176,34 @@ static void adjust(struct urxe_path *path, const struct ibv_ah_attr *attr)
 	path->roce.hop_limit = attr->grh.hop_limit;
 }
 
+/* ---- IP addresses ---- */
+
+static int gid_of_ip(const struct urxe_port *port, const struct in6_addr *ip, union ibv_gid *gid)
+{
+	memcpy(gid, ip, sizeof(*gid));
+	return 0;
+}
+
+/* The first one that packets to anywhere can come from. */
+static bool own_ip(const struct urxe_port *port, bool ipv4, struct in6_addr *ip)
+{
+	bool found = false;
+
+	urxe_device_lock();
+	for (unsigned i = 0; i < port->gid_len && !found; i++) {
+		memcpy(ip, &port->gids[i], sizeof(*ip));
+		found = urxe_is_ipv4(ip) == ipv4 && !IN6_IS_ADDR_UNSPECIFIED(ip) &&
+			!IN6_IS_ADDR_LINKLOCAL(ip);
+	}
+	urxe_device_unlock();
+	return found;
+}
+
+static uint32_t host(const struct urxe_path *path)
+{
+	return 0;
+}
+
 static bool is_named(const struct urxe_link_addr *addr, const union ibv_gid *gid, uint16_t lid)
 {
 	return !memcmp(addr, gid, sizeof(*addr));
@@ -258,6 +286,12 @@ static void arrive(struct urxe_wire *wire, struct urxe_path *path)
 {
 	path->port = urxe_roce_port_at(wire, &path->dst.gid, ifindex_of(path));
 	path->multicast = urxe_is_multicast(&path->dst.gid);
+}
+
+static bool adopt(struct urxe_wire *wire, struct urxe_path *path)
+{
+	path->port = urxe_roce_port_at(wire, &path->src.gid, ifindex_of(path));
+	return urxe_port(path->port);
 }
 
 /* ---- completions ---- */
@@ -392,9 +426,13 @@ const struct urxe_link_ops urxe_roce_link = {
 	.describe = describe,
 	.reverse = reverse,
 	.adjust = adjust,
+	.adopt = adopt,
 	.arrive = arrive,
 	.is_here = is_here,
 	.port_at = port_at,
+	.host = host,
+	.gid_of_ip = gid_of_ip,
+	.own_ip = own_ip,
 	.gids = gids,
 	.is_named = is_named,
 	.received = received,

@@ -173,11 +173,10 @@ void urxe_routes_renew(void)
 
 /* ---- making and finding ---- */
 
-static unsigned hash_of(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
-			bool global)
+static unsigned hash_of(uint32_t from, uint16_t slid, uint16_t dlid, uint8_t sl, bool global)
 {
-	uint64_t key =
-		(uint64_t)slid << 48 | (uint64_t)dlid << 32 | port->index << 16 | sl << 1 | global;
+	uint64_t key = (uint64_t)slid << 48 | (uint64_t)dlid << 32 | (from & 0xffff) << 16 |
+		       sl << 1 | global;
 
 	return key * 0x9e3779b97f4a7c15ull >> 52;
 }
@@ -187,27 +186,27 @@ static uint32_t head_words(bool global)
 	return URXE_LRH_WORDS + URXE_ICRC_WORDS + (global ? URXE_GRH_WORDS : 0);
 }
 
-int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
-		   bool global, uint32_t *number)
+/* port NULL: from a port of another host. */
+static int get(const struct urxe_port *port, uint32_t from, uint16_t slid, uint16_t dlid,
+	       uint8_t sl, bool global, uint32_t *number)
 {
-	unsigned hash = hash_of(port, slid, dlid, sl, global);
+	unsigned hash = hash_of(port ? port->index : from, slid, dlid, sl, global);
 	struct urxe_route *r;
 	uint32_t i;
 
 	static_assert(BUCKETS == 1 << (64 - 52), "a hash has 12 bits");
-	if (port->kind->link != URXE_LINK_FABRIC)
-		return -EINVAL;
 	pthread_mutex_lock(&routes_lock);
 	for (i = buckets[hash]; i; i = r->hashed) {
 		r = urxe_routes[i];
-		if (r->port == port && r->slid == slid && r->dlid == dlid && r->sl == sl &&
-		    r->global == global)
+		if (r->port == port && (port || r->from == from) && r->slid == slid &&
+		    r->dlid == dlid && r->sl == sl && r->global == global)
 			break;
 	}
 	r = !i && num_routes < URXE_MAX_ROUTES ? aligned_alloc(64, sizeof(*r)) : NULL;
 	if (r) {
 		*r = (struct urxe_route){
 			.port = port,
+			.from = from,
 			.slid = slid,
 			.dlid = dlid,
 			.sl = sl,
@@ -225,6 +224,20 @@ int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, u
 	pthread_mutex_unlock(&routes_lock);
 	*number = i;
 	return i ? 0 : -ENOMEM;
+}
+
+int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
+		   bool global, uint32_t *number)
+{
+	if (port->kind->link != URXE_LINK_FABRIC)
+		return -EINVAL;
+	return get(port, FABRIC_NONE, slid, dlid, sl, global, number);
+}
+
+int urxe_route_get_from(uint32_t from, uint16_t slid, uint16_t dlid, uint8_t sl, bool global,
+			uint32_t *number)
+{
+	return get(NULL, from, slid, dlid, sl, global, number);
 }
 
 /* ---- walking ---- */

@@ -62,6 +62,10 @@ static_assert(offsetof(struct urxe_route, port) <= 64, "the first line has what 
 int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
 		   bool global, uint32_t *number);
 
+/* The same from a port of another host, by its index in the map: for its dead processes. */
+int urxe_route_get_from(uint32_t from, uint16_t slid, uint16_t dlid, uint8_t sl, bool global,
+			uint32_t *number);
+
 extern struct urxe_route *urxe_routes[URXE_MAX_ROUTES];
 
 static inline struct urxe_route *urxe_route_of(const struct urxe_path *path)

@@ -61,6 +61,13 @@ static void arrive(struct urxe_wire *wire, struct urxe_path *path)
 	path->multicast = false;
 }
 
+static bool adopt(struct urxe_wire *wire, struct urxe_path *path)
+{
+	(void)wire;
+	path->port = URXE_NO_PORT;
+	return false;
+}
+
 static bool is_named(const struct urxe_link_addr *addr, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)lid;
@@ -85,6 +92,7 @@ static const struct urxe_link_ops fuzz_link = {
 	.describe = describe,
 	.reverse = reverse,
 	.adjust = adjust,
+	.adopt = adopt,
 	.arrive = arrive,
 	.gids = gids,
 	.is_named = is_named,

@@ -90,7 +90,7 @@ static uint32_t found(const char *text, uint16_t port, uint32_t ifindex)
 	unsigned slot = 0;
 	uint32_t id = 0;
 
-	if (!urxe_port_space_find(seg, RDMA_PS_TCP, port, &addr, ifindex, &slot, &id))
+	if (!urxe_port_space_find(seg, 0, RDMA_PS_TCP, port, &addr, ifindex, &slot, &id))
 		return 0;
 	CHECK(slot >= URXE_SLOT_FIRST && slot <= URXE_SLOT_LAST);
 	return id;
@@ -331,7 +331,7 @@ static void test_a_killed_process_frees_its_ports(void **state)
 	uint32_t row, id;
 
 	CHECK_SOON(__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE));
-	assert_true(urxe_port_space_find(seg, RDMA_PS_TCP, PORT + 299, &addr, 0, &slot, &id));
+	assert_true(urxe_port_space_find(seg, 0, RDMA_PS_TCP, PORT + 299, &addr, 0, &slot, &id));
 	assert_int_equal(id, 399);
 	assert_int_not_equal(slot, urxe_segment_slot(seg));
 	assert_int_equal(urxe_port_space_bind(seg, &b, &row), -EADDRINUSE);

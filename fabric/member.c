@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Members of multicast groups (member.h): a list of joins, each of an agent at a port, with the MAD that asked for
+ * it, which says how to leave. Programs that write such MADs to their umad files are not counted, as in the kernel.
+ * fabricd's thread.
+ */
+#include "fabric/member.h"
+
+#include <stdlib.h>
+
+#include "fabric/host.h"
+
+#define MASK_LEAVE 0x10003ull /* MGID, PortGID, JoinState (15.2.5.17) */
+
+struct member {
+	struct member *next;
+	const struct agent *agent;
+	unsigned joins;
+	uint8_t umad[FABRIC_INLINE]; /* SubnAdmSet(MCMemberRecord) */
+};
+
+static const uint8_t *record_of(const uint8_t *umad)
+{
+	return umad + FABRIC_UMAD_HDR + SA_DATA;
+}
+
+static bool same_group(const uint8_t *a, const uint8_t *b)
+{
+	const uint8_t *x = record_of(a), *y = record_of(b);
+
+	return !memcmp(x, y, MCM_PORT_GID + 16) && lo4(x[MCM_JOIN_STATE]) == lo4(y[MCM_JOIN_STATE]);
+}
+
+static struct member **find(struct fabric *f, const struct agent *agent, const uint8_t *umad)
+{
+	struct member **at = &f->members;
+
+	while (*at && ((*at)->agent != agent || !same_group((*at)->umad, umad)))
+		at = &(*at)->next;
+	return at;
+}
+
+static bool has_others(struct fabric *f, const uint8_t *umad)
+{
+	for (const struct member *m = f->members; m; m = m->next)
+		if (same_group(m->umad, umad))
+			return true;
+	return false;
+}
+
+static void join(struct fabric *f, const struct agent *agent, const uint8_t *umad)
+{
+	struct member **at = find(f, agent, umad), *m = *at;
+
+	if (!m) {
+		m = calloc(1, sizeof(*m));
+		if (!m)
+			return;
+		m->agent = agent;
+		memcpy(m->umad, umad, sizeof(m->umad));
+		*at = m;
+	}
+	m->joins++;
+}
+
+static bool leave(struct fabric *f, const struct agent *agent, const uint8_t *umad)
+{
+	struct member **at = find(f, agent, umad), *m = *at;
+
+	if (m && !--m->joins) {
+		*at = m->next;
+		free(m);
+	}
+	return !has_others(f, umad);
+}
+
+bool member_sends(struct fabric *f, const struct agent *agent, const uint8_t *umad)
+{
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
+
+	if (mad[MAD_CLASS] != CLASS_SA || get16(mad + MAD_ATTR) != ATTR_MCMEMBER_RECORD)
+		return true;
+	if (mad[MAD_METHOD] == METHOD_SET)
+		join(f, agent, umad);
+	return mad[MAD_METHOD] != METHOD_DELETE || leave(f, agent, umad);
+}
+
+/* The MAD that joined, made into the one that leaves. Nobody waits for the answer. */
+static void send_leave(struct fabric *f, const struct agent *agent, const uint8_t *umad)
+{
+	struct packet *p = fabric_send_room(f);
+
+	host_packet(f, agent, umad, p);
+	memcpy(p->mad, umad + FABRIC_UMAD_HDR, MAD_LEN);
+	p->mad[MAD_METHOD] = METHOD_DELETE;
+	put64(p->mad + SA_COMP_MASK, MASK_LEAVE);
+	fabric_send_done(f);
+}
+
+void member_end(struct fabric *f, const struct agent *agent)
+{
+	struct member **at = &f->members, *m;
+
+	while ((m = *at)) {
+		if (m->agent != agent) {
+			at = &m->next;
+			continue;
+		}
+		*at = m->next;
+		if (!has_others(f, m->umad))
+			send_leave(f, agent, m->umad);
+		free(m);
+	}
+}

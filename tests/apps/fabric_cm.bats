@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# The connection manager on hosts of a virtual InfiniBand fabric: programs of librdmacm, perftest and libfabric find
+# each other by name, by address and by GID, and paths and groups come from OpenSM.
+
+load helpers
+load fabric
+
+setup() {
+	prepare
+	mkdir "$XDG_RUNTIME_DIR/shm"
+	export URXE_RUNTIME_DIR=$XDG_RUNTIME_DIR/shm
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+}
+
+# between [-k] SERVER COMMAND… :: CLIENT COMMAND…: each at its host. With -k the server is one that never ends.
+between() {
+	local words=() keep=
+	[ "$1" = -k ] && keep=-k && shift
+	while [ "$1" != :: ]; do words+=("$1") && shift; done
+	"$top/tests/guest/bin/pair" -q $keep -t 60 "$URXE" run --host "${words[0]}" -- "${words[@]:1}" :: \
+		"$URXE" run --host "$2" -- "${@:3}"
+}
+
+# in_background FILE HOST COMMAND…: its output is in FILE, its pid in $!.
+in_background() {
+	"$URXE" run --host "$2" -- stdbuf -oL "${@:3}" </dev/null >"$XDG_RUNTIME_DIR/$1" 2>&1 3>&- &
+	started+=($!)
+}
+
+said() {
+	grep -q "$2" "$XDG_RUNTIME_DIR/$1"
+}
+
+@test "connections, datagrams and rsockets between hosts, by name" {
+	managed h1
+	between h3 rping -s -C 10 -V :: h2 rping -c -a h3 -C 10 -V
+	between h4 ucmatose -c 5 -C 5 :: h2 ucmatose -s h4 -c 5 -C 5
+	between h3 udaddy -c 5 -C 5 :: h2 udaddy -s h3 -c 5 -C 5
+	between h2 rping -s -C 3 -V :: h2 rping -c -a h2 -C 3 -V
+	between h3 riostream -S 5000 -I 3 -C 20 :: h2 riostream -s h3 -S 5000 -I 3 -C 20
+	between -k h3 cmtime -c 20 :: h2 cmtime -s h3 -c 20
+}
+
+@test "perftest -R and libfabric between hosts" {
+	managed h1
+	between h3 ib_send_bw -R -F -n 100 :: h2 ib_send_bw -R -F -n 100 h3
+	between h3 fi_pingpong -p verbs -e msg -I 10 -S 4096 :: h2 fi_pingpong -p verbs -e msg -I 10 -S 4096 h3
+}
+
+@test "AF_IB: by GID, from a GID and from any" {
+	local gid=fe80::255:5258:4500:601
+	managed h1
+	between h3 ucmatose -f gid -b $gid -P ib -C 3 :: \
+		h2 ucmatose -f gid -s $gid -b fe80::255:5258:4500:501 -P ib -C 3
+	between h3 ucmatose -f gid -b $gid -P ib -C 3 :: h2 ucmatose -f gid -s $gid -P ib -C 3
+	run on h2 ucmatose -f gid -b $gid -P ib
+	[ "$status" != 0 ]
+}
+
+@test "each host has ports of its own, and no host has another's address" {
+	managed h1
+	in_background two h2 rping -s -C 2 -V -p 7471
+	in_background three h3 rping -s -C 2 -V -p 7471
+	listening() { [ "$("$URXE" listeners | grep -c '7471')" = 2 ]; }
+	on h2 true
+	await on h4 rping -c -a h3 -p 7471 -C 2 -V
+	wait "${started[-1]}"
+	kill -0 "${started[-2]}"
+	on h4 rping -c -a h2 -p 7471 -C 2 -V
+	wait "${started[-2]}"
+	run on h2 rping -s -a h3 -C 1
+	[ "$status" != 0 ]
+}
+
+@test "a host is a member of a group until its last process has left, or was killed" {
+	managed h1
+	there() { on h1 saquery -g | grep -q 'ff12:4001:ffff::f01:203'; }
+	gone() { ! there; }
+	in_background first h3 mckey -m 239.1.2.3 -C 1000
+	in_background second h3 mckey -m 239.1.2.3 -C 10
+	await said first 'joined'
+	await said second 'receiving data'
+	on h2 mckey -m 239.1.2.3 -s -C 10
+	wait "${started[-1]}"
+	there
+	kill -KILL "${started[-2]}"
+	await gone
+}
+
+@test "a process that is killed is disconnected" {
+	managed h1
+	in_background server h3 rping -s -C 1000000 -v
+	in_background client h2 rping -c -a h3 -C 1000000
+	await said server 'ping data'
+	kill -KILL "${started[-1]}"
+	await said server 'DISCONNECT EVENT'
+}
+
+@test "without a subnet manager routes are not resolved, and programs are told" {
+	run on h2 rping -c -a h3 -C 1
+	[ "$status" != 0 ]
+	[[ $output == *'no port of this host is active'*'Network is unreachable'* ]]
+	managed h1
+	kill -KILL "${started[-1]}"
+	wait "${started[-1]}" 2>/dev/null || true
+	run on h2 rping -c -a h3 -C 1
+	[ "$status" != 0 ]
+	[[ $output == *'ROUTE_ERROR'* ]]
+}
