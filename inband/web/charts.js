@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 // Charts by dygraphs, Debian's, which is loaded when the first is wanted.
 
-import {el} from './dom.js';
+import {colours, el} from './dom.js';
 
 let loading = null;
 
@@ -19,9 +19,10 @@ export async function chart(box, labels, most = 600) {
 	const Dygraph = await load().catch(error => (box.append(el('p', {class: 'dim'}, error.message)), null));
 	if (!Dygraph)
 		return null;
+	const colour = colours();
 	const rows = [[new Date(), ...labels.slice(1).map(() => null)]];
-	const graph = new Dygraph(box, rows, {labels, legend: labels.length > 8 ? 'onmouseover' : 'always', strokeWidth: 1.5, gridLineColor: '#24343f',
-		axisLineColor: '#31454f', labelsKMB: true, includeZero: true, highlightCircleSize: 3, axisLabelFontSize: 11,
+	const graph = new Dygraph(box, rows, {labels, legend: labels.length > 8 ? 'onmouseover' : 'always', strokeWidth: 1.5, gridLineColor: colour('line'),
+		axisLineColor: colour('edge'), labelsKMB: true, includeZero: true, highlightCircleSize: 3, axisLabelFontSize: 11,
 		highlightSeriesOpts: {strokeWidth: 2.5}, connectSeparatedPoints: true});
 	return {
 		add(row) {

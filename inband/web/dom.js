@@ -20,6 +20,16 @@ export const el = (name, attributes = {}, ...children) => fill(document.createEl
 export const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 export const $ = selector => document.querySelector(selector);
 
+// The style sheet's colours by their names, for what is drawn and not styled; they are as they are now.
+export function colours() {
+	const style = getComputedStyle(document.documentElement), known = new Map();
+	return name => {
+		if (!known.has(name))
+			known.set(name, style.getPropertyValue(`--${name}`).trim());
+		return known.get(name);
+	};
+}
+
 // Something that a click or the Enter key opens.
 export function opens(element, hash) {
 	element.classList.add('opens');

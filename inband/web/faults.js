@@ -30,7 +30,7 @@ async function compare(box) {
 	box.replaceChildren(el('p', {class: 'dim'}, 'comparing …'));
 	try {
 		const {count, findings} = await get('check');
-		box.replaceChildren(count ? table(['what', 'is', 'where'], findings.map(f => [f.kind, f.finding, f.place]), {class: 'findings'})
+		box.replaceChildren(count ? table(['what', 'at', 'where to go'], findings.map(f => [f.kind, f.finding.slice(f.kind.length + 1), f.place]), {class: 'findings'})
 			: el('p', {class: 'good'}, 'Everything is as planned.'));
 	} catch (refused) {
 		box.replaceChildren(el('p', {class: 'dim'}, refused.message));

@@ -2,13 +2,12 @@
 // The network by layers, nodes at the bottom: a cell for each switch chip, and how many links between two layers
 // are up. A chip that is pointed at shows its neighbours; a trace shows the way of packets.
 
-import {el, $, plural} from './dom.js';
+import {el, $, colours, plural} from './dom.js';
 import {get} from './api.js';
 import {model, SWITCH, NODE, NONE, LAYER_NODE} from './model.js';
 
 const NAMES = ['nodes', 'edge', 'spine', 'leaf', 'root edge', 'root spine', 'others'];
 const RANKS = ['nodes', 'first layer', 'second layer', 'third layer', 'fourth layer', 'fifth layer', 'farther'];
-const COLOURS = {well: '#37787a', faulty: '#d2622f', silent: '#96602a', missing: '#7c2f3f'};
 const WIDTH = 1320, LEFT = 130, GAP = 46, AIR = 110, FEW = 3000;
 
 class Picture {
@@ -16,6 +15,7 @@ class Picture {
 		this.canvas = canvas;
 		this.near = null;
 		this.path = [];
+		this.colour = colours();
 		this.place();
 	}
 
@@ -84,18 +84,23 @@ class Picture {
 		return cell.map(i => model.deviceWord(i)).find(word => word !== 'well') ?? 'well';
 	}
 
+	cellColour(row, cell) {
+		const word = this.cellWord(cell);
+		return this.colour({well: row.layer === LAYER_NODE ? 'node' : 'chip', faulty: 'hot'}[word] ?? word);
+	}
+
 	draw() {
 		const c = this.context, names = model.head.plan && !model.layer.every(layer => layer === 0 || layer === 6) ? NAMES : RANKS;
 		c.clearRect(0, 0, WIDTH, this.height);
 		c.font = '13px system-ui, DejaVu Sans, sans-serif';
 		this.rows.forEach((row, r) => {
-			c.fillStyle = '#d7e3ea';
+			c.fillStyle = this.colour('text');
 			c.fillText(names[row.layer], 0, row.y + 12);
-			c.fillStyle = '#8299a6';
+			c.fillStyle = this.colour('dim');
 			c.fillText(row.count.toLocaleString('en'), 0, row.y + 29);
 			for (const cell of row.cells) {
 				const {x, y, size} = this.at.get(cell[0]);
-				c.fillStyle = row.layer === LAYER_NODE && this.cellWord(cell) === 'well' ? '#31505f' : COLOURS[this.cellWord(cell)];
+				c.fillStyle = this.cellColour(row, cell);
 				c.fillRect(x, y, size, size);
 			}
 			const below = this.rows[r + 1];
@@ -112,12 +117,12 @@ class Picture {
 		if (this.near !== null)
 			for (const [p, peer] of model.portsOf(this.near))
 				if (peer !== NONE)
-					this.line(this.near, peer, {up: '#5cc8b5aa', lost: '#f0484a', testing: '#6aa5f0'}[model.portWord(this.near, p)] ?? '#8299a6', 1.2);
+					this.line(this.near, peer, {up: this.colour('accent'), lost: this.colour('lost'), testing: this.colour('testing')}[model.portWord(this.near, p)] ?? this.colour('dim'), 1.2);
 		for (let n = 1; n < this.path.length; n++)
-			this.line(this.path[n - 1], this.path[n], '#ffd166', 2.5);
+			this.line(this.path[n - 1], this.path[n], this.colour('way'), 2.5);
 		for (const i of [this.near, ...this.path].filter(i => i !== null)) {
 			const {x, y, size} = this.at.get(i);
-			c.strokeStyle = '#fff';
+			c.strokeStyle = this.colour('text');
 			c.lineWidth = 1.5;
 			c.strokeRect(x - 1, y - 1, size + 2, size + 2);
 		}
@@ -129,11 +134,11 @@ class Picture {
 				for (const i of cell)
 					for (const [p, peer] of model.portsOf(i))
 						if (peer !== NONE && i < peer)
-							this.line(i, peer, {up: '#45a08f40', lost: '#f0484a'}[model.portWord(i, p)] ?? '#e0a53a', model.portWord(i, p) === 'lost' ? 2 : 1);
+							this.line(i, peer, {up: `${this.colour('up')}40`, lost: this.colour('lost')}[model.portWord(i, p)] ?? this.colour('light'), model.portWord(i, p) === 'lost' ? 2 : 1);
 	}
 
 	note(y, up, all) {
-		this.context.fillStyle = up === all ? '#8299a6' : '#e0a53a';
+		this.context.fillStyle = up === all ? this.colour('dim') : this.colour('light');
 		this.context.fillText(`${all} links`, 0, y - 4);
 		this.context.fillText(up === all ? 'all up' : `${all - up} not up`, 0, y + 14);
 	}
@@ -143,11 +148,11 @@ class Picture {
 		const c = this.context, width = 300;
 		if (!all)
 			return;
-		c.fillStyle = '#24343f';
+		c.fillStyle = this.colour('line');
 		c.fillRect(LEFT, y, width, 6);
-		c.fillStyle = up === all ? '#45a08f' : '#e0a53a';
+		c.fillStyle = up === all ? this.colour('up') : this.colour('light');
 		c.fillRect(LEFT, y, Math.floor(width * up / all), 6);
-		c.fillStyle = up === all ? '#8299a6' : '#e0a53a';
+		c.fillStyle = up === all ? this.colour('dim') : this.colour('light');
 		c.fillText(up === all ? `${all.toLocaleString('en')} links, all up` : `${all.toLocaleString('en')} links, ${all - up} not up`, LEFT + width + 12, y + 8);
 	}
 

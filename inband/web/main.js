@@ -109,6 +109,7 @@ async function begin() {
 	model.addEventListener('event', event => shown.event?.(event.detail));
 	model.addEventListener('live', () => { $('#live').className = model.live ? 'on' : 'off'; });
 	addEventListener('hashchange', route);
+	matchMedia('(prefers-color-scheme: light)').addEventListener('change', route);
 	try {
 		await model.load();
 	} catch {
