@@ -18,7 +18,7 @@ _inbandctl() {
 	eeprom) COMPREPLY=($(compgen -W 'verify write read --tables --range' -- "$word") $(compgen -f -- "$word")) ;;
 	baseline) COMPREPLY=($(compgen -W 'save diff drop list' -- "$word")) ;;
 	suppress) COMPREPLY=($(compgen -W 'add drop list' -- "$word")) ;;
-	export) COMPREPLY=($(compgen -W 'topology slurm drain --prefix' -- "$word") $(compgen -f -- "$word")) ;;
+	export) COMPREPLY=($(compgen -W 'topology slurm drain routes --prefix' -- "$word") $(compgen -f -- "$word")) ;;
 	save) COMPREPLY=($(compgen -f -- "$word")) ;;
 	events | audit) COMPREPLY=($(compgen -W --count -- "$word")) ;;
 	bist) COMPREPLY=($(compgen -W '--under --seconds --intensity' -- "$word")) ;;

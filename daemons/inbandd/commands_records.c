@@ -13,6 +13,7 @@
 #include "inband/manage/check.h"
 #include "inband/manage/dump.h"
 #include "inband/manage/export.h"
+#include "inband/manage/updown.h"
 
 #define MOST 10000
 
@@ -95,51 +96,69 @@ static const char *exported_name(const void *arg, uint32_t device, char *name)
 	return device_name(arg, device, name);
 }
 
-static int export_as(const struct inbandd *d, const char *what, const char *prefix, FILE *file)
+static uint64_t exported_guid(const void *arg, uint32_t device, unsigned port)
 {
+	const struct inbandd *d = arg;
+
+	return d->fabric->ops->port_guid(d->fabric, d->model->devices[device]->target.id, port);
+}
+
+static int export_as(const struct inbandd *d, const char *what, const char *prefix, FILE *file,
+		     char *error, size_t length)
+{
+	const struct updown_names names = {exported_name, exported_guid, d};
+
 	if (!strcmp(what, "topology"))
 		return export_topology(d->model, exported_name, d, file);
 	if (!strcmp(what, "slurm"))
 		return export_slurm(d->model, prefix, file);
 	if (!strcmp(what, "drain"))
 		return export_drain(d->model, d->plan, prefix, file);
-	return -EINVAL;
+	snprintf(error, length, "export topology, slurm, drain or routes");
+	if (strcmp(what, "routes") != 0)
+		return -EINVAL;
+	snprintf(error, length, "the network's switches are not OpenSM's: load routes instead");
+	return d->fabric->ops->port_guid ? updown_export(d->model, &names, file, error, length)
+					 : -EINVAL;
 }
 
-/* "what": topology, slurm or drain; "prefix": of nodes' names. */
-void command_export(struct control_client *client, struct json_object *request)
+static void send_export(struct control_client *client, const char *what, const char *prefix)
 {
-	struct inbandd *d = control_daemon(client);
-	const char *what = NULL, *prefix = NULL;
 	struct json_object *answer;
+	char error[160] = "";
 	char *text = NULL;
 	size_t length;
-	FILE *file;
-	int ret;
+	FILE *file = open_memstream(&text, &length);
+	int ret = file ? export_as(control_daemon(client), what, prefix, file, error, sizeof(error))
+		       : -ENOMEM;
 
-	if (!json_get_text(request, "what", &what) || !what ||
-	    !json_get_text(request, "prefix", &prefix) ||
-	    (prefix && strpbrk(prefix, " \t\n#[],"))) {
-		control_fail(client, "export topology, slurm or drain; a prefix is a word");
-		return;
-	}
-	if (!d->model || d->discovering) {
-		control_fail(client, "nothing has been discovered yet");
-		return;
-	}
-	file = open_memstream(&text, &length);
-	ret = file ? export_as(d, what, prefix ?: "n", file) : -ENOMEM;
 	if (file)
 		fclose(file);
-	if (ret) {
-		control_fail(client, "%s",
-			     ret == -EINVAL ? "export topology, slurm or drain" : strerror(-ret));
+	if (ret == -EINVAL || ret == -EHOSTUNREACH) {
+		control_fail(client, "%s", error);
+	} else if (ret) {
+		control_fail(client, "%s", strerror(-ret));
 	} else {
 		answer = json_object_new_object();
 		json_add(answer, "text", json_object_new_string_len(text, length));
 		control_ok(client, answer);
 	}
 	free(text);
+}
+
+/* "what": topology, slurm, drain or routes; "prefix": of nodes' names. */
+void command_export(struct control_client *client, struct json_object *request)
+{
+	struct inbandd *d = control_daemon(client);
+	const char *what = NULL, *prefix = NULL;
+
+	if (!json_get_text(request, "what", &what) || !what ||
+	    !json_get_text(request, "prefix", &prefix) || (prefix && strpbrk(prefix, " \t\n#[],")))
+		control_fail(client, "export topology, slurm, drain or routes; a prefix is a word");
+	else if (!d->model || d->discovering)
+		control_fail(client, "nothing has been discovered yet");
+	else
+		send_export(client, what, prefix ?: "n");
 }
 
 static void save_baseline(struct control_client *client, const char *name)

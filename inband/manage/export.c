@@ -7,13 +7,6 @@
 
 #include "inband/manage/export.h"
 
-#define NO_RANK 255
-
-static bool is_up(const struct model_port *port)
-{
-	return port->peer != MODEL_NONE && port->state == NEIGHBOUR_UP && !port->lost;
-}
-
 static const char *node_id(const struct device *d, char id[32])
 {
 	snprintf(id, 32, "%c-%016" PRIx64, d->target.type == NMP_NRC ? 'S' : 'H', d->target.id);
@@ -32,7 +25,7 @@ int export_topology(const struct model *m, export_name *name_of, const void *arg
 		for (unsigned p = 0; p < d->nports; p++) {
 			const struct model_port *port = &d->port[p];
 
-			if (is_up(port))
+			if (model_up(port))
 				fprintf(file, "[%u]\t\"%s\"[%u]\t# \"%s\"\n", p + 1,
 					node_id(m->devices[port->peer], id), port->peer_port + 1u,
 					name_of(arg, port->peer, name));
@@ -50,7 +43,6 @@ struct parts {
 	const struct model *model;
 	uint8_t *rank;	/* of devices */
 	uint32_t *root; /* union and find, by devices */
-	uint32_t *queue;
 };
 
 static uint32_t find(struct parts *t, uint32_t i)
@@ -58,41 +50,6 @@ static uint32_t find(struct parts *t, uint32_t i)
 	while (t->root[i] != i)
 		i = t->root[i] = t->root[t->root[i]];
 	return i;
-}
-
-/* Ranks, breadth first from the nodes; the server's own node is none. The highest. */
-static unsigned rank_switches(struct parts *t)
-{
-	const struct model *m = t->model;
-	uint32_t head = 0, tail = 0;
-	unsigned highest = 0;
-
-	memset(t->rank, NO_RANK, m->count);
-	for (uint32_t i = 1; i < m->count; i++) {
-		const struct device *d = m->devices[i];
-
-		if (d->target.type != NMP_NIC || !is_up(&d->port[0]) ||
-		    m->devices[d->port[0].peer]->target.type != NMP_NRC ||
-		    t->rank[d->port[0].peer] == 0)
-			continue;
-		t->rank[d->port[0].peer] = 0;
-		t->queue[tail++] = d->port[0].peer;
-	}
-	while (head < tail) {
-		const struct device *d = m->devices[t->queue[head++]];
-
-		for (unsigned p = 0; p < d->nports; p++) {
-			uint32_t peer = d->port[p].peer;
-
-			if (!is_up(&d->port[p]) || m->devices[peer]->target.type != NMP_NRC ||
-			    t->rank[peer] != NO_RANK || t->rank[d->number] == NO_RANK - 1)
-				continue;
-			t->rank[peer] = t->rank[d->number] + 1;
-			highest = t->rank[peer];
-			t->queue[tail++] = peer;
-		}
-	}
-	return highest;
 }
 
 /* Joins what links of switches up to a rank hold together. */
@@ -106,7 +63,7 @@ static void join(struct parts *t, unsigned rank)
 		if (t->rank[i] != rank)
 			continue;
 		for (unsigned p = 0; p < d->nports; p++)
-			if (is_up(&d->port[p]) && t->rank[d->port[p].peer] <= rank)
+			if (model_up(&d->port[p]) && t->rank[d->port[p].peer] <= rank)
 				t->root[find(t, i)] = find(t, d->port[p].peer);
 	}
 }
@@ -143,7 +100,7 @@ static int write_leaves(struct parts *t, const char *prefix, FILE *file)
 		if (t->rank[i])
 			continue;
 		for (unsigned p = 0; p < d->nports && p < FABRIC_PORTS; p++)
-			if (is_up(&d->port[p]) && d->port[p].peer &&
+			if (model_up(&d->port[p]) && d->port[p].peer &&
 			    m->devices[d->port[p].peer]->target.type == NMP_NIC)
 				id[count++] = m->devices[d->port[p].peer]->target.id;
 		qsort(id, count, sizeof(*id), by_id);
@@ -202,18 +159,20 @@ static int write_parts(struct parts *t, const char *prefix, FILE *file)
 {
 	const struct model *m = t->model;
 	struct child *children = malloc((m->count + 1) * sizeof(*children));
-	unsigned highest = rank_switches(t);
+	int highest = model_ranks(m, t->rank);
 	uint32_t count = 0;
 
-	if (!children)
+	if (!children || highest < 0) {
+		free(children);
 		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < m->count; i++) {
 		t->root[i] = i;
 		if (t->rank[i] == 0)
 			children[count++] = (struct child){i, 0, m->devices[i]->target.id};
 	}
 	write_leaves(t, prefix, file);
-	for (unsigned rank = 0; rank <= highest; rank++) {
+	for (int rank = 0; rank <= highest; rank++) {
 		join(t, rank);
 		count = write_rank(t, rank + 1, children, count, file);
 	}
@@ -225,30 +184,37 @@ int export_slurm(const struct model *m, const char *prefix, FILE *file)
 {
 	struct parts t = {.model = m,
 			  .rank = malloc(m->count + 1),
-			  .root = malloc((m->count + 1) * sizeof(uint32_t)),
-			  .queue = malloc((m->count + 1) * sizeof(uint32_t))};
-	int ret = t.rank && t.root && t.queue ? write_parts(&t, prefix, file) : -ENOMEM;
+			  .root = malloc((m->count + 1) * sizeof(uint32_t))};
+	int ret = t.rank && t.root ? write_parts(&t, prefix, file) : -ENOMEM;
 
 	free(t.rank);
 	free(t.root);
-	free(t.queue);
 	return ret;
+}
+
+/* The switch that a node is at; NULL: none of its links is up. */
+static const struct device *switch_of(const struct model *m, const struct device *d)
+{
+	for (unsigned p = 0; p < d->nports; p++)
+		if (model_up(&d->port[p]))
+			return m->devices[d->port[p].peer];
+	return NULL;
 }
 
 /* Why a node is not to get work; NULL: it may. */
 static const char *why_not(const struct model *m, const struct device *d)
 {
-	const struct device *peer;
+	const struct device *peer = d ? switch_of(m, d) : NULL;
 
 	if (!d)
 		return "not found";
-	if (!is_up(&d->port[0]))
+	if (!peer)
 		return "its link is down";
-	peer = m->devices[d->port[0].peer];
 	if (peer->target.type == NMP_NRC && peer->state == DEVICE_SILENT)
 		return "its switch does not answer";
 	for (unsigned p = 0; p < peer->nports; p++)
-		if (is_up(&peer->port[p]) && m->devices[peer->port[p].peer]->target.type == NMP_NRC)
+		if (model_up(&peer->port[p]) &&
+		    m->devices[peer->port[p].peer]->target.type == NMP_NRC)
 			return NULL;
 	return peer->target.type == NMP_NRC && m->switches > 1 ? "its switch has no link to others"
 							       : NULL;

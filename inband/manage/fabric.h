@@ -148,6 +148,8 @@ struct fabric_ops {
 	int (*check)(struct fabric *f);
 	/* What a device calls itself; NULL: nothing. */
 	const char *(*device_name)(struct fabric *f, unsigned type, uint64_t id);
+	/* By what a subnet manager knows a switch (port 0), or an end node's port; 0: not known. */
+	uint64_t (*port_guid)(struct fabric *f, uint64_t id, unsigned port);
 	/* The network's time, in picoseconds. */
 	uint64_t (*now)(struct fabric *f);
 	const struct fabric_counts *(*counts)(struct fabric *f);

@@ -32,6 +32,8 @@ static void take_node_info(struct ib_node *n, const uint8_t *info)
 	n->type = info[2] == TYPE_SWITCH ? NMP_NRC : NMP_NIC;
 	n->ports = info[3] < IB_PORTS ? info[3] : IB_PORTS;
 	n->local_port = info[36];
+	if (n->type == NMP_NRC || n->local_port <= IB_NODE_PORTS)
+		n->port_guid[n->type == NMP_NRC ? 0 : n->local_port] = get64(info + 20);
 }
 
 static uint64_t node_guid(const uint8_t *info)
@@ -495,6 +497,13 @@ static const char *name_of(struct fabric *f, unsigned type, uint64_t id)
 	return n ? n->name : NULL;
 }
 
+static uint64_t port_guid(struct fabric *f, uint64_t id, unsigned port)
+{
+	const struct ib_node *n = ib_node_find(ib_of(f), id);
+
+	return n && port <= IB_NODE_PORTS ? n->port_guid[port] : 0;
+}
+
 static void destroy(struct fabric *f)
 {
 	struct ib *ib = ib_of(f);
@@ -515,6 +524,7 @@ static const struct fabric_ops ib_ops = {
 	.subscribe = ib_subscribe,
 	.origin = origin,
 	.device_name = name_of,
+	.port_guid = port_guid,
 	.arm = ib_arm,
 	.check = ib_check,
 	.progress = ib_progress,

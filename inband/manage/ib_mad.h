@@ -14,11 +14,12 @@
 
 #include "inband/manage/ib.h"
 
-#define IB_MAD	    256
-#define IB_DATA	    64 /* of an SMP, and of performance management */
-#define IB_MAX_PATH (NMP_MAX_HOPS + 2)
-#define IB_NAME_LEN 32
-#define IB_PORTS    (FABRIC_PORTS - 1) /* of a device that are looked at */
+#define IB_MAD	      256
+#define IB_DATA	      64 /* of an SMP, and of performance management */
+#define IB_MAX_PATH   (NMP_MAX_HOPS + 2)
+#define IB_NAME_LEN   32
+#define IB_NODE_PORTS 4			 /* of an adapter, whose GUIDs are kept */
+#define IB_PORTS      (FABRIC_PORTS - 1) /* of a device that are looked at */
 
 enum { IB_SUBN = 0x81, IB_SA = 0x03, IB_PERF = 0x04 };
 enum { IB_GET = 1, IB_SET = 2, IB_REPORT = 6, IB_GET_RESP = 0x81, IB_REPORT_RESP = 0x86 };
@@ -81,7 +82,8 @@ struct ib_seen {
 struct ib_node {
 	struct ib_node *chain, *same_name;
 	uint64_t guid;
-	uint8_t type, ports, local_port; /* by which it was reached */
+	uint64_t port_guid[IB_NODE_PORTS + 1]; /* of port 0 of a switch; of an adapter's ports */
+	uint8_t type, ports, local_port;       /* by which it was reached */
 	uint8_t hops, path[IB_MAX_PATH];
 	uint16_t lid; /* 0: not known */
 	uint64_t lid_when, up;

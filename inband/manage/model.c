@@ -221,3 +221,42 @@ void model_count_links(struct model *m)
 		}
 	m->links = halves / 2;
 }
+
+int model_ranks(const struct model *m, uint8_t *rank)
+{
+	uint32_t *queue = malloc((m->count + 1) * sizeof(*queue)), head = 0, tail = 0;
+	int highest = 0;
+
+	if (!queue)
+		return -ENOMEM;
+	memset(rank, MODEL_NO_RANK, m->count);
+	for (uint32_t i = 1; i < m->count; i++) {
+		const struct device *d = m->devices[i];
+
+		for (unsigned p = 0; d->target.type == NMP_NIC && p < d->nports; p++) {
+			uint32_t peer = d->port[p].peer;
+
+			if (!model_up(&d->port[p]) || m->devices[peer]->target.type != NMP_NRC ||
+			    rank[peer] == 0)
+				continue;
+			rank[peer] = 0;
+			queue[tail++] = peer;
+		}
+	}
+	while (head < tail) {
+		const struct device *d = m->devices[queue[head++]];
+
+		for (unsigned p = 0; p < d->nports; p++) {
+			uint32_t peer = d->port[p].peer;
+
+			if (!model_up(&d->port[p]) || m->devices[peer]->target.type != NMP_NRC ||
+			    rank[peer] != MODEL_NO_RANK || rank[d->number] == MODEL_NO_RANK - 1)
+				continue;
+			rank[peer] = rank[d->number] + 1;
+			highest = rank[peer];
+			queue[tail++] = peer;
+		}
+	}
+	free(queue);
+	return highest;
+}

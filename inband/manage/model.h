@@ -8,7 +8,8 @@
 
 #include "inband/manage/fabric.h"
 
-#define MODEL_NONE UINT32_MAX
+#define MODEL_NONE    UINT32_MAX
+#define MODEL_NO_RANK 255
 
 struct model_port {
 	uint8_t state; /* enum neighbour_state */
@@ -69,5 +70,15 @@ int model_reroute(struct model *model, bool *changed);
 /* Which devices the server's own has a way to, by links that are not lost. -ENOMEM. */
 int model_reached(const struct model *model, bool *reached);
 void model_count_links(struct model *model);
+/*
+ * Steps of each switch from the nodes, by links that are up; MODEL_NO_RANK for nodes, and where no
+ * way leads. The server's own node is none. The highest, or -ENOMEM.
+ */
+int model_ranks(const struct model *model, uint8_t *rank);
+
+static inline bool model_up(const struct model_port *port)
+{
+	return port->peer != MODEL_NONE && port->state == NEIGHBOUR_UP && !port->lost;
+}
 
 #endif

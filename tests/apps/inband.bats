@@ -431,7 +431,7 @@ watch() {
 	says "$dir/watch" '^raised' "$watcher"
 	[[ $(ctl export drain --prefix cn) == 'cn'*' # its link is down' ]]
 	run ctl export poster
-	[ "$status" -eq 1 ] && [[ $output == *'topology, slurm or drain'* ]]
+	[ "$status" -eq 1 ] && [[ $output == *'topology, slurm, drain or routes'* ]]
 }
 
 @test "a budget slows what is asked, and several servers answer one command" {

@@ -76,6 +76,26 @@ ctl() {
 	[[ $output == *'does not have that'* ]]
 }
 
+# Of each switch and each end: the port by which it is reached.
+routes_in() {
+	awk '/ of switch/ { match($0, /guid 0x[0-9a-f]+/); at = substr($0, RSTART + 5, RLENGTH - 5) }
+		/portguid/ { match($0, /portguid 0x[0-9a-f]+/); print at, substr($0, RSTART + 9, RLENGTH - 9), $2 }' "$@" | sort
+}
+
+@test "OpenSM loads the routes that were exported for its file engine" {
+	generated fat-tree levels=2 ports=8
+	serve_on h3
+	ctl export routes "$XDG_RUNTIME_DIR/routes"
+	[ "$(grep -c '^Unicast' "$XDG_RUNTIME_DIR/routes")" -eq 12 ]
+	managed h0 -R file -U "$XDG_RUNTIME_DIR/routes"
+	on h5 dump_lfts >"$XDG_RUNTIME_DIR/loaded"
+	routes_in "$XDG_RUNTIME_DIR/routes" >"$XDG_RUNTIME_DIR/wanted"
+	[ "$(wc -l <"$XDG_RUNTIME_DIR/wanted")" -eq $((12 * (12 + 32))) ]
+	routes_in "$XDG_RUNTIME_DIR/loaded" | diff - "$XDG_RUNTIME_DIR/wanted"
+	run ctl trace h1 h30
+	[ "$status" -eq 0 ] && [[ $output == *arrived ]]
+}
+
 @test "a subnet of ibsim's is found as ibnetdiscover finds it, without a subnet manager" {
 	[ -x "$(command -v ibsim)" ] || skip "ibsim is not installed"
 	unshare -Urn true 2>/dev/null || skip "no namespaces for ibsim's sockets"

@@ -18,7 +18,7 @@ REQUESTS = [
 	'{"command":"suppress","what":"add","port":"nrc:1:4","why":"so"}',
 	'{"command":"suppress","what":"list"}', '{"command":"suppress","what":"drop","port":"nrc:1:4"}',
 	'{"command":"save"}', '{"command":"export","what":"topology"}',
-	'{"command":"export","what":"slurm","prefix":"n"}', '{"command":"export","what":"drain"}',
+	'{"command":"export","what":"slurm","prefix":"n"}', '{"command":"export","what":"drain"}', '{"command":"export","what":"routes"}',
 	'{"command":"routes"}',
 ]
 for i, text in enumerate(REQUESTS):

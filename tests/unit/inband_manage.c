@@ -5,6 +5,7 @@
  */
 #include "tests/unit/inband_world.h"
 
+#include "inband/manage/updown.h"
 #include "inband/manage/check.h"
 #include "inband/manage/load.h"
 #include "inband/manage/scan.h"
@@ -572,6 +573,56 @@ static void a_trace_says_where_tables_end(void **state)
 	end();
 }
 
+/* From a switch with nodes to another, by each one's next port: never up after down. */
+static void walk_up_and_down(const struct model *model, const uint8_t *rank, const uint8_t *next,
+			     uint32_t from, uint32_t to)
+{
+	bool down = false;
+
+	while (from != to) {
+		uint32_t peer;
+
+		assert_int_not_equal(next[from], UPDOWN_NONE);
+		peer = model->devices[from]->port[next[from]].peer;
+		assert_false(down && rank[peer] > rank[from]);
+		down = rank[peer] < rank[from];
+		from = peer;
+	}
+}
+
+static void exported_routes_lead_up_and_then_down(void **state)
+{
+	struct updown *routes;
+	struct fabric *fabric;
+	struct model *model;
+	uint8_t *rank, *next;
+	uint32_t nowhere;
+
+	begin((struct world){.machine = "tree:3,4,2,8", .faults = "cut=2", .seed = 2});
+	fabric = connect_to(0, 64);
+	model = find_all(fabric, NULL);
+	rank = malloc(model->count);
+	next = malloc(model->count);
+	assert_int_equal(model_ranks(model, rank), 3);
+	assert_int_equal(updown_create(model, &routes), 0);
+	for (uint32_t to = 0; to < model->count; to++) {
+		if (rank[to])
+			continue;
+		assert_int_equal(updown_aim(routes, to, &nowhere), 0);
+		for (uint32_t i = 0; i < model->count; i++)
+			next[i] = rank[i] == MODEL_NO_RANK || i == to ? 0 : updown_next(routes, i);
+		for (uint32_t from = 0; from < model->count; from++)
+			if (!rank[from])
+				walk_up_and_down(model, rank, next, from, to);
+	}
+	updown_destroy(routes);
+	free(rank);
+	free(next);
+	model_destroy(model);
+	fabric->ops->destroy(fabric);
+	end();
+}
+
 static void a_scan_reads_the_counters_of_all_ports(void **state)
 {
 	struct fabric *fabric;
@@ -652,6 +703,7 @@ int main(void)
 		cmocka_unit_test(a_root_that_dies_during_a_load_leaves_no_black_hole),
 		cmocka_unit_test(a_killed_load_is_found_and_ended),
 		cmocka_unit_test(a_trace_says_where_tables_end),
+		cmocka_unit_test(exported_routes_lead_up_and_then_down),
 		cmocka_unit_test(a_scan_reads_the_counters_of_all_ports),
 		cmocka_unit_test(deltas_survive_a_wrap_and_a_reset),
 		cmocka_unit_test(a_write_without_an_answer_is_not_repeated),
