@@ -389,6 +389,17 @@ static int open_ib(struct inbandd *d)
 	return ret;
 }
 
+/* For requests that are sent again: the link that lost them may be on the device's own way. */
+static bool other_way(void *arg, const struct target *t, struct nmp_route *out,
+		      struct nmp_route *back)
+{
+	const struct inbandd *d = arg;
+	const struct device *device =
+		d->model && !d->discovering ? model_find(d->model, t->type, t->id) : NULL;
+
+	return device && model_other_way(d->model, device, out, back);
+}
+
 int network_start(struct inbandd *d)
 {
 	const struct timeval pause = {.tv_sec = d->config.sweep ?: 1};
@@ -400,6 +411,8 @@ int network_start(struct inbandd *d)
 		return ret;
 	d->fabric->report = alarms_report;
 	d->fabric->report_arg = d;
+	d->fabric->other_way = other_way;
+	d->fabric->other_arg = d;
 	d->fabric->ops->arm(d->fabric, &fd);
 	d->wake = event_new(d->loop.base, fd, EV_READ | EV_PERSIST, on_wake, d);
 	d->again = event_new(d->loop.base, -1, 0, on_again, d);

@@ -170,6 +170,11 @@ struct fabric {
 	const struct fabric_ops *ops;
 	void (*report)(void *arg, const struct fabric_report *report); /* NULL: nobody listens */
 	void *report_arg;
+	/* Another way to a device that has not answered by its own; NULL, or false: there is none.
+	 */
+	bool (*other_way)(void *arg, const struct target *t, struct nmp_route *out,
+			  struct nmp_route *back);
+	void *other_arg;
 };
 
 /* Until nothing is under way. */

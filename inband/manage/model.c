@@ -197,6 +197,96 @@ int model_reached(const struct model *m, bool *reached)
 	return m->count ? walk((struct model *)m, reached, NULL) : 0;
 }
 
+/* Where a search came from, and by which port. */
+struct step {
+	uint32_t from;
+	uint8_t port;
+	bool on_way; /* the device is on the way that is to be avoided */
+};
+
+/* Whether the way leads over the link at a port of a switch, in either direction. */
+static bool way_has(const struct model *m, const struct device *to, const struct device *at,
+		    unsigned p)
+{
+	const struct model_port *port = &at->port[p];
+
+	for (const struct device *d = to; d->via != MODEL_NONE; d = m->devices[d->via]) {
+		const struct device *via = m->devices[d->via];
+		unsigned out = d->target.out.hops ? d->target.out.port[d->target.out.hops - 1] : 0;
+
+		if ((via == at && out == p) ||
+		    (d == at && port->peer == via->number && port->peer_port == out))
+			return via->target.type == NMP_NRC && d->target.type == NMP_NRC;
+	}
+	return false;
+}
+
+static bool search(const struct model *m, const struct device *to, struct step *step,
+		   uint32_t *queue)
+{
+	uint32_t head = 0, tail = 0;
+
+	for (uint32_t i = 0; i < m->count; i++)
+		step[i] = (struct step){.from = MODEL_NONE};
+	for (const struct device *d = to; d->via != MODEL_NONE; d = m->devices[d->via])
+		step[d->number].on_way = true;
+	step[0].from = 0;
+	queue[tail++] = 0;
+	while (head < tail && step[to->number].from == MODEL_NONE) {
+		const struct device *d = m->devices[queue[head++]];
+
+		for (unsigned p = 0; p < d->nports; p++) {
+			uint32_t peer = d->port[p].peer;
+
+			if (!model_up(&d->port[p]) || step[peer].from != MODEL_NONE ||
+			    (step[d->number].on_way && step[peer].on_way && way_has(m, to, d, p)))
+				continue;
+			step[peer].from = d->number;
+			step[peer].port = p;
+			if (m->devices[peer]->target.type == NMP_NRC)
+				queue[tail++] = peer;
+		}
+	}
+	return step[to->number].from != MODEL_NONE;
+}
+
+/* From the device back to the server: the way out is filled from its end. */
+static bool write_way(const struct model *m, const struct device *to, const struct step *step,
+		      struct nmp_route *out, struct nmp_route *back)
+{
+	uint8_t port[NMP_MAX_HOPS];
+	unsigned hops = 0;
+
+	*out = *back = (struct nmp_route){0};
+	for (const struct device *d = to; d->number; d = m->devices[step[d->number].from]) {
+		const struct device *from = m->devices[step[d->number].from];
+		unsigned p = step[d->number].port;
+
+		if (hops == NMP_MAX_HOPS || back->hops == NMP_MAX_HOPS)
+			return false;
+		if (from->target.type == NMP_NRC)
+			port[hops++] = p;
+		if (d->target.type == NMP_NRC)
+			back->port[back->hops++] = from->port[p].peer_port;
+	}
+	while (hops)
+		out->port[out->hops++] = port[--hops];
+	return true;
+}
+
+bool model_other_way(const struct model *m, const struct device *to, struct nmp_route *out,
+		     struct nmp_route *back)
+{
+	struct step *step = malloc(m->count * sizeof(*step));
+	uint32_t *queue = malloc(m->count * sizeof(*queue));
+	bool found =
+		step && queue && search(m, to, step, queue) && write_way(m, to, step, out, back);
+
+	free(step);
+	free(queue);
+	return found;
+}
+
 /* Whether the device at the other end has the link, too. */
 static bool is_mutual(const struct model *m, uint32_t device, unsigned p)
 {

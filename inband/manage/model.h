@@ -67,6 +67,12 @@ bool model_way(const struct device *from, unsigned port, unsigned peer_type, uns
  * its way is another one; what no way leads to keeps the one it had. -ENOMEM.
  */
 int model_reroute(struct model *model, bool *changed);
+/*
+ * Another way to a device, by none of the links between switches that its own way has. False: there
+ * is none.
+ */
+bool model_other_way(const struct model *model, const struct device *to, struct nmp_route *out,
+		     struct nmp_route *back);
 /* Which devices the server's own has a way to, by links that are not lost. -ENOMEM. */
 int model_reached(const struct model *model, bool *reached);
 void model_count_links(struct model *model);

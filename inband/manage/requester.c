@@ -58,6 +58,8 @@ struct requester {
 	struct flight *again, **again_last; /* to be sent once more */
 	void (*report)(void *arg, const struct nmp *nmp);
 	void *report_arg;
+	requester_other *other_way;
+	void *other_arg;
 };
 
 /* In by_id, beside flights: it rests. */
@@ -116,6 +118,12 @@ void requester_on_report(struct requester *r, void (*report)(void *arg, const st
 {
 	r->report = report;
 	r->report_arg = arg;
+}
+
+void requester_on_retry(struct requester *r, requester_other *other_way, void *arg)
+{
+	r->other_way = other_way;
+	r->other_arg = arg;
 }
 
 const struct fabric_counts *requester_counts(const struct requester *r)
@@ -307,14 +315,24 @@ static void prepare(struct flight *f, struct job *job)
 	job->make(job, f->index, &f->nmp);
 }
 
+/* By the way that is the right one now, and each second time by another. */
+static void set_way(struct requester *r, struct flight *f)
+{
+	const struct target *way = way_of(f->job->target);
+
+	if (f->tries % 2 && r->other_way &&
+	    r->other_way(r->other_arg, way, &f->nmp.forward, &f->nmp.back))
+		return;
+	f->nmp.forward = way->out;
+	f->nmp.back = way->back;
+}
+
 static bool send_again(struct requester *r)
 {
 	while (r->again) {
 		struct flight *f = r->again, *next = f->next;
 
-		/* By the way that is the right one now. */
-		f->nmp.forward = way_of(f->job->target)->out;
-		f->nmp.back = way_of(f->job->target)->back;
+		set_way(r, f);
 		if (!launch(r, f))
 			return false;
 		r->again = next;

@@ -55,6 +55,11 @@ int requester_progress(struct requester *requester, bool wait);
 /* Reports that come in between. */
 void requester_on_report(struct requester *requester,
 			 void (*report)(void *arg, const struct nmp *nmp), void *arg);
+/* Where a request goes along that is sent again, the first time and each second; false: as before.
+ */
+typedef bool requester_other(void *arg, const struct target *t, struct nmp_route *out,
+			     struct nmp_route *back);
+void requester_on_retry(struct requester *requester, requester_other *other_way, void *arg);
 const struct fabric_counts *requester_counts(const struct requester *requester);
 /* When something is to be done next; GLEX_FOREVER: nothing is under way. */
 uint64_t requester_deadline(const struct requester *requester);

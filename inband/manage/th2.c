@@ -426,6 +426,14 @@ static void take_report(void *arg, const struct nmp *nmp)
 		f->report(f->report_arg, &report);
 }
 
+static bool other_way(void *arg, const struct target *t, struct nmp_route *out,
+		      struct nmp_route *back)
+{
+	struct fabric *f = arg;
+
+	return f->other_way && f->other_way(f->other_arg, t, out, back);
+}
+
 static int arm(struct fabric *f, int *fd)
 {
 	struct th2 *th2 = of(f);
@@ -542,6 +550,7 @@ int th2_create(const struct th2_options *options, struct fabric **fabric)
 		return error;
 	}
 	requester_on_report(th2->requester, take_report, &th2->fabric);
+	requester_on_retry(th2->requester, other_way, &th2->fabric);
 	*fabric = &th2->fabric;
 	return 0;
 }

@@ -264,6 +264,58 @@ static void no_answer_is_credited_to_another_chip(void **state)
 }
 
 /* Each at the other's far end, with links that take one packet. */
+static void tell(const char *what)
+{
+	char *told = glex_tell(path, what);
+
+	assert_string_equal(told, "ok\n");
+	free(told);
+}
+
+static bool other_way(void *arg, const struct target *t, struct nmp_route *out,
+		      struct nmp_route *back)
+{
+	const struct model *model = arg;
+
+	return model_other_way(model, model_find(model, t->type, t->id), out, back);
+}
+
+/* A link on the way is cut, and nobody has said so yet. */
+static void a_request_without_an_answer_goes_by_another_way(void **state)
+{
+	unsigned wrong = 0, read = 0;
+	struct reading reading = {0, &wrong, &read};
+	char name[MACHINE_NAME_LEN], what[64];
+	const struct device *root, *via;
+	struct fabric *fabric;
+	struct model *model;
+	uint32_t chip;
+
+	begin((struct world){.machine = "tree:3,4,2,8"});
+	fabric = connect_to(0, 64);
+	model = find_all(fabric, NULL);
+	chip = machine_find_name(plan, "S.root.2.0", NULL);
+	reading.id = plan->chips[chip].id;
+	root = model_find(model, NMP_NRC, reading.id);
+	via = model->devices[root->via];
+	chip = machine_find(plan, NMP_NRC, via->target.id);
+	snprintf(what, sizeof(what), "cut %s:%u", machine_chip_name(plan, chip, name),
+		 root->target.out.port[root->target.out.hops - 1]);
+	tell(what);
+	fabric->other_way = other_way;
+	fabric->other_arg = model;
+	assert_int_equal(fabric->ops->register_read(fabric, (struct target *)&root->target, REG_ID,
+						    1, have_id, &reading),
+			 0);
+	assert_int_equal(fabric_finish(fabric), 0);
+	assert_int_equal(read, 1);
+	assert_int_equal(wrong, 0);
+	assert_int_equal(fabric->ops->counts(fabric)->retried, 1);
+	model_destroy(model);
+	fabric->ops->destroy(fabric);
+	end();
+}
+
 static void two_servers_do_not_block_each_other(void **state)
 {
 	pid_t other;
@@ -400,14 +452,6 @@ static void a_load_after_a_fault_leads_round_it(void **state)
 	model_destroy(model);
 	fabric->ops->destroy(fabric);
 	end();
-}
-
-static void tell(const char *what)
-{
-	char *told = glex_tell(path, what);
-
-	assert_string_equal(told, "ok\n");
-	free(told);
 }
 
 /* What alarms make of reports: a link of the plan is lost, or is back. */
@@ -695,6 +739,7 @@ int main(void)
 		cmocka_unit_test(dead_switches_are_one_finding_each),
 		cmocka_unit_test(a_switch_that_has_died_since_is_one_finding),
 		cmocka_unit_test(no_answer_is_credited_to_another_chip),
+		cmocka_unit_test(a_request_without_an_answer_goes_by_another_way),
 		cmocka_unit_test(two_servers_do_not_block_each_other),
 		cmocka_unit_test(a_trace_follows_the_tables_of_the_switches),
 		cmocka_unit_test(loaded_routes_lead_everywhere),
