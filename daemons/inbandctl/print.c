@@ -125,7 +125,7 @@ int print_trace(struct json_object *answer)
 		if (member(h, "in"))
 			printf(" in %2lu", number(h, "in"));
 		if (member(h, "out") && i)
-			printf(" out %2lu of %2lu, %s, %lu lanes, %lu retries, %lu errors",
+			printf(" out %2lu (one of %lu), %s, %lu lanes, %lu retries, %lu errors",
 			       number(h, "out"), number(h, "ways"), text(h, "link"),
 			       number(h, "lanes"), number(h, "retries"), number(h, "errors"));
 		putchar('\n');

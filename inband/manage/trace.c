@@ -139,12 +139,13 @@ int trace_path(struct fabric *fabric, struct model *model, uint64_t from, uint64
 
 const char *trace_end_text(enum trace_end how)
 {
-	static const char *const texts[] = {"arrived",
-					    "the table has no port for this destination",
-					    "no port of the table's entry has a link",
-					    "the tables lead in a circle",
-					    "the tables lead to another node",
-					    "a switch does not answer"};
+	static const char *const texts[] = {
+		"arrived",
+		"the table has no port for this destination: are routes loaded?",
+		"no port of the table's entry has a link",
+		"the tables lead in a circle",
+		"the tables lead to another node",
+		"a switch does not answer"};
 
 	return texts[how];
 }
