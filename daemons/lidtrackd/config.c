@@ -65,6 +65,7 @@ static const struct config_key keys[] = {
 	{"port", CONFIG_NUMBER, MEMBER(port), 0, 254},
 	{"sm_key", CONFIG_NUMBER, MEMBER(sm_key), 0, UINT64_MAX},
 	{"guest_command", CONFIG_TEXT, MEMBER(guest_command)},
+	{"libvirt", CONFIG_TEXT, MEMBER(libvirt)},
 	{"retry", CONFIG_NUMBER, MEMBER(retry), 1, 60000, .live = true},
 	{"watch", CONFIG_NUMBER, MEMBER(watch), 10, 3600000, .live = true},
 	{"control_socket", CONFIG_TEXT, MEMBER(control_socket)},

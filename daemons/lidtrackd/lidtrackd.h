@@ -8,6 +8,7 @@
  *	link.c		connections
  *	follower.c	a standby SM's guid2lid is kept as the master's
  *	tracker.c	shared-port: LIDs of hosts by where guests are, and how OpenSM gets to know
+ *	libvirt.c	vGUIDs follow libvirt's domains; libvirt_watch.c: where these run
  *	commands.c	what lidtrackctl asks for
  *
  * Everything belongs to the loop's thread, but for what a struct step has, and what is said to be
@@ -58,6 +59,7 @@ struct lidtrackd_config {
 	uint64_t port;
 	uint64_t sm_key;
 	char guest_command[256];
+	char libvirt[256]; /* URI; "": guests are not its domains */
 	/* shared-port: who tells the SM, and how. */
 	char tracker[RECORD_NAME_LEN];
 	char guid2lid[256], lids[256], restart_command[256];
@@ -73,7 +75,7 @@ struct lidtrackd_config {
 
 struct lidtrackd_counts {
 	uint64_t moved_in, moved_out, returned, refused, lid_changed;
-	uint64_t follows, follow_errors;
+	uint64_t follows, follow_errors, libvirt_orders;
 	uint64_t steps, retries, journal_errors, requests, bad_requests;
 };
 
@@ -113,6 +115,7 @@ struct lidtrackd {
 	unsigned num_conversations;
 	struct job *jobs;
 	struct follower *follower;
+	struct libvirt *libvirt; /* NULL: guests are not its domains */
 	struct tracker *tracker; /* NULL: this agent is not */
 	bool ending;
 	unsigned functions_used; /* one more whenever a function has got a GUID */
@@ -200,6 +203,13 @@ void tracker_place(struct lidtrackd *d, const struct request *request, struct an
 
 int follower_start(struct lidtrackd *d);
 void follower_stop(struct lidtrackd *d);
+
+/* ---- libvirt.c ---- */
+
+int libvirt_start(struct lidtrackd *d);
+void libvirt_stop(struct lidtrackd *d);
+/* Its domain runs here, or that is not known: its vGUID stays. */
+bool libvirt_keeps(struct lidtrackd *d, const char *guest);
 
 /* ---- commands.c ---- */
 

@@ -38,6 +38,9 @@ static const struct counter rows[] = {
 	 NULL, "Changes of a master's guid2lid that were brought into the standby's."},
 	{COUNTER(struct lidtrackd_counts, follow_errors), "follow_errors",
 	 "lidtrackd_guid2lid_errors_total", NULL, "Tries of that which failed."},
+	{COUNTER(struct lidtrackd_counts, libvirt_orders), "libvirt_orders",
+	 "lidtrackd_libvirt_orders_total", NULL,
+	 "Guests that were ordered here, since libvirt runs their domains here."},
 	{COUNTER(struct lidtrackd_counts, steps), "steps", "lidtrackd_steps_total", NULL,
 	 "Steps of moves that were tried."},
 	{COUNTER(struct lidtrackd_counts, retries), "retries", "lidtrackd_retries_total", NULL,
@@ -106,6 +109,8 @@ static int start_all(struct lidtrackd *d)
 	if (!ret)
 		ret = server_start(d);
 	if (!ret)
+		ret = libvirt_start(d);
+	if (!ret)
 		ret = commands_start(d);
 	if (!ret)
 		ret = metrics_start(d->loop.base, d->config.metrics_listen, write_metrics, d,
@@ -132,6 +137,7 @@ static int run(struct lidtrackd *d)
 	}
 	metrics_stop(d->metrics);
 	commands_stop(d);
+	libvirt_stop(d);
 	server_stop(d);
 	reconcile_stop(d);
 	tracker_stop(d);

@@ -310,6 +310,13 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, uint64_t w
 			 g->r.peer[0] ? ", with " : "", g->r.peer);
 		return -EBUSY;
 	}
+	if (libvirt_keeps(d, g->r.guest)) {
+		snprintf(reason, REASON_LEN,
+			 "its domain runs at %s: virsh migrate moves both, or libvirtd has not "
+			 "answered",
+			 d->config.host);
+		return -EBUSY;
+	}
 	g->give_up = clock_ms() + (wait_ms > GIVE_UP_MS ? wait_ms : GIVE_UP_MS);
 	g->patient = wait_ms > 0;
 	g->reason[0] = '\0';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * libFuzzer target for what agents of lidtrackd read: requests, answers and records of other hosts,
- * and a journal. The first byte says which. What is taken is written again and read again as the
+ * a journal, and the metadata of a libvirt domain. The first byte says which. What is taken is written again and read again as the
  * same.
  */
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "migrate/journal.h"
 #include "migrate/message.h"
+#include "migrate/metadata.h"
 
 #define CHECK(condition)                                                                \
 	do {                                                                            \
@@ -62,11 +63,27 @@ static void check_journal(const char *text, size_t len)
 	free(journal.records);
 }
 
+static void check_metadata(const char *xml, size_t len)
+{
+	struct record record = {0}, again = {0};
+	char text[METADATA_LEN];
+	size_t n;
+
+	if (metadata_parse(&record, xml, len))
+		return;
+	CHECK(record.guid);
+	n = metadata_format(&record, text);
+	CHECK(n < sizeof(text) && strlen(text) == n);
+	CHECK(!metadata_parse(&again, text, n));
+	CHECK(again.guid == record.guid && again.num_pkeys == record.num_pkeys);
+	CHECK(!memcmp(again.pkeys, record.pkeys, record.num_pkeys * sizeof(*record.pkeys)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const checks[])(const char *, size_t) = {check_request, check_answer,
-							       check_journal};
+							       check_journal, check_metadata};
 	char *copy;
 
 	if (!size)
@@ -74,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	copy = malloc(size); /* its end is guarded */
 	CHECK(copy);
 	memcpy(copy, data + 1, size - 1);
-	checks[data[0] % 3](copy, size - 1);
+	checks[data[0] % 4](copy, size - 1);
 	free(copy);
 	return 0;
 }

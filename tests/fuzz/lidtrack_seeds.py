@@ -25,6 +25,8 @@ JOURNAL = ''.join(line(RECORD.format(state)) for state in ('here', 'asking', 'de
 SEEDS = {'ask': '\0lidtrack1 ask h1 h9 ' + RECORD.format('asking'), 'look': '\0lidtrack1 look h1 h9 guest=g state=gone',
 	 'ok': '\1ok ' + RECORD.format('reserved'), 'none': '\1ok', 'refused': '\1refused no function is free',
 	 'later': '\1later', 'why': '\1ok ' + RECORD.format('leaving') + ' | the SA does not answer', 'journal': '\2' + JOURNAL, 'torn': '\2' + JOURNAL[:-9],
+	 'metadata': "\3<port guid='0x0002c90300a1b2c3' pkeys='0xffff,0x8001'/>",
+	 'prefix': "\3<lidtrack:port xmlns:lidtrack='urn:urxe:lidtrack:1' guid='0x1'/>",
 	 'gone': '\2' + JOURNAL + line(RECORD.format('gone'))}
 for name, text in SEEDS.items():
 	with open(os.path.join(sys.argv[1], name), 'w') as f:
