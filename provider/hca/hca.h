@@ -302,6 +302,7 @@ struct urxe_qp {
 		uint64_t at;	   /* when it may send again, ns */
 		uint64_t burst_ns; /* how much unused time counts */
 		uint32_t paid;	   /* PSN that has not been charged yet */
+		bool waits;	   /* for that time, with work */
 	} pace;			   /* with proto.attr.rate_limit; pace.h */
 	unsigned full_slot;	   /* a neighbour whose ring was full; 0: none */
 	struct cds_list_head full_node;

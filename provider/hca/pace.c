@@ -16,6 +16,7 @@ int urxe_pace_set(struct urxe_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 		return EINVAL;
 	qp->proto.attr.rate_limit = kbps;
 	qp->pace.burst_ns = BURST_NS;
+	qp->pace.waits = false;
 	if (attr->max_burst_sz)
 		qp->pace.burst_ns = (uint64_t)attr->max_burst_sz * 8000000 / kbps;
 	qp->pace.at = urxe_now();
@@ -49,6 +50,7 @@ bool urxe_pace_wait(struct urxe_qp *qp)
 	urxe_hca.now = urxe_now();
 	if (urxe_pace_admits(qp))
 		return true;
+	qp->pace.waits = true;
 	qp->full_wait = true;
 	qp->rnr_until = qp->pace.at;
 	urxe_completer_arm(qp);
@@ -58,13 +60,19 @@ bool urxe_pace_wait(struct urxe_qp *qp)
 void urxe_pace_charge(struct urxe_qp *qp, uint32_t payload)
 {
 	uint64_t bytes = payload > LEAST_BYTES ? payload : LEAST_BYTES;
-	uint64_t earliest = urxe_hca.now - qp->pace.burst_ns;
+	uint64_t unused = qp->pace.waits ? BURST_NS : qp->pace.burst_ns;
+	uint64_t earliest = urxe_hca.now - unused;
 
 	if (!qp->proto.attr.rate_limit)
 		return;
 	if (qp->pace.at < earliest)
 		qp->pace.at = earliest;
 	qp->pace.at += bytes * 8000000 / qp->proto.attr.rate_limit;
+}
+
+void urxe_pace_idle(struct urxe_qp *qp)
+{
+	qp->pace.waits = false;
 }
 
 void urxe_pace_packet(struct urxe_qp *qp, uint32_t span, uint32_t payload)

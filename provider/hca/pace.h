@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Rate limits of QPs (IBV_QP_RATE_LIMIT, ibv_modify_qp_rate_limit(3)). A QP may send when the time
- * has come that its former bytes take at its rate. Time that passes unused counts for a burst at
- * most: so a QP that is woken late makes up for it, and in the mean its rate is the limit. Bytes
- * are those of payload, 64 of a packet at least. Under the engine lock.
+ * has come that its former bytes take at its rate. Time in which a QP had nothing to send counts for
+ * a burst at most. One that waits for its time, and is woken late, makes up for that, so that in the
+ * mean its rate is the limit. Bytes are those of payload, 64 of a packet at least. Under the engine
+ * lock.
  */
 #ifndef URXE_HCA_PACE_H
 #define URXE_HCA_PACE_H
@@ -20,6 +21,8 @@ int urxe_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *
 bool urxe_pace_wait(struct urxe_qp *qp);
 /* The same, and no more. */
 bool urxe_pace_admits(const struct urxe_qp *qp);
+/* All that the program has posted has left. */
+void urxe_pace_idle(struct urxe_qp *qp);
 /* A packet of so many PSNs leaves, from the QP's PSN on. One that is sent again costs nothing. */
 void urxe_pace_packet(struct urxe_qp *qp, uint32_t span, uint32_t payload);
 /* A frame leaves. */

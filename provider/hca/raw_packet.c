@@ -169,6 +169,8 @@ void urxe_raw_run(struct urxe_qp *qp)
 		    sq_wqe(&qp->sq, qp->sq.send)->error)
 			break;
 	}
+	if (!urxe_requester_has_work(qp))
+		urxe_pace_idle(qp);
 	urxe_completer_retire(qp);
 }
 

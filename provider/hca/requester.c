@@ -474,6 +474,8 @@ void urxe_requester_run(struct urxe_qp *qp)
 		send_reliable(qp, &batch);
 	else if (batch.n)
 		send_unreliable(qp, &batch);
+	if (!urxe_requester_has_work(qp))
+		urxe_pace_idle(qp);
 	urxe_set_flying(qp, reliable && qp->proto.una != qp->proto.psn);
 	urxe_completer_retire(qp);
 	if (out == OUT_WINDOW)
