@@ -159,6 +159,9 @@ void urxe_raw_run(struct urxe_qp *qp)
 		gather(qp, &batch);
 		if (batch.n)
 			sent = urxe_raw_send(port_of(qp)->raw, batch.frames, batch.n, &error);
+		/* The program that polls has not been away: the call takes longer than a lease. */
+		if (atomic_load(&urxe_hca.polled_at))
+			urxe_engine_polled(urxe_now());
 		for (unsigned i = 0; i < sent; i++)
 			sq_wqe(&qp->sq, qp->sq.send++)->done = true;
 		if (error == -EAGAIN)
