@@ -377,11 +377,71 @@ static void killed(void)
 	end();
 }
 
+/* What a forked process finds: its parent's domain by the same file, no SRQ or QP of its parent's, and
+ * its copies of those to be destroyed. */
+static void live_forked(void)
+{
+	struct side parents = here;
+	struct ibv_qp *qps[] = {initiator, target};
+	struct ibv_cq *parents_cq = send_cq;
+	struct ibv_mr *parents_out = out_mr;
+	struct ibv_pd *parents_pd = pd;
+	struct ibv_context *parents_ctx = ctx;
+
+	alarm(60);
+	ctx = NULL;
+	open_urxe();
+	open_side(&here, 0);
+	EXPECT_TRUE(here.srqn != parents.srqn);
+	make_qps();
+	NEED(out_mr = ibv_reg_mr(pd, out, sizeof(out), IBV_ACCESS_LOCAL_WRITE));
+	post_receive(&here, 1);
+	request(IBV_WR_SEND, here.srqn, 5000, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	expect_message(&here, 5000);
+	EXPECT(ibv_destroy_qp(qps[0]), 0);
+	EXPECT(ibv_destroy_qp(qps[1]), 0);
+	EXPECT(ibv_destroy_cq(parents_cq), 0);
+	EXPECT(ibv_dereg_mr(parents_out), 0);
+	close_side(&parents);
+	EXPECT(ibv_dealloc_pd(parents_pd), 0);
+	EXPECT(ibv_close_device(parents_ctx), 0);
+	/* Its own are none of those. */
+	post_receive(&here, 1);
+	request(IBV_WR_SEND, here.srqn, 100, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	expect_message(&here, 100);
+	_exit(failures != 0);
+}
+
+static void in_a_fork(void)
+{
+	pid_t pid;
+	int status;
+
+	begin();
+	NEED((pid = fork()) >= 0);
+	if (!pid)
+		live_forked();
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(status, 0);
+	post_receive(&here, 1);
+	tell(RECEIVE, 0);
+	request(IBV_WR_SEND, there.srqn, 5000, 0, 0);
+	request(IBV_WR_SEND, here.srqn, 5000, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	tell(EXPECT_LARGE, 5000);
+	expect_message(&here, 5000);
+	tell(LEAVE, 0);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"messages", messages}, {"not_ready", not_ready}, {"in_turn", in_turn},
-		{"refused", refused},	{"killed", killed},
+		{"refused", refused},	{"killed", killed},	  {"in_a_fork", in_a_fork},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
