@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * guid2lid as a file that OpenSM may write at any moment, by renaming a file of its own over it. An
- * update writes PATH.lidtrack beside it and exchanges the two names. What lies under PATH.lidtrack
- * then is exactly what was replaced: if that is not the version that was read, its entries are
- * brought in by another round. An update that was killed between leaves its file there; the next
- * one brings in what it has.
+ * update puts a file PATH.lidtrack beside it and exchanges the two names. What lies under
+ * PATH.lidtrack then is exactly what was replaced: if that is not the version that was read, its
+ * entries are brought in by another round. An update that was killed between leaves its file there,
+ * perhaps as the only one with OpenSM's newest entries; the next one brings in what it has.
+ *
+ *	PATH.lidtrack.new	written, and of no value before it is whole
+ *	PATH.lidtrack		by renaming: has all that the one before it had
+ *
+ * So an update may be killed at any moment, and the next one as well.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -235,6 +240,23 @@ static int judge(struct update *u, const struct text *before)
 	return ret ? ret : -EAGAIN;
 }
 
+/* In the place of one that an update has left, whose entries it has. */
+static int write_beside(const struct update *u, const char *bytes, size_t len,
+			const struct text *like)
+{
+	char fresh[PATH_MAX];
+	int ret;
+
+	if ((size_t)snprintf(fresh, sizeof(fresh), "%s.new", u->beside) >= sizeof(fresh))
+		return -ENAMETOOLONG;
+	ret = write_file(fresh, bytes, len, like);
+	if (ret || !rename(fresh, u->beside))
+		return ret;
+	ret = -errno;
+	unlink(fresh);
+	return ret;
+}
+
 static int replace(struct update *u, const struct text *before)
 {
 	size_t len;
@@ -250,15 +272,15 @@ static int replace(struct update *u, const struct text *before)
 	}
 	ret = keep_damaged(u, before);
 	if (!ret)
-		ret = write_file(u->beside, bytes, len, before);
+		ret = write_beside(u, bytes, len, before);
 	free(bytes);
 	if (ret)
 		return ret;
 	ret = exchange(u->path, u->beside, before->there);
-	if (ret) {
+	if (ret && !u->missing.count)
 		unlink(u->beside);
+	if (ret)
 		return ret;
-	}
 	u->change->written = true;
 	ret = judge(u, before);
 	sync_folder(u->path);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "migrate/guid2lid.h"
@@ -203,6 +204,50 @@ static void an_update_that_was_killed_is_brought_to_its_end(void **state)
 	assert_null(got(".lidtrack"));
 }
 
+/* In a process that is killed by its first write beyond so many bytes. */
+static void update_killed_at(rlim_t bytes)
+{
+	const struct rlimit limit = {bytes, bytes};
+	struct guid2lid_change change;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		const struct rlimit none = {0, 0};
+
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGXFSZ, SIG_DFL);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		update(3, 3, &change);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+}
+
+static void an_update_that_is_killed_after_one_that_was_loses_nothing(void **state)
+{
+	struct guid2lid_change change;
+	char beside[160];
+
+	put("0x0000000000000008 0x0008 0x0008\n\n");
+	snprintf(beside, sizeof(beside), "%s.lidtrack", path);
+	assert_int_equal(rename(path, beside), 0);
+	put("0x0000000000000001 0x0001 0x0001\n\n");
+	for (rlim_t bytes = 0; bytes < 3 * strlen("0x0000000000000001 0x0001 0x0001\n\n");
+	     bytes += 5) {
+		update_killed_at(bytes);
+		assert_string_equal(got(""), "0x0000000000000001 0x0001 0x0001\n\n");
+	}
+	assert_int_equal(update(2, 2, &change), 0);
+	assert_string_equal(
+		got(""), "0x0000000000000001 0x0001 0x0001\n\n0x0000000000000002 0x0002 0x0002\n\n"
+			 "0x0000000000000008 0x0008 0x0008\n\n");
+	assert_null(got(".lidtrack"));
+	assert_null(got(".lidtrack.new"));
+}
+
 /* ---- OpenSM at the same time ---- */
 
 enum { THEIRS = 300, OURS = 100 };
@@ -286,6 +331,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_update_that_was_killed_is_brought_to_its_end,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_update_that_is_killed_after_one_that_was_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(entries_of_a_writer_at_the_same_time_stay, setup,
 						teardown),
 	};
