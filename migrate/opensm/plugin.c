@@ -6,8 +6,19 @@
  *	event_plugin_options /var/lib/lidtrackd/lids
  *
  * The file has the form of guid2lid. When somebody renames another one over it, a heavy sweep is
- * asked for, at whose beginning its entries go into OpenSM's own table; so guests that cross are
- * one sweep. A file that gives two ports one LID, or a LID that a third one has, changes nothing.
+ * asked for, which brings its entries into OpenSM's own table before it assigns LIDs; so guests
+ * that cross are one sweep. A file that gives two ports one LID, or a LID that a third one has,
+ * changes nothing.
+ *
+ *	do_sweep() of osm_state_mgr.c	the flag for a heavy sweep	report()
+ *	HEAVY_SWEEP_START
+ *	discovery		clears it; set meanwhile: discovery again
+ *	HEAVY_SWEEP_DONE						reads the file
+ *	LIDs, routes, links	set meanwhile: another sweep follows
+ *
+ * At HEAVY_SWEEP_START it would be too early: who changes the file during discovery has the flag
+ * cleared by a discovery that is not reported again, and waits for a sweep that something else
+ * causes.
  *
  * report() runs in OpenSM's sweeping thread, watch() in one of its own. They share nothing but what
  * is constant, and OpenSM's flag for a heavy sweep, which SIGHUP's handler sets just so.
@@ -41,7 +52,7 @@ struct plugin {
 	int stop;    /* eventfd */
 };
 
-/* ---- a sweep begins ---- */
+/* ---- LIDs are about to be assigned ---- */
 
 /* OpenSM's table, as ours. */
 static int read_table(struct plugin *p, struct guid2lid *table)
@@ -130,7 +141,7 @@ static void on_sweep(struct plugin *p)
 
 static void report(void *data, osm_epi_event_id_t event, void *event_data)
 {
-	if (data && event == OSM_EVENT_ID_HEAVY_SWEEP_START)
+	if (data && event == OSM_EVENT_ID_HEAVY_SWEEP_DONE)
 		on_sweep(data);
 }
 
