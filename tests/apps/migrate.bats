@@ -178,6 +178,55 @@ teardown() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "moves in a row keep the LID, also those whose traps OpenSM ignores" {
+	local guid lid from=1 to n
+	# OpenSM takes no more than ten traps of a switch in five seconds; what it has missed it sees at its next look.
+	echo 'sweep_interval 1' >>"$dir/opensm.conf"
+	hosts 2
+	agents
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	for ((n = 0; n < ${MIGRATE_MOVES:-15}; n++)); do
+		to=$((from % 3 + 1))
+		ctl h3 move guest7 --to h$to
+		[ "$(lid_of guest7)" = "$lid" ]
+		from=$to
+	done
+	[ "$(functions_with "$guid")" = 1 ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "fence: a guest that was being handed to a host that died comes back, and stays when that host returns" {
+	local guid lid
+	hosts 2
+	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	ctl h1 move guest7 --to h2 --no-wait
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	kill -KILL "${pids[h2]}"
+	wait "${pids[h2]}" 2>/dev/null || true
+	touch "$dir/go"
+	await grep -q 'leaving -> handing' "$dir/h1.log"
+	# h2 may have taken it: nobody sets it.
+	waits() { ctl h1 status guest7 | grep -q 'handing .*h2 does not answer'; }
+	await waits
+	[ "$(functions_with "$guid")" = 0 ]
+	[ "$(ctl h1 fence h2)" = '1 guests' ]
+	at_home() { ctl h1 status guest7 | grep -q ' h1 .* here '; }
+	await at_home
+	[ "$(lid_of guest7)" = "$lid" ]
+	agent h2
+	await is_at guest7 h1
+	[ "$(functions_with "$guid")" = 1 ]
+	ctl h1 move guest7 --to h2
+	await is_at guest7 h2
+	[ "$(lid_of guest7)" = "$lid" ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
 @test "shared-port: a guest's LID replaces its host's, and two guests cross in one sweep" {
 	local base lids sweeps
 	shared_port
