@@ -233,10 +233,13 @@ static void ask_next(struct gathering *g);
 static void have_route(void *arg, int status, const struct facts *facts)
 {
 	struct gathering *g = arg;
-	struct json_object *entry = json_object_new_array();
+	struct json_object *entry = json_object_new_array(), *ports = json_object_new_array();
 
+	for (unsigned p = 0; !status && p < g->device->nports; p++)
+		if (port_set_has(&facts->output_ports, p))
+			json_object_array_add(ports, json_object_new_int(p));
 	json_object_array_add(entry, json_object_new_uint64(g->next++));
-	json_object_array_add(entry, json_object_new_uint64(status ? 0 : facts->output_ports));
+	json_object_array_add(entry, ports);
 	json_object_array_add(g->list, entry);
 	if (!status || status == -ENOENT)
 		ask_next(g);
@@ -272,7 +275,7 @@ static void ask_next(struct gathering *g)
 }
 
 /* "port": by which packets come in. The list has the numbers of nodes in the page's model, and
- * ports as bits. */
+ * their ports. */
 void command_table(struct control_client *client, struct json_object *request)
 {
 	struct inbandd *d = control_daemon(client);

@@ -257,7 +257,7 @@ static struct json_object *hop_json(const struct inbandd *d, const struct trace_
 		json_add_number(to, "in", hop->in_port);
 	if (hop->out_port >= 0) {
 		json_add_number(to, "out", hop->out_port);
-		json_add_number(to, "ways", __builtin_popcountll(hop->output_ports));
+		json_add_number(to, "ways", hop->ways);
 		json_add_text(to, "link", states[hop->link.state & 3]);
 		json_add_number(to, "lanes", hop->link.width);
 		json_add_number(to, "retries", hop->link.retries);

@@ -13,7 +13,7 @@
 #include "inband/nmp.h"
 #include "inband/registers.h"
 
-#define FABRIC_PORTS	64
+#define FABRIC_PORTS	255
 #define FABRIC_COUNTERS 10
 #define FABRIC_NO_ID	UINT64_MAX
 
@@ -52,6 +52,34 @@ struct link_facts {
 	uint64_t handshakes, retries, errors;
 };
 
+struct port_set {
+	uint64_t bits[4];
+};
+
+static inline void port_set_add(struct port_set *set, unsigned port)
+{
+	set->bits[port / 64] |= 1ull << port % 64;
+}
+
+static inline void port_set_drop(struct port_set *set, unsigned port)
+{
+	set->bits[port / 64] &= ~(1ull << port % 64);
+}
+
+static inline bool port_set_has(const struct port_set *set, unsigned port)
+{
+	return set->bits[port / 64] >> port % 64 & 1;
+}
+
+static inline unsigned port_set_count(const struct port_set *set)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		count += __builtin_popcountll(set->bits[i]);
+	return count;
+}
+
 /* What an operation has found out. */
 struct facts {
 	unsigned ports; /* how many of the following are filled */
@@ -66,7 +94,7 @@ struct facts {
 		struct link_facts links[FABRIC_PORTS];
 		uint64_t counters[FABRIC_PORTS]
 				 [FABRIC_COUNTERS]; /* as enum port_register has them */
-		uint64_t output_ports;		    /* a bit each */
+		struct port_set output_ports;
 		uint64_t value[NMP_MAX_REGISTERS];
 		uint8_t byte[NMP_MAX_BYTES];
 	};

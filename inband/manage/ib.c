@@ -27,13 +27,26 @@ void ib_options_init(struct ib_options *o)
 	*o = (struct ib_options){.window = 64, .per_device = 8, .timeout = 1000, .tries = 3};
 }
 
-static void take_node_info(struct ib_node *n, const uint8_t *info)
+/* False: no memory. */
+static bool take_node_info(struct ib_node *n, const uint8_t *info)
 {
+	unsigned ports = info[3] < IB_PORTS ? info[3] : IB_PORTS;
+
+	if (ports >= n->seen_count) {
+		struct ib_seen *seen = realloc(n->seen, (ports + 1) * sizeof(*seen));
+
+		if (!seen)
+			return false;
+		memset(seen + n->seen_count, 0, (ports + 1 - n->seen_count) * sizeof(*seen));
+		n->seen = seen;
+		n->seen_count = ports + 1;
+	}
 	n->type = info[2] == TYPE_SWITCH ? NMP_NRC : NMP_NIC;
-	n->ports = info[3] < IB_PORTS ? info[3] : IB_PORTS;
+	n->ports = ports;
 	n->local_port = info[36];
 	if (n->type == NMP_NRC || n->local_port <= IB_NODE_PORTS)
 		n->port_guid[n->type == NMP_NRC ? 0 : n->local_port] = get64(info + 20);
+	return true;
 }
 
 static uint64_t node_guid(const uint8_t *info)
@@ -80,9 +93,9 @@ static void note(struct ib_op *op, unsigned p, struct ib_node *peer)
 				     .ports = peer->ports + 1,
 				     .type = peer->type};
 
-	self->up |= 1ull << p;
+	port_set_add(&self->up, p);
 	tell(op, p, &seen);
-	if (peer->local_port > IB_PORTS)
+	if (peer->local_port >= peer->seen_count)
 		return;
 	peer->seen[peer->local_port] = (struct ib_seen){.when = ib_clock(),
 							.guid = self->guid,
@@ -96,11 +109,10 @@ static void have_peer(struct ib_op *op, const struct ib_ask *ask, int status, co
 	struct ib_node *peer = status ? NULL : ib_node_make(op->ib, node_guid(data));
 	struct ib_ask *more;
 
-	if (!peer) {
+	if (!peer || !take_node_info(peer, data)) {
 		op->facts.neighbours[ask->number].state = NEIGHBOUR_LIGHT;
 		return;
 	}
-	take_node_info(peer, data);
 	if (peer->local_port > IB_PORTS)
 		return;
 	peer->hops = ask->hops;
@@ -118,9 +130,9 @@ static void have_peer(struct ib_op *op, const struct ib_ask *ask, int status, co
 /* The other end has told, since this operation was begun or shortly before. */
 static bool is_fresh(const struct ib_op *op, unsigned p)
 {
-	const struct ib_seen *seen = &op->node->seen[p];
+	const struct ib_seen *seen = p < op->node->seen_count ? &op->node->seen[p] : NULL;
 
-	return seen->when && seen->when + FRESH_MS >= op->begun;
+	return seen && seen->when && seen->when + FRESH_MS >= op->begun;
 }
 
 static bool is_known(struct ib_op *op, const struct ib_ask *ask)
@@ -128,7 +140,7 @@ static bool is_known(struct ib_op *op, const struct ib_ask *ask)
 	if (!is_fresh(op, ask->number))
 		return false;
 	tell(op, ask->number, &op->node->seen[ask->number]);
-	op->node->up |= 1ull << ask->number;
+	port_set_add(&op->node->up, ask->number);
 	return true;
 }
 
@@ -148,7 +160,7 @@ static void have_port(struct ib_op *op, const struct ib_ask *ask, int status, co
 {
 	unsigned p = ask->number, phys;
 
-	op->node->up &= ~(1ull << p);
+	port_set_drop(&op->node->up, p);
 	if (status) {
 		ib_op_fail(op, status);
 		return;
@@ -216,7 +228,10 @@ static void have_self(struct ib_op *op, const struct ib_ask *ask, int status, co
 		ib_op_fail(op, -ETIMEDOUT);
 		return;
 	}
-	take_node_info(op->node, data);
+	if (!take_node_info(op->node, data)) {
+		ib_op_fail(op, -ENOMEM);
+		return;
+	}
 	ask_own_name(op);
 	ask_ports(op);
 }
@@ -295,7 +310,9 @@ static void have_block(struct ib_op *op, const struct ib_ask *ask, int status, c
 		ib_op_fail(op, status);
 		return;
 	}
-	op->facts.output_ports = port && port <= IB_PORTS ? 1ull << port : 0;
+	op->facts.output_ports = (struct port_set){0};
+	if (port && port <= IB_PORTS)
+		port_set_add(&op->facts.output_ports, port);
 }
 
 static void ask_block(struct ib_op *op)
@@ -423,7 +440,7 @@ static void ask_all_counters(struct ib_op *op)
 
 	op->facts.ports = n->ports + 1;
 	for (unsigned p = 1; p <= n->ports; p++) {
-		if (n->type == NMP_NRC ? !(n->up >> p & 1) : p != n->local_port)
+		if (n->type == NMP_NRC ? !port_set_has(&n->up, p) : p != n->local_port)
 			continue;
 		ask_counters_of(op, p, IB_PORT_COUNTERS_EXT, have_extended);
 		ask_counters_of(op, p, IB_PORT_COUNTERS, have_counters);

@@ -86,10 +86,12 @@ struct ib_node {
 	uint8_t type, ports, local_port;       /* by which it was reached */
 	uint8_t hops, path[IB_MAX_PATH];
 	uint16_t lid; /* 0: not known */
-	uint64_t lid_when, up;
+	uint64_t lid_when;
+	struct port_set up;
 	bool named;
 	char name[IB_NAME_LEN];
-	struct ib_seen seen[IB_PORTS + 1];
+	struct ib_seen *seen; /* of each port; NULL before it has been asked how many it has */
+	unsigned seen_count;
 };
 
 struct ib {

@@ -140,6 +140,7 @@ void ib_nodes_free(struct ib *ib)
 	for (uint32_t i = 0; i < ib->hash_size; i++)
 		for (struct ib_node *n = ib->hash[i], *next; n; n = next) {
 			next = n->chain;
+			free(n->seen);
 			free(n);
 		}
 	free(ib->hash);

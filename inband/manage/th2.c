@@ -262,7 +262,7 @@ static void answer_route(struct job *job, unsigned index, int status, const stru
 	if (op->step == 0)
 		use_frame(op, nmp->access[0].value);
 	if (op->step == 2 && nmp->access[0].value == op->value) {
-		op->facts.output_ports = nmp->access[1].value & 0xffffff;
+		op->facts.output_ports = (struct port_set){{nmp->access[1].value & 0xffffff}};
 		op->step++;
 	} else if (op->step == 2) {
 		op->step = 0;

@@ -53,13 +53,13 @@ static void have_route(void *arg, int status, const struct facts *facts)
 		end(t, status == -ETIMEDOUT ? 0 : status, TRACE_SILENT);
 		return;
 	}
-	hop->output_ports = facts->output_ports;
+	hop->ways = port_set_count(&facts->output_ports);
 	for (unsigned p = 0; p < d->nports && hop->out_port < 0; p++)
-		if (facts->output_ports >> p & 1 && d->port[p].state == NEIGHBOUR_UP &&
+		if (port_set_has(&facts->output_ports, p) && d->port[p].state == NEIGHBOUR_UP &&
 		    d->port[p].peer != MODEL_NONE)
 			hop->out_port = p;
 	if (hop->out_port < 0) {
-		end(t, 0, facts->output_ports ? TRACE_LINK_DOWN : TRACE_NO_ROUTE);
+		end(t, 0, hop->ways ? TRACE_LINK_DOWN : TRACE_NO_ROUTE);
 		return;
 	}
 	status = t->fabric->ops->link(t->fabric, &d->target, hop->out_port, have_link, t);
@@ -106,8 +106,8 @@ int trace_begin(struct fabric *fabric, struct model *model, uint64_t from, uint6
 	t->to = to;
 	t->done = done;
 	t->arg = arg;
-	t->trace.hop[t->trace.count++] = (struct trace_hop){
-		.device = d->number, .in_port = -1, .out_port = p, .output_ports = 1ull << p};
+	t->trace.hop[t->trace.count++] =
+		(struct trace_hop){.device = d->number, .in_port = -1, .out_port = p, .ways = 1};
 	step(t, d->port[p].peer, d->port[p].peer_port);
 	return 0;
 }

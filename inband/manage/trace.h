@@ -12,9 +12,9 @@
 #define TRACE_MAX 32
 
 struct trace_hop {
-	uint32_t device;       /* of the model */
-	int in_port, out_port; /* -1: none */
-	uint64_t output_ports;
+	uint32_t device;	/* of the model */
+	int in_port, out_port;	/* -1: none */
+	unsigned ways;		/* ports that the table has for it */
 	struct link_facts link; /* of out_port */
 };
 

@@ -175,11 +175,13 @@ async function routesTab(to, i, chosen = 0) {
 	const draw = async () => {
 		const {list, frame_nodes: frames} = await get('table', {chip: model.names[i], port: choose.value});
 		const groups = new Map();
-		for (const [, ports] of list)
-			groups.set(ports, (groups.get(ports) ?? 0) + 1);
-		const order = [...groups.keys()].sort((a, b) => a - b);
+		for (const entry of list) {
+			entry[1] = entry[1].join(', ');
+			groups.set(entry[1], (groups.get(entry[1]) ?? 0) + 1);
+		}
+		const order = [...groups.keys()].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}));
 		const colour = ports => ports ? wheel(order.indexOf(ports)) : 'var(--none)';
-		const text = ports => ports ? 'port ' + [...Array(54).keys()].filter(p => Math.floor(ports / 2 ** p) % 2).join(', ') : 'no port';
+		const text = ports => ports ? `port ${ports}` : 'no port';
 		list.sort((a, b) => Number(model.id[a[0]] - model.id[b[0]]));
 		const columns = 48, size = 22, picture = svg('svg', {class: 'table', viewBox: `0 0 ${columns * size} ${Math.ceil(list.length / columns) * size}`});
 		list.forEach(([node, ports], n) => picture.append(opens(tip(svg('rect', {x: n % columns * size + 1, y: Math.floor(n / columns) * size + 1,

@@ -76,6 +76,39 @@ ctl() {
 	[[ $output == *'does not have that'* ]]
 }
 
+@test "ports beyond 64 of large switches are seen, and traces lead over them" {
+	cat >"$XDG_RUNTIME_DIR/big.topo" <<-END
+		Switch 80 "S-0000000000000a01" # "big1"
+		[1] "H-0000000000000b01"[1]
+		[70] "H-0000000000000b02"[1]
+		[80] "S-0000000000000a02"[65]
+
+		Switch 80 "S-0000000000000a02" # "big2"
+		[65] "S-0000000000000a01"[80]
+		[79] "H-0000000000000b03"[1]
+
+		Ca 1 "H-0000000000000b01" # "a"
+		[1] "S-0000000000000a01"[1]
+
+		Ca 1 "H-0000000000000b02" # "b"
+		[1] "S-0000000000000a01"[70]
+
+		Ca 1 "H-0000000000000b03" # "c"
+		[1] "S-0000000000000a02"[79]
+	END
+	up "$XDG_RUNTIME_DIR/big.topo"
+	managed a
+	serve_on a
+	run ctl trace b c
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output == *'in 70 out 80'*'in 65 out 79'*arrived ]]
+	run ctl show big2
+	[[ $output == *'79  up'*c:1* ]]
+	run ctl scan
+	[[ $output == *'2 switches'* ]]
+}
+
 # Of each switch and each end: the port by which it is reached.
 routes_in() {
 	awk '/ of switch/ { match($0, /guid 0x[0-9a-f]+/); at = substr($0, RSTART + 5, RLENGTH - 5) }
