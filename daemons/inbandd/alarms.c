@@ -39,14 +39,6 @@ const char *severity_name(unsigned severity)
 
 static const char *const kind_names[ALARM_KINDS] = {"counters", "link", "chip", "switch", "reset"};
 
-static uint64_t real_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
-}
-
 static const char *cause_of(const struct alarm *a)
 {
 	switch (a->kind) {
@@ -264,6 +256,10 @@ static uint32_t switch_gone(const struct inbandd *d, uint32_t device)
 
 	if (!d->plan || d->model->devices[device]->target.type != NMP_NRC)
 		return MODEL_NONE;
+	count_links(d, device, true, &links, &lost);
+	if (lost != links)
+		return MODEL_NONE;
+	links = lost = 0;
 	for (uint32_t i = 0; i < d->model->count; i++) {
 		if (d->model->devices[i]->target.type != NMP_NRC || !same_switch(d, device, i))
 			continue;

@@ -2,7 +2,6 @@
 /* See events.h. Those kept are in a ring, number n in slot n modulo its size. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "daemons/common/json.h"
 #include "daemons/inbandd/events.h"
@@ -41,14 +40,6 @@ void events_leave(struct events *e, struct listener *listener)
 			*at = listener->next;
 			return;
 		}
-}
-
-static uint64_t real_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
 }
 
 void events_tell(struct events *e, const char *name, struct json_object *event)

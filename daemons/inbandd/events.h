@@ -20,8 +20,18 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define EVENTS_KEPT 4096
+
+/* Milliseconds since 1970: when something has happened. */
+static inline uint64_t real_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
+}
 
 struct inbandd;
 struct events;

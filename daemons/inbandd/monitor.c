@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemons/common/counters.h"
 #include "daemons/common/folder.h"
 #include "daemons/common/log.h"
 #include "daemons/inbandd/alarms.h"
+#include "daemons/inbandd/events.h"
 #include "daemons/inbandd/monitor.h"
 #include "daemons/inbandd/verdict.h"
 
@@ -33,14 +33,6 @@ static void wait_for_next(struct monitor *m)
 	const struct timeval pause = {.tv_sec = m->d->config.scan ?: 1};
 
 	event_add(m->timer, &pause);
-}
-
-static uint64_t real_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
 }
 
 static bool is_traffic(unsigned n)

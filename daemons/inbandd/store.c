@@ -4,11 +4,11 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemons/common/folder.h"
 #include "daemons/common/json.h"
 #include "daemons/common/log.h"
+#include "daemons/inbandd/events.h"
 #include "daemons/inbandd/store.h"
 
 #define DAY_MS 86400000ll
@@ -78,14 +78,6 @@ struct store {
 	bool open, failed; /* a transaction is open; its failing has been said */
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
-}
-
 static bool bad(struct store *s, int ret)
 {
 	if (ret == SQLITE_OK || ret == SQLITE_ROW || ret == SQLITE_DONE)
@@ -153,7 +145,7 @@ static bool change(struct store *s, enum statement which, const char *a, const c
 	statement = prepare(s, which, a, b, c);
 	if (!statement)
 		return false;
-	sqlite3_bind_int64(statement, 1, now_ms());
+	sqlite3_bind_int64(statement, 1, real_ms());
 	if (bad(s, sqlite3_step(statement)))
 		return false;
 	sqlite3_reset(statement);
@@ -212,7 +204,7 @@ static void drop_old(struct store *s, unsigned days)
 		return;
 	snprintf(text, sizeof(text),
 		 "DELETE FROM event WHERE ms < %lld; DELETE FROM audit WHERE ms < %lld",
-		 (long long)(now_ms() - days * DAY_MS), (long long)(now_ms() - days * DAY_MS));
+		 (long long)(real_ms() - days * DAY_MS), (long long)(real_ms() - days * DAY_MS));
 	bad(s, sqlite3_exec(s->db, text, NULL, NULL, NULL));
 }
 
@@ -317,7 +309,7 @@ int store_baseline(struct store *s, const char *name, const void *dump, size_t l
 	statement = prepare(s, BASELINE_PUT, name, NULL, NULL);
 	if (!statement)
 		return -EIO;
-	sqlite3_bind_int64(statement, 1, now_ms());
+	sqlite3_bind_int64(statement, 1, real_ms());
 	sqlite3_bind_blob64(statement, 3, dump, length, SQLITE_STATIC);
 	ret = bad(s, sqlite3_step(statement)) ? -EIO : 0;
 	sqlite3_reset(statement);
