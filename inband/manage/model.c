@@ -210,7 +210,9 @@ static bool way_has(const struct model *m, const struct device *to, const struct
 {
 	const struct model_port *port = &at->port[p];
 
-	for (const struct device *d = to; d->via != MODEL_NONE; d = m->devices[d->via]) {
+	unsigned left = NMP_MAX_HOPS + 1;
+
+	for (const struct device *d = to; d->via != MODEL_NONE && left--; d = m->devices[d->via]) {
 		const struct device *via = m->devices[d->via];
 		unsigned out = d->target.out.hops ? d->target.out.port[d->target.out.hops - 1] : 0;
 
@@ -224,11 +226,12 @@ static bool way_has(const struct model *m, const struct device *to, const struct
 static bool search(const struct model *m, const struct device *to, struct step *step,
 		   uint32_t *queue)
 {
+	unsigned left = NMP_MAX_HOPS + 1;
 	uint32_t head = 0, tail = 0;
 
 	for (uint32_t i = 0; i < m->count; i++)
 		step[i] = (struct step){.from = MODEL_NONE};
-	for (const struct device *d = to; d->via != MODEL_NONE; d = m->devices[d->via])
+	for (const struct device *d = to; d->via != MODEL_NONE && left--; d = m->devices[d->via])
 		step[d->number].on_way = true;
 	step[0].from = 0;
 	queue[tail++] = 0;
