@@ -57,13 +57,14 @@ int reorder_destination_create(struct reorder_destination **out,
 	d->nodes = array(config->packets, sizeof(*d->nodes));
 	d->held_of = array(config->ingresses, sizeof(*d->held_of));
 	d->next_fed = array(config->sources, 1);
+	d->ends = array(config->paths, sizeof(*d->ends));
 	d->paused = array(config->ingresses, sizeof(*d->paused));
 	d->queue_count = config->mode == REORDER_SW ? REORDER_QUEUES : config->queues;
 	queues = (size_t)config->ports * d->queue_count;
 	d->queues = array(queues, sizeof(*d->queues));
 	d->waiting = array(queues * config->ingresses, sizeof(*d->waiting));
 	if (!d->queues || !d->waiting || !d->flows || !d->paths || !d->ports || !d->nodes ||
-	    !d->held_of || !d->next_fed || !d->paused) {
+	    !d->held_of || !d->next_fed || !d->ends || !d->paused) {
 		reorder_destination_destroy(d);
 		return -ENOMEM;
 	}
@@ -98,6 +99,7 @@ void reorder_destination_destroy(struct reorder_destination *d)
 	free(d->nodes);
 	free(d->held_of);
 	free(d->next_fed);
+	free(d->ends);
 	free(d->paused);
 	free(d->queues);
 	free(d->waiting);

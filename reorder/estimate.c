@@ -10,6 +10,11 @@
  * Khinchine's expected wait for packets that come at random: D = lambda E[S^2] / (2 (1 - rho)),
  * over the last 10 to 20 us. Patent, claim 6; docs/reorder.md says why it may not time a release.
  *
+ * The wait on a path that sources are told of is what the newest packet of any source waited on a
+ * path of that number, above the least on its own: the queues that matter are shared, and nobody
+ * sees them as often as all sources together. What one path is longer than another by is each
+ * source's own.
+ *
  * The least offset is of the last 500 to 1,000 us, so that it follows clocks that drift.
  */
 #include "reorder/internal.h"
@@ -34,10 +39,16 @@ static void observe_load(struct path *path, uint32_t size, int64_t now)
 	path->squares[0] += (uint64_t)size * size;
 }
 
+static int64_t least(const struct path *path)
+{
+	return path->least[0] < path->least[1] ? path->least[0] : path->least[1];
+}
+
 void reorder_observe(struct reorder_destination *d, struct path *path, uint32_t t_tx, uint32_t size,
 		     uint16_t ingress, int64_t now)
 {
 	int64_t ticks = now / REORDER_TICK;
+	struct end *end;
 
 	path->t_tx = t_tx;
 	path->t_rx = now;
@@ -57,14 +68,11 @@ void reorder_observe(struct reorder_destination *d, struct path *path, uint32_t 
 		path->least[0] = path->offset;
 	}
 	path->seen = true;
-	path->told = false;
+	end = &d->ends[(size_t)(path - d->paths) % d->config.paths];
+	end->wait = (int32_t)((uint32_t)path->offset - (uint32_t)least(path));
+	end->news++;
 	if (d->config.estimator == REORDER_MG1 || d->config.measure)
 		observe_load(path, size, now);
-}
-
-static int64_t least(const struct path *path)
-{
-	return path->least[0] < path->least[1] ? path->least[0] : path->least[1];
 }
 
 /* Expected wait in ps, of what came in the last one to two windows of time. */
@@ -120,19 +128,14 @@ void reorder_learn(struct reorder_destination *d, struct path *path, const struc
 int64_t reorder_wait(struct reorder_destination *d, uint16_t source, const struct path *path)
 {
 	const struct path *paths = path_of(d, source, 0);
-	int64_t base = INT64_MAX;
+	uint32_t own = (uint32_t)least(path);
+	int64_t longer = 0; /* than the shortest, without any queue */
 
-	for (unsigned i = 0; i < d->config.paths; i++) {
-		/* Offsets of one pair of clocks: near to each other, modulo 2^32. */
-		int64_t o;
-
-		if (!paths[i].seen)
-			continue;
-		o = path->offset + (int32_t)((uint32_t)least(&paths[i]) - (uint32_t)path->offset);
-		if (o < base)
-			base = o;
-	}
-	return path->offset > base ? (path->offset - base) * REORDER_TICK : 0;
+	/* Offsets of one pair of clocks: near to each other, modulo 2^32. */
+	for (unsigned i = 0; i < d->config.paths; i++)
+		if (paths[i].seen && (int32_t)(own - (uint32_t)least(&paths[i])) > longer)
+			longer = (int32_t)(own - (uint32_t)least(&paths[i]));
+	return (longer + d->ends[path - paths].wait) * REORDER_TICK;
 }
 
 void reorder_pause(struct reorder_destination *d, uint16_t ingress, bool paused)
@@ -142,7 +145,7 @@ void reorder_pause(struct reorder_destination *d, uint16_t ingress, bool paused)
 	d->paused[ingress] = paused;
 	for (size_t i = 0; i < paths; i++)
 		if (d->paths[i].ingress == ingress)
-			d->paths[i].told = false;
+			d->ends[i % d->config.paths].news++;
 }
 
 void reorder_feedback(struct reorder_destination *d, uint16_t source, struct reorder_shim *shim)
@@ -161,9 +164,9 @@ void reorder_feedback(struct reorder_destination *d, uint16_t source, struct reo
 	for (unsigned i = 0; i < d->config.paths; i++) {
 		unsigned path = next + i < d->config.paths ? next + i : next + i - d->config.paths;
 
-		if (!paths[path].seen || paths[path].told)
+		if (!paths[path].seen || paths[path].told == d->ends[path].news)
 			continue;
-		paths[path].told = true;
+		paths[path].told = d->ends[path].news;
 		shim->flags |= REORDER_FEEDBACK;
 		shim->fb_path = (uint8_t)path;
 		wait = reorder_wait(d, source, &paths[path]);

@@ -103,8 +103,18 @@ struct path {
 	/* mg1: two windows of arrivals */
 	int64_t load_window;
 	uint64_t count[2], bytes[2], squares[2];
-	bool told; /* nothing new to feed back */
+	uint32_t told; /* the news of its end that was fed back */
 	uint16_t ingress;
+};
+
+/*
+ * The end that the paths of one number have in common, whatever switch they come from: a spine's
+ * port to here, or a core switch's and what follows. Its queue is the same for all of them, so the
+ * newest packet of any of them tells of it.
+ */
+struct end {
+	int64_t wait; /* of that packet above the least of its path, in ticks */
+	uint32_t news;
 };
 
 struct reorder_destination {
@@ -116,6 +126,7 @@ struct reorder_destination {
 	uint64_t *held_of;    /* ingress: bytes that wait for an old path */
 	struct queue *queues; /* of all ports */
 	uint64_t *waiting;    /* of all queues */
+	struct end *ends;     /* path number */
 	bool *paused;	      /* ingress */
 	uint8_t *next_fed;    /* source: path to feed back about next */
 	uint32_t free_node;

@@ -196,7 +196,8 @@ struct reorder_destination_config {
 	uint32_t flows;			  /* entries of the flow table, a power of 2, at least 4 */
 	uint32_t packets;		  /* in all queues of all ports, at most */
 	uint16_t sources;		  /* switches that frames come from */
-	uint8_t paths;			  /* from each of them, 1 to 254 */
+	/* From each of them, 1 to 254. Paths of one number end in the same links. */
+	uint8_t paths;
 	uint16_t ports;
 	uint16_t ingresses; /* by which frames come; for the PFC bound */
 	uint8_t queues;	    /* reorder queues of a port, 1 to REORDER_QUEUES */

@@ -324,6 +324,28 @@ static void feedback_tells_the_wait_above_the_least(void **state)
 	reorder_destination_destroy(d);
 }
 
+/* Paths of one number end in the same queue: a packet of any source tells of it. */
+static void a_wait_is_told_to_all_sources(void **state)
+{
+	struct reorder_destination *d = make(1);
+	struct reorder_key key = {{9, 0, 0, 0, 0}};
+	struct reorder_shim other = {.t_tx = (uint32_t)(START / REORDER_TICK)}, shim = {0};
+	struct reorder_packet packet = {
+		.handle = 9, .size = 1000, .source = 1, .id = 9, .key = &key, .shim = &other};
+
+	frame(d, 1, 1, 0, 0, 0, 0, 0, 10);
+	reorder_feedback(d, 0, &shim);
+	assert_int_equal(shim.fb_wait, 0);
+	reorder_enqueue(d, &packet, START + 70 * US); /* its clock is another */
+	other.t_tx += (uint32_t)(US / REORDER_TICK);
+	reorder_enqueue(d, &packet, START + 79 * US); /* 8 us longer on its way */
+	reorder_feedback(d, 0, &shim);
+	assert_true(shim.flags & REORDER_FEEDBACK);
+	assert_int_equal(shim.fb_path, 0);
+	assert_in_range(reorder_wait_decode(shim.fb_wait), 15 * US / 2, 8 * US);
+	reorder_destination_destroy(d);
+}
+
 static void shims_are_read_as_they_were_written(void **state)
 {
 	struct reorder_shim shim = {
@@ -368,6 +390,7 @@ int main(void)
 		cmocka_unit_test(held_bytes_are_bounded_for_each_ingress),
 		cmocka_unit_test(a_packet_without_room_is_given_back),
 		cmocka_unit_test(feedback_tells_the_wait_above_the_least),
+		cmocka_unit_test(a_wait_is_told_to_all_sources),
 		cmocka_unit_test(shims_are_read_as_they_were_written),
 		cmocka_unit_test(waits_are_coded_within_a_sixteenth),
 	};
