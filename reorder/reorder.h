@@ -122,6 +122,9 @@ struct reorder_source_config {
 	int64_t pace;	 /* ps; one flow is moved to a path in this time: about a round trip */
 	int64_t inactive; /* ps; a flow that is silent for longer is forgotten, CLEAR or not */
 	int64_t fresh;	  /* ps; feedback halves each time it gets older by this */
+	/* What each byte sent by a path lately adds to its wait, in ps, and the time in which it
+	 * counts half; 0: nothing. An uplink that is busy without a queue is no idle one. */
+	int64_t per_byte, lately;
 	uint32_t seed;
 	/* Time in ps until a packet given to this path now would leave; INT64_MAX if it is down. */
 	int64_t (*wait)(void *context, uint16_t destination, uint8_t path);

@@ -43,11 +43,18 @@ struct path {
 	int64_t moved;	/* when a flow was last moved here */
 };
 
+/* What this switch sent by the paths of one number, to whatever destination. */
+struct recent {
+	uint64_t bytes;
+	int64_t halved;
+};
+
 struct reorder_source {
 	struct reorder_source_config config;
 	struct entry *entries;
 	int64_t *turned_away; /* of a bucket: the last packet without an entry */
 	struct path *paths;
+	struct recent *recent;
 	bool *full; /* of a destination: it has no credit */
 	uint32_t random;
 	struct reorder_source_counters counters;
@@ -70,8 +77,10 @@ int reorder_source_create(struct reorder_source **out, const struct reorder_sour
 	source->entries = calloc(config->flows, sizeof(*source->entries));
 	source->turned_away = calloc(config->flows / WAYS, sizeof(*source->turned_away));
 	source->paths = calloc(paths, sizeof(*source->paths));
+	source->recent = calloc(config->paths, sizeof(*source->recent));
 	source->full = calloc(config->destinations, sizeof(*source->full));
-	if (!source->entries || !source->turned_away || !source->paths || !source->full) {
+	if (!source->entries || !source->turned_away || !source->paths || !source->recent ||
+	    !source->full) {
 		reorder_source_destroy(source);
 		return -ENOMEM;
 	}
@@ -92,6 +101,7 @@ void reorder_source_destroy(struct reorder_source *source)
 	free(source->entries);
 	free(source->turned_away);
 	free(source->paths);
+	free(source->recent);
 	free(source->full);
 	free(source);
 }
@@ -129,7 +139,23 @@ int64_t reorder_source_remote(struct reorder_source *source, uint16_t destinatio
 	return p->remote >> halvings;
 }
 
-/* The whole wait on a path, INT64_MAX if it is down. */
+/* Bytes by paths of this number, halved each time they get older by lately. */
+static struct recent *recent_of(struct reorder_source *source, uint8_t path, int64_t now)
+{
+	struct recent *recent = &source->recent[path];
+	int64_t lately = source->config.lately, halvings;
+
+	if (lately <= 0)
+		return recent;
+	halvings = (now - recent->halved) / lately;
+	if (halvings > 0) {
+		recent->bytes = halvings < 64 ? recent->bytes >> halvings : 0;
+		recent->halved += halvings * lately;
+	}
+	return recent;
+}
+
+/* The whole wait on a path, and what it was used lately; INT64_MAX if it is down. */
 static int64_t wait_of(struct reorder_source *source, uint16_t destination, uint8_t path,
 		       int64_t now)
 {
@@ -139,6 +165,7 @@ static int64_t wait_of(struct reorder_source *source, uint16_t destination, uint
 		return local;
 	if (source->config.penalty)
 		local += source->config.penalty(source->config.context, destination, path);
+	local += (int64_t)recent_of(source, path, now)->bytes * source->config.per_byte;
 	return local + reorder_source_remote(source, destination, path, now);
 }
 
@@ -332,6 +359,7 @@ int reorder_source_route(struct reorder_source *source, const struct reorder_key
 			move(source, e, to, now);
 	}
 	wait = uplink(source, destination, e->path);
+	recent_of(source, e->path, now)->bytes += size;
 	e->last = now;
 	e->departure = now + (wait == INT64_MAX ? 0 : wait);
 	e->sequence++;

@@ -111,6 +111,8 @@ static int make_source(struct sim *s, struct node *n, struct half *half)
 		.pace = o->pace,
 		.inactive = 4 * MS,
 		.fresh = o->fresh,
+		.per_byte = 2 * (int64_t)(8000000000000 / o->rate),
+		.lately = 4 * US,
 		.seed = o->seed * 1000 + n->number + 1,
 		.wait = uplink_wait,
 		.penalty = uplink_penalty,

@@ -23,7 +23,7 @@ static int64_t wait_of(void *context, uint16_t destination, uint8_t path)
 	return waits[path];
 }
 
-static struct reorder_source *make(void)
+static struct reorder_source *make_counting(int64_t per_byte)
 {
 	struct reorder_source_config config = {
 		.flows = 4,
@@ -37,6 +37,8 @@ static struct reorder_source *make(void)
 		.pace = 10 * US,
 		.inactive = 1000 * US,
 		.fresh = 20 * US,
+		.per_byte = per_byte,
+		.lately = 4 * US,
 		.seed = 3,
 		.wait = wait_of,
 	};
@@ -45,6 +47,11 @@ static struct reorder_source *make(void)
 	waits[0] = waits[1] = waits[2] = waits[3] = US;
 	assert_int_equal(reorder_source_create(&source, &config), 0);
 	return source;
+}
+
+static struct reorder_source *make(void)
+{
+	return make_counting(0);
 }
 
 static struct reorder_shim route(struct reorder_source *source, unsigned f, int64_t now)
@@ -72,6 +79,18 @@ static void a_new_flow_takes_the_path_with_the_least_wait(void **state)
 	waits[3] = 0;
 	waits[2] = US;
 	assert_int_equal(route(source, 2, US).path, 3);
+	reorder_source_destroy(source);
+}
+
+/* No path has a queue; each flow takes one that none before it sent by. */
+static void a_busy_path_is_passed_over(void **state)
+{
+	struct reorder_source *source = make_counting(80);
+	unsigned used = 0;
+
+	for (unsigned f = 1; f <= 4; f++)
+		used |= 1u << route(source, f, US).path;
+	assert_int_equal(used, 15);
 	reorder_source_destroy(source);
 }
 
@@ -237,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_flow_takes_the_path_with_the_least_wait),
+		cmocka_unit_test(a_busy_path_is_passed_over),
 		cmocka_unit_test(t_tx_is_when_the_packet_leaves),
 		cmocka_unit_test(a_flow_is_moved_only_where_it_gains),
 		cmocka_unit_test(rerouted_packets_tell_of_the_old_path_until_clear),
