@@ -8,6 +8,8 @@
  * the process that it concerns.
  */
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "hca/dead_qp.h"
@@ -24,6 +26,37 @@ static const struct urxe_gsi_user *users[URXE_GSI_USERS];
 static unsigned num_users;
 static uint32_t next_psn;
 static unsigned last_server; /* the process that the last MAD was passed on to */
+
+/* A MAD that no ring had room for, on a link layer without other ways: it is sent when there is room, as from an
+ * adapter's send queue. */
+struct waiting {
+	struct cds_list_head node;
+	struct urxe_path path;
+	uint16_t pkey;
+	unsigned slot;
+	uint8_t mad[URXE_MAD_BYTES];
+};
+#define WAITING_MOST 16384
+#define WAITING_NS   100000 /* until the next try */
+
+static CDS_LIST_HEAD(waiting);
+static unsigned num_waiting;
+static uint64_t try_at;
+
+static void drop(struct waiting *w)
+{
+	cds_list_del(&w->node);
+	free(w);
+	num_waiting--;
+}
+
+static void drop_waiting(void)
+{
+	struct waiting *w, *next;
+
+	cds_list_for_each_entry_safe (w, next, &waiting, node)
+		drop(w);
+}
 
 static const struct urxe_gsi_user *user_of(uint8_t mgmt_class)
 {
@@ -49,6 +82,8 @@ void urxe_gsi_unregister(const struct urxe_gsi_user *user)
 	for (unsigned i = 0; i < num_users; i++)
 		if (users[i] == user)
 			users[i--] = users[--num_users];
+	if (!num_users)
+		drop_waiting();
 	urxe_gsi_started();
 }
 
@@ -68,6 +103,7 @@ void urxe_gsi_started(void)
 void urxe_gsi_forked(void)
 {
 	num_users = 0;
+	drop_waiting();
 }
 
 /* The one of the port's P_Keys that is of a partition; the first one, if none is. */
@@ -81,17 +117,19 @@ static uint16_t pkey_in(const struct urxe_path *path, uint16_t partition)
 	return urxe_port_pkey(port, index < 0 ? 0 : index);
 }
 
-static bool send_near(const struct urxe_path *path, unsigned slot, const struct urxe_tx_packet *pkt)
+static int send_near(const struct urxe_path *path, unsigned slot, const struct urxe_tx_packet *pkt)
 {
 	struct urxe_path near = *path;
 
 	near.here = true;
-	return !urxe_wire_send_near(urxe_hca.wire, &near, slot, pkt, urxe_now_coarse());
+	return urxe_wire_send_near(urxe_hca.wire, &near, slot, pkt, urxe_now_coarse());
 }
 
-int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
-		  const uint8_t mad[URXE_MAD_BYTES])
+/* -ENOBUFS: there is no room now, but will be. */
+static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot,
+		    const uint8_t mad[URXE_MAD_BYTES])
 {
+	bool patient = !urxe_link_of(path)->has_other_ways;
 	struct iovec iov = {(void *)mad, URXE_MAD_BYTES};
 	struct urxe_tx_packet pkt = {
 		.header_len = sizeof(struct urxe_bth) + sizeof(struct urxe_deth),
@@ -103,17 +141,61 @@ int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 	struct urxe_bth bth;
 	int ret;
 
-	if (!urxe_hca.wire)
-		return -ENODEV;
 	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, false, 0, pkey_in(path, pkey), URXE_GSI_QPN, false,
 		      next_psn++);
 	urxe_deth_fill(&deth, URXE_GSI_QKEY, URXE_GSI_QPN);
 	memcpy(pkt.header, &bth, sizeof(bth));
 	memcpy(pkt.header + sizeof(bth), &deth, sizeof(deth));
-	if (slot && send_near(path, slot, &pkt))
-		return 0;
+	ret = slot ? send_near(path, slot, &pkt) : -ESRCH;
+	if (!ret || (ret == -ENOBUFS && patient))
+		return ret;
 	ret = urxe_wire_send(urxe_hca.wire, path, &pkt, 1);
+	if (!ret && patient)
+		return -ENOBUFS;
 	return ret < 0 ? ret : 0;
+}
+
+/* Those for a process whose ring is full are passed over. */
+static void send_waiting(void)
+{
+	unsigned full = UINT_MAX;
+	struct waiting *w, *next;
+
+	cds_list_for_each_entry_safe (w, next, &waiting, node) {
+		if (w->slot == full)
+			continue;
+		if (urxe_hca.wire && transmit(&w->path, w->pkey, w->slot, w->mad) == -ENOBUFS)
+			full = w->slot;
+		else
+			drop(w);
+	}
+	try_at = urxe_hca.now + WAITING_NS;
+}
+
+static void keep(const struct urxe_path *path, uint16_t pkey, unsigned slot, const uint8_t *mad)
+{
+	struct waiting *w = num_waiting < WAITING_MOST ? malloc(sizeof(*w)) : NULL;
+
+	if (!w)
+		return;
+	w->path = *path;
+	w->pkey = pkey;
+	w->slot = slot;
+	memcpy(w->mad, mad, sizeof(w->mad));
+	cds_list_add_tail(&w->node, &waiting);
+	if (!num_waiting++)
+		try_at = urxe_hca.now + WAITING_NS;
+}
+
+int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
+		  const uint8_t mad[URXE_MAD_BYTES])
+{
+	int ret = urxe_hca.wire ? transmit(path, pkey, slot, mad) : -ENODEV;
+
+	if (ret != -ENOBUFS)
+		return ret;
+	keep(path, pkey, slot, mad);
+	return 0;
 }
 
 int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot)
@@ -170,7 +252,7 @@ void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet 
 
 uint64_t urxe_gsi_deadline(void)
 {
-	uint64_t deadline = UINT64_MAX;
+	uint64_t deadline = num_waiting ? try_at : UINT64_MAX;
 
 	for (unsigned i = 0; i < num_users; i++) {
 		uint64_t at = users[i]->deadline ? users[i]->deadline() : UINT64_MAX;
@@ -183,6 +265,8 @@ uint64_t urxe_gsi_deadline(void)
 
 void urxe_gsi_run(uint64_t now)
 {
+	if (num_waiting && try_at <= now)
+		send_waiting();
 	for (unsigned i = 0; i < num_users; i++)
 		if (users[i]->run && users[i]->deadline && users[i]->deadline() <= now)
 			users[i]->run(now);

@@ -58,8 +58,8 @@ void urxe_gsi_unregister(const struct urxe_gsi_user *user);
 /*
  * Sends a MAD from QP 1 to QP 1, with the port's P_Key of that partition. slot: the process that it
  * is for, if its destination is this host and that is known (else 0); a neighbour gets it as it
- * gets other packets. A MAD that finds the socket full is lost like any packet: 0. -errno when the
- * path is broken (-ENETUNREACH …).
+ * gets other packets. A MAD that finds the socket full is lost like any packet, and one that finds a ring full
+ * waits where there is no socket: 0. -errno when the path is broken (-ENETUNREACH …).
  */
 int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 		  const uint8_t mad[URXE_MAD_BYTES]);

@@ -401,9 +401,9 @@ static int send_rest(struct urxe_wire *wire, const struct urxe_path *path,
 
 		if (urxe_bth_qpn(bth) == URXE_QPN_GSI && urxe_route_is_open(path))
 			link = gsi_link(wire, path, &pkts[k]);
-		if (link)
-			urxe_shm_send(wire, link, path, &pkts[k], 1);
-		else
+		if (link && !urxe_shm_send(wire, link, path, &pkts[k], 1))
+			return k;
+		if (!link)
 			urxe_route_take(path, pkts[k].header, urxe_packet_bytes(&pkts[k]),
 					pkts[k].payload_len, pkts[k].span ? pkts[k].span : 1);
 	}
