@@ -107,3 +107,27 @@ said() {
 	[ "$status" != 0 ]
 	[[ $output == *'ROUTE_ERROR'* ]]
 }
+
+@test "limited members of a partition reach full ones alone" {
+	cat >"$XDG_RUNTIME_DIR/partitions" <<-END
+		Default=0x7fff : 0x0255525845000401=full, 0x0255525845000501=full, 0x0255525845000601, 0x0255525845000701;
+	END
+	managed h1 -P "$XDG_RUNTIME_DIR/partitions"
+	between h3 rping -s -C 3 -V :: h2 rping -c -a h3 -C 3 -V
+	between h2 rping -s -C 3 -V :: h3 rping -c -a h2 -C 3 -V
+	run on h3 rping -c -a h4 -C 1
+	[ "$status" != 0 ]
+	[[ $output == *'ROUTE_ERROR, error -22'* ]]
+}
+
+@test "other LIDs: members of groups are told, and who connects anew finds them" {
+	managed h1
+	in_background member h3 mckey -m 239.1.2.3 -C 1000
+	in_background server h3 rping -s -P -v
+	await said member joined
+	kill -KILL "${started[0]}"
+	opensm_at h2 -l 2
+	await said member 'MULTICAST_ERROR, status: -102'
+	await log_says h2 'SUBNET UP'
+	await on h4 rping -c -a h3 -C 2 -V
+}

@@ -3,6 +3,9 @@
  * segments. */
 #include "tests/unit/fabric_test.h"
 
+#include "fabric/ip.h"
+#include "fabric/member.h"
+
 #define GET_TABLE      0x12
 #define GET_TABLE_RESP 0x92
 
@@ -346,6 +349,81 @@ static void counters_are_read_and_set_back(void **state)
 	assert_int_equal(get64(client.mad + 136), 0);
 }
 
+static struct umad group_request(uint8_t method, uint8_t last_byte)
+{
+	struct umad u = sa_request(method, 100);
+
+	put16(u.mad + MAD_ATTR, ATTR_MCMEMBER_RECORD);
+	u.mad[SA_DATA + MCM_MGID + 15] = last_byte;
+	u.mad[SA_DATA + MCM_JOIN_STATE] = 1;
+	return u;
+}
+
+static bool sends(struct agent *agent, uint8_t method, uint8_t last_byte)
+{
+	struct umad u = group_request(method, last_byte);
+
+	return member_sends(&fabric, agent, (const uint8_t *)&u);
+}
+
+/* As the kernel's multicast.c counts: a leave is the port's when it is the last process's. */
+static void a_group_is_left_when_the_last_process_leaves(void **state)
+{
+	struct inbox first = {0}, second = {0};
+	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
+	struct agent *b = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &second);
+
+	assert_true(sends(a, METHOD_SET, 1));
+	assert_true(sends(a, METHOD_SET, 1));
+	assert_true(sends(b, METHOD_SET, 1));
+	assert_true(sends(b, METHOD_SET, 2));
+	assert_true(sends(b, METHOD_DELETE, 2));
+	assert_false(sends(b, METHOD_DELETE, 1));
+	assert_false(sends(a, METHOD_DELETE, 1));
+	assert_true(sends(a, METHOD_DELETE, 1));
+}
+
+/* The last of a host that ends: its port leaves. */
+static void a_process_that_ends_leaves_its_groups(void **state)
+{
+	struct inbox first = {0}, second = {0};
+	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
+	struct agent *b = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &second), *sa;
+	struct umad u = group_request(METHOD_SET, 7);
+
+	manage();
+	sa = agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
+	assert_non_null(sa);
+	server.count = 0;
+	assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
+	assert_true(member_sends(&fabric, b, (const uint8_t *)&u));
+	member_end(&fabric, a);
+	fabric_run(&fabric);
+	assert_int_equal(server.count, 0);
+	member_end(&fabric, b);
+	fabric_run(&fabric);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(server.mad[MAD_METHOD], METHOD_DELETE);
+	assert_int_equal(server.mad[SA_DATA + MCM_MGID + 15], 7);
+	assert_int_equal(get64(server.mad + SA_COMP_MASK), 0x10003);
+}
+
+/* 127.77.x.y the first port of a host, 127.78.x.y the second; and nobody else. */
+static void each_port_of_a_host_has_an_ip_address(void **state)
+{
+	uint32_t first = 127u << 24 | 77u << 16 | (H3 + 1), second = first + (1 << 16);
+
+	assert_int_equal(fabric_ip_of_port(fabric.map, index_of(&fabric, port_of(H3, 1))), first);
+	assert_int_equal(fabric_ip_of_port(fabric.map, index_of(&fabric, port_of(H3, 2))), second);
+	assert_ptr_equal(port_at(&fabric, fabric_ip_port(fabric.map, first)), port_of(H3, 1));
+	assert_ptr_equal(port_at(&fabric, fabric_ip_port(fabric.map, second)), port_of(H3, 2));
+	assert_int_equal(fabric_ip_port(fabric.map, second + (1 << 16)), FABRIC_NONE);
+	assert_int_equal(fabric_ip_port(fabric.map, first + 1), FABRIC_NONE);
+	assert_int_equal(fabric_ip_port(fabric.map, 127u << 24 | 77u << 16), FABRIC_NONE);
+	assert_int_equal(fabric_ip_port(fabric.map, 127u << 24 | 1), FABRIC_NONE);
+	assert_int_equal(fabric_ip_of_port(fabric.map, index_of(&fabric, port_of(LEAF1, 1))), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fabric_start, fabric_stop)
 
 int main(void)
@@ -365,6 +443,9 @@ int main(void)
 		TEST(wrong_pkeys_and_qkeys_are_counted),
 		TEST(each_port_on_the_way_counts),
 		TEST(counters_are_read_and_set_back),
+		TEST(a_group_is_left_when_the_last_process_leaves),
+		TEST(a_process_that_ends_leaves_its_groups),
+		TEST(each_port_of_a_host_has_an_ip_address),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
