@@ -134,7 +134,8 @@ static unsigned list(struct vipl_device devices[DEVICES_MAX])
 int vipl_device_parse(const char *from, char name[64], unsigned *port)
 {
 	static const char *const words[] = {"vinic", "nic", "clanvi", "clan", "via", "vi"};
-	const char *base = strncmp(from, "/dev/", 5) ? from : from + 5;
+	const char *slash = strrchr(from, '/');
+	const char *base = slash ? slash + 1 : from;
 	const char *digits = base + strcspn(base, "0123456789");
 	char *colon;
 

@@ -165,23 +165,15 @@ static void names_of_nics(void **state)
 		int number;
 		unsigned port;
 	} rows[] = {
-		{"urxe0", "urxe0", -1, 0},
-		{"mlx5_0:2", "mlx5_0", -1, 2},
-		{"eth0", "eth0", -1, 0},
-		{"/dev/via_eth0", "eth0", -1, 0},
-		{"/dev/via_lo", "lo", -1, 0},
-		{"/dev/clanvi0", "", 0, 0},
-		{"/dev/clanvi3", "", 3, 0},
-		{"nic0", "", 0, 0},
-		{"nic12", "", 12, 0},
-		{"VINIC", "", 0, 0},
-		{"VINIC0", "", 0, 0},
-		{"vinic7", "", 7, 0},
-		{"nice0", "nice0", -1, 0},
-		{"nic0x", "nic0x", -1, 0},
-		{"", "", -1, 0},
-		{"/dev/", "", -1, 0},
-		{"nic99999999999", "", 64, 0},
+		{"urxe0", "urxe0", -1, 0},    {"mlx5_0:2", "mlx5_0", -1, 2},
+		{"eth0", "eth0", -1, 0},      {"/dev/via_eth0", "eth0", -1, 0},
+		{"/dev/via_lo", "lo", -1, 0}, {"/etc/via_lo", "lo", -1, 0}, /* MP_Lite */
+		{"/dev/clanvi0", "", 0, 0},   {"/dev/clanvi3", "", 3, 0},
+		{"nic0", "", 0, 0},	      {"nic12", "", 12, 0},
+		{"VINIC", "", 0, 0},	      {"VINIC0", "", 0, 0},
+		{"vinic7", "", 7, 0},	      {"nice0", "nice0", -1, 0},
+		{"nic0x", "nic0x", -1, 0},    {"", "", -1, 0},
+		{"/dev/", "", -1, 0},	      {"nic99999999999", "", 64, 0},
 		{"eth0:1", "eth0", -1, 1},
 	};
 	char name[64];
