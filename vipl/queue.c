@@ -6,6 +6,7 @@
 #include "vipl/bounce.h"
 #include "vipl/helper.h"
 #include "vipl/nic.h"
+#include "vipl/post.h"
 #include "vipl/vi.h"
 
 #define POLL_BATCH 16
@@ -30,10 +31,24 @@ static void bury(struct vipl_queue *queue, struct vipl_slot *slot)
 		slot->descriptor = &queue->grave;
 }
 
+static __attribute__((noinline)) void look_again(struct vipl_queue *queue, struct vipl_slot *slot)
+{
+	struct vipl_work work;
+
+	bury(queue, slot);
+	if (!slot->bounce || (slot->descriptor != &queue->grave &&
+			      !vipl_descriptor_read(queue, slot->descriptor, slot->handle, &work)))
+		return;
+	/* What has come cannot be copied to where it was to go. */
+	vipl_bounce_drop(slot, queue->vi->domain);
+	if (queue->recv || (slot->status & VIP_STATUS_OP_MASK) == VIP_STATUS_OP_RDMA_READ)
+		slot->status |= VIP_STATUS_PROTECTION_ERROR;
+}
+
 static inline void check_memory(struct vipl_queue *queue, struct vipl_slot *slot)
 {
 	if (vipl_unlikely(slot->memory_generation != vipl_queue_memory_generation(queue)))
-		bury(queue, slot);
+		look_again(queue, slot);
 }
 
 /* The status is written last: whoever sees it sees all that came before. */
@@ -178,7 +193,7 @@ static void complete_recv(struct vipl_queue *queue, struct vipl_slot *slot, cons
 				    (status & VIP_STATUS_OP_MASK) == VIP_STATUS_OP_RECEIVE
 					    ? descriptor->CS.Length
 					    : 0);
-	finish(queue, slot, status);
+	finish(queue, slot, status | (slot->status & VIP_STATUS_ERROR_MASK));
 }
 
 static void complete_bounce(struct vipl_queue *queue, struct vipl_slot *slot)
