@@ -52,6 +52,7 @@ void vipl_cq_close(struct vipl_cq *cq)
 	ibv = cq->ibv;
 	cq->ibv = NULL;
 	vipl_notices_cancel(cq, NULL);
+	cq->deferred |= VIPL_WAKE; /* who waits for it */
 	vipl_cq_unlock(cq);
 	if (ibv)
 		ibv_destroy_cq(ibv);
@@ -80,27 +81,72 @@ int vipl_cq_reserve(struct vipl_cq *cq, unsigned count)
 	return 0;
 }
 
-/* Entries whose descriptors have been taken meanwhile may pile up if a program never asks for them.
- * */
-bool vipl_cq_grow(struct vipl_cq *cq)
+/* The queue that an entry is for; NULL: its VI has gone. */
+static struct vipl_queue *queue_of(const struct vipl_cq *cq, const struct vipl_cq_entry *entry)
+{
+	struct vipl_vi *vi = vipl_handle_lookup(entry->vi, VIPL_KIND_VI);
+	struct vipl_queue *queue = NULL;
+
+	if (vi)
+		queue = entry->recv ? &vi->rq : &vi->sq;
+	return queue && queue->cq == cq ? queue : NULL;
+}
+
+/*
+ * Programs that take descriptors by VipSendDone() and VipRecvDone() alone leave their entries
+ * behind. Of each queue only the last ones are kept, as many as there are descriptors to take.
+ */
+static void drop_stale(struct vipl_cq *cq)
+{
+	unsigned mask = cq->size - 1, first = cq->tail;
+
+	for (unsigned i = cq->tail; i != cq->head; i--) {
+		struct vipl_cq_entry entry = cq->entries[(i - 1) & mask];
+		struct vipl_queue *queue = queue_of(cq, &entry);
+
+		if (queue && queue->kept < queue->done - queue->head) {
+			queue->kept++;
+			cq->entries[--first & mask] = entry;
+		}
+	}
+	cq->head = first;
+	for (unsigned i = cq->head; i != cq->tail; i++) {
+		struct vipl_queue *queue = queue_of(cq, &cq->entries[i & mask]);
+
+		if (queue)
+			queue->kept = 0;
+	}
+}
+
+static bool double_size(struct vipl_cq *cq)
 {
 	unsigned size = cq->size ? cq->size * 2 : 64;
 	struct vipl_cq_entry *entries = malloc(size * sizeof(*entries));
-	VIP_ERROR_DESCRIPTOR error = {.NicHandle = cq->nic->handle,
-				      .CQHandle = cq->handle,
-				      .ResourceCode = VIP_RESOURCE_CQ,
-				      .ErrorCode = VIP_ERROR_CATASTROPHIC};
 
-	if (!entries) {
-		vipl_report(cq->nic, &error);
+	if (!entries)
 		return false;
-	}
 	for (unsigned i = cq->head; i != cq->tail; i++)
 		entries[i % size] = cq->entries[i % cq->size];
 	free(cq->entries);
 	cq->entries = entries;
 	cq->size = size;
 	return true;
+}
+
+bool vipl_cq_make_room(struct vipl_cq *cq)
+{
+	VIP_ERROR_DESCRIPTOR error = {.NicHandle = cq->nic->handle,
+				      .CQHandle = cq->handle,
+				      .ResourceCode = VIP_RESOURCE_CQ,
+				      .ErrorCode = VIP_ERROR_CATASTROPHIC};
+
+	drop_stale(cq);
+	if (cq->tail - cq->head < cq->size / 2 || double_size(cq))
+		return true;
+	if (cq->tail - cq->head < cq->size)
+		return true;
+	vipl_report(cq->nic, &error);
+	return false;
 }
 
 void vipl_cq_run_deferred(struct vipl_cq *cq, unsigned deferred)
@@ -191,7 +237,9 @@ VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries)
 	if (entries > (VIP_ULONG)cq->nic->limits.max_cqe)
 		return VIP_ERROR_RESOURCE;
 	vipl_lock(&cq->lock);
-	if (cq->tail - cq->head > entries)
+	if (!cq->ibv)
+		result = VIP_INVALID_PARAMETER;
+	else if (cq->tail - cq->head > entries)
 		result = VIP_ERROR_RESOURCE;
 	else if (entries > cq->capacity && ibv_resize_cq(cq->ibv, entries))
 		result = VIP_ERROR_RESOURCE;

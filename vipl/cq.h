@@ -75,13 +75,13 @@ void vipl_cq_poll(struct vipl_cq *cq);
 /* Takes an entry, with the lock held. False: there is none. */
 bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv);
 
-/* Makes the ring of entries longer, with the lock held. False: there is no memory, as is reported. */
-bool vipl_cq_grow(struct vipl_cq *cq);
+/* Room in the full ring of entries, with the lock held. False: there is no memory, as is reported. */
+bool vipl_cq_make_room(struct vipl_cq *cq);
 
 /* An entry for the program, with the lock held. */
 static inline void vipl_cq_push(struct vipl_cq *cq, void *vi, bool recv)
 {
-	if (vipl_unlikely(cq->tail - cq->head == cq->size) && !vipl_cq_grow(cq))
+	if (vipl_unlikely(cq->tail - cq->head == cq->size) && !vipl_cq_make_room(cq))
 		return;
 	cq->entries[cq->tail++ & (cq->size - 1)] = (struct vipl_cq_entry){.vi = vi, .recv = recv};
 }

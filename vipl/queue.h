@@ -59,9 +59,10 @@ struct vipl_queue {
 	bool recv;
 	uint16_t generation; /* of the QP; in its work requests' ids */
 	unsigned max_sge;
-	unsigned wrs;				/* on their way */
-	unsigned reserved;			/* of the CQ */
-	struct vipl_access home;		/* the region of the last descriptor */
+	unsigned wrs;		 /* on their way */
+	unsigned reserved;	 /* of the CQ */
+	unsigned kept;		 /* entries of the CQ, while it looks for stale ones */
+	struct vipl_access home; /* the region of the last descriptor */
 	struct vipl_access cached[VIPL_CACHED]; /* of the last segments, by handle */
 	struct vipl_notices notices;
 	VIP_DESCRIPTOR grave; /* stands for one whose memory is not registered any more */

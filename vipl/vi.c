@@ -106,6 +106,7 @@ static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_
 	queue->head = queue->done = queue->tail = 0;
 	queue->wrs = 0;
 	queue->reserved = 0;
+	queue->kept = 0;
 	queue->max_sge = recv ? vi->nic->recv_sge : vi->nic->send_sge;
 	STAILQ_INIT(&queue->notices);
 	queue->home = (struct vipl_access){0};

@@ -123,7 +123,7 @@ int vipl_cq_reserve(struct vipl_cq *of, unsigned count)
 	return 0;
 }
 
-bool vipl_cq_grow(struct vipl_cq *of)
+bool vipl_cq_make_room(struct vipl_cq *of)
 {
 	return false;
 }
