@@ -264,6 +264,7 @@ struct urxe_qp {
 	struct urxe_xrcd *xrcd;	       /* an XRC target QP's domain; else NULL */
 	struct cds_list_head xrc_node; /* among the domain's targets */
 	struct urxe_xrc_loan *loan;    /* and its requests for other processes; NULL: none yet */
+	bool remote;		       /* a handle of another process's (xrc_open.c) */
 	unsigned opened;	       /* handles of ibv_open_qp(3). Engine lock. */
 	bool borrowed;		       /* of another process (xrc_loan.c) */
 	struct urxe_tm_message *tm;    /* a tag matching SRQ's QP; else NULL. Engine lock. */
@@ -516,7 +517,12 @@ void urxe_qp_retract(struct urxe_qp *qp);
 void urxe_qp_fail(struct urxe_qp *qp, int event);
 void urxe_qp_flush(struct urxe_qp *qp);
 void urxe_qp_reset(struct urxe_qp *qp);
-/* qp_modify.c: places for the answers to so many reads and atomics; ENOMEM. */
+/* A QP that no handle is left of, as by ibv_destroy_qp(3). Engine lock. */
+void urxe_qp_dispose(struct urxe_qp *qp);
+/* qp_modify.c: as the verbs, of QPs that neighbours have no direct access to. Engine lock. */
+int urxe_qp_modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask);
+void urxe_qp_attributes(struct urxe_qp *qp, struct ibv_qp_attr *attr);
+/* places for the answers to so many reads and atomics; ENOMEM. */
 int urxe_qp_set_dest_rd_atomic(struct urxe_qp *qp, uint8_t n);
 
 /* mcast.c */

@@ -327,10 +327,30 @@ void urxe_qp_retract(struct urxe_qp *qp)
 	clean_cqs(qp);
 }
 
+static void free_qp(struct urxe_qp *qp)
+{
+	urxe_xrc_detach(qp);
+	free_queues(qp);
+	use(qp, -1);
+	urxe_rss_destroy(qp->rss);
+	free(qp);
+}
+
+void urxe_qp_dispose(struct urxe_qp *qp)
+{
+	urxe_qp_retract(qp);
+	urxe_events_forget(to_context(qp->ibv.context), &qp->async);
+	free_qp(qp);
+}
+
 int urxe_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urxe_qp *qp = to_qp(ibv);
 
+	if (qp->remote) {
+		urxe_xrc_close_remote(qp);
+		return 0;
+	}
 	if (!to_context(ibv->context)->stale) {
 		if (!cds_list_empty(&qp->mcast))
 			return EBUSY;
@@ -347,11 +367,7 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 		urxe_events_forget(to_context(ibv->context), &qp->async);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->async.taken);
 	}
-	urxe_xrc_detach(qp);
-	free_queues(qp);
-	use(qp, -1);
-	urxe_rss_destroy(qp->rss);
-	free(qp);
+	free_qp(qp);
 	return 0;
 }
 

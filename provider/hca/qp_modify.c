@@ -12,6 +12,7 @@
 #include "hca/engine.h"
 #include "hca/pace.h"
 #include "hca/tag_matching.h"
+#include "hca/xrc.h"
 
 static int check_attr(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -229,6 +230,11 @@ static int modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+int urxe_qp_modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	return modify(qp, attr, mask);
+}
+
 /* Waits, without the engine lock, for neighbours that work by what the QP's row said. */
 static void wait_for_neighbours(struct urxe_qp *qp)
 {
@@ -250,6 +256,8 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
+	if (qp->remote)
+		return urxe_xrc_modify_remote(qp, attr, mask);
 	/* It has no state: its work queues do. */
 	if (qp->rss)
 		return EOPNOTSUPP;
@@ -266,12 +274,8 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return ret;
 }
 
-int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
-		  struct ibv_qp_init_attr *init)
+void urxe_qp_attributes(struct urxe_qp *qp, struct ibv_qp_attr *attr)
 {
-	struct urxe_qp *qp = to_qp(ibv);
-
-	urxe_engine_lock();
 	*attr = qp->proto.attr;
 	attr->qp_state = attr->cur_qp_state = atomic_load(&qp->proto.state);
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && !qp->proto.sqd_notified;
@@ -285,7 +289,23 @@ int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 	}
 	attr->cap.max_recv_wr = qp->rq.max_wr;
 	attr->cap.max_recv_sge = qp->srq ? 0 : qp->rq.max_sge;
-	urxe_engine_unlock();
+}
+
+int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init)
+{
+	struct urxe_qp *qp = to_qp(ibv);
+	int ret = 0;
+
+	if (qp->remote && !to_context(ibv->context)->stale) {
+		ret = urxe_xrc_query_remote(qp, attr);
+	} else {
+		urxe_engine_lock();
+		urxe_qp_attributes(qp, attr);
+		urxe_engine_unlock();
+	}
+	if (ret)
+		return ret;
 	*init = (struct ibv_qp_init_attr){
 		.qp_context = ibv->qp_context,
 		.send_cq = ibv->send_cq,

@@ -19,6 +19,7 @@ void urxe_xrc_forked(void)
 {
 	xrc_domains_forked();
 	xrc_loans_forked();
+	xrc_openers_forked();
 	memset(srqs, 0, sizeof(srqs));
 	next_place = 1;
 }
@@ -134,6 +135,7 @@ void urxe_xrc_retract(struct urxe_qp *qp)
 	if (!qp->xrcd || cds_list_empty(&qp->xrc_node))
 		return;
 	urxe_xrc_end_loan(qp);
+	xrc_forget_openers(qp);
 	cds_list_del_init(&qp->xrc_node);
 }
 
@@ -151,6 +153,8 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 {
 	const uint32_t needed =
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	unsigned owner;
+	bool elsewhere;
 	struct urxe_qp *qp;
 
 	if ((attr->comp_mask & ~(IBV_QP_OPEN_ATTR_RESERVED - 1u))) {
@@ -162,15 +166,22 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 		errno = EINVAL;
 		return NULL;
 	}
+	if (to_context(context)->stale) {
+		errno = EIO;
+		return NULL;
+	}
+	owner = urxe_owner_of(urxe_hca.seg, attr->qp_num);
+	elsewhere =
+		owner && owner != urxe_segment_slot(urxe_hca.seg) && attr->qp_num <= URXE_QPN_MASK;
 	urxe_engine_lock();
-	qp = urxe_engine_qp(attr->qp_num);
+	qp = elsewhere ? NULL : urxe_engine_qp(attr->qp_num);
 	if (qp && (!qp->xrcd || qp->xrcd->domain != to_xrcd(attr->xrcd)->domain))
 		qp = NULL;
 	if (qp)
 		qp->opened++;
 	urxe_engine_unlock();
 	if (!qp)
-		errno = EINVAL;
+		qp = elsewhere ? xrc_open_elsewhere(context, attr) : (errno = EINVAL, NULL);
 	return qp ? &qp->ibv : NULL;
 }
 

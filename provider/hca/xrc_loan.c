@@ -623,6 +623,13 @@ static void told(unsigned from, const void *bytes, uint32_t len)
 	struct message m;
 	struct borrowed *b;
 
+	if (len >= sizeof(m.kind)) {
+		memcpy(&m.kind, bytes, sizeof(m.kind));
+		if (m.kind >= XRC_CALL) {
+			xrc_open_told(from, bytes, len);
+			return;
+		}
+	}
 	if (len < sizeof(m))
 		return;
 	memcpy(&m, bytes, sizeof(m));
@@ -649,6 +656,7 @@ void urxe_xrc_housekeep(void)
 	struct urxe_xrc_loan *loan, *next;
 	struct borrowed *b, *following;
 
+	xrc_openers_housekeep();
 	cds_list_for_each_entry_safe (loan, next, &lent, node)
 		look_after(loan);
 	for (unsigned i = 0; i < BUCKETS; i++)

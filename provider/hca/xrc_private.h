@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Within XRC: xrc_domain.c has the domains, xrc.c SRQs and target QPs of this process, xrc_loan.c
- * requests whose SRQ is another process's.
+ * requests whose SRQ is another process's, xrc_open.c handles of another process's target QPs.
  */
 #ifndef URXE_HCA_XRC_PRIVATE_H
 #define URXE_HCA_XRC_PRIVATE_H
@@ -34,6 +34,7 @@ static inline struct urxe_xrcd *to_xrcd(struct ibv_xrcd *xrcd)
 
 void xrc_domains_forked(void);
 void xrc_loans_forked(void);
+void xrc_openers_forked(void);
 
 /* The SRQ of this process that has a number; NULL. Engine lock. */
 struct urxe_srq *xrc_find_srq(uint32_t number);
@@ -53,5 +54,15 @@ static inline bool xrc_answers_wait(const struct urxe_qp *qp)
 bool xrc_lend(struct urxe_qp *qp, const struct urxe_packet *pkt, const struct urxe_rx_packet *rx);
 /* Requests that wait are lent, or taken, when those before them have been answered. */
 void xrc_lend_next(struct urxe_qp *qp);
+
+/* Messages begin with their kind: those of xrc_open.c. */
+enum { XRC_CALL = 16, XRC_ANSWER };
+void xrc_open_told(unsigned from, const void *bytes, uint32_t len);
+/* A target QP ends: handles that others have of it lead nowhere. Engine lock. */
+void xrc_forget_openers(const struct urxe_qp *qp);
+void xrc_openers_housekeep(void);
+/* A handle of another process's target QP; NULL and errno. Without the engine lock. */
+struct urxe_qp *xrc_open_elsewhere(struct ibv_context *context,
+				   const struct ibv_qp_open_attr *attr);
 
 #endif

@@ -80,16 +80,30 @@ static void open_side(struct side *s, int oflags)
 
 static void close_side(struct side *s)
 {
+	int busy = 0;
+
 	EXPECT(ibv_destroy_srq(s->srq), 0);
 	EXPECT(ibv_destroy_cq(s->cq), 0);
 	EXPECT(ibv_dereg_mr(s->mr), 0);
-	EXPECT(ibv_close_xrcd(s->xrcd), 0);
+	/* Until it is noticed that another process has died which had a QP of it open. */
+	for (int i = 0; i < 500 && (busy = ibv_close_xrcd(s->xrcd)); i++)
+		usleep(10000);
+	EXPECT(busy, 0);
 	free(s->memory);
 }
 
 /* ---- the child ---- */
 
-enum command { RECEIVE, EXPECT_LARGE, FORGET_SRQ, LEAVE };
+enum command {
+	RECEIVE,
+	EXPECT_LARGE,
+	FORGET_SRQ,
+	OPEN_QP,
+	EXPECT_STATE,
+	TO_ERROR,
+	CLOSE_QP,
+	LEAVE
+};
 
 static void expect_message(struct side *s, uint32_t length)
 {
@@ -102,12 +116,43 @@ static void expect_message(struct side *s, uint32_t length)
 		EXPECT(s->memory[i], (uint8_t)(i * 7));
 }
 
+static struct ibv_qp *opened;
+
+static void open_target(struct side *s, uint32_t qpn)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = qpn + (1 << 8),
+		.xrcd = s->xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	EXPECT_NULL(ibv_open_qp(ctx, &attr), EINVAL); /* no such QP */
+	attr.qp_num = qpn;
+	NEED(opened = ibv_open_qp(ctx, &attr));
+	EXPECT(opened->qp_num, qpn);
+	EXPECT(ibv_close_xrcd(s->xrcd), EBUSY);
+}
+
+static void opened_to_error(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	EXPECT(ibv_modify_qp(opened, &attr, IBV_QP_STATE | IBV_QP_QKEY), EINVAL);
+	EXPECT(ibv_modify_qp(opened, &attr, IBV_QP_STATE), 0);
+	EXPECT(state_of(opened), IBV_QPS_ERR);
+}
+
 static bool carry_out(struct side *s, enum command command, uint32_t length)
 {
 	switch (command) {
 	case RECEIVE: post_receive(s, 1); break;
 	case EXPECT_LARGE: expect_message(s, length); break;
 	case FORGET_SRQ: EXPECT(ibv_destroy_srq(s->srq), 0); break;
+	case OPEN_QP: open_target(s, length); break;
+	case EXPECT_STATE: EXPECT(state_of(opened), length); break;
+	case TO_ERROR: opened_to_error(); break;
+	case CLOSE_QP: EXPECT(ibv_destroy_qp(opened), 0); break;
 	case LEAVE: return false;
 	}
 	return true;
@@ -241,7 +286,8 @@ static void end(void)
 	EXPECT_TRUE(WIFSIGNALED(status) || !status);
 	EXPECT(ibv_destroy_qp(initiator), 0);
 	EXPECT(ibv_close_xrcd(here.xrcd), EBUSY);
-	EXPECT(ibv_destroy_qp(target), 0);
+	if (target)
+		EXPECT(ibv_destroy_qp(target), 0);
 	EXPECT(ibv_destroy_cq(send_cq), 0);
 	EXPECT(ibv_dereg_mr(out_mr), 0);
 	close_side(&here);
@@ -437,11 +483,47 @@ static void in_a_fork(void)
 	end();
 }
 
+/* A target QP that another process has opened: it sees and changes its state, and the QP takes
+ * requests until both have destroyed it, or one of them has died. */
+static void opened_elsewhere(void)
+{
+	for (int ends = 0; ends < 3; ends++) {
+		begin();
+		tell(OPEN_QP, target->qp_num);
+		tell(EXPECT_STATE, IBV_QPS_RTS);
+		if (ends == 0) { /* the other process's handle goes first */
+			tell(CLOSE_QP, 0);
+		} else {
+			EXPECT(ibv_destroy_qp(target), 0);
+			EXPECT(ibv_close_xrcd(here.xrcd), EBUSY);
+			target = NULL;
+		}
+		tell(RECEIVE, 0);
+		request(IBV_WR_SEND, there.srqn, 5000, 0, 0);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		tell(EXPECT_LARGE, 5000);
+		if (ends == 1) {
+			tell(TO_ERROR, 0);
+			tell(CLOSE_QP, 0);
+		}
+		if (ends < 2)
+			tell(LEAVE, 0);
+		else
+			kill(child, SIGKILL);
+		end();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
-		{"messages", messages}, {"not_ready", not_ready}, {"in_turn", in_turn},
-		{"refused", refused},	{"killed", killed},	  {"in_a_fork", in_a_fork},
+		{"messages", messages},
+		{"not_ready", not_ready},
+		{"in_turn", in_turn},
+		{"refused", refused},
+		{"killed", killed},
+		{"in_a_fork", in_a_fork},
+		{"opened_elsewhere", opened_elsewhere},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
