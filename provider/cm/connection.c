@@ -67,7 +67,7 @@ static uint32_t new_local_id(struct urxe_cm *cm)
 	uint32_t local_id;
 
 	do {
-		local_id = ((cm->next_id++ ^ cm->scramble) & 0xffffff) << 8 | cm->slot;
+		local_id = urxe_comm_id(cm->slot, cm->next_id++ ^ cm->scramble);
 	} while (!local_id || urxe_cm_local_find(cm, local_id));
 	return local_id;
 }

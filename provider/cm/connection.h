@@ -225,7 +225,7 @@ struct urxe_cm_ops {
 struct urxe_cm_config {
 	const struct urxe_cm_ops *ops;
 	void *context;	      /* of the ops: urxe_cm_context() */
-	uint8_t slot;	      /* low byte of the local communication IDs */
+	uint16_t slot;	      /* in the local communication IDs: urxe_comm_id_slot() */
 	uint64_t now;	      /* CLOCK_MONOTONIC, ns */
 	uint64_t seed[2];     /* random */
 	unsigned max_pending; /* passive identifiers that are not established; 0: 16384 */
@@ -251,7 +251,7 @@ void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t n
  */
 bool urxe_cm_is_others(struct urxe_cm *cm, const struct urxe_cm_rx *rx);
 /*
- * Whose a message is: the local communication ID of its receiver (low byte: the slot), or 0 for a
+ * Whose a message is: the local communication ID of its receiver (in which is its slot), or 0 for a
  * REQ, a SIDR_REQ, and a REJ (timeout), which names only its sender; -EBADMSG for what is none.
  */
 int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id);

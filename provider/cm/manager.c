@@ -4,7 +4,7 @@
  * process that they concern, its timers run with the engine's, and what happens to devices and to
  * other processes of the host is passed on to the process that it concerns.
  *
- * A message names the communication ID of its receiver, whose low byte is the slot of a process. A
+ * A message names the communication ID of its receiver, in which is the slot of a process. A
  * REQ or SIDR_REQ does not: the shared port space says who listens. Where that process is gone, or
  * no process listens, the one that got the message answers it.
  *
@@ -128,7 +128,7 @@ static int slot_of_mad(const uint8_t *mad, const struct urxe_path *path, uint32_
 	if (ret)
 		return ret;
 	if (local_id)
-		return local_id & 0xff;
+		return urxe_comm_id_slot(local_id);
 	if (!req.port || !urxe_cm_asks(mad, &req.service_id, &req.data, &req.len))
 		return 0;
 	urxe_link_of(path)->gids(path, &src, &req.gid);
@@ -259,7 +259,7 @@ struct asked {
 /* Was the connection to a process of this host that is dead as well? */
 static bool both_dead(const struct urxe_cm_record *rec, struct asked *asked)
 {
-	unsigned slot = rec->remote_id & 0xff;
+	unsigned slot = urxe_comm_id_slot(rec->remote_id);
 
 	if (!urxe_link_of(&rec->path)->is_here(&rec->path))
 		return false;
@@ -295,13 +295,13 @@ static const struct urxe_gsi_user gsi_user = {
 	.slot_died = slot_died,
 };
 
-/* Communication IDs have the slot of their process in the low byte; requests are for the process
- * that listens. */
+/* Communication IDs have the slot of their process in them; requests are for the process that
+ * listens. */
 static const struct urxe_mad_rule rules[] = {
 	{URXE_MAD_CLASS_CM, URXE_CM_REQ, 0},
 	{URXE_MAD_CLASS_CM, URXE_CM_SIDR_REQ, 0},
-	{URXE_MAD_CLASS_CM, URXE_CM_SIDR_REP, URXE_CM_LOCAL_ID_AT + 3},
-	{URXE_MAD_CLASS_CM, 0, URXE_CM_REMOTE_ID_AT + 3},
+	{URXE_MAD_CLASS_CM, URXE_CM_SIDR_REP, URXE_CM_LOCAL_ID_AT},
+	{URXE_MAD_CLASS_CM, 0, URXE_CM_REMOTE_ID_AT},
 };
 
 void urxe_manager_init(void)

@@ -270,7 +270,7 @@ static struct direct_peer *find_owner(uint32_t key, uint32_t pd, struct mempool_
 				      bool *hidden)
 {
 	*hidden = false;
-	for (unsigned slot = 0; slot < 256; slot++) {
+	for (unsigned slot = URXE_SLOT_FIRST; slot <= urxe_slots.last; slot++) {
 		struct direct_peer *peer;
 
 		if (slot == urxe_segment_slot(urxe_hca.seg) ||

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -21,16 +22,22 @@
 #include "host/segment_window.h"
 #include "host/sysinfo.h"
 
-static struct direct_peer peers[256];
+/* By slot; made for the first process that has it, and kept for those after it. */
+static struct direct_peer *peers[URXE_MAX_SLOTS];
 
 static struct direct_window *map_window(unsigned slot)
 {
 	struct direct_window *w;
 	int fd = urxe_window_open(urxe_hca.seg, slot, URXE_WINDOW_TABLES, true, sizeof(*w));
 
+	size_t own = urxe_segment_slot(urxe_hca.seg) * sizeof(struct direct_hazard);
+
 	if (fd < 0)
 		return NULL;
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	w = urxe_window_back(fd, offsetof(struct direct_window, hazards) + own,
+			     sizeof(struct direct_hazard))
+		    ? MAP_FAILED
+		    : mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	urxe_libc.close(fd);
 	if (w == MAP_FAILED)
 		return NULL;
@@ -154,9 +161,13 @@ static void forget(struct direct_peer *peer)
 
 struct direct_peer *direct_peer_get(unsigned slot)
 {
-	struct direct_peer *peer = &peers[slot];
+	struct direct_peer *peer = peers[slot];
 	uint32_t life = urxe_segment_slot_life(urxe_hca.seg, slot);
 
+	if (!peer && life)
+		peer = peers[slot] = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
 	if (peer->slot_life != life) {
 		forget(peer);
 		peer->slot_life = life;
@@ -204,20 +215,20 @@ void direct_peer_refuse(struct direct_peer *peer)
 
 void direct_peers_drop(void)
 {
-	for (unsigned slot = 0; slot < 256; slot++) {
-		if (!peers[slot].slot_life)
-			continue;
-		forget(&peers[slot]);
-		memset(&peers[slot], 0, sizeof(peers[slot]));
+	for (unsigned slot = 0; slot < URXE_MAX_SLOTS; slot++) {
+		if (peers[slot])
+			forget(peers[slot]);
+		free(peers[slot]);
+		peers[slot] = NULL;
 	}
 }
 
 void direct_peers_housekeep(void)
 {
-	for (unsigned slot = 0; slot < 256; slot++) {
-		struct direct_peer *peer = &peers[slot];
+	for (unsigned slot = 0; slot < URXE_MAX_SLOTS; slot++) {
+		struct direct_peer *peer = peers[slot];
 
-		if (peer->tables && peer->alive && direct_peer_life(peer) != peer->alive)
+		if (peer && peer->tables && peer->alive && direct_peer_life(peer) != peer->alive)
 			direct_peer_refuse(peer);
 	}
 }
@@ -225,7 +236,8 @@ void direct_peers_housekeep(void)
 /* Their mappings were not inherited. */
 void direct_peers_forked(void)
 {
-	for (unsigned slot = 0; slot < 256; slot++)
-		if (peers[slot].slot_life)
-			memset(&peers[slot], 0, sizeof(peers[slot]));
+	for (unsigned slot = 0; slot < URXE_MAX_SLOTS; slot++) {
+		free(peers[slot]);
+		peers[slot] = NULL;
+	}
 }

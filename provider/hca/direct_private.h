@@ -17,7 +17,7 @@
  *
  *	0	 where to find the tables
  *	64	 readers: a bit per slot whose process has mapped the tables
- *	128	 hazards: 256 × 64 bytes, by the slot of the initiator
+ *	4096	 hazards: 1024 × 64 bytes, by the slot of the initiator, which backs their page
  *
  * A hazard says that its initiator works by what these tables say. Its order against changes:
  *
@@ -45,7 +45,7 @@
 #include "mempool/table.h"
 
 #define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
-#define DIRECT_VERSION 4
+#define DIRECT_VERSION 5
 
 /* A QP that takes requests. Written while service is NONE, or with the epoch raised before. */
 struct direct_qp {
@@ -110,9 +110,9 @@ struct direct_window {
 	uint32_t pid;
 	int32_t fd; /* of the memfd, in the owner */
 	uint8_t unused0[24];
-	_Atomic uint64_t readers[4];
-	uint8_t unused1[32];
-	struct direct_hazard hazards[256];
+	_Atomic uint64_t readers[URXE_MAX_SLOTS / 64];
+	uint8_t unused1[4096 - 64 - URXE_MAX_SLOTS / 8];
+	struct direct_hazard hazards[URXE_MAX_SLOTS];
 };
 
 static_assert(sizeof(struct direct_qp) == 64, "layout seen by other processes");
@@ -123,8 +123,8 @@ static_assert(offsetof(struct direct_tables, objects) == 1024, "layout");
 static_assert(offsetof(struct direct_tables, qps) == 4096, "layout");
 static_assert(sizeof(struct direct_tables) == 4198400, "layout");
 static_assert(offsetof(struct direct_window, readers) == 64, "layout");
-static_assert(offsetof(struct direct_window, hazards) == 128, "layout");
-static_assert(sizeof(struct direct_window) == 128 + 256 * 64, "layout");
+static_assert(offsetof(struct direct_window, hazards) == 4096, "layout");
+static_assert(sizeof(struct direct_window) == 4096 + URXE_MAX_SLOTS * 64, "layout");
 
 /* The first word of glibc's mutex: the holder's thread id while it lives. */
 static inline const void *direct_life(const struct direct_tables *tables)

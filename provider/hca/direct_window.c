@@ -47,7 +47,8 @@ struct access {
 };
 
 /* Under the engine lock. */
-static struct access noted[256]; /* by slot; those that were under way at the last ticket */
+static struct access noted[URXE_MAX_SLOTS];    /* by slot; those under way at the last ticket, */
+static uint64_t is_noted[URXE_MAX_SLOTS / 64]; /* which have a bit here */
 static uint64_t last_ticket;
 static uint64_t spun; /* the last one that was waited for as long as an access takes as a rule */
 static uint64_t over; /* all up to this one are */
@@ -60,7 +61,8 @@ void direct_window_open(int memfd, struct direct_tables *tables)
 
 	if (fd < 0)
 		return;
-	if (!urxe_window_back(fd, 0, sizeof(*window)) && !urxe_fstat(memfd, &st))
+	if (!urxe_window_back(fd, 0, offsetof(struct direct_window, hazards)) &&
+	    !urxe_fstat(memfd, &st))
 		p = mmap(NULL, sizeof(*window), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	urxe_libc.close(fd);
 	if (p == MAP_FAILED) {
@@ -87,14 +89,14 @@ void direct_window_close(void)
 	urxe_window_remove(urxe_hca.seg, URXE_WINDOW_TABLES);
 	munmap(window, sizeof(*window));
 	window = NULL;
-	memset(noted, 0, sizeof(noted));
+	memset(is_noted, 0, sizeof(is_noted));
 }
 
 /* The mapping was not inherited. */
 void direct_window_forked(void)
 {
 	window = NULL;
-	memset(noted, 0, sizeof(noted));
+	memset(is_noted, 0, sizeof(is_noted));
 }
 
 /* ---- waiting ---- */
@@ -193,10 +195,10 @@ static void wait_for(struct access *a)
 	}
 }
 
-/* The next access that is under way, from a slot on; 256: there is none. */
+/* The next access that is under way, from a slot on; URXE_MAX_SLOTS: there is none. */
 static unsigned next_access(struct access *a, unsigned slot)
 {
-	for (; slot < 256; slot++) {
+	for (; slot < URXE_MAX_SLOTS; slot++) {
 		uint64_t readers = atomic_load(&window->readers[slot / 64]) >> slot % 64;
 
 		if (!readers) {
@@ -218,7 +220,7 @@ void direct_window_wait(void)
 {
 	struct access a;
 
-	for (unsigned slot = 0; window && (slot = next_access(&a, slot)) < 256; slot++)
+	for (unsigned slot = 0; window && (slot = next_access(&a, slot)) < URXE_MAX_SLOTS; slot++)
 		wait_for(&a);
 }
 
@@ -229,9 +231,10 @@ uint64_t direct_window_note(void)
 	struct access a;
 	bool any = false;
 
-	for (unsigned slot = 0; window && (slot = next_access(&a, slot)) < 256; slot++) {
-		if (noted[slot].word != a.word)
+	for (unsigned slot = 0; window && (slot = next_access(&a, slot)) < URXE_MAX_SLOTS; slot++) {
+		if (!(is_noted[slot / 64] >> slot % 64 & 1) || noted[slot].word != a.word)
 			noted[slot] = a;
+		is_noted[slot / 64] |= 1ull << slot % 64;
 		any = true;
 	}
 	return any ? ++last_ticket : 0;
@@ -239,11 +242,14 @@ uint64_t direct_window_note(void)
 
 static bool look(uint64_t now)
 {
-	for (unsigned slot = 0; window && slot < 256; slot++) {
-		if (!is_over(&noted[slot], now))
-			return false;
-		noted[slot].word = 0;
-	}
+	for (unsigned word = 0; window && word < URXE_MAX_SLOTS / 64; word++)
+		while (is_noted[word]) {
+			unsigned bit = __builtin_ctzll(is_noted[word]);
+
+			if (!is_over(&noted[word * 64 + bit], now))
+				return false;
+			is_noted[word] &= ~(1ull << bit);
+		}
 	over = last_ticket;
 	return true;
 }

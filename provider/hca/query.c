@@ -29,7 +29,7 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
 	attr->vendor_id = 0xffffff; /* as the kernel's rxe: software has no OUI */
-	attr->max_qp = URXE_MAX_QP;
+	attr->max_qp = urxe_qpn_indices();
 	attr->max_qp_wr = URXE_MAX_QP_WR;
 	attr->device_cap_flags = DEVICE_CAPS;
 	attr->max_sge = URXE_MAX_SGE;

@@ -86,7 +86,7 @@ struct urxe_xrc_loan {
 	uint32_t busy; /* as above */
 	struct message *sent;
 	uint32_t sent_len;
-	uint64_t borrowers[4]; /* a bit for each slot that has a copy */
+	uint64_t borrowers[URXE_MAX_SLOTS / 64]; /* a bit for each slot that has a copy */
 };
 
 struct borrowed {
@@ -353,7 +353,7 @@ void urxe_xrc_end_loan(struct urxe_qp *qp)
 	loan->busy = 0;
 	while ((w = first_waiting(loan)))
 		drop_waiting(loan, w);
-	for (unsigned slot = 0; slot < 256; slot++)
+	for (unsigned slot = 0; slot < URXE_MAX_SLOTS; slot++)
 		if (loan->borrowers[slot / 64] >> slot % 64 & 1)
 			tell(slot, &drop, sizeof(drop));
 	memset(loan->borrowers, 0, sizeof(loan->borrowers));

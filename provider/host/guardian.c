@@ -31,11 +31,10 @@
 #include "host/log.h"
 #include "host/segment_layout.h"
 
-#define GUARDIAN_BYTE 254 /* of the segment's file */
-#define STACK	      65536
-#define AGAIN_MIN     1000000000ull /* ns until another is started */
-#define AGAIN_MAX     64000000000ull
-#define MAX_ENV	      32
+#define STACK	  65536
+#define AGAIN_MIN 1000000000ull /* ns until another is started */
+#define AGAIN_MAX 64000000000ull
+#define MAX_ENV	  32
 
 /* In the program's memory while it runs on: nothing that a sanitizer would keep accounts of. */
 #define UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
@@ -229,7 +228,7 @@ unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead)
 	unsigned alive = 0;
 
 	*dead = false;
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
 		if (!urxe_segment_slot_life(seg, s))
 			continue;
 		if (urxe_segment_slot_alive(seg, s))

@@ -32,6 +32,10 @@
 
 /* A process that has not been seen running for longer is taken to be stopped. */
 #define AWAKE_SECONDS 2
+/* Slots that one process looks at in one turn: a thousand of them all have their turns. */
+#define REAP_AT_ONCE 64
+
+struct urxe_slots urxe_slots = {.last = URXE_SLOT_LAST};
 
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_segment *member;
@@ -128,7 +132,7 @@ static void reap_locked(struct urxe_segment *seg, int fd)
 {
 	struct segment_map *map = seg->map;
 
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
 		if (!slot_stale(map, fd, s))
 			continue;
 		urxe_log(URXE_LOG_INFO, "process %u (slot %u) is gone", map->slots[s].pid, s);
@@ -139,18 +143,34 @@ static void reap_locked(struct urxe_segment *seg, int fd)
 	}
 }
 
+static unsigned slot_after(unsigned slot)
+{
+	return slot < URXE_SLOT_FIRST || slot >= urxe_slots.last ? URXE_SLOT_FIRST : slot + 1;
+}
+
+/* Is one of the next so many that are taken stale? Under the lock among threads. */
+static bool any_stale(struct urxe_segment *seg, int fd)
+{
+	unsigned looks = 0;
+
+	for (unsigned i = URXE_SLOT_FIRST; i <= urxe_slots.last && looks < REAP_AT_ONCE; i++) {
+		seg->reaped = slot_after(seg->reaped);
+		looks += slot_state(seg->map, seg->reaped) == SLOT_USED;
+		if (slot_stale(seg->map, fd, seg->reaped))
+			return true;
+	}
+	return false;
+}
+
 void urxe_segment_reap(struct urxe_segment *seg)
 {
-	bool any = false;
 	int fd;
 
 	if (!seg->slot)
 		return;
 	pthread_mutex_lock(&seg->lock);
 	fd = segment_file_fd(seg);
-	for (unsigned s = URXE_SLOT_FIRST; fd >= 0 && s <= URXE_SLOT_LAST && !any; s++)
-		any = slot_stale(seg->map, fd, s);
-	if (any) {
+	if (fd >= 0 && any_stale(seg, fd)) {
 		urxe_segment_lock(seg);
 		reap_locked(seg, fd);
 		urxe_segment_unlock(seg);
@@ -163,7 +183,7 @@ bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot)
 	bool alive;
 	int fd;
 
-	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST ||
+	if (slot < URXE_SLOT_FIRST || slot > urxe_slots.last ||
 	    slot_state(seg->map, slot) != SLOT_USED)
 		return false;
 	if (slot == seg->slot)
@@ -193,25 +213,23 @@ uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot)
 static int slot_choose(struct urxe_segment *seg, struct segment_header *header, int fd,
 		       const struct segment_slot *slots)
 {
-	const unsigned num = URXE_SLOT_LAST - URXE_SLOT_FIRST + 1;
-	unsigned start = header->next_slot;
+	const unsigned num = urxe_slots.last - URXE_SLOT_FIRST + 1;
+	unsigned s = header->next_slot;
 
 	/* Slots go round, so that packets for a process that is gone find nobody in its place. */
-	if (start < URXE_SLOT_FIRST || start > URXE_SLOT_LAST)
-		start = URXE_SLOT_FIRST;
 	for (unsigned i = 0; i < num; i++) {
-		unsigned s = URXE_SLOT_FIRST + (start - URXE_SLOT_FIRST + i) % num;
-
+		s = slot_after(s);
 		/* Free but locked: its process is just leaving. */
-		if (slots[s].state == SLOT_FREE && !segment_file_lock(fd, s, true)) {
-			header->next_slot = s + 1;
+		if (s != GUARDIAN_BYTE && slots[s].state == SLOT_FREE &&
+		    !segment_file_lock(fd, s, true)) {
+			header->next_slot = s;
 			return s;
 		}
 	}
 	urxe_log(URXE_LOG_ERROR,
 		 "%u programs of this user use urxe, and no more can: end one, or use another "
-		 "network namespace",
-		 num);
+		 "network namespace or fabric",
+		 num - (urxe_slots.last > GUARDIAN_BYTE));
 	return -EUSERS;
 }
 
@@ -422,7 +440,7 @@ static bool gsi_serves(const struct urxe_segment *seg, unsigned slot)
 
 bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot)
 {
-	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST || !gsi_serves(seg, slot))
+	if (slot < URXE_SLOT_FIRST || slot > urxe_slots.last || !gsi_serves(seg, slot))
 		return false;
 	return seconds() - __atomic_load_n(&seg->map->slots[slot].beat, __ATOMIC_ACQUIRE) <=
 	       AWAKE_SECONDS;
@@ -445,12 +463,11 @@ void urxe_segment_count_groups(struct urxe_segment *seg, int change)
 		__atomic_fetch_add(&seg->map->slots[seg->slot].groups, change, __ATOMIC_RELAXED);
 }
 
-bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot, uint32_t host)
+bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot)
 {
 	const struct segment_slot *s = &seg->map->slots[slot];
 
 	return slot_state(seg->map, slot) == SLOT_USED &&
-	       urxe_segment_slot_host(seg, slot) == host &&
 	       __atomic_load_n(&s->groups, __ATOMIC_RELAXED);
 }
 
@@ -469,11 +486,11 @@ bool urxe_segment_servers_changed(struct urxe_segment *seg)
 static unsigned next_server(const struct urxe_segment *seg, uint32_t host, unsigned after,
 			    unsigned without)
 {
-	const unsigned num = URXE_SLOT_LAST - URXE_SLOT_FIRST + 1;
+	const unsigned num = urxe_slots.last - URXE_SLOT_FIRST + 1;
 	unsigned s = after, asleep = 0;
 
 	for (unsigned i = 0; i < num; i++) {
-		s = s < URXE_SLOT_FIRST || s >= URXE_SLOT_LAST ? URXE_SLOT_FIRST : s + 1;
+		s = slot_after(s);
 		if (s == without || !gsi_serves(seg, s) || urxe_segment_slot_host(seg, s) != host)
 			continue;
 		if (urxe_segment_gsi_awake(seg, s))

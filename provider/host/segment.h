@@ -18,6 +18,8 @@
  *
  * A QPN is (index << 8) | slot: unique on the host, and its owner is read off its low byte. Slots
  * run from 2 to 253, so that neither QP 0, QP 1 nor the multicast QPN 0xffffff is ever handed out.
+ * All hosts of a fabric share a segment, whose slots run to 1022; there the upper two bits of a
+ * QPN are the upper two of the slot, which leaves a process 16,384 of them.
  */
 #ifndef URXE_HOST_SEGMENT_H
 #define URXE_HOST_SEGMENT_H
@@ -31,6 +33,15 @@
 
 #define URXE_SLOT_FIRST 2
 #define URXE_SLOT_LAST	253
+#define URXE_WIDE_LAST	1022 /* on a fabric */
+#define URXE_MAX_SLOTS	1024
+
+/* The last slot of this process's segment, and which of a slot's bits are the uppermost two of a
+ * QPN: set when a segment is opened, and by URXE_FABRIC alone. */
+extern struct urxe_slots {
+	unsigned last;
+	unsigned high;
+} urxe_slots;
 
 /* Counters under the names that rxe has in hw_counters/, and the port's standard ones. */
 #define URXE_COUNTERS(X)                              \
@@ -71,22 +82,39 @@ struct urxe_segment;
 /*
  * The slot of the process of this host that has the QP of a number; 0: none has it, and it is of
  * another
- * host, QP 0, QP 1, or multicast. A QPN is index << 8 | slot of the process that made it, and this is the one
- * place that knows: a QP that has left the process that made it would be looked up here. The
+ * host, QP 0, QP 1, or multicast. This is the one place that knows: a QP that has left the process
+ * that made it would be looked up here. The
  * program that steers packets to sockets (wire/steer.c) goes by the low byte too; what it gives to
  * the wrong process is handed on to the owner. Any thread.
  */
 static inline unsigned urxe_owner_of(const struct urxe_segment *seg, uint32_t qpn)
 {
-	unsigned slot = qpn & 0xff;
+	unsigned slot = (qpn & 0xff) | (qpn >> 14 & urxe_slots.high);
 
-	return slot >= URXE_SLOT_FIRST && slot <= URXE_SLOT_LAST ? slot : 0;
+	return slot >= URXE_SLOT_FIRST && slot <= urxe_slots.last ? slot : 0;
 }
 
-/* The index of a QPN among those of the process that made it, below 65536. */
+/* Where a QPN stands in tables of the process that made it, below 65536. */
 static inline unsigned urxe_qpn_index(uint32_t qpn)
 {
 	return qpn >> 8;
+}
+
+/* Communication IDs of the connection manager say in the same way whose they are, everywhere. */
+static inline uint32_t urxe_comm_id(unsigned slot, uint32_t number)
+{
+	return (slot & 0x300) << 22 | (number & 0x3fffff) << 8 | (slot & 0xff);
+}
+
+static inline unsigned urxe_comm_id_slot(uint32_t id)
+{
+	return (id & 0xff) | (id >> 22 & 0x300);
+}
+
+/* How many QPNs a process has. */
+static inline unsigned urxe_qpn_indices(void)
+{
+	return urxe_slots.high ? 16384 : 65536;
 }
 
 /*
@@ -130,7 +158,8 @@ void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn);
 
 /*
  * Key indices (the upper 24 bits of an L_Key or R_Key): unique on the host, unpredictable, and not
- * soon used again. 0 if none is left: all processes together have 2^24, one may take 15/16.
+ * soon used again. 0 if none is left: all processes together have 2^24, one may take 15/16 (on a
+ * fabric 3/4).
  */
 uint32_t urxe_segment_key_index_alloc(struct urxe_segment *seg);
 void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
@@ -178,14 +207,14 @@ unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after);
  * On a fabric all its hosts share one segment, so that their processes can share memory, and each
  * slot says of which host it is. What is asked above of "the host" then concerns slots of the same
  * one. Here: the host of a slot; to say so of this process, when the fabric has come back; who
- * serves QP 1 at a host, going round from a slot (0: nobody); and whether a slot is of a host and
- * has QPs in multicast groups, whose number the second says of this process.
+ * serves QP 1 at a host, going round from a slot (0: nobody); and whether a slot has QPs in
+ * multicast groups, whose number the second says of this process.
  */
 uint32_t urxe_segment_slot_host(const struct urxe_segment *seg, unsigned slot);
 void urxe_segment_set_host(struct urxe_segment *seg, uint32_t host);
 unsigned urxe_segment_gsi_of(struct urxe_segment *seg, uint32_t host, unsigned after);
 void urxe_segment_count_groups(struct urxe_segment *seg, int change);
-bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot, uint32_t host);
+bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot);
 
 /*
  * This process's counters of a device, by device index (0 … URXE_MAX_DEVICES - 1): an array of

@@ -79,7 +79,7 @@ static void sum_once(const struct segment_map *map, uint64_t word, int device, u
 {
 	memset(sum, 0, URXE_NUM_COUNTERS * sizeof(*sum));
 	add_counters(sum, map->retired[RETIRE_COPY(word)].counters[device], URXE_NUM_COUNTERS);
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++)
 		if (s != RETIRE_SLOT(word) &&
 		    __atomic_load_n(&map->slots[s].state, __ATOMIC_ACQUIRE) == SLOT_USED)
 			add_counters(sum, map->living[s].counters[device], URXE_NUM_COUNTERS);

@@ -225,7 +225,6 @@ static int make_content(struct urxe_segment *seg, int fd)
 	map->header.version = SEGMENT_VERSION;
 	map->header.num_counters = URXE_NUM_COUNTERS;
 	map->header.size = sizeof(struct segment_map);
-	map->header.next_slot = URXE_SLOT_FIRST;
 	if (getrandom(map->header.key_secret, sizeof(map->header.key_secret), 0) !=
 	    sizeof(map->header.key_secret))
 		ret = -EIO;
@@ -258,7 +257,8 @@ static int make_usable(struct urxe_segment *seg, int fd)
 	case EMPTY: return make_content(seg, fd);
 	case FOREIGN: break;
 	}
-	if (segment_file_locked(fd, URXE_SLOT_FIRST, URXE_SLOT_LAST - URXE_SLOT_FIRST + 1)) {
+	if (segment_file_locked(fd, URXE_SLOT_FIRST, URXE_SLOT_LAST - URXE_SLOT_FIRST + 1) ||
+	    segment_file_locked(fd, GUARDIAN_BYTE + 1, URXE_WIDE_LAST - GUARDIAN_BYTE)) {
 		urxe_log(URXE_LOG_ERROR,
 			 "%s is in use by programs that run another version of urxe: end them, or "
 			 "use that version",
@@ -313,6 +313,8 @@ static int open_for_viewers(struct urxe_segment *seg)
 int segment_file_open(struct urxe_segment *seg, bool create)
 {
 	seg->fd = -1;
+	urxe_slots = urxe_fabric_wanted() ? (struct urxe_slots){URXE_WIDE_LAST, 0x300}
+					  : (struct urxe_slots){URXE_SLOT_LAST, 0};
 	return create ? open_for_members(seg) : open_for_viewers(seg);
 }
 

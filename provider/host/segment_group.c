@@ -68,7 +68,7 @@ void urxe_segment_group_add(struct urxe_segment *seg, unsigned group)
 {
 	struct segment_group *next;
 
-	if (group >= NUM_GROUPS || !seg->slot)
+	if (group >= NUM_GROUPS || !seg->slot || seg->slot > URXE_SLOT_LAST)
 		return;
 	next = begin_change(seg->map);
 	if (position(&next[group], seg->slot) >= 0)

@@ -4,18 +4,18 @@
  *
  *	offset   size
  *	0        4096	header: magic, version, sizes, secret of the keys, generations
- *	4096     16384	slots: 256 × 64 bytes; slot s is the process whose QPNs end in s
- *	20480    4096	key_owner: one byte per block of 4096 key indices: its slot, 0 free
- *	24576    1024	groups: 2 copies × 2 reuseport groups × (count, 255 slots)
- *	25600    20480	faults: 32 devices × (generation, 2 copies of 256 characters)
- *	46080    16384	retired: 2 copies × 32 devices × 32 counters of the processes that are gone
- *	62464    256	orphan: a byte per slot: its process died and nobody has read its records yet
- *	62720    2056	port spaces: generation, allocation, owner of each chunk of rows
- *	65536		end of the part that is allocated when the file is made
- *	65536    2 MiB	256 × (32 devices × 32 counters): a slot's part is allocated when it is
+ *	4096     64 KiB	slots: 1024 × 64 bytes; urxe_owner_of() says whose QPNs are a slot's
+ *	69632    8192	key_owner: of each block of 4096 key indices: its slot, 0 free
+ *	77824    1024	groups: 2 copies × 2 reuseport groups × (count, 255 slots)
+ *	78848    20480	faults: 32 devices × (generation, 2 copies of 256 characters)
+ *	99328    16384	retired: 2 copies × 32 devices × 32 counters of the processes that are gone
+ *	115712   1024	orphan: a byte per slot: its process died and nobody has read its records yet
+ *	116736   12296	port spaces: generation, allocation, owner of each chunk of rows
+ *	131072		end of the part that is allocated when the file is made
+ *	131072   8 MiB	1024 × (32 devices × 32 counters): a slot's part is allocated when it is
  *			first taken, the rest is a hole. Nobody reads the part of a slot that is not USED.
- *	2162688  128 KiB	port_heads: 32768 lists of rows; allocated with the first bind
- *	2293760  8 MiB	port_rows: 1024 chunks of 128 rows of 64 bytes; a chunk is allocated when it
+ *	+8 MiB   128 KiB	port_heads: 32768 lists of rows; allocated with the first bind
+ *	+128 KiB 8 MiB	port_rows: 4096 chunks of 32 rows of 64 bytes; a chunk is allocated when it
  *			is first taken
  *
  * Death at any instruction must leave this usable. So whatever is longer than a word is kept twice:
@@ -24,7 +24,8 @@
  *
  *	byte 1		the segment lock, held briefly
  *	byte 2…253	slot s is alive: held by the process for as long as it maps the segment
- *	byte 254	held by the guardian (guardian.h)
+ *	byte 254	held by the guardian (guardian.h); no process has this slot
+ *	byte 255…1022	as 2…253
  */
 #ifndef URXE_HOST_SEGMENT_LAYOUT_H
 #define URXE_HOST_SEGMENT_LAYOUT_H
@@ -38,15 +39,16 @@
 #include "host/segment_ports.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
-#define SEGMENT_VERSION	  5
+#define SEGMENT_VERSION	  6
 #define SEGMENT_LOCK_BYTE 1
+#define GUARDIAN_BYTE	  254
 #define MAX_COUNTERS	  32
 #define KEY_BLOCKS	  4096
 #define KEY_BLOCK_BITS	  12
 #define NUM_GROUPS	  2
 #define PORT_HEADS	  32768
-#define PORT_CHUNKS	  1024
-#define PORT_CHUNK	  128 /* rows */
+#define PORT_CHUNKS	  4096
+#define PORT_CHUNK	  32 /* rows */
 #define PORT_ROWS	  (PORT_CHUNKS * PORT_CHUNK)
 
 _Static_assert(URXE_NUM_COUNTERS <= MAX_COUNTERS, "make room for more counters");
@@ -65,14 +67,14 @@ struct segment_header {
 };
 
 /*
- * The word `retire`: a generation whose lowest bit says which copy holds, and in the low byte the
+ * The word `retire`: a generation whose lowest bit says which copy holds, and in the low 16 bits the
  * slot whose counters were added last but which may not have been freed yet. With it, counters of
  * a slot are added exactly once, although the one who adds them may die half-way.
  */
-#define RETIRE_WORD(gen, slot) ((uint64_t)(gen) << 8 | (slot))
-#define RETIRE_GEN(word)       ((word) >> 8)
-#define RETIRE_COPY(word)      ((word) >> 8 & 1)
-#define RETIRE_SLOT(word)      ((unsigned)((word)&0xff))
+#define RETIRE_WORD(gen, slot) ((uint64_t)(gen) << 16 | (slot))
+#define RETIRE_GEN(word)       ((word) >> 16)
+#define RETIRE_COPY(word)      ((word) >> 16 & 1)
+#define RETIRE_SLOT(word)      ((unsigned)((word)&0xffff))
 
 enum slot_state {
 	SLOT_FREE,
@@ -127,7 +129,7 @@ struct segment_counters {
 struct segment_ports {
 	uint32_t generation;
 	uint32_t backed; /* the heads are allocated */
-	uint8_t owner[PORT_CHUNKS];
+	uint16_t owner[PORT_CHUNKS];
 	uint8_t chunk_backed[PORT_CHUNKS];
 };
 
@@ -151,24 +153,24 @@ struct segment_port_row {
 	uint32_t peer_port;
 	uint32_t unused;
 };
-#define PORT_SLOT_MASK 0xffu
-#define PORT_V6ONLY    0x100u
-#define PORT_REUSE     0x200u
+#define PORT_SLOT_MASK 0xffffu
+#define PORT_V6ONLY    0x10000u
+#define PORT_REUSE     0x20000u
 
 struct segment_map {
 	union {
 		struct segment_header header;
 		uint8_t header_page[4096];
 	};
-	struct segment_slot slots[256];
-	uint8_t key_owner[KEY_BLOCKS];
+	struct segment_slot slots[URXE_MAX_SLOTS];
+	uint16_t key_owner[KEY_BLOCKS];
 	struct segment_group groups[2][NUM_GROUPS];
 	struct segment_fault faults[URXE_MAX_DEVICES];
 	struct segment_counters retired[2];
-	uint8_t orphan[256];
+	uint8_t orphan[URXE_MAX_SLOTS];
 	struct segment_ports ports;
-	uint8_t unused[760];
-	struct segment_counters living[256];
+	uint8_t unused[2040];
+	struct segment_counters living[URXE_MAX_SLOTS];
 	uint32_t port_heads[PORT_HEADS];
 	struct segment_port_row port_rows[PORT_ROWS];
 };
@@ -177,14 +179,14 @@ _Static_assert(sizeof(struct segment_slot) == 64, "a slot is a cache line");
 _Static_assert(sizeof(struct segment_fault) == 640, "layout");
 _Static_assert(sizeof(struct segment_counters) == 8192, "layout");
 _Static_assert(offsetof(struct segment_map, slots) == 4096, "layout");
-_Static_assert(offsetof(struct segment_map, key_owner) == 20480, "layout");
-_Static_assert(offsetof(struct segment_map, groups) == 24576, "layout");
-_Static_assert(offsetof(struct segment_map, faults) == 25600, "layout");
-_Static_assert(offsetof(struct segment_map, retired) == 46080, "layout");
-_Static_assert(offsetof(struct segment_map, living) == 65536, "layout");
+_Static_assert(offsetof(struct segment_map, key_owner) == 69632, "layout");
+_Static_assert(offsetof(struct segment_map, groups) == 77824, "layout");
+_Static_assert(offsetof(struct segment_map, faults) == 78848, "layout");
+_Static_assert(offsetof(struct segment_map, retired) == 99328, "layout");
+_Static_assert(offsetof(struct segment_map, living) == 131072, "layout");
 _Static_assert(sizeof(struct segment_port_row) == 64, "a row is a cache line");
-_Static_assert(offsetof(struct segment_map, port_heads) == 65536 + 256 * 8192, "layout");
-_Static_assert(sizeof(struct segment_map) == 65536 + 256 * 8192 + 131072 + 8388608, "layout");
+_Static_assert(offsetof(struct segment_map, port_heads) == 131072 + 1024 * 8192, "layout");
+_Static_assert(sizeof(struct segment_map) == 131072 + 1024 * 8192 + 131072 + 8388608, "layout");
 
 #define SEGMENT_FIXED_SIZE offsetof(struct segment_map, living)
 
@@ -223,6 +225,7 @@ struct urxe_segment {
 	uint32_t *port_free;
 	unsigned port_num_free, port_chunks;
 	unsigned port_listeners;
+	unsigned reaped;      /* the last slot that was looked at; the segment lock among threads */
 	bool servers_changed; /* whether there are any: read without the lock */
 
 	/* guardian.c */

@@ -4,14 +4,14 @@
  * the segment only keeps processes apart.
  *
  * QPNs: the slot is the low byte, 2^16 indices above it are given out in a circle from a random
- * start.
+ * start. On a fabric the slot's upper two bits are those of the index, of which the rest goes round.
  *
- * Key indices: 2^24, in 4096 blocks of 4096. A process claims blocks in the segment (one byte each:
- * the slot that owns it) and gives their indices out in a circle. What leaves here is not that
+ * Key indices: 2^24, in 4096 blocks of 4096. A process claims blocks in the segment (for each, the
+ * slot that owns it) and gives their indices out in a circle. What leaves here is not that
  * index but its image under a permutation of 24 bits with the segment's secret (a Feistel network
  * of 6 rounds over two halves of 12 bits, with SipHash as its function): unique because a
  * permutation is, and without the secret as unpredictable as random numbers, while the dead are
- * cleaned up after by looking through 4096 bytes. Images are kept: 12 times SipHash took a third of
+ * cleaned up after by looking through 8192 bytes. Images are kept: 12 times SipHash took a third of
  * the time of registering a page and taking it back.
  *
  * alloc_lock guards all of it; blocks are claimed with compare-and-swap.
@@ -24,14 +24,13 @@
 #include "host/segment_layout.h"
 #include "host/siphash.h"
 
-#define QPN_INDICES    65536u
 #define KEY_BLOCK_SIZE (1u << KEY_BLOCK_BITS)
 #define HALF_BITS      12
 #define HALF_MASK      ((1u << HALF_BITS) - 1)
 #define FEISTEL_ROUNDS 6
 
 /* Blocks that are left to processes that have none yet: one for every slot. */
-#define RESERVED_BLOCKS 256
+#define RESERVED_BLOCKS (urxe_slots.last + 2)
 
 int segment_numbers_init(struct urxe_segment *seg)
 {
@@ -39,7 +38,7 @@ int segment_numbers_init(struct urxe_segment *seg)
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	seg->qpn_next = random[0] % QPN_INDICES;
+	seg->qpn_next = random[0] % urxe_qpn_indices();
 	seg->key_next = random[1] % KEY_BLOCK_SIZE;
 	return 0;
 }
@@ -82,16 +81,16 @@ static bool test_and_clear_bit(uint64_t *bits, uint32_t i)
 
 uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
 {
-	uint32_t qpn = 0, i;
+	uint32_t num = urxe_qpn_indices(), qpn = 0, i;
 
 	if (!seg->slot)
 		return 0;
 	pthread_mutex_lock(&seg->alloc_lock);
-	i = find_clear(seg->qpn_used, QPN_INDICES, seg->qpn_next);
-	if (i < QPN_INDICES) {
+	i = find_clear(seg->qpn_used, num, seg->qpn_next % num);
+	if (i < num) {
 		set_bit(seg->qpn_used, i);
-		seg->qpn_next = (i + 1) % QPN_INDICES;
-		qpn = i << 8 | seg->slot;
+		seg->qpn_next = (i + 1) % num;
+		qpn = (seg->slot & urxe_slots.high) << 14 | i << 8 | (seg->slot & 0xff);
 	}
 	pthread_mutex_unlock(&seg->alloc_lock);
 	return qpn;
@@ -102,7 +101,7 @@ void urxe_segment_qpn_free(struct urxe_segment *seg, uint32_t qpn)
 	if (!seg->slot || urxe_owner_of(seg, qpn) != seg->slot || qpn >> 24)
 		return;
 	pthread_mutex_lock(&seg->alloc_lock);
-	test_and_clear_bit(seg->qpn_used, urxe_qpn_index(qpn));
+	test_and_clear_bit(seg->qpn_used, urxe_qpn_index(qpn) % urxe_qpn_indices());
 	pthread_mutex_unlock(&seg->alloc_lock);
 }
 
@@ -181,7 +180,7 @@ static bool claim_block(struct urxe_segment *seg)
 	if (!block)
 		return false;
 	for (unsigned i = 0; i < KEY_BLOCKS; i++) {
-		uint8_t nobody = 0;
+		uint16_t nobody = 0;
 
 		block->id = (start + i) % KEY_BLOCKS;
 		if (!__atomic_compare_exchange_n(&seg->map->key_owner[block->id], &nobody,

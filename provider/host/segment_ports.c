@@ -11,7 +11,8 @@
 #include "host/segment_layout.h"
 #include "host/segment_ports.h"
 
-#define RESERVED_CHUNKS 256 /* left to processes that have none yet: one for every slot */
+/* Left to processes that have none yet: one for every slot. */
+#define RESERVED_CHUNKS (urxe_slots.last + 2)
 
 static uint32_t get(const uint32_t *word)
 {

@@ -6,8 +6,8 @@
  * rules of the connection manager (cm/port_space.h).
  *
  * A row belongs to its process's slot and goes with it. All processes together have 131,072 rows,
- * one may take three quarters of them. Every call takes the same time however many there are, apart
- * from those on one port, which are looked at one by one.
+ * one may take all but 32 for every other. Every call takes the same time however many there are,
+ * apart from those on one port, which are looked at one by one.
  *
  * Any thread. Under the segment lock, unless said otherwise.
  */

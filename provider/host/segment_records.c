@@ -186,7 +186,7 @@ void segment_records_orphan(struct urxe_segment *seg, unsigned slot)
 
 static unsigned next_orphan(const struct urxe_segment *seg)
 {
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++)
 		if (__atomic_load_n(&seg->map->orphan[s], __ATOMIC_RELAXED))
 			return s;
 	return 0;

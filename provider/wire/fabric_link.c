@@ -347,17 +347,12 @@ static void leave(struct urxe_wire *wire, const struct urxe_port *port,
 	urxe_segment_count_groups(wire->seg, -1);
 }
 
-static void copy_to(struct urxe_wire *wire, const struct urxe_path *path, uint32_t host,
-		    const struct urxe_tx_packet *pkts, unsigned n)
+static bool is_member(const struct urxe_members *members, uint32_t host)
 {
-	for (unsigned slot = URXE_SLOT_FIRST; slot <= URXE_SLOT_LAST; slot++) {
-		struct urxe_link *link = NULL;
-
-		if (urxe_segment_slot_has_groups(wire->seg, slot, host))
-			link = urxe_shm_link(wire, slot);
-		if (link)
-			urxe_shm_send(wire, link, path, pkts, n);
-	}
+	for (unsigned i = 0; i < members->n; i++)
+		if (members->host[i] == host)
+			return true;
+	return false;
 }
 
 static int send_group(struct urxe_wire *wire, const struct urxe_path *path,
@@ -365,8 +360,15 @@ static int send_group(struct urxe_wire *wire, const struct urxe_path *path,
 {
 	const struct urxe_members *to = urxe_route_take_group(path, pkts, n);
 
-	for (unsigned i = 0; to && i < to->n; i++)
-		copy_to(wire, path, to->host[i], pkts, n);
+	for (unsigned slot = URXE_SLOT_FIRST; to && slot <= urxe_slots.last; slot++) {
+		struct urxe_link *link = NULL;
+
+		if (urxe_segment_slot_has_groups(wire->seg, slot) &&
+		    is_member(to, urxe_segment_slot_host(wire->seg, slot)))
+			link = urxe_shm_link(wire, slot);
+		if (link)
+			urxe_shm_send(wire, link, path, pkts, n);
+	}
 	return n;
 }
 
@@ -382,7 +384,7 @@ static struct urxe_link *gsi_link(struct urxe_wire *wire, const struct urxe_path
 
 	if (pkt->iovcnt && pkt->iov[0].iov_len >= 256)
 		slot = urxe_steer_mad(pkt->iov[0].iov_base);
-	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST ||
+	if (slot < URXE_SLOT_FIRST || slot > urxe_slots.last ||
 	    urxe_segment_slot_host(wire->seg, slot) != host ||
 	    !urxe_segment_slot_alive(wire->seg, slot))
 		slot = last = urxe_segment_gsi_of(wire->seg, host, last);

@@ -162,7 +162,7 @@ void urxe_ipc_retry(struct urxe_wire *wire, uint64_t now)
 {
 	struct urxe_ipc *ipc = wire->ipc;
 	struct postponed **link = &ipc->first, *w;
-	bool full[URXE_SLOT_LAST + 1] = {false};
+	bool full[URXE_MAX_SLOTS] = {false};
 
 	if (!ipc->first || now < ipc->retry_at)
 		return;
@@ -274,7 +274,7 @@ int urxe_wire_forward_all(struct urxe_wire *wire, const struct urxe_rx_packet *p
 {
 	if (arrival_of(pkt)->hops >= MAX_HOPS)
 		return -ELOOP;
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++)
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++)
 		if (s != wire->slot && urxe_segment_gsi_awake(wire->seg, s))
 			forward(wire, s, pkt, MAX_HOPS);
 	return 0;

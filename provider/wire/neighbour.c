@@ -23,26 +23,37 @@
 
 /* ---- our window ---- */
 
-static struct urxe_window *map_window(int fd)
+static size_t ring_at(unsigned slot)
 {
-	void *p = mmap(NULL, sizeof(struct urxe_window), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return offsetof(struct urxe_window, rings) + slot * sizeof(struct urxe_ring);
+}
+
+/* A window with the rings of all slots that there may be. */
+static size_t window_size(void)
+{
+	return ring_at(urxe_slots.last + 1);
+}
+
+/* A part of a window; NULL: no memory. */
+static void *map_part(int fd, size_t at, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, at);
 
 	if (p == MAP_FAILED)
 		return NULL;
-	madvise(p, sizeof(struct urxe_window), MADV_DONTFORK);
+	madvise(p, size, MADV_DONTFORK);
 	return p;
 }
 
 static struct urxe_window *make_window(struct urxe_wire *wire)
 {
-	int fd = urxe_window_create(wire->seg, URXE_WINDOW_RINGS, sizeof(struct urxe_window));
+	int fd = urxe_window_create(wire->seg, URXE_WINDOW_RINGS, window_size());
 	struct urxe_window *window = NULL;
 
 	if (fd < 0)
 		return NULL;
 	if (!urxe_window_back(fd, 0, offsetof(struct urxe_window, rings)))
-		window = map_window(fd);
+		window = map_part(fd, 0, window_size());
 	urxe_libc.close(fd);
 	if (!window) {
 		urxe_window_remove(wire->seg, URXE_WINDOW_RINGS);
@@ -66,15 +77,18 @@ static bool is_usable(const struct urxe_window *window, uint32_t life)
 static int open_ring(struct urxe_wire *wire, struct urxe_link *link, int fd)
 {
 	struct urxe_window *window = link->window;
-	struct urxe_ring *ring = &window->rings[wire->slot];
+	struct urxe_ring *ring;
 	int ret;
 
 	/* A former owner of our slot has left packets there. */
 	if (atomic_load(&window->opened[wire->slot]))
 		return -EBUSY;
-	ret = urxe_window_back(fd, (uint8_t *)ring - (uint8_t *)window, sizeof(*ring));
+	ret = urxe_window_back(fd, ring_at(wire->slot), sizeof(*ring));
 	if (ret)
 		return ret;
+	ring = link->ring = map_part(fd, ring_at(wire->slot), sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
 	ring->cookie = wire->shm->cookie;
 	ring->cookie_at = (uintptr_t)&wire->shm->cookie;
 	ring->pid = urxe_segment_slot_pid(wire->seg, wire->slot);
@@ -98,10 +112,10 @@ static int open_link(struct urxe_wire *wire, struct urxe_link *link)
 	link->near.pid = urxe_segment_slot_pid(wire->seg, slot);
 	if (!life || !wire->shm->window || !urxe_segment_slot_alive(wire->seg, slot))
 		return -ESRCH;
-	fd = urxe_window_open(wire->seg, slot, URXE_WINDOW_RINGS, true, sizeof(*link->window));
+	fd = urxe_window_open(wire->seg, slot, URXE_WINDOW_RINGS, true, window_size());
 	if (fd < 0)
 		return fd;
-	link->window = map_window(fd);
+	link->window = map_part(fd, 0, sizeof(*link->window));
 	if (!link->window)
 		ret = -ENOMEM;
 	else if (!is_usable(link->window, life))
@@ -120,6 +134,7 @@ static void close_link(struct urxe_link *link)
 		return;
 	link->up = false;
 	munmap(link->window, sizeof(*link->window));
+	munmap(link->ring, sizeof(*link->ring));
 	link->window = NULL;
 }
 
@@ -129,7 +144,7 @@ struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot)
 	uint64_t now = urxe_wire_now();
 	int ret;
 
-	if (slot < URXE_SLOT_FIRST || slot > URXE_SLOT_LAST)
+	if (slot < URXE_SLOT_FIRST || slot > urxe_slots.last)
 		return NULL;
 	link = wire->shm->links[slot];
 	if (!link) {
@@ -232,7 +247,7 @@ void urxe_shm_look(struct urxe_wire *wire)
 	if (!window)
 		return;
 	atomic_store(&shm->opens, atomic_load(&window->opens));
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
 		uint32_t life = atomic_load(&window->opened[s]);
 
 		if (life)
@@ -265,7 +280,7 @@ void urxe_shm_housekeep(struct urxe_wire *wire)
 	struct urxe_shm *shm = wire->shm;
 
 	urxe_shm_look(wire);
-	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_SLOT_LAST; s++) {
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
 		struct urxe_link *link = shm->links[s];
 		struct urxe_inlet *inlet = shm->inlet_of[s];
 
@@ -375,7 +390,7 @@ void urxe_shm_destroy(struct urxe_wire *wire, bool forked)
 	if (!shm)
 		return;
 	window = shm->window;
-	for (unsigned s = 0; s < URXE_SLOTS; s++) {
+	for (unsigned s = 0; s < URXE_MAX_SLOTS; s++) {
 		if (shm->links[s] && !forked)
 			close_link(shm->links[s]);
 		free(shm->links[s]);
@@ -383,7 +398,7 @@ void urxe_shm_destroy(struct urxe_wire *wire, bool forked)
 	}
 	if (window && !forked) {
 		urxe_window_remove(wire->seg, URXE_WINDOW_RINGS);
-		munmap(window, sizeof(*window));
+		munmap(window, window_size());
 	}
 	free(shm);
 	wire->shm = NULL;

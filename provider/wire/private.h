@@ -157,7 +157,7 @@ struct urxe_wire {
 	struct urxe_fault_queue delayed; /* in the order in which they are due */
 	struct urxe_fault_queue passed;	 /* waiting for later packets to pass */
 
-	struct urxe_stall stalls[256]; /* by slot */
+	struct urxe_stall stalls[URXE_MAX_SLOTS]; /* by slot */
 
 	/* Whom packets are handed to, while urxe_wire_poll() runs. */
 	urxe_wire_rx_fn *fn;

@@ -22,7 +22,7 @@
 
 /* The hosts that have ports in a multicast group's tree, the sender's own first, by their numbers
  * in slots. */
-#define URXE_MAX_MEMBERS 256
+#define URXE_MAX_MEMBERS 1024
 struct urxe_members {
 	unsigned n;
 	uint32_t host[URXE_MAX_MEMBERS];

@@ -7,7 +7,7 @@
  *
  *	0	line 0: who owns it		line 1: does it sleep, have rings been opened
  *	4096	opened: for each slot, the life of the process that has opened its ring
- *	8192	rings: one for each slot, backed when it is opened
+ *	8192	rings: one for each slot, backed when it is opened. A producer maps its own alone.
  *
  * A ring's producer backs and opens it, if the consumer says that it is closed (0). The consumer
  * closes it again when it has taken everything that a producer which is gone left there. So a ring
@@ -21,10 +21,9 @@
 #include "wire/ring.h"
 #include "wire/route.h"
 
-#define URXE_SLOTS     256
 #define URXE_FLOWS     16
 #define WINDOW_MAGIC   0x776f646e6957u
-#define WINDOW_VERSION 3
+#define WINDOW_VERSION 4
 
 struct urxe_window {
 	uint64_t magic;
@@ -34,9 +33,8 @@ struct urxe_window {
 	_Atomic uint32_t sleeps; /* who lays a packet into a ring must wake the owner */
 	_Atomic uint32_t opens;	 /* counts rings that were opened */
 	uint8_t unused1[4096 - 72];
-	_Atomic uint32_t opened[URXE_SLOTS]; /* by producer's slot: its life; 0: closed */
-	uint8_t unused2[4096 - 4 * URXE_SLOTS];
-	struct urxe_ring rings[URXE_SLOTS];
+	_Atomic uint32_t opened[URXE_MAX_SLOTS]; /* by producer's slot: its life; 0: closed */
+	struct urxe_ring rings[];		 /* by producer's slot */
 };
 static_assert(offsetof(struct urxe_window, sleeps) == 64, "as in the picture");
 static_assert(offsetof(struct urxe_window, opened) == 4096, "as in the picture");
@@ -62,7 +60,8 @@ struct urxe_link {
 	struct urxe_neighbour near;
 	bool up;
 	uint64_t try_at;	    /* while it is not: when to try next, ns */
-	struct urxe_window *window; /* its */
+	struct urxe_window *window; /* its, without the rings */
+	struct urxe_ring *ring;	    /* ours in it */
 	struct urxe_producer out;
 	struct urxe_path flows[URXE_FLOWS];
 	unsigned num_flows, last_flow;
@@ -94,10 +93,10 @@ struct urxe_shm {
 	struct urxe_window *window; /* ours; NULL: it could not be made, and packets go by UDP */
 	uint64_t cookie;	/* for neighbours, to see that they read this process's memory */
 	_Atomic uint32_t opens; /* as seen when inlets were looked for */
-	_Atomic(struct urxe_inlet *) inlets[URXE_SLOTS]; /* in the order of their first ones */
+	_Atomic(struct urxe_inlet *) inlets[URXE_MAX_SLOTS]; /* in the order of their first ones */
 	_Atomic unsigned num_inlets;
-	struct urxe_inlet *inlet_of[URXE_SLOTS]; /* the same, by slot */
-	struct urxe_link *links[URXE_SLOTS];	 /* by slot */
+	struct urxe_inlet *inlet_of[URXE_MAX_SLOTS]; /* the same, by slot */
+	struct urxe_link *links[URXE_MAX_SLOTS];     /* by slot */
 	_Atomic bool asleep; /* somebody is between urxe_wire_sleep() and urxe_wire_awake() */
 	bool woken;	     /* a wake-up was received since the rings were last looked at */
 	uint64_t heard_at;   /* when a neighbour's packet was last taken, ns */
@@ -111,7 +110,7 @@ void urxe_shm_housekeep(struct urxe_wire *wire);
 struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot);
 static inline struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned slot)
 {
-	struct urxe_link *link = wire->shm->links[slot % URXE_SLOTS];
+	struct urxe_link *link = wire->shm->links[slot % URXE_MAX_SLOTS];
 
 	return link && link->up ? link : urxe_shm_try_link(wire, slot);
 }

@@ -24,7 +24,7 @@
  *	QP 1:					for each rule
  *	ld [21]; jeq #class ? : next rule
  *	ldh [36]; jeq #attribute ? : next rule
- *	ld [20 + slot_at]; ja search, or ja any
+ *	ld [20 + id_at + 3]; ja search, or ja any
  *	ja any
  *	search:
  *	jge #slots[mid] ? next+1 : next		inner node; its left half follows,
@@ -78,12 +78,17 @@ int urxe_steer_mads(const struct urxe_mad_rule *more, unsigned n)
 	return 0;
 }
 
+static unsigned slot_at(const uint8_t id[4])
+{
+	return urxe_comm_id_slot((uint32_t)id[0] << 24 | id[3]);
+}
+
 unsigned urxe_steer_mad(const uint8_t *mad)
 {
 	for (unsigned k = 0; k < num_rules; k++)
 		if (mad[1] == rules[k].mgmt_class &&
 		    (!rules[k].attr_id || (mad[16] << 8 | mad[17]) == rules[k].attr_id))
-			return rules[k].slot_at ? mad[rules[k].slot_at] : 0;
+			return rules[k].id_at ? slot_at(mad + rules[k].id_at) : 0;
 	return 0;
 }
 
@@ -126,7 +131,7 @@ static void land(struct program *prog, unsigned jump)
  * loaded or to any server. */
 static unsigned emit_rule(struct program *prog, const struct urxe_mad_rule *rule)
 {
-	unsigned rest = 1 + (rule->slot_at > 0);
+	unsigned rest = 1 + (rule->id_at > 0);
 
 	emit(prog, BPF_LD | BPF_B | BPF_ABS, MAD_CLASS, 0, 0);
 	emit(prog, BPF_JMP | BPF_JEQ | BPF_K, rule->mgmt_class, 0, rest + (rule->attr_id ? 2 : 0));
@@ -134,8 +139,8 @@ static unsigned emit_rule(struct program *prog, const struct urxe_mad_rule *rule
 		emit(prog, BPF_LD | BPF_H | BPF_ABS, MAD_ATTRIBUTE, 0, 0);
 		emit(prog, BPF_JMP | BPF_JEQ | BPF_K, rule->attr_id, 0, rest);
 	}
-	if (rule->slot_at)
-		emit(prog, BPF_LD | BPF_B | BPF_ABS, MAD + rule->slot_at, 0, 0);
+	if (rule->id_at)
+		emit(prog, BPF_LD | BPF_B | BPF_ABS, MAD + rule->id_at + 3, 0, 0);
 	return emit_jump(prog);
 }
 
@@ -154,7 +159,7 @@ static void emit_slot(struct program *prog, unsigned any[MAX_RULES + 1], unsigne
 	for (unsigned k = 0; k < num_rules; k++) {
 		unsigned jump = emit_rule(prog, &rules[k]);
 
-		if (rules[k].slot_at)
+		if (rules[k].id_at)
 			found[num_found++] = jump;
 		else
 			any[(*n)++] = jump;

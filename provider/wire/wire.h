@@ -153,7 +153,8 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 struct urxe_mad_rule {
 	uint8_t mgmt_class;
 	uint16_t attr_id; /* host order; 0: any */
-	uint8_t slot_at;  /* where in the MAD the slot is; 0: any process that serves QP 1 */
+	/* Where in the MAD the process's communication ID is; 0: any that serves QP 1. */
+	uint8_t id_at;
 };
 int urxe_steer_mads(const struct urxe_mad_rule *rules, unsigned n);
 

@@ -32,6 +32,12 @@ routed() {
 	routed 'hosts 128 pairs 16256 lost 0 hops 6 routes 4 levels 1 circles 0' updn -l 2
 }
 
+@test "1,000 processes on 127 hosts, and as many in their places when all were killed" {
+	generated fat-tree ports=16
+	managed h0
+	crowd 1000 127
+}
+
 @test "lash, dfsssp and dor on a torus, a dragonfly and a hypercube" {
 	generated torus x=6 y=6 z=4
 	routed 'hosts 144 pairs 20592 lost 0 hops * circles 0' lash

@@ -129,6 +129,11 @@ spine() {
 	END
 }
 
+@test "300 processes on four hosts, and as many in their places when all were killed" {
+	managed h1
+	crowd 300 4
+}
+
 @test "multicast reaches the members of a group" {
 	managed h1
 	between h2 h3 ib_send_lat -c UD -g -n 100 -F

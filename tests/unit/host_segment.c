@@ -423,14 +423,14 @@ static void test_keys_again(void **state)
 /* One process may take all but one block for every slot; others still get theirs. */
 static void test_keys_exhausted(void **state)
 {
-	enum { ELSEWHERE = KEY_BLOCKS - 256 - 8 };
+	enum { ELSEWHERE = KEY_BLOCKS - 255 - 8 };
 	struct urxe_segment *seg;
 	uint32_t index = 0, n = 0;
 
 	memset(shared, 0, sizeof(*shared));
 	assert_int_equal(urxe_segment_join(&seg), 0);
 	/* Most blocks are another process's, or this would take long. */
-	memset(seg->map->key_owner, URXE_SLOT_LAST, ELSEWHERE);
+	memset(seg->map->key_owner, 1, ELSEWHERE * sizeof(seg->map->key_owner[0]));
 	while ((index = urxe_segment_key_index_alloc(seg))) {
 		if (shared->key_seen[index]++)
 			fail_msg("index %#x twice", index);
@@ -443,7 +443,7 @@ static void test_keys_exhausted(void **state)
 	assert_int_equal(urxe_segment_key_index_alloc(seg), index);
 	assert_int_equal(urxe_segment_key_index_alloc(seg), 0);
 	host_test_in_child(child_that_gets_a_key, seg);
-	memset(seg->map->key_owner, 0, ELSEWHERE);
+	memset(seg->map->key_owner, 0, ELSEWHERE * sizeof(seg->map->key_owner[0]));
 	urxe_segment_leave(seg);
 }
 
@@ -728,6 +728,47 @@ static void test_storm(void **state)
 	urxe_segment_leave(seg);
 }
 
+/* From which one on, and which one it becomes. */
+static void become(uint32_t after, unsigned slot)
+{
+	struct urxe_segment *seg;
+	uint32_t qpn, n = 0;
+
+	CHECK(urxe_segment_join(&seg) == 0);
+	urxe_segment_leave(seg);
+	CHECK(urxe_segment_view(&seg) == 0);
+	seg->map->header.next_slot = after;
+	urxe_segment_leave(seg);
+	CHECK(urxe_segment_join(&seg) == 0);
+	CHECK(urxe_segment_slot(seg) == slot);
+	for (; (qpn = urxe_segment_qpn_alloc(seg)); n++)
+		CHECK(urxe_owner_of(seg, qpn) == slot && qpn > 1 && qpn < 0xffffff);
+	CHECK(n == 16384);
+	CHECK(urxe_segment_key_index_alloc(seg));
+	urxe_segment_leave(seg);
+}
+
+static void member_of_a_fabric(void *arg)
+{
+	if (!freopen("/dev/null", "w", stderr))
+		exit(1);
+	setenv("URXE_FABRIC", "/nowhere", 1);
+	become(100, 101);
+	become(253, 255); /* 254 is the guardian's byte */
+	become(255, 256);
+	become(511, 512);
+	become(1021, 1022);
+	become(1022, 2);
+	for (unsigned s = URXE_SLOT_FIRST; s <= URXE_WIDE_LAST; s++)
+		for (uint32_t number = 0; number < 1 << 24; number += 0x71717)
+			CHECK(urxe_comm_id_slot(urxe_comm_id(s, number)) == s);
+}
+
+static void test_a_fabric_has_a_thousand_slots(void **state)
+{
+	host_test_in_child(member_of_a_fabric, NULL);
+}
+
 static void *work_in_a_thread(void *arg)
 {
 	struct urxe_segment *seg = arg, *again;
@@ -919,12 +960,12 @@ static int with_full_disk(void)
 {
 	pid_t pid;
 
-	host_test_sh("mount -t tmpfs -o size=72k tmpfs %s", host_test_dir);
+	host_test_sh("mount -t tmpfs -o size=136k tmpfs %s", host_test_dir);
 	pid = host_test_fork(join_and_wait, NULL);
 	CHECK_SOON(load(&shared->ready) == 1);
 	host_test_in_child(silently_join, (void *)(intptr_t)-ENOSPC);
 	host_test_in_child(silently_join, (void *)(intptr_t)-ENOSPC);
-	host_test_sh("mount -o remount,size=80k %s", host_test_dir);
+	host_test_sh("mount -o remount,size=144k %s", host_test_dir);
 	host_test_in_child(silently_join, NULL);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
 	CHECK(host_test_wait(pid) == 0);
@@ -955,6 +996,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_membership),
 		cmocka_unit_test(test_64_at_once),
+		cmocka_unit_test(test_a_fabric_has_a_thousand_slots),
 		cmocka_unit_test(test_killed_one_is_reaped),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_child_outlives),
