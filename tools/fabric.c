@@ -16,6 +16,7 @@
 #include "daemons/common/client.h"
 #include "fabric/path.h"
 #include "fabric/topology.h"
+#include "host/segment.h"
 #include "tools/fabric_svg.h"
 #include "tools/urxe.h"
 
@@ -420,6 +421,8 @@ static int down(int argc, char **argv)
 	/* Until the socket is gone, so that the next fabric can take its place. */
 	for (int i = 0; i < 500 && !access(path, F_OK); i++)
 		usleep(10000);
+	setenv("URXE_FABRIC", path, 1);
+	urxe_segment_remove();
 	return 0;
 }
 

@@ -245,8 +245,10 @@ bool urxe_guardian_end(struct urxe_segment *seg)
 
 	urxe_segment_lock(seg);
 	last = !urxe_guardian_look(seg, &dead) && !dead;
-	if (last)
+	if (last) {
+		segment_file_remove(seg);
 		segment_file_unlock(seg->fd, GUARDIAN_BYTE);
+	}
 	urxe_segment_unlock(seg);
 	return last;
 }

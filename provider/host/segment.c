@@ -365,6 +365,7 @@ void urxe_segment_leave(struct urxe_segment *seg)
 		segment_windows_forget(seg, seg->slot);
 		segment_socket_forget(seg, seg->slot);
 		slot_clear(seg->map, seg->slot);
+		segment_file_remove(seg);
 		urxe_segment_unlock(seg);
 		urxe_guardian_notify(seg);
 	}
@@ -397,6 +398,18 @@ void urxe_segment_forked(struct urxe_segment *seg)
 		urxe_log(URXE_LOG_WARN, "no memory after a fork");
 	seg->map = p == MAP_FAILED ? NULL : p;
 	seg->slot = 0;
+}
+
+void urxe_segment_remove(void)
+{
+	struct urxe_segment *seg;
+
+	if (urxe_segment_view(&seg))
+		return;
+	urxe_segment_lock(seg);
+	segment_file_remove(seg);
+	urxe_segment_unlock(seg);
+	urxe_segment_leave(seg);
 }
 
 unsigned urxe_segment_slot(const struct urxe_segment *seg)

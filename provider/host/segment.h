@@ -140,6 +140,13 @@ void urxe_segment_forked(struct urxe_segment *seg);
  */
 int urxe_segment_view(struct urxe_segment **seg);
 
+/*
+ * A fabric's segment goes with the fabric: with the last process that leaves it when the fabric is
+ * down, or by this call, when nobody is left to do so. Nothing happens while the fabric is up, or
+ * processes use the segment, or to a network namespace's.
+ */
+void urxe_segment_remove(void);
+
 /* The file that it lies in, for messages. */
 const char *urxe_segment_path(const struct urxe_segment *seg);
 

@@ -8,8 +8,9 @@
  * are not followed, and a file of another owner is refused.
  *
  * The file is kept when the last process leaves (it is small, holds the retired counters, and is
- * gone at the next boot). Only a file of another version that nobody uses is removed, under its
- * lock; therefore a process that has waited for the lock checks that the file still has its name.
+ * gone at the next boot). Only that of a fabric that is down, and one of another version, are
+ * removed when nobody uses them, under their lock; therefore a process that has waited for the lock
+ * checks that the file still has its name.
  *
  * Any thread; the callers in segment.c hold their locks.
  */
@@ -316,6 +317,39 @@ int segment_file_open(struct urxe_segment *seg, bool create)
 	urxe_slots = urxe_fabric_wanted() ? (struct urxe_slots){URXE_WIDE_LAST, 0x300}
 					  : (struct urxe_slots){URXE_SLOT_LAST, 0};
 	return create ? open_for_members(seg) : open_for_viewers(seg);
+}
+
+static bool is_used(const struct urxe_segment *seg)
+{
+	if (segment_file_locked(seg->fd, GUARDIAN_BYTE, 1))
+		return true;
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++)
+		if (seg->map->slots[s].state == SLOT_USED && s != seg->slot &&
+		    segment_file_locked(seg->fd, s, 1))
+			return true;
+	return false;
+}
+
+static bool fabric_is_down(void)
+{
+	int fd = urxe_fabric_wanted() ? urxe_libc.open(getenv("URXE_FABRIC"), O_PATH | O_CLOEXEC)
+				      : 0;
+
+	if (fd > 0)
+		urxe_libc.close(fd);
+	return fd < 0 && errno == ENOENT;
+}
+
+void segment_file_remove(struct urxe_segment *seg)
+{
+	if (seg->fd < 0 || !fabric_is_down() || is_used(seg))
+		return;
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
+		segment_windows_forget(seg, s);
+		segment_socket_forget(seg, s);
+		segment_records_forget(seg, s);
+	}
+	unlink(seg->path);
 }
 
 static bool same_file(const struct urxe_segment *seg, int fd)

@@ -269,6 +269,10 @@ bool segment_file_locked(int fd, unsigned first, unsigned num);
 /* Allocates a part of the file: -ENOSPC after a line on stderr. */
 int segment_file_allocate(struct urxe_segment *seg, int fd, off_t offset, off_t len);
 
+/* Removes the file of a fabric that is down, if no other process has a slot, nor a guardian its
+ * byte. With the segment lock held. */
+void segment_file_remove(struct urxe_segment *seg);
+
 /* segment_group.c, segment_counters.c, segment_numbers.c: with the segment lock held. */
 void segment_groups_forget(struct segment_map *map, unsigned slot);
 /* Adds a slot's counters to the retired ones, exactly once, and frees the slot. */
@@ -279,6 +283,7 @@ void segment_keys_forget(struct segment_map *map, unsigned slot);
 void segment_ports_forget(struct segment_map *map, unsigned slot);
 /* The records of a slot that died wait for the process that will read them. */
 void segment_records_orphan(struct urxe_segment *seg, unsigned slot);
+void segment_records_forget(struct urxe_segment *seg, unsigned slot);
 /* Ends our own: with their file, or, in a child, without touching it. */
 void segment_records_close(struct urxe_segment *seg);
 void segment_records_forked(struct urxe_segment *seg);

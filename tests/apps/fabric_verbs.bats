@@ -234,6 +234,28 @@ spine() {
 	told PORT_ERR state=1
 }
 
+@test "what programs share goes with the fabric, or with the last of them" {
+	local shm=$XDG_RUNTIME_DIR/shm
+	in_background killed h2 "$URXE_BIN/verbs_fabric" sleep
+	await grep -q asleep "$XDG_RUNTIME_DIR/killed"
+	alone
+	[ "$(find "$shm" -type f | wc -l)" -gt 1 ]
+	"$URXE" fabric down
+	[ -z "$(ls "$shm")" ]
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	mkfifo "$XDG_RUNTIME_DIR/input"
+	"$URXE" run --host h2 -- "$URXE_BIN/verbs_fabric" stay <"$XDG_RUNTIME_DIR/input" 3>&- &
+	started+=($!)
+	exec 9>"$XDG_RUNTIME_DIR/input"
+	used() { [ -n "$(ls "$shm")" ]; }
+	await used
+	"$URXE" fabric down
+	used
+	exec 9>&-
+	wait "${started[-1]}"
+	[ -z "$(ls "$shm")" ]
+}
+
 @test "corrupted and lost packets are sent again, and counted" {
 	managed h1
 	"$URXE" fabric errors leaf2 1 --symbol 2%

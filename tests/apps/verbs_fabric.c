@@ -5,6 +5,7 @@
  *	verbs_fabric take N		says "LID QPN" on its first line, then of N datagrams what they hold and what
  *					their completions say of the way that they came
  *	verbs_fabric give [ADDRESS]…	sends a datagram to each LID:QPN:TEXT[:sl=N][:from=PATHBITS][:grh=GUID]
+ *	verbs_fabric stay		until its input ends
  *	verbs_fabric sleep		says "asleep", then of each asynchronous event its name, its port and
  *					what the port's attributes are as soon as it is there
  */
@@ -187,6 +188,9 @@ int main(int argc, char **argv)
 	start();
 	if (argc == 3 && !strcmp(argv[1], "take"))
 		take(atoi(argv[2]));
+	if (argc == 2 && !strcmp(argv[1], "stay"))
+		while (getchar() != EOF)
+			;
 	if (argc == 2 && !strcmp(argv[1], "sleep"))
 		sleep_for_events();
 	for (int i = 2; i < argc && !strcmp(argv[1], "give"); i++)
