@@ -187,7 +187,8 @@ static enum step step_out(struct fabric *f, struct packet *p, struct fabric_port
 			return STEP_LOST;
 		p->dlid = get16(mad + SMP_DR_DLID);
 		p->slid = fabric_port_lid(end_port(f, *at));
-		*at = walk_lid(f, p, *at, false);
+		/* The switch itself sends it: out of the port by which it came in, if need be. */
+		*at = walk_lid(f, p, end_port(f, *at), false);
 		return *at ? STEP_HERE : STEP_LOST;
 	}
 	if (!origin && !is_switch)
@@ -214,7 +215,8 @@ static enum step step_back(struct fabric *f, struct packet *p, struct fabric_por
 		if (get16(mad + SMP_DR_SLID) == LID_PERMISSIVE)
 			return STEP_HERE;
 		p->dlid = get16(mad + SMP_DR_SLID);
-		*at = walk_lid(f, p, *at, false);
+		/* The switch itself sends it: out of the port by which it came in, if need be. */
+		*at = walk_lid(f, p, end_port(f, *at), false);
 		return *at ? STEP_HERE : STEP_LOST;
 	}
 	if (!origin && node_of(f, *at)->type != NODE_SWITCH)

@@ -95,6 +95,20 @@ static void a_directed_route_can_begin_at_a_lid(void **state)
 	assert_int_equal(get64(in.mad + SMP_DATA + 12), fabric_map_node(fabric.map, H2)->guid);
 }
 
+/* The answer goes out of the port of leaf1 by which it came in. */
+static void a_directed_route_from_a_lid_can_lead_back_to_the_sender(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\1");
+
+	manage();
+	u.hdr.lid = htobe16(1); /* leaf1 */
+	put16(u.mad + SMP_DR_SLID, 4);
+	assert_int_equal(send_umad(sm, &u), 0);
+	assert_int_equal(in.hdr.status, 0);
+	assert_int_equal(get64(in.mad + SMP_DATA + 12), fabric_map_node(fabric.map, H1)->guid);
+}
+
 static void a_directed_route_can_end_at_a_lid(void **state)
 {
 	struct agent *sm = sm_at(H1, 1);
@@ -308,6 +322,7 @@ int main(void)
 		TEST(a_route_that_does_not_begin_at_the_port_is_refused),
 		TEST(a_directed_route_can_begin_at_a_lid),
 		TEST(a_directed_route_can_end_at_a_lid),
+		TEST(a_directed_route_from_a_lid_can_lead_back_to_the_sender),
 		TEST(ports_go_from_init_over_armed_to_active),
 		TEST(a_link_set_down_is_trained_again),
 		TEST(a_disabled_port_takes_the_link_down_until_it_polls),
