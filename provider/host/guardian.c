@@ -239,6 +239,11 @@ unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead)
 	return alive;
 }
 
+bool urxe_guardian_can_join(const struct urxe_segment *seg)
+{
+	return segment_file_is_current(seg);
+}
+
 bool urxe_guardian_end(struct urxe_segment *seg)
 {
 	bool dead, last;

@@ -36,6 +36,8 @@ int urxe_guardian_begin(struct urxe_segment *seg);
 unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead);
 /* Sleeps until a process leaves, or for some milliseconds. */
 void urxe_guardian_wait(struct urxe_segment *seg, unsigned ms);
+/* Would a process that joins now join this segment? Not if its file was removed or replaced. */
+bool urxe_guardian_can_join(const struct urxe_segment *seg);
 /* Ceases to be the guardian if no process lives, and none is dead. A process that joins later finds
  * none. */
 bool urxe_guardian_end(struct urxe_segment *seg);

@@ -359,6 +359,16 @@ static bool same_file(const struct urxe_segment *seg, int fd)
 	return fd >= 0 && !urxe_fstat(fd, &st) && st.dev == seg->dev && st.ino == seg->ino;
 }
 
+bool segment_file_is_current(const struct urxe_segment *seg)
+{
+	int fd = urxe_libc.open(seg->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	bool current = same_file(seg, fd);
+
+	if (fd >= 0)
+		urxe_libc.close(fd);
+	return current;
+}
+
 int segment_file_reopen(const struct urxe_segment *seg)
 {
 	struct urxe_stat st;

@@ -257,6 +257,8 @@ static inline void segment_fence(void)
 /* Opens the file (made and initialised if create) and takes the segment lock if create. */
 int segment_file_open(struct urxe_segment *seg, bool create);
 void segment_file_close(struct urxe_segment *seg);
+/* Does the path still lead to this file? Another version may have put its own there. */
+bool segment_file_is_current(const struct urxe_segment *seg);
 /* Another descriptor (and description) of the same file, or -errno after a line on stderr. */
 int segment_file_reopen(const struct urxe_segment *seg);
 /* The lock descriptor, opened anew where the program closed it; -1 where that cannot be done. */

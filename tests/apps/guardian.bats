@@ -6,8 +6,8 @@
 load helpers
 load scene
 
-# listens PORT: over there. guardians: how many there are, on both hosts. gone: none is left, nor any file but
-# the segments.
+# listens PORT: over there. guardians: how many there are, on both hosts. guarded: each host has one. gone: none is
+# left, nor any file but the segments.
 guarded='
 	listens() {
 		for try in $(seq 100); do
@@ -17,6 +17,13 @@ guarded='
 		false
 	}
 	guardians() { cat /proc/[0-9]*/comm 2>/dev/null | grep -c urxe-guardian || true; }
+	guarded() {
+		for try in $(seq 500); do
+			[ $(guardians) = 2 ] && return
+			sleep 0.02
+		done
+		false
+	}
 	left() { ls /dev/shm | grep -vx "urxe-[0-9]*-[0-9]*"; }
 	# A guardian may still be starting when the process that needed it has ended.
 	gone() {
@@ -130,11 +137,7 @@ ends() {
 			# Two requests at a time mix the server up.
 			until grep -q "^ping" client$i; do sleep 0.02; done
 		done
-		for try in $(seq 100); do
-			[ $(guardians) = 2 ] && break
-			sleep 0.02
-		done
-		[ $(guardians) = 2 ]
+		guarded
 		kill -9 $server $clients
 		gone
 	'
@@ -143,15 +146,26 @@ ends() {
 @test "a guardian that is killed is replaced" {
 	two_hosts "$guarded"'
 		connect
+		guarded
 		kill -9 $(grep -l urxe-guardian /proc/[0-9]*/comm | cut -d/ -f3)
-		for try in $(seq 200); do
-			[ $(guardians) = 2 ] && break
-			sleep 0.02
-		done
-		[ $(guardians) = 2 ]
+		guarded
 		kill -9 $server
 		within 5000 $client
 		gone
+	'
+}
+
+@test "a guardian whose segment was removed, or replaced by another version, ends with its programs" {
+	two_hosts "$guarded"'
+		connect
+		guarded
+		rm /dev/shm/urxe-*
+		kill -9 $server $client
+		for try in $(seq 500); do
+			[ $(guardians) = 0 ] && exit
+			sleep 0.02
+		done
+		false
 	'
 }
 
