@@ -172,10 +172,13 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
 		       const void *ari, uint8_t ari_len);
-/* A passive identifier for what arrived, unless there are too many: NULL. */
+/* A passive identifier for a request to a listener; NULL: its backlog is full, or there are too many. */
 struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
-				  const struct urxe_cm_msg *msg);
-void urxe_cm_count_for(struct urxe_cm_id *id, struct urxe_cm_listener *listener);
+				  const struct urxe_cm_msg *msg,
+				  const struct urxe_cm_listener *listener);
+/* Enters it, and delivers its request to the listener. */
+void urxe_cm_offer(struct urxe_cm_id *id, struct urxe_cm_listener *listener,
+		   enum urxe_cm_state state, const struct urxe_cm_event *event, uint64_t now);
 
 /* sidr.c */
 void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

@@ -28,11 +28,13 @@ void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 }
 
 struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
-				  const struct urxe_cm_msg *msg)
+				  const struct urxe_cm_msg *msg,
+				  const struct urxe_cm_listener *listener)
 {
-	struct urxe_cm_id *id;
+	bool full = cm->counts.pending >= cm->max_pending ||
+		    (listener->backlog && listener->pending >= listener->backlog);
+	struct urxe_cm_id *id = full ? NULL : urxe_cm_id_new(cm, 0);
 
-	id = cm->counts.pending < cm->max_pending ? urxe_cm_id_new(cm, 0) : NULL;
 	if (!id) {
 		cm->counts.refused++;
 		return NULL;
@@ -41,6 +43,18 @@ struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *r
 	id->remote_id = msg->local_id;
 	id->tid = msg->tid;
 	return id;
+}
+
+void urxe_cm_offer(struct urxe_cm_id *id, struct urxe_cm_listener *listener,
+		   enum urxe_cm_state state, const struct urxe_cm_event *event, uint64_t now)
+{
+	urxe_cm_remote_insert(id);
+	urxe_cm_become(id, state, now);
+	id->listener = listener;
+	listener->pending++;
+	cds_list_add_tail(&id->listener_node, &listener->ids);
+	urxe_cm_id_set(id, listener->handler, listener->context);
+	urxe_cm_deliver(id, event, now);
 }
 
 /* The REQ came again: so must what answered it. */
@@ -178,21 +192,13 @@ static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct 
 				  NULL, 0);
 		return;
 	}
-	if (listener->backlog && listener->pending >= listener->backlog) {
-		cm->counts.refused++;
-		return;
-	}
-	id = urxe_cm_accept(cm, rx, msg);
+	id = urxe_cm_accept(cm, rx, msg, listener);
 	if (!id)
 		return;
 	fill(id, &msg->req, &event.req);
-	urxe_cm_remote_insert(id);
 	urxe_cm_qpn_insert(id);
-	urxe_cm_become(id, URXE_CM_REQ_RCVD, now);
-	urxe_cm_count_for(id, listener);
-	urxe_cm_id_set(id, listener->handler, listener->context);
 	event.req.listener = listener;
-	urxe_cm_deliver(id, &event, now);
+	urxe_cm_offer(id, listener, URXE_CM_REQ_RCVD, &event, now);
 }
 
 void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

@@ -91,13 +91,6 @@ static void count(struct urxe_cm_id *id, uint8_t before, uint8_t after)
 	}
 }
 
-void urxe_cm_count_for(struct urxe_cm_id *id, struct urxe_cm_listener *listener)
-{
-	id->listener = listener;
-	listener->pending++;
-	cds_list_add_tail(&id->listener_node, &listener->ids);
-}
-
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now)
 {
 	uint8_t before = traits[id->state], after = traits[state];

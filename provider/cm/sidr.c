@@ -115,22 +115,14 @@ void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		reply_unsupported(cm, rx, msg);
 		return;
 	}
-	if (listener->backlog && listener->pending >= listener->backlog) {
-		cm->counts.refused++;
-		return;
-	}
-	id = urxe_cm_accept(cm, rx, msg);
+	id = urxe_cm_accept(cm, rx, msg, listener);
 	if (!id)
 		return;
 	id->sidr = true;
 	id->service_id = msg->sidr_req.service_id;
 	id->path.pkey = msg->sidr_req.pkey;
-	urxe_cm_remote_insert(id);
-	urxe_cm_become(id, URXE_CM_SIDR_REQ_RCVD, now);
-	urxe_cm_count_for(id, listener);
-	urxe_cm_id_set(id, listener->handler, listener->context);
 	event.sidr_req.listener = listener;
-	urxe_cm_deliver(id, &event, now);
+	urxe_cm_offer(id, listener, URXE_CM_SIDR_REQ_RCVD, &event, now);
 }
 
 void urxe_cm_receive_sidr_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

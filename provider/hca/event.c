@@ -154,17 +154,10 @@ static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *complete
 	pthread_mutex_unlock(mutex);
 }
 
-void urxe_ack_async_event(struct ibv_async_event *event)
+enum urxe_event_about urxe_event_about(enum ibv_event_type type)
 {
-	struct ibv_srq *srq;
-	struct ibv_qp *qp;
-	struct ibv_cq *cq;
-
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		cq = event->element.cq;
-		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
-		break;
+	switch (type) {
+	case IBV_EVENT_CQ_ERR: return URXE_ABOUT_CQ;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -172,15 +165,24 @@ void urxe_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		qp = event->element.qp;
-		ack(&qp->mutex, &qp->cond, &qp->events_completed);
-		break;
+	case IBV_EVENT_QP_LAST_WQE_REACHED: return URXE_ABOUT_QP;
 	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		srq = event->element.srq;
-		ack(&srq->mutex, &srq->cond, &srq->events_completed);
-		break;
+	case IBV_EVENT_SRQ_LIMIT_REACHED: return URXE_ABOUT_SRQ;
+	case IBV_EVENT_WQ_FATAL: return URXE_ABOUT_WQ;
+	default: return URXE_ABOUT_DEVICE;
+	}
+}
+
+void urxe_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_srq *srq = event->element.srq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_cq *cq = event->element.cq;
+
+	switch (urxe_event_about(event->event_type)) {
+	case URXE_ABOUT_CQ: ack(&cq->mutex, &cq->cond, &cq->async_events_completed); break;
+	case URXE_ABOUT_QP: ack(&qp->mutex, &qp->cond, &qp->events_completed); break;
+	case URXE_ABOUT_SRQ: ack(&srq->mutex, &srq->cond, &srq->events_completed); break;
 	default: break;
 	}
 }

@@ -360,8 +360,6 @@ static inline struct urxe_context *to_context(struct ibv_context *c)
 	return caa_container_of(c, struct urxe_context, vctx.context);
 }
 
-#define URXE_TO(type, member_ptr) ((struct urxe_##type *)(member_ptr))
-
 static inline struct urxe_pd *to_pd(struct ibv_pd *pd)
 {
 	return caa_container_of(pd, struct urxe_pd, ibv);

@@ -37,6 +37,15 @@ int urxe_close_device(struct ibv_context *context);
  */
 bool urxe_import_device(int cmd_fd, struct ibv_context **context);
 int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
+/* The object in an event's element. */
+enum urxe_event_about {
+	URXE_ABOUT_DEVICE, /* or its port: there is none */
+	URXE_ABOUT_CQ,
+	URXE_ABOUT_QP,
+	URXE_ABOUT_SRQ,
+	URXE_ABOUT_WQ,
+};
+enum urxe_event_about urxe_event_about(enum ibv_event_type type);
 void urxe_ack_async_event(struct ibv_async_event *event);
 int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
 int urxe_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);

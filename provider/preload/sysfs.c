@@ -33,7 +33,7 @@ static void walk_to_root(struct walk *w)
 {
 	w->depth = 0;
 	w->len[0] = 0;
-	w->stack[0] = (struct urxe_sysfs_node){.type = URXE_SYSFS_DIR, .dir = urxe_sysfs_root()};
+	w->stack[0] = (struct urxe_sysfs_node){.type = URXE_SYSFS_DIR, .dir = &urxe_sysfs_root};
 	w->found->path[0] = '\0';
 }
 

@@ -62,9 +62,11 @@ struct urxe_sysfs_attr {
 	const char *name;
 	enum urxe_sysfs_type type;
 	const struct urxe_sysfs_dir *dir; /* URXE_SYSFS_DIR */
-	urxe_sysfs_show_fn *show;	  /* URXE_SYSFS_FILE, URXE_SYSFS_LINK */
-	const char *text;		  /* in place of show: the contents as they are */
-	unsigned index;			  /* for show: which counter */
+	/* In place of dir, for a process on a host of a fabric; NULL: none. */
+	const struct urxe_sysfs_dir *fabric;
+	urxe_sysfs_show_fn *show; /* URXE_SYSFS_FILE, URXE_SYSFS_LINK */
+	const char *text;	  /* in place of show: the contents as they are */
+	unsigned index;		  /* for show: which counter */
 };
 
 /* One kind of directory. */
@@ -93,11 +95,12 @@ struct urxe_sysfs_node {
 	unsigned index;		 /* slot of a table, number of a counter or of a uverbs */
 };
 
-/* sysfs_tree.c, and sysfs_fabric.c for a process on a host of a fabric. */
-const struct urxe_sysfs_dir *urxe_sysfs_root(void);
-extern const struct urxe_sysfs_dir urxe_sysfs_fabric_root;
+/* sysfs_tree.c */
+extern const struct urxe_sysfs_dir urxe_sysfs_root;
+/* sysfs_fabric.c */
+extern const struct urxe_sysfs_dir urxe_sysfs_fabric_devices, urxe_sysfs_fabric_dev,
+	urxe_sysfs_fabric_class, urxe_sysfs_fabric_class_mad, urxe_sysfs_fabric_class_verbs;
 /* The connection manager's device, in both. */
-extern const struct urxe_sysfs_dir urxe_sysfs_misc, urxe_sysfs_class_misc;
 bool urxe_sysfs_rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type);
 dev_t urxe_sysfs_mad_rdev(const struct urxe_sysfs_node *node);
 /* Entry i of a directory; false past the last. And the entry of that name. */

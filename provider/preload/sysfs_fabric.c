@@ -2,8 +2,8 @@
 /*
  * The sysfs view of a process on a host of a virtual fabric: the host's adapters under the names
  * urxe0, urxe1, …, their ports with link layer InfiniBand, and the devices umadN and issmN, in the
- * kernel's form. It takes the place of sysfs_tree.c's tables as a whole: RoCE devices are not
- * there, and the kernel's are not either.
+ * kernel's form. Its directories take the place of sysfs_tree.c's: RoCE devices are not there, and
+ * the kernel's are not either.
  *
  *	/sys/class/infiniband/urxe0 → …/devices/virtual/urxe/urxe0/infiniband/urxe0: node_guid, ports/1/lid, …
  *	/sys/class/infiniband_mad/umad0 → …/devices/virtual/urxe/urxe0/infiniband_mad/umad0: ibdev, port
@@ -19,7 +19,7 @@
 #include <sys/sysmacros.h>
 
 #include "host/fabric.h"
-#include "preload/sysfs_show.h"
+#include "preload/sysfs_attr.h"
 #include "preload/umad.h"
 
 #define MAD_MAJOR   231
@@ -294,27 +294,6 @@ static ssize_t link_class_verbs(const struct urxe_sysfs_node *node, char *buf, s
 
 /* ---- the tables ---- */
 
-#define FILE_SHOW(n, fn)                                       \
-	{                                                      \
-		.name = n, .type = URXE_SYSFS_FILE, .show = fn \
-	}
-#define FILE_TEXT(n, t)                                       \
-	{                                                     \
-		.name = n, .type = URXE_SYSFS_FILE, .text = t \
-	}
-#define LINK_TEXT(n, t)                                       \
-	{                                                     \
-		.name = n, .type = URXE_SYSFS_LINK, .text = t \
-	}
-#define DIRECTORY(n, d)                                     \
-	{                                                   \
-		.name = n, .type = URXE_SYSFS_DIR, .dir = d \
-	}
-#define END                  \
-	{                    \
-		.name = NULL \
-	}
-
 static bool numbered(const struct urxe_sysfs_node *parent, struct urxe_sysfs_node *node, unsigned i,
 		     unsigned n, urxe_sysfs_show_fn *show)
 {
@@ -578,50 +557,15 @@ dev_t urxe_sysfs_mad_rdev(const struct urxe_sysfs_node *node)
 		       umad_of(adapter_of(node), port_of(node)) + (slot_of(node) ? ISSM_MINOR : 0));
 }
 
-static const struct urxe_sysfs_dir dir_all_devices = {.more = more_devices};
-static const struct urxe_sysfs_dir dir_class_infiniband = {.more = more_class};
+const struct urxe_sysfs_dir urxe_sysfs_fabric_devices = {.more = more_devices};
+const struct urxe_sysfs_dir urxe_sysfs_fabric_class = {.more = more_class};
 
 static const struct urxe_sysfs_attr class_verbs[] = {FILE_TEXT("abi_version", "6\n"), END};
-static const struct urxe_sysfs_dir dir_class_verbs = {.fixed = class_verbs,
-						      .more = more_class_verbs};
+const struct urxe_sysfs_dir urxe_sysfs_fabric_class_verbs = {.fixed = class_verbs,
+							     .more = more_class_verbs};
 
 static const struct urxe_sysfs_attr class_mad[] = {FILE_TEXT("abi_version", "5\n"), END};
-static const struct urxe_sysfs_dir dir_class_mad = {.fixed = class_mad, .more = more_class_mad};
+const struct urxe_sysfs_dir urxe_sysfs_fabric_class_mad = {.fixed = class_mad,
+							   .more = more_class_mad};
 
-static const struct urxe_sysfs_dir dir_dev_infiniband = {.more = more_dev};
-
-static const struct urxe_sysfs_attr class[] = {
-	DIRECTORY("infiniband", &dir_class_infiniband),
-	DIRECTORY("infiniband_mad", &dir_class_mad),
-	DIRECTORY("infiniband_verbs", &dir_class_verbs),
-	DIRECTORY("misc", &urxe_sysfs_class_misc),
-	END,
-};
-static const struct urxe_sysfs_dir dir_class = {.kernel = true, .fixed = class};
-
-static const struct urxe_sysfs_attr virtual[] = {
-	DIRECTORY("misc", &urxe_sysfs_misc),
-	DIRECTORY("urxe", &dir_all_devices),
-	END,
-};
-static const struct urxe_sysfs_dir dir_virtual = {.kernel = true, .fixed = virtual};
-
-static const struct urxe_sysfs_attr devices[] = {DIRECTORY("virtual", &dir_virtual), END};
-static const struct urxe_sysfs_dir dir_devices = {.kernel = true, .fixed = devices};
-
-static const struct urxe_sysfs_attr sys[] = {
-	DIRECTORY("class", &dir_class),
-	DIRECTORY("devices", &dir_devices),
-	END,
-};
-static const struct urxe_sysfs_dir dir_sys = {.kernel = true, .fixed = sys};
-
-static const struct urxe_sysfs_attr dev[] = {DIRECTORY("infiniband", &dir_dev_infiniband), END};
-static const struct urxe_sysfs_dir dir_dev = {.kernel = true, .fixed = dev};
-
-static const struct urxe_sysfs_attr root[] = {
-	DIRECTORY("dev", &dir_dev),
-	DIRECTORY("sys", &dir_sys),
-	END,
-};
-const struct urxe_sysfs_dir urxe_sysfs_fabric_root = {.kernel = true, .fixed = root};
+const struct urxe_sysfs_dir urxe_sysfs_fabric_dev = {.more = more_dev};

@@ -111,7 +111,7 @@ static int walk(const struct urxe_sysfs_node *dir, char *path, visit_fn *visit, 
 
 static int walk_view(visit_fn *visit, void *arg)
 {
-	const struct urxe_sysfs_node root = {.type = URXE_SYSFS_DIR, .dir = urxe_sysfs_root()};
+	const struct urxe_sysfs_node root = {.type = URXE_SYSFS_DIR, .dir = &urxe_sysfs_root};
 	char path[PATH_MAX] = "";
 	int ret = walk(&root, path, visit, arg);
 

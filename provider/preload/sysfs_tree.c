@@ -14,7 +14,7 @@
 #include "host/fabric.h"
 #include "host/segment.h"
 #include "preload/files.h"
-#include "preload/sysfs_show.h"
+#include "preload/sysfs_attr.h"
 
 static _Atomic(const struct urxe_sysfs_devices *) snapshot;
 
@@ -80,31 +80,6 @@ static unsigned uverbs_of(const struct urxe_device *dev)
 {
 	return urxe_sysfs_devices()->first_uverbs + dev->index;
 }
-
-#define FILE_SHOW(n, fn)                                       \
-	{                                                      \
-		.name = n, .type = URXE_SYSFS_FILE, .show = fn \
-	}
-#define FILE_TEXT(n, t)                                       \
-	{                                                     \
-		.name = n, .type = URXE_SYSFS_FILE, .text = t \
-	}
-#define FILE_INDEX(n, fn, i)                                               \
-	{                                                                  \
-		.name = n, .type = URXE_SYSFS_FILE, .show = fn, .index = i \
-	}
-#define LINK_TEXT(n, t)                                       \
-	{                                                     \
-		.name = n, .type = URXE_SYSFS_LINK, .text = t \
-	}
-#define DIRECTORY(n, d)                                     \
-	{                                                   \
-		.name = n, .type = URXE_SYSFS_DIR, .dir = d \
-	}
-#define END                  \
-	{                    \
-		.name = NULL \
-	}
 
 static void set_entry(struct urxe_sysfs_node *node, enum urxe_sysfs_type type, const char *name)
 {
@@ -419,8 +394,8 @@ static bool more_class_misc(const struct urxe_sysfs_node *parent, unsigned i,
 	return true;
 }
 
-const struct urxe_sysfs_dir urxe_sysfs_misc = {.kernel = true, .more = more_misc};
-const struct urxe_sysfs_dir urxe_sysfs_class_misc = {.kernel = true, .more = more_class_misc};
+static const struct urxe_sysfs_dir dir_misc = {.kernel = true, .more = more_misc};
+static const struct urxe_sysfs_dir dir_class_misc = {.kernel = true, .more = more_class_misc};
 
 static const struct urxe_sysfs_dir dir_dev_infiniband = {
 	.kernel = true,
@@ -429,17 +404,17 @@ static const struct urxe_sysfs_dir dir_dev_infiniband = {
 };
 
 static const struct urxe_sysfs_attr class[] = {
-	DIRECTORY("infiniband", &dir_class_infiniband),
-	DIRECTORY("infiniband_mad", &dir_class_mad),
-	DIRECTORY("infiniband_verbs", &dir_class_verbs),
-	DIRECTORY("misc", &urxe_sysfs_class_misc),
+	EITHER("infiniband", &dir_class_infiniband, &urxe_sysfs_fabric_class),
+	EITHER("infiniband_mad", &dir_class_mad, &urxe_sysfs_fabric_class_mad),
+	EITHER("infiniband_verbs", &dir_class_verbs, &urxe_sysfs_fabric_class_verbs),
+	DIRECTORY("misc", &dir_class_misc),
 	END,
 };
 static const struct urxe_sysfs_dir dir_class = {.kernel = true, .fixed = class};
 
 static const struct urxe_sysfs_attr virtual[] = {
-	DIRECTORY("misc", &urxe_sysfs_misc),
-	DIRECTORY("urxe", &dir_all_devices),
+	DIRECTORY("misc", &dir_misc),
+	EITHER("urxe", &dir_all_devices, &urxe_sysfs_fabric_devices),
 	END,
 };
 static const struct urxe_sysfs_dir dir_virtual = {.kernel = true, .fixed = virtual};
@@ -454,7 +429,8 @@ static const struct urxe_sysfs_attr sys[] = {
 };
 static const struct urxe_sysfs_dir dir_sys = {.kernel = true, .fixed = sys};
 
-static const struct urxe_sysfs_attr dev[] = {DIRECTORY("infiniband", &dir_dev_infiniband), END};
+static const struct urxe_sysfs_attr dev[] = {
+	EITHER("infiniband", &dir_dev_infiniband, &urxe_sysfs_fabric_dev), END};
 static const struct urxe_sysfs_dir dir_dev = {.kernel = true, .fixed = dev};
 
 static const struct urxe_sysfs_attr root[] = {
@@ -462,17 +438,12 @@ static const struct urxe_sysfs_attr root[] = {
 	DIRECTORY("sys", &dir_sys),
 	END,
 };
-static const struct urxe_sysfs_dir dir_root = {.kernel = true, .fixed = root};
-
-const struct urxe_sysfs_dir *urxe_sysfs_root(void)
-{
-	return urxe_fabric_wanted() ? &urxe_sysfs_fabric_root : &dir_root;
-}
+const struct urxe_sysfs_dir urxe_sysfs_root = {.kernel = true, .fixed = root};
 
 static void node_of_attr(const struct urxe_sysfs_attr *attr, struct urxe_sysfs_node *node)
 {
 	set_entry(node, attr->type, attr->name);
-	node->dir = attr->dir;
+	node->dir = attr->fabric && urxe_fabric_wanted() ? attr->fabric : attr->dir;
 	node->show = attr->show;
 	node->text = attr->text;
 	/* The files of a uverbs keep its number. */

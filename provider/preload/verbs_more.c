@@ -209,19 +209,11 @@ URXE_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port,
  * needs no acknowledgement. */
 static struct ibv_context *event_context(const struct ibv_async_event *event)
 {
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR: return event->element.cq->context;
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED: return event->element.qp->context;
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED: return event->element.srq->context;
-	case IBV_EVENT_WQ_FATAL: return event->element.wq->context;
+	switch (urxe_event_about(event->event_type)) {
+	case URXE_ABOUT_CQ: return event->element.cq->context;
+	case URXE_ABOUT_QP: return event->element.qp->context;
+	case URXE_ABOUT_SRQ: return event->element.srq->context;
+	case URXE_ABOUT_WQ: return event->element.wq->context;
 	default: return NULL;
 	}
 }

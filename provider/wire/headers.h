@@ -135,7 +135,6 @@ enum {
 #define URXE_BTH_ACKREQ	 0x80000000u
 #define URXE_BTH_FECN	 0x80000000u
 #define URXE_BTH_BECN	 0x40000000u
-#define URXE_BTH_NOT_QPN 0xff000000u /* FECN, BECN and resv6: the ICRC takes them as ones */
 
 static inline bool urxe_bth_se(const struct urxe_bth *bth)
 {
