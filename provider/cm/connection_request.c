@@ -103,8 +103,8 @@ static uint16_t unfit(const struct urxe_cm_req *req, const struct urxe_cm_rx *rx
 		return URXE_CM_REJ_INVALID_TRANSPORT_TYPE;
 	if (req->mtu < IBV_MTU_256 || req->mtu > IBV_MTU_4096)
 		return URXE_CM_REJ_INVALID_MTU;
-	/* Both ends must be where the packet came from and went to: nobody connects third parties.
-	 * */
+	/* Both ends must be where the packet came from and went to: nobody connects third
+	 * parties. */
 	if (!is_named(rx, &rx->path->dst, req->primary.remote_gid, req->primary.remote_lid) ||
 	    !is_named(rx, &rx->path->src, req->primary.local_gid, req->primary.local_lid))
 		return URXE_CM_REJ_INVALID_GID;

@@ -189,8 +189,8 @@ static bool kernels_turn(struct urxe_ucma *file)
 	return file->kernels_turn;
 }
 
-/* Another thread may have closed the descriptor. The wait goes on then, as it does in the kernel.
- * */
+/* Another thread may have closed the descriptor. The wait goes on then, as it does in the
+ * kernel. */
 static bool may_wait(int fd)
 {
 	int flags = urxe_libc.fcntl(fd, F_GETFL);

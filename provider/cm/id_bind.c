@@ -70,8 +70,8 @@ void urxe_id_attach(struct urxe_id *id, struct urxe_port *port)
 	urxe_device_unlock();
 }
 
-/* Takes the port of id->src, or an ephemeral one, which it fills in. addr: where it will be found.
- * */
+/* Takes the port of id->src, or an ephemeral one, which it fills in. addr: where it will be
+ * found. */
 static int take_port(struct urxe_id *id, const union urxe_sockaddr *addr)
 {
 	struct urxe_binding b = {.ps = id->ps,

@@ -27,8 +27,8 @@
 
 #include "cm/ucma_command.h"
 
-/* What functions here answer when the kernel has no part in it: the command is ours to carry out.
- * */
+/* What functions here answer when the kernel has no part in it: the command is ours to carry
+ * out. */
 #define URXE_OURS 1
 
 /* kernel.c: the kernel's file. */

@@ -203,8 +203,8 @@ struct urxe_cm_msg {
 	enum urxe_cm_attr attr;
 	uint64_t tid;
 	uint32_t attr_mod;
-	/* Communication IDs of sender and receiver; of SIDR, local_id is the request ID of either.
-	 * */
+	/* Communication IDs of sender and receiver; of SIDR, local_id is the request ID of
+	 * either. */
 	uint32_t local_id, remote_id;
 	union {
 		struct urxe_cm_req req;

@@ -92,8 +92,8 @@ int urxe_ucma_open(struct urxe_ucma **out)
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
-	/* A process that only listens on any address may have to end the connections of a dead one.
-	 * */
+	/* A process that only listens on any address may have to end the connections of a dead
+	 * one. */
 	urxe_address_prepare();
 	file->generation = atomic_load(atomic_load(&generation));
 	atomic_store(&file->users, 1);

@@ -22,8 +22,8 @@ static inline uint64_t urxe_now(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
-/* Some milliseconds behind it at most, and never a system call, however slow the clock is to read.
- * */
+/* Some milliseconds behind it at most, and never a system call, however slow the clock is to
+ * read. */
 static inline uint64_t urxe_now_coarse(void)
 {
 	struct timespec ts;

@@ -62,8 +62,8 @@ void urxe_direct_wait(void);
 int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
 		     unsigned n, uint32_t len);
 
-/* The file that the memory of a region lies in: libmempool's, which then keeps it, or a context's.
- * */
+/* The file that the memory of a region lies in: libmempool's, which then keeps it, or a
+ * context's. */
 struct urxe_place {
 	struct rmempool_hold hold; /* of no meaning unless known */
 	bool known;

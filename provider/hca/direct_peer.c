@@ -48,8 +48,8 @@ static struct direct_window *map_window(unsigned slot)
 	return NULL;
 }
 
-/* A descriptor of the memfd; the number is the owner's, which may have another file there by now.
- * */
+/* A descriptor of the memfd; the number is the owner's, which may have another file there by
+ * now. */
 static int open_memfd(const struct direct_window *w, size_t bytes)
 {
 	struct urxe_stat st;

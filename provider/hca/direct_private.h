@@ -179,8 +179,8 @@ void direct_objects_unmap(struct direct_peer *peer);
 /* Our own objects: none any more, in these tables. */
 void direct_objects_reset(struct direct_tables *tables);
 
-/* Shows the tables to neighbours (direct_window.c); whatever hinders it, there is no direct access.
- * */
+/* Shows the tables to neighbours (direct_window.c); whatever hinders it, there is no direct
+ * access. */
 void direct_window_open(int memfd, struct direct_tables *tables);
 void direct_window_close(void);
 void direct_window_forked(void);

@@ -79,8 +79,8 @@ void direct_window_open(int memfd, struct direct_tables *tables)
 	__atomic_store_n(&window->magic, DIRECT_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Neighbours that look at the tables no longer find anybody alive there; those in the middle end.
- * */
+/* Neighbours that look at the tables no longer find anybody alive there; those in the middle
+ * end. */
 void direct_window_close(void)
 {
 	if (!window)

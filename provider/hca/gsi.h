@@ -22,8 +22,8 @@
 
 struct urxe_packet;
 
-/* A MAD that came in. Valid during the call; rx->path may have no port (an address that none has).
- * */
+/* A MAD that came in. Valid during the call; rx->path may have no port (an address that none
+ * has). */
 struct urxe_gsi_rx {
 	const uint8_t *mad; /* URXE_MAD_BYTES; aligned to 4 */
 	const struct urxe_rx_packet *rx;

@@ -405,8 +405,8 @@ static inline struct urxe_recv_wqe *rq_wqe(const struct urxe_rq *rq, uint32_t in
 	return (struct urxe_recv_wqe *)(rq->wqes + (size_t)(index & rq->mask) * rq->stride);
 }
 
-/* Field by field: where a program has just written them so, a wider load would wait for the stores.
- * */
+/* Field by field: where a program has just written them so, a wider load would wait for the
+ * stores. */
 static inline void urxe_sge_copy(struct ibv_sge *to, const volatile struct ibv_sge *from)
 {
 	to->addr = from->addr;

@@ -190,8 +190,8 @@ static int check_range(struct range r)
 		ret = populate(r.start, r.end, r.write);
 	else if (in_one_mapping(&r))
 		ret = populate(r.end - r.page, r.end, r.write);
-	/* EINVAL: a read-only mapping, one of a device, or a kernel that does not know the advice.
-	 * */
+	/* EINVAL: a read-only mapping, one of a device, or a kernel that does not know the
+	 * advice. */
 	if (ret && ret != -EFAULT)
 		ret = walk(&r);
 	/* Without /proc */

@@ -41,8 +41,8 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_qp_rd_atom = URXE_MAX_RD_ATOM;
 	attr->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
 	attr->max_res_rd_atom = URXE_MAX_QP * URXE_MAX_RD_ATOM;
-	/* They are atomic for the program's own instructions too (GLOB), but programs ask for HCA.
-	 * */
+	/* They are atomic for the program's own instructions too (GLOB), but programs ask for
+	 * HCA. */
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_mw = URXE_MAX_MR;
 	attr->max_mcast_grp = URXE_MAX_MCAST_GRP;

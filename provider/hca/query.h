@@ -12,8 +12,8 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 			 struct ibv_device_attr_ex *attr, size_t size);
 int urxe_query_port_ex(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
 		       size_t size);
-/* A port's width and speed: the codes of struct ibv_port_attr, and what sysfs calls both together.
- * */
+/* A port's width and speed: the codes of struct ibv_port_attr, and what sysfs calls both
+ * together. */
 struct urxe_rate {
 	uint32_t mbps; /* from this speed of the netdev on */
 	uint8_t width, speed;

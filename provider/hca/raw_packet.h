@@ -19,8 +19,8 @@ void urxe_raw_packet_forked(void);
 
 struct ibv_flow *urxe_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int urxe_destroy_flow(struct ibv_flow *flow);
-/* What it matches is counted there from now on: EINVAL, it is counted elsewhere. Without the lock.
- * */
+/* What it matches is counted there from now on: EINVAL, it is counted elsewhere. Without the
+ * lock. */
 int urxe_flow_count(struct ibv_flow *flow, struct ibv_counters *counters);
 
 #endif

@@ -416,8 +416,8 @@ static void send_reliable(struct urxe_qp *qp, struct urxe_batch *batch)
 		}
 		qp->proto.max_psn = qp->proto.psn;
 	}
-	/* What the program answers with and the acknowledgement of what it answers leave together.
-	 * */
+	/* What the program answers with and the acknowledgement of what it answers leave
+	 * together. */
 	with_ack = qp->ack_later && urxe_responder_add_ack(qp, batch);
 	sent = urxe_batch_send(batch);
 	if (with_ack && sent <= n)

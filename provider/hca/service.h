@@ -12,8 +12,8 @@ int urxe_service_start(void);
 void urxe_service_stop(void);
 void urxe_service_forked(void);
 
-/* With the engine lock held: one turn of the engine, then gives the lock back. Were there packets?
- * */
+/* With the engine lock held: one turn of the engine, then gives the lock back. Were there
+ * packets? */
 bool urxe_engine_turn(void);
 
 #endif

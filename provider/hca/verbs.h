@@ -110,8 +110,8 @@ int urxe_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr
 int urxe_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int urxe_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-/* The adapter's descriptors, which a program must not close or replace: true if fd is one of them.
- * */
+/* The adapter's descriptors, which a program must not close or replace: true if fd is one of
+ * them. */
 bool urxe_owns_fd(int fd);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
 void urxe_forked(void);

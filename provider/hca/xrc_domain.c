@@ -73,8 +73,8 @@ static struct xrc_domain *find(const struct urxe_stat *st)
 	return NULL;
 }
 
-/* The file of attr, whose fd is no negative one: 0, EBADF, or how the flags refuse what there is.
- * */
+/* The file of attr, whose fd is no negative one: 0, EBADF, or how the flags refuse what there
+ * is. */
 static int open_file(struct xrc_domain *d, const struct ibv_xrcd_init_attr *attr)
 {
 	bool there = join_file(d, attr->fd);
@@ -180,8 +180,8 @@ int urxe_close_xrcd(struct ibv_xrcd *ibv)
 	return 0;
 }
 
-/* The child's handles of its parent's domains still count, but nobody finds those by their files.
- * */
+/* The child's handles of its parent's domains still count, but nobody finds those by their
+ * files. */
 void xrc_domains_forked(void)
 {
 	struct xrc_domain *d, *next;

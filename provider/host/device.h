@@ -68,9 +68,9 @@ struct urxe_port {
 	uint8_t lmc, sm_sl;
 	uint8_t width, speed; /* as struct ibv_port_attr has them; 0: what goes with speed_mbps */
 	uint32_t cap_flags;   /* IBV_PORT_…_SUP, beside those of its kind */
-	/* An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE: v2 only,
-	 * link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative addresses have none.
-	 * */
+	/* An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE:
+	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative addresses
+	 * have none. */
 	union ibv_gid gids[URXE_MAX_GIDS];
 	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */
 	uint16_t pkeys[URXE_MAX_PKEYS]; /* host order; 0: an unused slot */

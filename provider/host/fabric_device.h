@@ -20,8 +20,8 @@ void urxe_fabric_monitor_close(int fd);
 /* For fabric_sa.c: wakes the monitor when something has come there. */
 void urxe_fabric_monitor_watch(int fd);
 
-/* The host, while its fabric is on; NULL. As the monitor has found it: any thread, no system call.
- * */
+/* The host, while its fabric is on; NULL. As the monitor has found it: any thread, no system
+ * call. */
 const struct urxe_fabric_host *urxe_fabric_powered(void);
 
 /* A packet had a wrong key: fabricd is told, if it has time. Any thread. */

@@ -26,8 +26,8 @@ bool urxe_fd_is_ours(int fd);
  */
 int urxe_fd_size(int fd, size_t bytes);
 
-/* A memfd of that many zeros, sealed against another size, as one of ours: -1 with errno, as above.
- * */
+/* A memfd of that many zeros, sealed against another size, as one of ours: -1 with errno, as
+ * above. */
 int urxe_fd_memfd(const char *name, size_t bytes);
 
 #endif

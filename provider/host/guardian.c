@@ -179,8 +179,8 @@ void urxe_guardian_keep(struct urxe_segment *seg)
 			program, strerror(-ret));
 }
 
-/* libtsan takes a child that shares the memory for one of a fork, and forgets who has which lock.
- * */
+/* libtsan takes a child that shares the memory for one of a fork, and forgets who has which
+ * lock. */
 #ifdef __SANITIZE_THREAD__
 #define CAN_LAUNCH false
 #else

@@ -23,8 +23,8 @@
 pid_t urxe_owner_pid;
 atomic_bool urxe_attached;
 
-/* In the child of a fork: what it inherited is its parent's. vfork() and _Fork() run no handlers.
- * */
+/* In the child of a fork: what it inherited is its parent's. vfork() and _Fork() run no
+ * handlers. */
 static void forked(void)
 {
 	urxe_owner_pid = getpid();
@@ -74,8 +74,8 @@ URXE_EXPORT int pthread_cancel(pthread_t thread)
 	return next ? next(thread) : ENOSYS;
 }
 
-/* These run no destructors. The next definition may not be known yet, and does no more than this.
- * */
+/* These run no destructors. The next definition may not be known yet, and does no more than
+ * this. */
 URXE_EXPORT void _exit(int status)
 {
 	ending(true);

@@ -36,8 +36,8 @@
 /* The longest contents of a file, and the size that sysfs gives every file. */
 #define URXE_SYSFS_FILE_SIZE 4096
 
-/* The devices that the view shows; made anew when they change, never freed (readers hold no lock).
- * */
+/* The devices that the view shows; made anew when they change, never freed (readers hold no
+ * lock). */
 struct urxe_sysfs_devices {
 	int len;
 	int first_uverbs; /* number of device index 0: above those of the kernel */
@@ -71,8 +71,8 @@ struct urxe_sysfs_attr {
 
 /* One kind of directory. */
 struct urxe_sysfs_dir {
-	/* The kernel may have this directory as well: a name that is not ours is looked up there.
-	 * */
+	/* The kernel may have this directory as well: a name that is not ours is looked up
+	 * there. */
 	bool kernel;
 	/* With kernel: it is nevertheless ours, and its listing holds the kernel's entries too. */
 	bool merged;

@@ -41,8 +41,8 @@ static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device_list *lists;
 
 /* Set while the next ibv_import_device() runs: it looks for the device in the list that it gets
- * through our ibv_get_device_list() and reads private fields of each entry, which ours do not have.
- * */
+ * through our ibv_get_device_list() and reads private fields of each entry, which ours do not
+ * have. */
 static __thread bool only_next __attribute__((tls_model("initial-exec")));
 
 void urxe_device_lists_forked(void)

@@ -258,8 +258,8 @@ static unsigned port_at(struct urxe_wire *wire, const struct urxe_path *path)
 	return port_of(&path->dst);
 }
 
-/* On a host with several ports a group is of none: all QPs that are attached to it get the packet.
- * */
+/* On a host with several ports a group is of none: all QPs that are attached to it get the
+ * packet. */
 static void arrive(struct urxe_wire *wire, struct urxe_path *path)
 {
 	path->route = 0;

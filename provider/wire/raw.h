@@ -18,8 +18,8 @@ struct urxe_wire;
  * thread. */
 int urxe_raw_permitted(void);
 
-/* A frame from its destination MAC on, without its check sequence; an 802.1Q tag is where it was.
- * */
+/* A frame from its destination MAC on, without its check sequence; an 802.1Q tag is where it
+ * was. */
 typedef void urxe_raw_rx_fn(const uint8_t *frame, uint32_t len, void *arg);
 
 /* Frames of that port's netdev: they go to fn once somebody listens. -EPERM, -ENODEV, -errno. */

@@ -32,8 +32,8 @@ void urxe_consumer_reset(struct urxe_consumer *c)
 	c->reported = c->unreported = 0;
 }
 
-/* Pollers may be looking at the turn of a cell. What else is in it counts for nothing after that.
- * */
+/* Pollers may be looking at the turn of a cell. What else is in it counts for nothing after
+ * that. */
 void urxe_ring_clear(struct urxe_ring *ring)
 {
 	memset(ring, 0, offsetof(struct urxe_ring, cells));

@@ -351,8 +351,8 @@ static struct fabric_row *lost_row(struct urxe_route *r, unsigned links, uint8_t
 {
 	struct urxe_route_loss *l = r->lost;
 
-	/* Another way has other links: what it has in common with the former one is counted anew.
-	 * */
+	/* Another way has other links: what it has in common with the former one is counted
+	 * anew. */
 	while (l && (l->links != links || l->loss != loss || l->at != at || !l->row ||
 		     memcmp(l->row->links, r->way.links, links * sizeof(*r->way.links))))
 		l = l->next;

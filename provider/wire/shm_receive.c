@@ -268,8 +268,8 @@ unsigned urxe_wire_refs_slot(const struct urxe_refs *refs, uint32_t *life)
 	return refs->slot;
 }
 
-/* With the cookie behind the payload: a process without it only has the process id of the sender.
- * */
+/* With the cookie behind the payload: a process without it only has the process id of the
+ * sender. */
 static bool pull_with_cookie(const struct urxe_refs *refs, struct iovec *from, unsigned pieces,
 			     const struct iovec *iov, unsigned n, uint32_t len)
 {
