@@ -132,9 +132,9 @@ enum {
 	URXE_TVER = 0,
 };
 
-#define URXE_BTH_ACKREQ	 0x80000000u
-#define URXE_BTH_FECN	 0x80000000u
-#define URXE_BTH_BECN	 0x40000000u
+#define URXE_BTH_ACKREQ 0x80000000u
+#define URXE_BTH_FECN	0x80000000u
+#define URXE_BTH_BECN	0x40000000u
 
 static inline bool urxe_bth_se(const struct urxe_bth *bth)
 {
