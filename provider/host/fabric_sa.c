@@ -23,7 +23,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-	int fd; /* 0: none */
+	_Atomic int fd; /* 0: none. Read without the lock to see that there is none. */
 	uint32_t agent;
 } connections[URXE_MAX_PORTS];
 static urxe_sa_answer_fn *answer_fn;
@@ -165,7 +165,7 @@ void urxe_fabric_sa_read(void)
 		const struct urxe_port *port = urxe_port(i);
 		int got = 0;
 
-		if (!port || !__atomic_load_n(&connections[i].fd, __ATOMIC_RELAXED))
+		if (!port || !connections[i].fd)
 			continue;
 		while (memset(&umad, 0, sizeof(umad)), (got = take(i, &umad)) > 0)
 			answered(port, &umad);
