@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Members of multicast groups (member.h): a list of joins, each of an agent at a port, with the MAD that asked for
- * it, which says how to leave. Programs that write such MADs to their umad files are not counted, as in the kernel.
- * fabricd's thread.
+ * Members of multicast groups (member.h): a list of joins, each of an agent at a port, with the MAD
+ * that asked for it, which says how to leave. Programs that write such MADs to their umad files are
+ * not counted, as in the kernel. fabricd's thread.
  */
 #include "fabric/member.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which processes have joined which multicast groups for their ports, as the kernel's multicast.c counts them: a
- * port leaves a group when the last process has left or ended. fabricd's thread.
+ * Which processes have joined which multicast groups for their ports, as the kernel's multicast.c
+ * counts them: a port leaves a group when the last process has left or ended. fabricd's thread.
  */
 #ifndef URXE_FABRIC_MEMBER_H
 #define URXE_FABRIC_MEMBER_H
@@ -11,8 +11,8 @@
 struct agent;
 struct member;
 
-/* The process of that agent writes a MAD of 256 bytes to the subnet administrator. False: it leaves a group in
- * which others stay, so the MAD is not sent. */
+/* The process of that agent writes a MAD of 256 bytes to the subnet administrator. False: it leaves
+ * a group in which others stay, so the MAD is not sent. */
 bool member_sends(struct fabric *f, const struct agent *agent, const uint8_t *umad);
 /* The process has ended: leaves all of its groups. */
 void member_end(struct fabric *f, const struct agent *agent);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Which port has an address, and from where another is reached. For ports on netdevs the kernel's routes
- * decide: a UDP socket that is connected (which sends nothing) knows its source address. Ports are looked up as
- * last seen, because asking for them anew costs two netlink dumps.
+ * Which port has an address, and from where another is reached. For ports on netdevs the kernel's
+ * routes decide: a UDP socket that is connected (which sends nothing) knows its source address.
+ * Ports are looked up as last seen, because asking for them anew costs two netlink dumps.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -181,7 +181,8 @@ static bool is_group(const union urxe_sockaddr *addr)
 	}
 }
 
-/* Does the fabric that the ports are of say where addresses are? A process has ports of one kind. */
+/* Does the fabric that the ports are of say where addresses are? A process has ports of one kind.
+ */
 static bool asks_fabric(void)
 {
 	const struct urxe_port *port = urxe_port(0);
@@ -347,8 +348,8 @@ static bool is_active(const struct urxe_port *port)
 	return port && !urxe_port_is_gone(port) && port->state == IBV_PORT_ACTIVE;
 }
 
-/* How well a port leads to dst, as cma_resolve_ib_dev() of the kernel has it for AF_IB: by its GID, else
- * by the prefix. Any port leads to an IP address of its fabric. 0: not at all. */
+/* How well a port leads to dst, as cma_resolve_ib_dev() of the kernel has it for AF_IB: by its GID,
+ * else by the prefix. Any port leads to an IP address of its fabric. 0: not at all. */
 static unsigned leads_to(struct urxe_port *port, const union urxe_sockaddr *dst)
 {
 	union ibv_gid own, gid;
@@ -424,7 +425,8 @@ void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockad
 	if (dst->family == AF_IB || asks_fabric()) {
 		source_by_port(src, dst, found);
 	} else if (urxe_sockaddr_is_any(src) && (found->port = urxe_address_port(dst, false))) {
-		/* To itself: no need to ask. A multicast group or a remote host has no device here. */
+		/* To itself: no need to ask. A multicast group or a remote host has no device here.
+		 */
 		found->addr = *dst;
 	} else {
 		source_by_kernel(src, dst, found);

@@ -50,14 +50,17 @@ uint16_t urxe_sockaddr_port(const union urxe_sockaddr *addr); /* host order */
 void urxe_sockaddr_set_port(union urxe_sockaddr *addr, uint16_t port);
 bool urxe_sockaddr_is_any(const union urxe_sockaddr *addr);
 bool urxe_sockaddr_is_linklocal(const union urxe_sockaddr *addr);
-/* An address as the port space has it: IPv6 or IPv4-mapped; of AF_IB the GID. And back, for an IP address. */
+/* An address as the port space has it: IPv6 or IPv4-mapped; of AF_IB the GID. And back, for an IP
+ * address. */
 void urxe_sockaddr_in6(const union urxe_sockaddr *addr, struct in6_addr *in6);
 void urxe_sockaddr_of_in6(union urxe_sockaddr *addr, const struct in6_addr *in6, uint16_t port);
 
-/* The GID of an address that a port has, reaches, or joins as a group: -EHOSTUNREACH, -ENETUNREACH. */
+/* The GID of an address that a port has, reaches, or joins as a group: -EHOSTUNREACH, -ENETUNREACH.
+ */
 int urxe_address_gid(const struct urxe_port *port, const union urxe_sockaddr *addr,
 		     union ibv_gid *gid);
-/* The partition of packets from an address of a port (its P_Key, with full membership); AF_IB names it. */
+/* The partition of packets from an address of a port (its P_Key, with full membership); AF_IB names
+ * it. */
 uint16_t urxe_address_pkey(const struct urxe_port *port, const union urxe_sockaddr *addr);
 
 /*
@@ -71,8 +74,8 @@ struct urxe_port *urxe_address_port(const union urxe_sockaddr *addr, bool refres
  * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no port does. Makes system calls.
  */
 void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *found);
-/* A loopback address that no device has, or AF_IB's any, as a destination, means the first device that is active, as in the
- * kernel (cma_bind_loopback): becomes an address of that. */
+/* A loopback address that no device has, or AF_IB's any, as a destination, means the first device
+ * that is active, as in the kernel (cma_bind_loopback): becomes an address of that. */
 void urxe_address_this_host(union urxe_sockaddr *dst);
 /* Looks which devices there are if none is known yet. May make system calls. */
 void urxe_address_prepare(void);

@@ -20,8 +20,8 @@
  *	IDLE, ADDR_BOUND, when a device of the kernel's is chosen: FOREIGN (kernel.h)
  *
  * An id is in ADDR_QUERY only while the kernel looks for a neighbour; else an address is resolved,
- * and its event waits in the queue, when the command returns. So is a route where no subnet administrator
- * need be asked (sa.c), whose answer an id in ROUTE_QUERY waits for.
+ * and its event waits in the queue, when the command returns. So is a route where no subnet
+ *administrator need be asked (sa.c), whose answer an id in ROUTE_QUERY waits for.
  *
  * Everything is under the engine lock, unless it says otherwise. While the engine does not run
  * (manager.h), ids can be made and ended, but not bound.
@@ -272,8 +272,8 @@ int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path *path,
 		      const union ibv_gid *sgid, const struct ibv_ah_attr *attr,
 		      uint64_t service_id);
-/* The address vector of a record, or to a group of that LID, from the port of an id. -EINVAL: its source GID is
- * gone. */
+/* The address vector of a record, or to a group of that LID, from the port of an id. -EINVAL: its
+ * source GID is gone. */
 int urxe_id_ah_attr(const struct urxe_id *id, const struct ibv_path_record *record,
 		    struct ib_uverbs_ah_attr *ah);
 /* As the kernel's user ABI has it. */
@@ -309,7 +309,8 @@ void urxe_sa_init(void);
 /* mcast.c */
 int urxe_id_join(struct urxe_id *id, const union urxe_sockaddr *addr, uint64_t uid, bool send_only,
 		 struct urxe_id_mcast **mcast);
-/* The subnet administrator's answer: what packets to the group are sent by, or with an error why not. */
+/* The subnet administrator's answer: what packets to the group are sent by, or with an error why
+ * not. */
 struct urxe_group;
 void urxe_id_joined(struct urxe_id_mcast *mcast, const struct urxe_group *group, int error);
 /* The port's memberships have ended, and its programs are told. */

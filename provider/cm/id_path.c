@@ -29,8 +29,8 @@ void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path 
 	record->packetlifetime = SELECTOR_EQUAL | (path->packet_life_time & 0x3f);
 }
 
-/* The address vector of a record: with a GRH where the link layer has no other way, or it leads to another
- * subnet. */
+/* The address vector of a record: with a GRH where the link layer has no other way, or it leads to
+ * another subnet. */
 static int make_attr(struct ibv_ah_attr *attr, const struct urxe_port *port,
 		     const struct ibv_path_record *record)
 {

@@ -116,8 +116,8 @@ static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_
 		forget(cm, old);
 }
 
-/* The slot of the process that a MAD to the dst of a path is for, which is on that host; 0: nobody that there
- * is. -errno for what is none. */
+/* The slot of the process that a MAD to the dst of a path is for, which is on that host; 0: nobody
+ * that there is. -errno for what is none. */
 static int slot_of_mad(const uint8_t *mad, const struct urxe_path *path, uint32_t host)
 {
 	struct request req = {.host = host, .port = urxe_port(path->port)};

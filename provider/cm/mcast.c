@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Multicast memberships of rdma_cm ids (rdma_join_multicast(3)). Where there is a subnet administrator it is asked
- * (sa.c), and its answer says by which LID and SL packets go. RoCE has none: the group's MGID is its IP address, as
- * a GID; joining is the kernel's affair (IGMP, MLD), and the event with the address vector follows at once. Under
- * the engine lock.
+ * Multicast memberships of rdma_cm ids (rdma_join_multicast(3)). Where there is a subnet
+ * administrator it is asked (sa.c), and its answer says by which LID and SL packets go. RoCE has
+ * none: the group's MGID is its IP address, as a GID; joining is the kernel's affair (IGMP, MLD),
+ * and the event with the address vector follows at once. Under the engine lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static bool is_multicast(const union ibv_gid *gid)
 	return IN6_IS_ADDR_MULTICAST(addr);
 }
 
-/* The event that ends a join, or a membership; error 0: it begins, and record says where packets go. */
+/* The event that ends a join, or a membership; error 0: it begins, and record says where packets
+ * go. */
 static void report(struct urxe_id_mcast *mcast, const struct ibv_path_record *record, int error)
 {
 	struct urxe_id *id = mcast->id;

@@ -33,9 +33,10 @@ int urxe_port_space_listen(struct urxe_segment *seg, uint32_t row);
 void urxe_port_space_linger(struct urxe_segment *seg, uint32_t row);
 
 /*
- * The listener for a message to that address of a host (segment.h), which came in on that interface: the one on the
- * address itself, else the one on the any-address of its family, else, for IPv4, an IPv6 one that
- * is not v6only, else one that lingers. False: there is none. Takes no lock.
+ * The listener for a message to that address of a host (segment.h), which came in on that
+ * interface: the one on the address itself, else the one on the any-address of its family, else,
+ * for IPv4, an IPv6 one that is not v6only, else one that lingers. False: there is none. Takes no
+ * lock.
  */
 bool urxe_port_space_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, uint16_t port,
 			  const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What rdma_cm ids ask the subnet administrator of their port, as the kernel's cma.c does: path records, and
- * membership of multicast groups. Link layers without one have no ask (wire/link.h). A question is numbered by the
- * handle of who asks and how often it has asked, so nothing need be kept of it: an answer that nobody waits for
- * any more finds nobody. Under the engine lock.
+ * What rdma_cm ids ask the subnet administrator of their port, as the kernel's cma.c does: path
+ * records, and membership of multicast groups. Link layers without one have no ask (wire/link.h). A
+ * question is numbered by the handle of who asks and how often it has asked, so nothing need be
+ * kept of it: an answer that nobody waits for any more finds nobody. Under the engine lock.
  */
 #include "cm/sa.h"
 

@@ -27,8 +27,8 @@ static unsigned num_users;
 static uint32_t next_psn;
 static unsigned last_server; /* the process that the last MAD was passed on to */
 
-/* A MAD that no ring had room for, on a link layer without other ways: it is sent when there is room, as from an
- * adapter's send queue. */
+/* A MAD that no ring had room for, on a link layer without other ways: it is sent when there is
+ * room, as from an adapter's send queue. */
 struct waiting {
 	struct cds_list_head node;
 	struct urxe_path path;

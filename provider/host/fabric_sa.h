@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Questions to the subnet administrator of a virtual fabric, as the kernel's ib_sa asks them: one MAD
- * from QP 1 of a port to the SM's LID, sent again until it is answered or the time is over (fabricd
- * counts it). The answer comes with the monitor (device.h).
+ * Questions to the subnet administrator of a virtual fabric, as the kernel's ib_sa asks them: one
+ * MAD from QP 1 of a port to the SM's LID, sent again until it is answered or the time is over
+ * (fabricd counts it). The answer comes with the monitor (device.h).
  */
 #ifndef URXE_HOST_FABRIC_SA_H
 #define URXE_HOST_FABRIC_SA_H
@@ -24,8 +24,9 @@ struct urxe_sa_question {
 
 /*
  * The answer to a question: error 0 and the record, or -ETIMEDOUT, or -EINVAL when the subnet
- * administrator refused. URXE_SA_ALL: that of all questions from the port. Called by the thread that reads
- * the monitor, without locks; an answer that comes later than its asker likes is for the asker to drop.
+ * administrator refused. URXE_SA_ALL: that of all questions from the port. Called by the thread
+ * that reads the monitor, without locks; an answer that comes later than its asker likes is for the
+ * asker to drop.
  */
 typedef void urxe_sa_answer_fn(const struct urxe_port *port, uint32_t number, int error,
 			       const uint8_t *record);
@@ -35,7 +36,8 @@ void urxe_fabric_sa_handler(urxe_sa_answer_fn *fn);
 /* -EAGAIN: the port knows no subnet manager; -ENODEV: there is no fabric. One thread at a time. */
 int urxe_fabric_sa_ask(const struct urxe_port *port, const struct urxe_sa_question *q);
 
-/* For the monitor: takes answers that have come; its end, with which memberships end; and after a fork. */
+/* For the monitor: takes answers that have come; its end, with which memberships end; and after a
+ * fork. */
 void urxe_fabric_sa_read(void);
 void urxe_fabric_sa_close(void);
 void urxe_fabric_sa_forked(void);

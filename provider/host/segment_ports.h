@@ -2,8 +2,9 @@
 /*
  * The rows of the port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a
  * host share in the host segment: who is bound to which port of which address, and who listens
- * there. The hosts of a fabric share the segment, and not the port spaces. Which bindings may stand beside each other, and which listener serves an address, are
- * rules of the connection manager (cm/port_space.h).
+ * there. The hosts of a fabric share the segment, and not the port spaces. Which bindings may stand
+ * beside each other, and which listener serves an address, are rules of the connection manager
+ * (cm/port_space.h).
  *
  * A row belongs to its process's slot and goes with it. All processes together have 131,072 rows,
  * one may take all but 32 for every other. Every call takes the same time however many there are,
@@ -32,7 +33,8 @@ struct urxe_binding {
 
 enum urxe_port_state { URXE_PORT_BOUND = 1, URXE_PORT_LISTENING, URXE_PORT_LINGERING };
 
-/* Calls visit for each row of a port of this host but `except`, until it returns other than 0: the result. */
+/* Calls visit for each row of a port of this host but `except`, until it returns other than 0: the
+ * result. */
 typedef int urxe_port_visit(const struct urxe_binding *b, enum urxe_port_state state, void *arg);
 int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port, uint32_t except,
 			   urxe_port_visit *visit, void *arg);
@@ -46,8 +48,9 @@ void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row,
 /* Takes the segment lock. */
 void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row);
 
-/* The first row of a host's port (segment.h numbers hosts) with the most merit: its slot, and the caller's number. False: none has
- * any. Without the segment lock; merit may be asked of rows that are just changing. */
+/* The first row of a host's port (segment.h numbers hosts) with the most merit: its slot, and the
+ * caller's number. False: none has any. Without the segment lock; merit may be asked of rows that
+ * are just changing. */
 typedef unsigned urxe_port_merit(const struct urxe_binding *b, enum urxe_port_state state,
 				 const void *arg);
 bool urxe_segment_port_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, uint16_t port,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Names of hosts: on a host of a fabric, getaddrinfo() knows the others by the names that `urxe fabric show` lists,
- * and gives the address of their first port (fabric/ip.h). Whatever else is asked goes to libc. Any thread.
+ * Names of hosts: on a host of a fabric, getaddrinfo() knows the others by the names that `urxe
+ * fabric show` lists, and gives the address of their first port (fabric/ip.h). Whatever else is
+ * asked goes to libc. Any thread.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -223,8 +223,8 @@ static unsigned port_of(const struct urxe_link_addr *addr)
 }
 
 /*
- * All hosts share the segment, and who survives may be on another one than the dead process: then it speaks from the
- * dead one's port, whose LID it finds as it would send there.
+ * All hosts share the segment, and who survives may be on another one than the dead process: then
+ * it speaks from the dead one's port, whose LID it finds as it would send there.
  */
 static bool adopt(struct urxe_wire *wire, struct urxe_path *path)
 {

@@ -53,8 +53,8 @@ struct urxe_link_ops {
 	 * headers that it wants in front of the answers (all of attr but the addresses). */
 	void (*reverse)(struct urxe_path *back, const struct urxe_path *came);
 	void (*adjust)(struct urxe_path *path, const struct ibv_ah_attr *attr);
-	/* A path that a dead process of the segment sent by becomes this one's: finds the port and makes `own`
-	 * anew. False: nothing can be sent by it here. Under the engine's lock. */
+	/* A path that a dead process of the segment sent by becomes this one's: finds the port and
+	 * makes `own` anew. False: nothing can be sent by it here. Under the engine's lock. */
 	bool (*adopt)(struct urxe_wire *wire, struct urxe_path *path);
 	/* A path as the sender of this host has it becomes the one that the packet came: finds the port, or
 	 * none. Under the engine's lock. */
@@ -62,7 +62,8 @@ struct urxe_link_ops {
 	/* Is dst on this host, and by which of its ports (URXE_NO_PORT: none)? */
 	bool (*is_here)(const struct urxe_path *path);
 	unsigned (*port_at)(struct urxe_wire *wire, const struct urxe_path *path);
-	/* The host of dst, if is_here(): its number among those that share the segment; 0: it has no other. */
+	/* The host of dst, if is_here(): its number among those that share the segment; 0: it has
+	 * no other. */
 	uint32_t (*host)(const struct urxe_path *path);
 
 	/* The GIDs of both ends. */
@@ -72,15 +73,15 @@ struct urxe_link_ops {
 	bool (*is_named)(const struct urxe_link_addr *addr, const union ibv_gid *gid, uint16_t lid);
 
 	/*
-	 * IP addresses: the GID of the port that has one, or of a multicast group as the port joins it, and the
-	 * port's own one of that family. Without system calls. RoCE: they are GIDs. -EHOSTUNREACH: nobody has
-	 * it; -ENETUNREACH: it is of another network.
+	 * IP addresses: the GID of the port that has one, or of a multicast group as the port joins
+	 * it, and the port's own one of that family. Without system calls. RoCE: they are GIDs.
+	 * -EHOSTUNREACH: nobody has it; -ENETUNREACH: it is of another network.
 	 */
 	int (*gid_of_ip)(const struct urxe_port *port, const struct in6_addr *ip,
 			 union ibv_gid *gid);
 	bool (*own_ip)(const struct urxe_port *port, bool ipv4, struct in6_addr *ip);
-	/* Asks the subnet administrator (host/fabric_sa.h); NULL: there is none, and what it would know follows
-	 * from the addresses. */
+	/* Asks the subnet administrator (host/fabric_sa.h); NULL: there is none, and what it would
+	 * know follows from the addresses. */
 	int (*ask)(const struct urxe_port *port, const struct urxe_sa_question *question);
 
 	/* A packet that was received: the 40 bytes before a UD payload, and what the completion
