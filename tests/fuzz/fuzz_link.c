@@ -3,7 +3,11 @@
  * packets out of a ring are not for. */
 #include <string.h>
 
+#include "host/segment.h"
 #include "wire/link.h"
+
+/* As in a network namespace's segment. */
+struct urxe_slots urxe_slots = {.last = URXE_SLOT_LAST};
 
 void urxe_device_lock(void)
 {
