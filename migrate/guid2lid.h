@@ -18,6 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
 #define GUID2LID_MAX_LID     0xbfff /* the largest unicast LID (4.1.3) */
 #define GUID2LID_MAX_ENTRIES GUID2LID_MAX_LID
 
@@ -79,5 +84,10 @@ int guid2lid_update(const char *path, const struct guid2lid_entry *entries, size
  */
 int guid2lid_follow(const char *path, const struct guid2lid_entry *entries, size_t count,
 		    struct guid2lid_change *change);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,6 +15,11 @@
 
 #include "migrate/guid2lid.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
 #define LID_PLAN_NO_HOST SIZE_MAX
 
 struct lid_host {
@@ -55,5 +60,10 @@ int lid_plan_make(struct lid_plan *plan);
 
 /* The entry of guid2lid that a host is to have. */
 struct guid2lid_entry lid_plan_entry(const struct lid_plan *plan, size_t host);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
 
 #endif

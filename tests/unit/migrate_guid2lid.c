@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "migrate/guid2lid.h"
+#include "migrate/migrate.h"
 
 static char folder[64], path[128];
 

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "migrate/lid_plan.h"
+#include "migrate/migrate.h"
 
 static struct lid_host hosts[3];
 static struct lid_guest guests[3];
