@@ -69,15 +69,14 @@ static bool take_value(struct text *t, struct text *value)
 static int take_guid(struct record *record, struct text value)
 {
 	char digits[17] = "", *end;
-	size_t len = value.end - value.at;
+	size_t len = value.end - value.at - 2;
 
-	if (len < 3 || len > 18 || memcmp(value.at, "0x", 2) != 0)
+	if (value.end - value.at < 3 || len > 16 || memcmp(value.at, "0x", 2) != 0)
 		return -EINVAL;
-	memcpy(digits, value.at + 2, len - 2);
+	memcpy(digits, value.at + 2, len);
 	record->guid = strtoull(digits, &end, 16);
-	return isxdigit((unsigned char)*digits) && end == digits + len - 2 && record->guid
-		       ? 0
-		       : -EINVAL;
+	return isxdigit((unsigned char)*digits) && end == digits + len && record->guid ? 0
+										       : -EINVAL;
 }
 
 static int take_attribute(struct record *record, struct text name, struct text value)
