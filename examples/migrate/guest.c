@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The guest that a crowd of peers writes to by RDMA: lidtrack-guest SOCKET MEMORY
+ * The guest that a crowd of peers writes to by RDMA: lidtrack-guest SOCKET MEMORY [ALIAS]
  *
  * MEMORY is a file and stands for the guest's memory, which the hypervisor moves; this program, for
  * what the guest does while it has an adapter. It begins when the adapter is attached and is killed
  * when it is detached, and with it go all connections, as when a virtual function is taken away.
  * SOCKET is there as long as the port is Active, and answers what crowd.h says.
+ *
+ * ALIAS is the vGUID of a function that shares its host's port: an alias GUID of that port, which
+ * the SA is asked for (SubnAdmSet(GUIDInfoRecord), 15.2.5.18), and to forget at SIGTERM.
  *
  * One thread.
  */
@@ -13,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <infiniband/umad.h>
 #include <infiniband/verbs.h>
 
 #include "crowd.h"
@@ -37,6 +42,8 @@ static struct ibv_mr *mr;
 static struct ibv_qp *qps[PEERS_MAX]; /* of peers */
 static struct slot *slots;
 static uint64_t guid, life;
+static bool is_alias;
+static volatile sig_atomic_t over;
 
 static void must(bool ok, const char *what)
 {
@@ -110,6 +117,75 @@ static bool to_ready(struct ibv_qp *qp, const struct crowd_request *request)
 				      IBV_QP_MIN_RNR_TIMER);
 }
 
+/* ---- an alias GUID ---- */
+
+#define QP1_QKEY 0x80010000
+
+enum { SA_SET = 0x02, SA_DELETE = 0x15, SA_ANSWER = 0x80, ALIAS_INDEX = 1, SA_TRIES = 250 };
+
+struct sa_mad {
+	uint8_t base_version, class, class_version, method;
+	uint16_t status, specific;
+	uint64_t tid;
+	uint16_t attribute, reserved;
+	uint32_t modifier;
+	uint8_t rmpp[12];
+	uint64_t sm_key;
+	uint16_t offset, reserved2;
+	uint64_t components;
+	struct {
+		uint16_t lid;
+		uint8_t block, reserved;
+		uint32_t reserved2;
+		uint64_t guids[8];
+	} __attribute__((packed)) record;
+	uint8_t rest[128];
+} __attribute__((packed));
+_Static_assert(sizeof(struct sa_mad) == 256, "a MAD");
+
+/* False: the SA did not do it, or not yet. */
+static bool ask_sa(int fd, int agent, uint8_t method, uint64_t alias)
+{
+	_Alignas(8) uint8_t umad[sizeof(struct sa_mad) + 64] = {0};
+	struct sa_mad *mad = umad_get_mad(umad);
+	int length = sizeof(*mad);
+	struct ibv_port_attr port;
+
+	if (ibv_query_port(context, 1, &port) || !port.lid)
+		return false;
+	mad->base_version = 1;
+	mad->class = 3;
+	mad->class_version = 2;
+	mad->method = method;
+	mad->tid = htobe64(1);
+	mad->attribute = htobe16(0x30);
+	mad->components = htobe64(1 | 1 << 1 | 1 << (4 + ALIAS_INDEX));
+	mad->record.lid = htobe16(port.lid);
+	mad->record.guids[ALIAS_INDEX] = htobe64(alias);
+	umad_set_addr(umad, port.sm_lid, 1, port.sm_sl, QP1_QKEY);
+	return umad_send(fd, agent, umad, length, 500, 0) >= 0 &&
+	       umad_recv(fd, umad, &length, -1) >= 0 && !umad_status(umad) && !mad->status &&
+	       (method == SA_DELETE || mad->record.guids[ALIAS_INDEX] == htobe64(alias));
+}
+
+static void set_alias(uint8_t method, uint64_t alias)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	int fd = umad_open_port(NULL, 0), agent, tries = 0;
+
+	agent = fd < 0 ? -1 : umad_register(fd, 3, 2, 0, NULL);
+	must(agent >= 0, "umad");
+	while (!ask_sa(fd, agent, method, alias) && ++tries < SA_TRIES)
+		nanosleep(&pause, NULL);
+	must(tries < SA_TRIES, "the SA does not do it");
+	umad_close_port(fd);
+}
+
+static void on_term(int signal)
+{
+	over = 1;
+}
+
 /* ---- requests ---- */
 
 static void connect_peer(const struct crowd_request *request, struct crowd_answer *answer)
@@ -177,13 +253,21 @@ int main(int argc, char **argv)
 	struct pollfd fds[1 + CLIENTS];
 	nfds_t count = 1;
 
-	if (argc != 3) {
-		fputs("usage: lidtrack-guest SOCKET MEMORY\n", stderr);
+	if (argc != 3 && argc != 4) {
+		fputs("usage: lidtrack-guest SOCKET MEMORY [ALIAS]\n", stderr);
 		return 2;
 	}
 	open_adapter(argv[2]);
+	if (argc == 4) {
+		guid = strtoull(argv[3], NULL, 16);
+		is_alias = true;
+		sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_term}, NULL);
+		set_alias(SA_SET, guid);
+	}
 	fds[0] = (struct pollfd){.fd = listen_at(argv[1]), .events = POLLIN};
-	while (poll(fds, count, -1) > 0 || errno == EINTR) {
+	while (!over && (poll(fds, count, 100) >= 0 || errno == EINTR)) {
+		if (over)
+			break;
 		for (nfds_t i = 1; i < count; i++)
 			if (fds[i].revents && !serve(fds[i].fd)) {
 				close(fds[i].fd);
@@ -196,5 +280,8 @@ int main(int argc, char **argv)
 				fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
 		}
 	}
-	return 1;
+	unlink(argv[1]);
+	if (is_alias)
+		set_alias(SA_DELETE, guid);
+	return !over;
 }

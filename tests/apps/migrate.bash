@@ -35,7 +35,7 @@ migrate_teardown() {
 
 # await COMMAND…: until it succeeds, for a minute.
 await() {
-	local tries=1200
+	local tries=${TRIES:-1200}
 	until "$@" >/dev/null 2>&1; do
 		[ $((tries--)) -gt 0 ] || {
 			echo "waited in vain: $*"
@@ -106,19 +106,25 @@ agents() {
 }
 
 # guests_program: $dir/guests, a guest_command whose guests have lidtrack-guest while they have an adapter: it answers at
-# $dir/GUEST.crowd, and what is written to it by RDMA stays in $dir/GUEST.memory.
+# $dir/GUEST.crowd, and what is written to it by RDMA stays in $dir/GUEST.memory. "guests_program shared": functions share
+# their host's port, of which the vGUID is an alias GUID.
 guests_program() {
+	local run="$URXE run --host \$2 --" alias= end=KILL
+	# The agent's host is that of its commands.
+	[ -z "${1:-}" ] || run= alias='$4' end=TERM
 	cat >"$dir/guests" <<-END
 		#!/bin/bash
 		pid=\$(cat "$dir/\$2.pid" 2>"$dir/none") || pid=
 		case \$1 in
 		detach)
-			[ -z "\$pid" ] || kill -KILL "\$pid" 2>"$dir/none"
+			[ -z "\$pid" ] || kill -$end "\$pid" 2>"$dir/none"
+			# It takes leave of the SA, or is asked again.
+			[ $end = KILL ] || [ -z "\$pid" ] || ! kill -0 "\$pid" 2>"$dir/none" || exit 75
 			rm -f "$dir/\$2.pid" "$dir/\$2.crowd"
 			;;
 		attach)
 			[ -z "\$pid" ] || ! kill -0 "\$pid" 2>"$dir/none" || exit 0
-			"$URXE" run --host "\$2" -- "$GUEST" "$dir/\$2.crowd" "$dir/\$2.memory" </dev/null >>"$dir/\$2.log" 2>&1 &
+			$run "$GUEST" "$dir/\$2.crowd" "$dir/\$2.memory" $alias </dev/null >>"$dir/\$2.log" 2>&1 &
 			echo \$! >"$dir/\$2.pid"
 			;;
 		esac

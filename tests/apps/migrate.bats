@@ -271,6 +271,17 @@ teardown() {
 	[ "$(on h2 smpquery -D switchinfo 0,1 | sed -n 's/LinearFdbTop:\.*//p')" = 4095 ]
 }
 
+@test "shared-port: peers find a guest's alias GUID by the records they have, after the plugin's sweep" {
+	guests_program shared
+	shared_port "guest_command $dir/guests"
+	guest guest7 h1
+	await test -S "$dir/guest7.crowd"
+	on h3 "$PEERS" --peers 200 "$dir/guest7.crowd" "$LIDTRACKCTL" --socket "$dir/h1.ctl" move guest7 --to h2 |
+		tee "$dir/said"
+	grep -q ' all peers back .* 0 questions to the SA$' "$dir/said"
+	grep -q " 200 of 200 peers' last writes are there, with their checksums\$" "$dir/said"
+}
+
 # entries FILE: those that a guid2lid has, whatever their order.
 entries() {
 	grep . "$1" | sort
