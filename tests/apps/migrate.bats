@@ -271,6 +271,24 @@ teardown() {
 	[ "$(on h2 smpquery -D switchinfo 0,1 | sed -n 's/LinearFdbTop:\.*//p')" = 4095 ]
 }
 
+@test "shared-port: LIDs that change while OpenSM discovers the subnet are in that sweep or the next" {
+	local guid n lids
+	shared_port
+	guid=$(sed -n '3s/ .*//p' "$dir/guid2lid")
+	give() {
+		printf '%s %s %s\n\n' "$guid" "$1" "$1" >"$dir/lids.new"
+		mv "$dir/lids.new" "$dir/lids"
+	}
+	for ((n = 0; n < 20; n++)); do
+		# The second comes when the first has OpenSM at work, each time a little later.
+		give "$(printf '0x%04x' $((100 + n)))"
+		sleep 0.00$((n % 10))
+		lids=$(printf '0x%04x' $((200 + n)))
+		give "$lids"
+		await grep -qi "^$guid $lids " "$dir/guid2lid"
+	done
+}
+
 @test "shared-port: peers find a guest's alias GUID by the records they have, after the plugin's sweep" {
 	guests_program shared
 	shared_port "guest_command $dir/guests"
