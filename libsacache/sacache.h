@@ -321,8 +321,8 @@ bool sacache_caching(struct sacache *cache, unsigned port);
  */
 int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, unsigned *port);
 /*
- * Pending queries end with -ECANCELED. Records stay until the number is assigned to another port,
- * or to the same one again if its SM has changed meanwhile. Not from a callback.
+ * Pending queries end with -ECANCELED. Records stay until the number is assigned again, to this or
+ * another port. Not from a callback.
  */
 int sacache_port_close(struct sacache *cache, unsigned port);
 
