@@ -441,9 +441,11 @@ struct sacache_prefetch_attr {
  * Queries the SA ahead for the paths from a port, and waits: all of them by one GetTable or, if
  * that has no answer (in 10 s), by a Get for each GID in the hosts file or the table. At most half
  * of the window is used, within the rate limit, so that other queries are not delayed. Paths in the
- * table are not queried. report may be NULL. -EOPNOTSUPP: answers are not stored (policy never;
- * auto, and the SM does not raise the field); -ETIMEDOUT: the SA does not answer; -ECANCELED: by
- * progress, or the port was closed; -ENODEV (no such port), -EINVAL (a mask), -ENOMEM.
+ * table are not queried, and those that are to be queried again are: after client re-register one
+ * GetTable thus replaces a query for each. report may be NULL. -EOPNOTSUPP: answers are not stored
+ * (policy never; auto, and the SM does not raise the field); -ETIMEDOUT: the SA does not answer;
+ * -ECANCELED: by progress, or the port was closed; -ENODEV (no such port), -EINVAL (a mask),
+ * -ENOMEM.
  */
 int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *attr,
 		     struct sacache_prefetch *report, size_t size);

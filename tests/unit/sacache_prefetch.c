@@ -36,7 +36,8 @@ static struct {
 	/* How it is. */
 	bool raised, silent, full;
 	int table_status;
-	unsigned tables;
+	unsigned tables, first_lid;
+	bool reregisters; /* the port, while the table is on its way */
 } sa = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
 static struct sacache *cache;
@@ -79,8 +80,10 @@ int __wrap_sacache_query_table(struct sacache *whose, const struct sacache_key *
 	assert_int_equal(key->mask, 0);
 	if (sa.table_status)
 		return sa.table_status;
+	if (sa.reregisters)
+		sacache_event(cache, 0, SACACHE_REREGISTER, NULL);
 	for (unsigned i = 0; i < 21; i++) {
-		paths[i] = test_path(1 + i / 2, 100 + i, sa.raised);
+		paths[i] = test_path(1 + i / 2, sa.first_lid + i, sa.raised);
 		if (i == 20)
 			test_gid(5, paths[i].sgid);
 	}
@@ -122,10 +125,11 @@ static void *answer(void *arg)
 
 static int setup(void **state)
 {
-	sa.stop = sa.silent = sa.full = false;
+	sa.stop = sa.silent = sa.full = sa.reregisters = false;
 	sa.raised = true;
 	sa.table_status = -ETIMEDOUT;
 	sa.head = sa.tail = sa.most = sa.tables = 0;
+	sa.first_lid = 100;
 	for (unsigned i = 0; i < MOST; i++)
 		test_gid(i + 1, gids[i]);
 	cache = test_cache(SACACHE_AUTO, false, 100000);
@@ -234,6 +238,47 @@ static void all_there_is_by_one_table(void **state)
 	assert_int_equal(found(11, SACACHE_DGID, 0), -ENOENT);
 }
 
+/* 15.2.5.16: instead of a query for each when it is used. */
+static void after_a_reregistration_one_table_confirms_all(void **state)
+{
+	struct sacache_stats stats;
+
+	sa.table_status = 0;
+	assert_int_equal(prefetch(0, NULL), 0);
+	assert_int_equal(sacache_event(cache, 0, SACACHE_REREGISTER, NULL), 0);
+	assert_int_equal(found(1, SACACHE_DGID, 0), -ESTALE);
+	assert_int_equal(prefetch(0, NULL), 0);
+	for (unsigned n = 1; n <= 10; n++)
+		assert_int_equal(found(n, SACACHE_DGID | SACACHE_SGID, 0), 0);
+	sacache_stats(cache, &stats, sizeof(stats));
+	assert_int_equal(stats.confirmed, 30);
+	assert_int_equal(sa.tables, 2);
+	assert_int_equal(sa.tail, 0);
+}
+
+static void after_a_reregistration_a_table_has_the_lids_of_now(void **state)
+{
+	struct sacache_key key = test_key(1);
+	struct sacache_path path;
+
+	sa.table_status = 0;
+	assert_int_equal(prefetch(0, NULL), 0);
+	assert_int_equal(sacache_event(cache, 0, SACACHE_REREGISTER, NULL), 0);
+	sa.first_lid = 200;
+	assert_int_equal(prefetch(0, NULL), 0);
+	assert_int_equal(sacache_lookup(cache, &key, &path), 0);
+	assert_int_equal(path.dlid, 200);
+	assert_int_equal(found(1, SACACHE_DLID | SACACHE_SLID, 100), -ESTALE);
+}
+
+static void a_table_from_before_a_reregistration_confirms_nothing(void **state)
+{
+	sa.table_status = 0;
+	sa.reregisters = true;
+	assert_int_equal(prefetch(0, NULL), 0);
+	assert_int_equal(found(1, SACACHE_DGID, 0), -ESTALE);
+}
+
 /* As over ibsim: no table can be had. */
 static void without_tables_those_who_are_known(void **state)
 {
@@ -296,6 +341,9 @@ int main(void)
 		TEST(an_sm_that_takes_no_part_is_asked_once),
 		TEST(a_silent_sa_is_given_up),
 		TEST(all_there_is_by_one_table),
+		TEST(after_a_reregistration_one_table_confirms_all),
+		TEST(after_a_reregistration_a_table_has_the_lids_of_now),
+		TEST(a_table_from_before_a_reregistration_confirms_nothing),
 		TEST(without_tables_those_who_are_known),
 		TEST(a_full_queue_is_waited_for),
 		TEST(progress_can_end_it),
