@@ -221,7 +221,7 @@ enum sacache_event {
 	SACACHE_GID_IN,	 /* remembered failures of this GID are dropped, records stay */
 	SACACHE_LID_CHANGE,  /* that GID has another LID: its records are queried again */
 	SACACHE_NEW_SM,	     /* all records of the port are queried again, each when it is used */
-	SACACHE_REREGISTER,  /* client re-register: the same */
+	SACACHE_REREGISTER,  /* client re-register (14.4.11): the same, whichever SM asks for it */
 	SACACHE_LINK_CHANGE, /* a link went up or down: all remembered failures are dropped */
 };
 /*

@@ -498,6 +498,20 @@ static void an_sm_that_was_restarted_is_noticed_and_subscribed_to_again(void **s
 	assert_int_equal(subscriptions(), 4);
 }
 
+/* 14.2.5.13: so an ActCount that has grown does not say that the SM and its LIDs are as before. */
+static void an_sm_that_has_sent_more_since_its_restart_is_not_noticed(void **state)
+{
+	setup();
+	begin();
+	pass(1002);
+	restart_sa();
+	net.act_count = 17000;
+	pass(2 * RENEWAL);
+	assert_int_equal(net.happened, 0);
+	assert_int_equal(net.counts[SA_SM_RESTARTS], 0);
+	assert_int_equal(subscriptions(), 4);
+}
+
 static void another_sm_at_the_same_lid_is_noticed(void **state)
 {
 	setup();
@@ -678,6 +692,7 @@ int main(void)
 		cmocka_unit_test(forged_and_late_answers_change_nothing),
 		cmocka_unit_test(subscriptions_are_renewed),
 		cmocka_unit_test(an_sm_that_was_restarted_is_noticed_and_subscribed_to_again),
+		cmocka_unit_test(an_sm_that_has_sent_more_since_its_restart_is_not_noticed),
 		cmocka_unit_test(another_sm_at_the_same_lid_is_noticed),
 		cmocka_unit_test(who_was_away_notices_another_sm),
 		cmocka_unit_test(a_new_sm_that_is_known_of_is_not_told_of_again),

@@ -26,7 +26,7 @@ static struct {
 	unsigned state, lid, sm_lid;
 	uint8_t prefix;
 	/* The SA. */
-	uint16_t sa_lid, answers_from;
+	uint16_t sa_lid, answers_from, peers_lid;
 	unsigned sets, cancelled, paths, responses;
 	/* What is on its way to the port. */
 	uint8_t queue[QUEUE][SA_MAD_SIZE];
@@ -167,14 +167,14 @@ static void deliver(const uint8_t *mad, uint16_t from)
 	pthread_cond_signal(&arrived);
 }
 
-/* Under lock: paths lead to the LID 10, and from the one that the port has now. */
+/* Under lock: paths from the LID that the port has now. */
 static void answer_path(struct sa_mad *mad)
 {
 	uint8_t data[SA_MAD_DATA_SIZE], buf[SA_MAD_SIZE];
 
 	net.paths++;
 	memcpy(data, mad->data, sizeof(data));
-	sa_put16(data + 40, 10);
+	sa_put16(data + 40, net.peers_lid);
 	sa_put16(data + 42, net.lid);
 	mad->method = SA_GET_RESP;
 	mad->data = data;
@@ -244,6 +244,7 @@ static void begin(bool verbs, bool notices)
 	net.state = 4;
 	net.lid = 5;
 	net.sm_lid = net.sa_lid = net.answers_from = 1;
+	net.peers_lid = 10;
 	net.has_verbs = verbs;
 	net.event_port = 1;
 	sacache_attr_init(&attr);
@@ -396,6 +397,28 @@ static void a_port_that_goes_down_and_up_keeps_its_records(void **state)
 	assert_int_equal(of_net(&net.paths), asked);
 }
 
+/*
+ * 14.4.11: the SM of that LID was restarted, or read other LIDs from its file, while the port was
+ * away. Nothing else says so: no notice is about another LID, and those of the absence are lost.
+ */
+static void a_port_that_comes_up_and_reregisters_has_no_path_of_before(void **state)
+{
+	struct sacache_key key = test_key(1);
+	struct sacache_path path;
+
+	begin(true, true);
+	assert_int_equal(sacache_resolve(cache, &key, &path, -1), 0);
+	assert_int_equal(path.dlid, 10);
+	AWAIT(stats().subscribed == 4);
+	CHANGE(net.state = 1, IBV_EVENT_PORT_ERR);
+	AWAIT(stats().port_downs == 1);
+	CHANGE((net.state = 4, net.peers_lid = 11), IBV_EVENT_CLIENT_REREGISTER);
+	AWAIT(look(1) == -ESTALE);
+	assert_int_equal(sacache_resolve(cache, &key, &path, -1), 0);
+	assert_int_equal(path.dlid, 11);
+	assert_int_equal(stats().sm_changes + stats().lid_changes, 0);
+}
+
 static void another_subnet_makes_all_asked_again(void **state)
 {
 	begin(true, false);
@@ -499,6 +522,7 @@ int main(void)
 		TEST(another_lid_of_the_port_makes_paths_from_it_asked_again),
 		TEST(client_reregister_makes_all_asked_again_and_subscribes),
 		TEST(a_port_that_goes_down_and_up_keeps_its_records),
+		TEST(a_port_that_comes_up_and_reregisters_has_no_path_of_before),
 		TEST(another_subnet_makes_all_asked_again),
 		TEST(without_libibverbs_the_port_is_read_now_and_then),
 		TEST(a_device_that_is_gone_is_closed),
