@@ -17,6 +17,14 @@ setup() {
 	prepare
 }
 
+# A fabric whose hosts run verbs programs: what they share lies in the test's folder, too.
+up_with_verbs() {
+	prepare
+	mkdir "$XDG_RUNTIME_DIR/shm"
+	export URXE_RUNTIME_DIR=$XDG_RUNTIME_DIR/shm
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+}
+
 teardown() {
 	local pid
 	for pid in "${started[@]}"; do

@@ -6,10 +6,7 @@ load helpers
 load fabric
 
 setup() {
-	prepare
-	mkdir "$XDG_RUNTIME_DIR/shm"
-	export URXE_RUNTIME_DIR=$XDG_RUNTIME_DIR/shm
-	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	up_with_verbs
 }
 
 # between [-k] SERVER COMMAND… :: CLIENT COMMAND…: each at its host. With -k the server is one that never ends.

@@ -5,10 +5,7 @@ load helpers
 load fabric
 
 setup() {
-	prepare
-	mkdir "$XDG_RUNTIME_DIR/shm"
-	export URXE_RUNTIME_DIR=$XDG_RUNTIME_DIR/shm
-	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	up_with_verbs
 }
 
 # The subnet stays as it is: nobody sweeps it any more.

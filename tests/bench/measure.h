@@ -3,10 +3,22 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What cannot be done without. */
+#define NEED(condition)                                                                    \
+	do {                                                                               \
+		if (!(condition)) {                                                        \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, \
+				strerror(errno));                                          \
+			exit(1);                                                           \
+		}                                                                          \
+	} while (0)
 
 /* Of a clock that only differences count of. */
 static inline double now_ns(void)
@@ -32,6 +44,11 @@ static inline int by_value(const void *a, const void *b)
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
+}
+
+static inline double least(double a, double b)
+{
+	return a < b ? a : b;
 }
 
 /* Sorts them. */

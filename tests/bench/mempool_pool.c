@@ -33,14 +33,6 @@
 #define REGIONS 10000
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-#define NEED(condition)                                                    \
-	do {                                                               \
-		if (!(condition)) {                                        \
-			fprintf(stderr, "mempool_pool: %s\n", #condition); \
-			exit(1);                                           \
-		}                                                          \
-	} while (0)
-
 static uint64_t seed = 88172645463325252ull;
 
 static uint64_t next_random(void)

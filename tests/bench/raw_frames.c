@@ -16,8 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "measure.h"
 
 #define BATCH	64
 #define FRAME	1024
@@ -26,24 +27,7 @@
 #define SLOTS	1024
 #define KIND	0x88b5 /* an EtherType for experiments */
 
-#define NEED(condition)                                                                    \
-	do {                                                                               \
-		if (!(condition)) {                                                        \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, \
-				strerror(errno));                                          \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
-
 static uint8_t out[FRAME], in[BATCH][FRAME];
-
-static double seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
 
 /* ---- by hand ---- */
 
@@ -101,12 +85,12 @@ static double by_hand(void)
 
 	for (unsigned i = 0; i < BATCH; i++)
 		msgs[i].msg_hdr = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1};
-	began = seconds();
+	began = now_s();
 	for (unsigned i = 0; i < BATCHES; i++) {
 		NEED(sendmmsg(send_fd, msgs, BATCH, 0) == BATCH);
 		take_by_hand(ring, &at);
 	}
-	return seconds() - began;
+	return now_s() - began;
 }
 
 /* ---- by verbs ---- */
@@ -199,13 +183,13 @@ static double by_verbs(void)
 					       .num_sge = 1,
 					       .next = last ? NULL : &send[i + 1]};
 	}
-	began = seconds();
+	began = now_s();
 	for (unsigned i = 0; i < BATCHES; i++) {
 		NEED(!ibv_post_recv(rx, recv, &bad_recv));
 		NEED(!ibv_post_send(tx, send, &bad));
 		wait_for(BATCH + 1);
 	}
-	return seconds() - began;
+	return now_s() - began;
 }
 
 int main(int argc, char **argv)

@@ -18,7 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "measure.h"
 
 /* Of inline functions of verbs.h that find no table of operations. */
 #pragma GCC diagnostic ignored "-Wnull-dereference"
@@ -26,29 +27,12 @@
 #define ROUNDS	 40
 #define MESSAGES 512
 
-#define NEED(condition)                                                                    \
-	do {                                                                               \
-		if (!(condition)) {                                                        \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, \
-				strerror(errno));                                          \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
-
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static union ibv_gid gid;
 static uint8_t memory[4096];
 static struct ibv_mr *mr;
 static unsigned many;
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 static void open_device(void)
 {
@@ -178,24 +162,24 @@ static double completions(bool extended)
 	struct ibv_cq_ex *ex = ibv_create_cq_ex(ctx, &attr);
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
 	struct ibv_qp *qp;
-	uint64_t best = UINT64_MAX;
+	double best = 1e9;
 
 	NEED(ex);
 	qp = make_qp(pd, cq, NULL);
 	connect_qp(qp, qp->qp_num);
 	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t began;
+		double began;
 
 		for (int i = 0; i < MESSAGES; i++)
 			write_inline(qp);
-		began = now();
+		began = now_ns();
 		if (extended)
 			poll_all_ex(ex);
 		else
 			poll_all(cq);
-		best = now() - began < best ? now() - began : best;
+		best = least(best, now_ns() - began);
 	}
-	return (double)best / MESSAGES;
+	return best / MESSAGES;
 }
 
 /* ---- thread domains ---- */
@@ -208,7 +192,7 @@ static double requests(bool domain)
 	struct ibv_pd *of = pd;
 	struct ibv_qp *qp;
 	struct ibv_cq_ex *cq;
-	uint64_t best = UINT64_MAX;
+	double best = 1e9;
 
 	if (domain) {
 		NEED(parent.td = ibv_alloc_td(ctx, &td));
@@ -219,15 +203,15 @@ static double requests(bool domain)
 	qp = make_qp(of, ibv_cq_ex_to_cq(cq), NULL);
 	connect_qp(qp, qp->qp_num);
 	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t began = now();
+		double began = now_ns();
 
 		for (int i = 0; i < MESSAGES; i++) {
 			write_inline(qp);
 			poll_one(ibv_cq_ex_to_cq(cq));
 		}
-		best = now() - began < best ? now() - began : best;
+		best = least(best, now_ns() - began);
 	}
-	return (double)best / MESSAGES;
+	return best / MESSAGES;
 }
 
 /* ---- many SRQs, many tags ---- */
@@ -275,7 +259,7 @@ static double xrc(void)
 				 .num_sge = 1};
 	struct ibv_send_wr *bad;
 	struct ibv_qp *from, *to;
-	uint64_t best = UINT64_MAX;
+	double best = 1e9;
 
 	NEED(cq && srq.xrcd && srqs && numbers);
 	for (unsigned i = 0; i < many; i++) {
@@ -287,7 +271,7 @@ static double xrc(void)
 	connect_qp(from, to->qp_num);
 	connect_qp(to, from->qp_num);
 	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t began = now();
+		double began = now_ns();
 
 		for (unsigned i = 0; i < MESSAGES; i++) {
 			unsigned at = next_of(round * MESSAGES + i);
@@ -298,9 +282,9 @@ static double xrc(void)
 			poll_one(cq);
 			poll_one(cq);
 		}
-		best = now() - began < best ? now() - began : best;
+		best = least(best, now_ns() - began);
 	}
-	return (double)best / MESSAGES;
+	return best / MESSAGES;
 }
 
 static void add_tag(struct ibv_srq *srq, uint64_t tag)
@@ -337,7 +321,7 @@ static double tags(void)
 				 .num_sge = 1};
 	struct ibv_send_wr *bad;
 	struct ibv_qp *from, *to;
-	uint64_t best = UINT64_MAX;
+	double best = 1e9;
 
 	NEED(srq);
 	for (unsigned i = 0; i < many; i++)
@@ -347,7 +331,7 @@ static double tags(void)
 	connect_qp(from, to->qp_num);
 	connect_qp(to, from->qp_num);
 	for (int round = 0; round < ROUNDS; round++) {
-		uint64_t began = now();
+		double began = now_ns();
 
 		for (unsigned i = 0; i < MESSAGES; i++) {
 			unsigned tag = next_of(round * MESSAGES + i);
@@ -358,9 +342,9 @@ static double tags(void)
 			poll_one(cq);
 			add_tag(srq, tag);
 		}
-		best = now() - began < best ? now() - began : best;
+		best = least(best, now_ns() - began);
 	}
-	return (double)best / MESSAGES;
+	return best / MESSAGES;
 }
 
 int main(int argc, char **argv)
