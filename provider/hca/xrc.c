@@ -143,6 +143,7 @@ void urxe_xrc_detach(struct urxe_qp *qp)
 {
 	if (!qp->xrcd)
 		return;
+	cds_list_del_init(&qp->xrc_node); /* a child's copy of its parent's QP was not retracted */
 	set_own(qp);
 	free(qp->loan);
 	atomic_fetch_sub(&qp->xrcd->users, 1);
