@@ -40,6 +40,7 @@ static enum ibv_wc_opcode wc_opcode(uint8_t op)
 	case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
 	case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
+	case IBV_WR_ATOMIC_WRITE: return IBV_WC_ATOMIC_WRITE;
 	case IBV_WR_BIND_MW: return IBV_WC_BIND_MW;
 	case IBV_WR_LOCAL_INV: return IBV_WC_LOCAL_INV;
 	default: return IBV_WC_SEND;
@@ -83,8 +84,7 @@ static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *w
 {
 	if (wqe->done)
 		return true;
-	if (!qp->transport->reliable || wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode) ||
-	    wr_is_local(wqe->opcode))
+	if (!qp->transport->reliable || wr_is_answered(wqe->opcode) || wr_is_local(wqe->opcode))
 		return false;
 	return urxe_psn_diff(qp->proto.una, wqe->last_psn) > 0;
 }
@@ -193,7 +193,7 @@ static uint32_t acknowledge(struct urxe_qp *qp, uint32_t psn)
 			continue;
 		if (urxe_psn_diff(wqe->first_psn, psn) >= 0)
 			break;
-		if (wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) {
+		if (wr_is_answered(wqe->opcode)) {
 			/* Its own data has brought una to where it is. */
 			if (urxe_psn_diff(wqe->first_psn, reached) > 0)
 				reached = wqe->first_psn;
@@ -324,9 +324,8 @@ bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn)
 	struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, tail);
 
 	if (!qp->near || atomic_load_explicit(&qp->sq.send, memory_order_relaxed) - tail != 1 ||
-	    wqe->last_psn != psn || wqe->error || wqe->done || wr_is_read(wqe->opcode) ||
-	    wr_is_atomic(wqe->opcode) || qp->proto.psn != urxe_psn_add(psn, 1) ||
-	    qp->proto.psn != qp->proto.max_psn)
+	    wqe->last_psn != psn || wqe->error || wqe->done || wr_is_answered(wqe->opcode) ||
+	    qp->proto.psn != urxe_psn_add(psn, 1) || qp->proto.psn != qp->proto.max_psn)
 		return false;
 	measure_rtt(qp, psn);
 	qp->proto.una = qp->proto.psn;
@@ -363,7 +362,7 @@ static struct urxe_send_wqe *awaited(struct urxe_qp *qp, uint32_t psn)
 
 		if (!wqe->started || wqe->error)
 			return NULL;
-		if (wqe->done || !(wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)))
+		if (wqe->done || !wr_is_answered(wqe->opcode))
 			continue;
 		if (urxe_psn_diff(psn, wqe->first_psn) < 0 || urxe_psn_diff(psn, wqe->last_psn) > 0)
 			return NULL;
@@ -429,6 +428,8 @@ static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_
 	expected = (uint32_t)(urxe_psn_diff(last, psn) + 1) * qp->proto.mtu;
 	if (expected > wqe->length - offset)
 		expected = wqe->length - offset;
+	if (!wr_is_read(wqe->opcode))
+		expected = 0;
 	if (pkt->refs || pkt->payload_len != skip + expected)
 		wqe->error = IBV_WC_BAD_RESP_ERR;
 	else if (!scatter(qp, wqe, offset, pkt->payload + skip, expected))

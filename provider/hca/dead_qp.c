@@ -142,7 +142,7 @@ void urxe_dead_qp_packet(const struct urxe_packet *pkt, const struct urxe_rx_pac
 			continue;
 		/* One asked for again has an answer that cannot be given any more. */
 		if (urxe_psn_diff(psn, dead->expected) < 0 &&
-		    urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC))
+		    urxe_op_any(pkt->mask, URXE_OP_ANSWERED))
 			answer(dead, psn);
 		else
 			answer(dead, dead->expected);

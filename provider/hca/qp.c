@@ -73,7 +73,8 @@ static int init_sq(struct urxe_sq *sq, struct ibv_pd *pd, const struct ibv_qp_ca
 	sq->max_inline = room; /* programs count on what the kernel's rxe has: that of the SGEs */
 	sq->mask = size - 1;
 	sq->lock.elided = to_pd(pd)->td;
-	sq->stride = sizeof(struct urxe_send_wqe) + room;
+	/* An ATOMIC WRITE's data lies here whatever was asked for. */
+	sq->stride = sizeof(struct urxe_send_wqe) + (room ? room : sizeof(uint64_t));
 	sq->wqes = urxe_buffer_alloc(pd, (size_t)size * sq->stride, URXE_BUFFER_SEND_QUEUE,
 				     &sq->custom);
 	return sq->wqes ? 0 : -ENOMEM;

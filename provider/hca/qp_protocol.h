@@ -80,7 +80,7 @@ struct urxe_send_wqe {
 	struct ibv_sge sge[];
 };
 
-/* Does this operation wait for an answer that carries data? */
+/* Does this operation wait for an answer of its own, and if so, with which data? */
 static inline bool wr_is_read(uint8_t opcode)
 {
 	return opcode == IBV_WR_RDMA_READ;
@@ -89,6 +89,11 @@ static inline bool wr_is_read(uint8_t opcode)
 static inline bool wr_is_atomic(uint8_t opcode)
 {
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static inline bool wr_is_answered(uint8_t opcode)
+{
+	return wr_is_read(opcode) || wr_is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
 static inline bool wr_is_local(uint8_t opcode)

@@ -35,7 +35,8 @@ static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
 
 static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, bool first, bool last)
 {
-	/* Rows: WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV. Columns: middle, first, last, only. */
+	/* Rows: WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV, ATOMIC_WRITE.
+	 * Columns: middle, first, last, only. */
 	static const uint8_t rc[][4] = {
 		{URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST, URXE_RC_WRITE_ONLY},
 		{URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST_IMM,
@@ -45,6 +46,7 @@ static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, boo
 		 URXE_RC_SEND_ONLY_IMM},
 		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_INV,
 		 URXE_RC_SEND_ONLY_INV},
+		{0, 0, 0, URXE_RC_ATOMIC_WRITE},
 	};
 	unsigned row, column = first | last << 1;
 
@@ -53,6 +55,7 @@ static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, boo
 	case IBV_WR_RDMA_WRITE_WITH_IMM: row = 1; break;
 	case IBV_WR_SEND: row = 2; break;
 	case IBV_WR_SEND_WITH_IMM: row = 3; break;
+	case IBV_WR_ATOMIC_WRITE: row = 5; break;
 	default: row = 4; break;
 	}
 	return rc[row][column] + qp->transport->service;
@@ -97,10 +100,10 @@ static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 		return;
 	}
 	wqe->last_psn = urxe_psn_add(qp->proto.psn, packets_of(qp, wqe->length) - 1);
-	if (wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) {
+	if (wr_is_answered(wqe->opcode)) {
 		if (!qp->proto.attr.max_rd_atomic)
 			wqe->error = IBV_WC_LOC_QP_OP_ERR;
-		else if (!local_buffer_ok(qp, wqe))
+		else if (wqe->opcode != IBV_WR_ATOMIC_WRITE && !local_buffer_ok(qp, wqe))
 			wqe->error = IBV_WC_LOC_PROT_ERR;
 	} else if (qp->transport->addressed && wqe->length > qp->proto.mtu) {
 		wqe->error = IBV_WC_LOC_LEN_ERR;
@@ -152,6 +155,11 @@ static void put_bth(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_op
 	}
 }
 
+static void awaits_answer(struct urxe_qp *qp, uint32_t last)
+{
+	qp->rd_ends[(qp->proto.rd_first + qp->proto.rd_count++) % qp->proto.rd_size] = last;
+}
+
 static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
 {
 	uint32_t len = read_chunk(qp, wqe), n = packets_of(qp, len);
@@ -164,8 +172,7 @@ static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	urxe_pace_packet(qp, n, 0);
 	qp->proto.offset += len;
 	qp->proto.psn = urxe_psn_add(qp->proto.psn, n);
-	qp->rd_ends[(qp->proto.rd_first + qp->proto.rd_count++) % qp->proto.rd_size] =
-		urxe_psn_add(qp->proto.psn, -1);
+	awaits_answer(qp, urxe_psn_add(qp->proto.psn, -1));
 	urxe_peer_sent(qp, len + (uint64_t)n * PACKET_OVERHEAD);
 }
 
@@ -182,8 +189,7 @@ static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct u
 	put(pkt, &eth, sizeof(eth));
 	urxe_pace_packet(qp, 1, 0);
 	qp->proto.offset = wqe->length;
-	qp->rd_ends[(qp->proto.rd_first + qp->proto.rd_count++) % qp->proto.rd_size] =
-		qp->proto.psn;
+	awaits_answer(qp, qp->proto.psn);
 	qp->proto.psn = urxe_psn_add(qp->proto.psn, 1);
 	urxe_peer_sent(qp, wqe->length + PACKET_OVERHEAD);
 }
@@ -251,6 +257,8 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 		urxe_batch_stage(batch, pieces, len);
 	else
 		urxe_batch_payload(batch, pieces, len);
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
+		awaits_answer(qp, qp->proto.psn);
 	urxe_pace_packet(qp, span, len);
 	qp->proto.offset += len;
 	qp->proto.psn = urxe_psn_add(qp->proto.psn, span);
@@ -355,8 +363,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 	if (reliable && (!urxe_peer_admits(qp) ||
 			 urxe_psn_diff(qp->proto.psn, qp->proto.una) > URXE_PSN_WINDOW))
 		return OUT_WINDOW;
-	if ((wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode)) &&
-	    qp->proto.rd_count >= qp->proto.attr.max_rd_atomic)
+	if (wr_is_answered(wqe->opcode) && qp->proto.rd_count >= qp->proto.attr.max_rd_atomic)
 		return OUT_IDLE;
 	if (qp->transport->addressed) {
 		if (batch->n && !urxe_same_path(batch->path, &wqe->ud.path) &&

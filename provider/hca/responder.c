@@ -38,8 +38,7 @@ bool urxe_sequence_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 	bool inside = qp->proto.last_opcode != URXE_NUM_OPCODES;
 	struct urxe_opmask last;
 
-	if (urxe_op_any(pkt->mask, URXE_OP_START) ||
-	    urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC))
+	if (urxe_op_any(pkt->mask, URXE_OP_START) || urxe_op_any(pkt->mask, URXE_OP_ANSWERED))
 		return !inside;
 	if (!inside)
 		return false;
@@ -96,7 +95,7 @@ static void rc_duplicate(struct urxe_qp *qp, const struct urxe_packet *pkt, uint
 	urxe_count(qp->port, URXE_CNT_DUP_REQ);
 	if (!urxe_permits(qp, pkt))
 		return;
-	if (!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC)) {
+	if (!urxe_op_any(pkt->mask, URXE_OP_ANSWERED)) {
 		/* A NAK that waits to be sent says as much, and more. */
 		if (!qp->proto.ack_due)
 			queue_ack(qp, qp->proto.executed_psn);
@@ -105,6 +104,8 @@ static void rc_duplicate(struct urxe_qp *qp, const struct urxe_packet *pkt, uint
 	forget_answers(qp, psn);
 	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
 		repeat_read(qp, pkt, psn);
+	else if (urxe_op_any(pkt->mask, URXE_OP_ATOMIC_WRITE))
+		urxe_queue_done(qp, psn, qp->proto.msn);
 	else
 		repeat_atomic(qp, psn);
 }
@@ -242,13 +243,13 @@ void urxe_rc_request(struct urxe_qp *qp, const struct urxe_packet *whole,
 		uint32_t len = urxe_reth_length(pkt->reth);
 
 		next = urxe_psn_add(psn, len ? (len - 1) / qp->proto.mtu + 1 : 1);
-	} else if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC)) {
+	} else if (!urxe_op_any(pkt->mask, URXE_OP_ANSWERED)) {
 		qp->proto.executed_psn = last;
 	}
 	urxe_responder_expect(qp, next);
 	/* Those that carry an answer have that. */
 	urxe_responder_executed(qp,
-				!urxe_op_any(pkt->mask, URXE_OP_READ_REQ | URXE_OP_ATOMIC) &&
+				!urxe_op_any(pkt->mask, URXE_OP_ANSWERED) &&
 					(urxe_bth_ackreq(pkt->bth) || qp->proto.ack_due),
 				last);
 }

@@ -44,6 +44,8 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 				    uint32_t psn);
 /* Queues the result of an atomic that was executed now or before, if there is a place for it. */
 void urxe_queue_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result, uint32_t msn);
+/* Queues the answer to an ATOMIC WRITE, that of a read of nothing; false: there is no place. */
+bool urxe_queue_done(struct urxe_qp *qp, uint32_t psn, uint32_t msn);
 
 /* The receive WR of the message that comes in; false: there is none. */
 bool urxe_recv_take(struct urxe_qp *qp);

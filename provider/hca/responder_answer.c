@@ -48,7 +48,8 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	bool first = offset == 0, last = len == left;
 	uint64_t va;
 
-	if (!urxe_reach(qp, resp->rkey, resp->va + offset, len, RMEMPOOL_REMOTE_READ, true, &va))
+	if (len &&
+	    !urxe_reach(qp, resp->rkey, resp->va + offset, len, RMEMPOOL_REMOTE_READ, true, &va))
 		return false;
 	put_answer(qp, pkt, opcodes[first | last << 1], len, resp->next_psn);
 	if (first || last)

@@ -287,6 +287,22 @@ void urxe_queue_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *resu
 	urxe_engine_ready(qp);
 }
 
+bool urxe_queue_done(struct urxe_qp *qp, uint32_t psn, uint32_t msn)
+{
+	struct urxe_response *resp = new_response(qp);
+
+	if (!resp)
+		return false;
+	*resp = (struct urxe_response){
+		.first_psn = psn,
+		.next_psn = psn,
+		.last_psn = psn,
+		.msn = msn,
+	};
+	urxe_engine_ready(qp);
+	return true;
+}
+
 enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	uint32_t len = urxe_reth_length(pkt->reth);
@@ -352,6 +368,29 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 	return URXE_DONE;
 }
 
+/* ATOMIC WRITE (annex A19): eight bytes that become visible at once. */
+static enum urxe_verdict execute_atomic_write(struct urxe_qp *qp, const struct urxe_packet *pkt,
+					      uint32_t psn)
+{
+	uint64_t addr = urxe_reth_va(pkt->reth), va, value;
+
+	if (pkt->payload_len != sizeof(value) || pkt->refs || pkt->span != 1 ||
+	    urxe_reth_length(pkt->reth) != sizeof(value) || addr & 7)
+		return URXE_INVALID;
+	if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), addr, sizeof(value), RMEMPOOL_REMOTE_WRITE,
+			true, &va))
+		return URXE_ACCESS;
+	if (va & 7 || !urxe_queue_done(qp, psn, urxe_psn_add(qp->proto.msn, 1)))
+		return URXE_INVALID;
+	memcpy(&value, pkt->payload, sizeof(value));
+	__atomic_store_n((uint64_t *)(uintptr_t)va, value, __ATOMIC_SEQ_CST);
+	if (urxe_memory_lost()) {
+		qp->proto.response_head--;
+		return URXE_ACCESS;
+	}
+	return URXE_DONE;
+}
+
 /* ---- the checks ---- */
 
 /* First and middle packets are full, last ones not empty (9.7.4.1.6). */
@@ -373,7 +412,7 @@ bool urxe_permits(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 {
 	unsigned access = qp->proto.attr.qp_access_flags;
 
-	if (urxe_op_any(pkt->mask, URXE_OP_WRITE))
+	if (urxe_op_any(pkt->mask, URXE_OP_WRITE | URXE_OP_ATOMIC_WRITE))
 		return access & IBV_ACCESS_REMOTE_WRITE;
 	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
 		return access & IBV_ACCESS_REMOTE_READ;
@@ -392,5 +431,7 @@ enum urxe_verdict urxe_execute(struct urxe_qp *qp, const struct urxe_packet *pkt
 		return execute_write(qp, pkt);
 	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
 		return urxe_execute_read(qp, pkt, psn);
+	if (urxe_op_any(pkt->mask, URXE_OP_ATOMIC_WRITE))
+		return execute_atomic_write(qp, pkt, psn);
 	return execute_atomic(qp, pkt, psn);
 }

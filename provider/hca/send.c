@@ -30,9 +30,17 @@ int urxe_sq_state_errno(const struct urxe_qp *qp)
 	return to_context(qp->ibv.context)->stale ? EIO : 0;
 }
 
+/* The bit of an opcode: its own, but for those that were given none. */
+static uint32_t operation_of(uint8_t opcode)
+{
+	if (opcode <= IBV_WR_DRIVER1)
+		return 1u << opcode;
+	return opcode == IBV_WR_ATOMIC_WRITE ? IBV_QP_EX_WITH_ATOMIC_WRITE : 0;
+}
+
 int urxe_sq_check(const struct urxe_qp *qp, uint8_t opcode, unsigned flags)
 {
-	if (opcode >= 32 || !(qp->transport->operations >> opcode & 1))
+	if (!(qp->transport->operations & operation_of(opcode)))
 		return EINVAL;
 	if ((flags & IBV_SEND_INLINE) && (wr_is_read(opcode) || wr_is_atomic(opcode)))
 		return EINVAL;
@@ -146,6 +154,8 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	default: break;
 	}
 	ret = set_data(qp, wqe, wr);
+	if (!ret && wr->opcode == IBV_WR_ATOMIC_WRITE && wqe->length != URXE_ATOMIC_LEN)
+		ret = EINVAL;
 	if (ret)
 		return ret;
 	if (qp->transport->addressed)

@@ -5,6 +5,8 @@
 
 #include "hca/hca.h"
 
+#define URXE_ATOMIC_LEN 8u /* bytes of an ATOMIC WRITE */
+
 /* The next free place, cleared apart from its SGEs; NULL when the queue is full. */
 struct urxe_send_wqe *urxe_sq_claim(struct urxe_qp *qp);
 /* 0, or the errno with which such an operation is refused on this QP. */

@@ -24,7 +24,8 @@ static const struct urxe_transport transports[] = {
 		.service = URXE_SERVICE_RC,
 		.reliable = true,
 		.connected = true,
-		.operations = SENDS | WRITES | WINDOWS | ANSWERED | IBV_QP_EX_WITH_SEND_WITH_INV,
+		.operations = SENDS | WRITES | WINDOWS | ANSWERED | IBV_QP_EX_WITH_SEND_WITH_INV |
+			      IBV_QP_EX_WITH_ATOMIC_WRITE,
 		.direct = DIRECT_RC,
 		.run = urxe_requester_run,
 		.request = urxe_rc_request,

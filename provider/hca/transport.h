@@ -28,7 +28,7 @@ struct urxe_transport {
 	bool connected;	     /* the QP has one peer, and its address */
 	bool shared_receive; /* each request names the SRQ that receives it (XRC) */
 	bool addressed;	     /* each send WR has an address, and a message is one packet */
-	uint32_t operations; /* a bit for each enum ibv_wr_opcode, as IBV_QP_EX_WITH_… */
+	uint32_t operations; /* IBV_QP_EX_WITH_… */
 	enum direct_service direct;
 	/* Sends what is in the send queue; takes a request packet (NULL: drops it). Engine lock. */
 	void (*run)(struct urxe_qp *qp);

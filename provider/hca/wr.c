@@ -5,6 +5,7 @@
  * first error sticks and is returned by wr_complete, which then posts nothing.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "hca/engine.h"
 #include "hca/send.h"
@@ -83,6 +84,19 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ad
 		of(ex)->wr_wqe->rdma.compare_add = add;
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *data)
+{
+	struct urxe_send_wqe *wqe;
+
+	rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, addr, 0);
+	wqe = of(ex)->wr_wqe;
+	if (!wqe)
+		return;
+	wqe->inlined = true;
+	wqe->length = URXE_ATOMIC_LEN;
+	memcpy(wqe->sge, data, URXE_ATOMIC_LEN);
+}
+
 static void wr_send(struct ibv_qp_ex *ex)
 {
 	begin(ex, IBV_WR_SEND);
@@ -140,6 +154,10 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 
 	if (!wqe)
 		return;
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE) {
+		fail(qp, EINVAL);
+		return;
+	}
 	fail(qp, urxe_sq_set_sges(qp, wqe, sges, n));
 	if (wr_is_atomic(wqe->opcode)) {
 		if (wqe->length < 8)
@@ -161,6 +179,10 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 	if (!qp->wr_wqe)
 		return;
+	if (qp->wr_wqe->opcode == IBV_WR_ATOMIC_WRITE) {
+		fail(qp, EINVAL);
+		return;
+	}
 	qp->wr_wqe->inlined = true;
 	fail(qp, urxe_sq_check(qp, qp->wr_wqe->opcode, IBV_SEND_INLINE));
 	fail(qp, urxe_sq_add_inline(qp, qp->wr_wqe, addr, length));
@@ -239,6 +261,8 @@ void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops)
 		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	if (ops & IBV_QP_EX_WITH_ATOMIC_WRITE)
+		ex->wr_atomic_write = wr_atomic_write;
 	if (ops & IBV_QP_EX_WITH_LOCAL_INV)
 		ex->wr_local_inv = wr_local_inv;
 	if (ops & IBV_QP_EX_WITH_BIND_MW)

@@ -50,6 +50,7 @@ enum urxe_opcode {
 	URXE_RC_FETCH_ADD = 0x14,
 	URXE_RC_SEND_LAST_INV = 0x16,
 	URXE_RC_SEND_ONLY_INV = 0x17,
+	URXE_RC_ATOMIC_WRITE = 0x1d,
 
 	URXE_UC_SEND_FIRST = 0x20,
 	URXE_UC_SEND_MIDDLE = 0x21,
@@ -101,6 +102,9 @@ enum urxe_opbits {
 	 * SEND, the last of an RDMA WRITE with immediate. */
 	URXE_OP_CONSUMES_RECV = 1 << 20,
 	URXE_OP_HAS_XRCETH = 1 << 21,
+	URXE_OP_ATOMIC_WRITE = 1 << 22, /* annex A19 */
+	/* Requests that an answer of their own acknowledges. */
+	URXE_OP_ANSWERED = URXE_OP_READ_REQ | URXE_OP_ATOMIC | URXE_OP_ATOMIC_WRITE,
 };
 
 struct urxe_opmask {

@@ -14,6 +14,10 @@ cases() {
 @test "bad arguments" { cases verbs_errors; }
 @test "bad input: each field of each structure" { cases verbs_bad_input; }
 @test "remote operations: keys, bounds, rights" { cases verbs_status remote_table; }
+@test "atomic writes" {
+	cases verbs_status atomic_writes &&
+		URXE_FAULT=drop=5%,dup=5%,reorder=5%,seed=1 cases verbs_status atomic_writes
+}
 @test "local buffers and receive buffers" { cases verbs_status local_buffers receive_buffers; }
 @test "retries and flushing" { cases verbs_status rnr retry flush send_queue_error; }
 @test "a link slower than its senders" {

@@ -451,10 +451,16 @@ static void post_send_arguments(void)
 	wr.num_sge = 2;
 	sge[0].length = sge[1].length = 0x7fffffff;
 	EXPECT(post(a.qp, &wr), EINVAL);
+	wr.opcode = 12; /* the bit of IBV_QP_EX_WITH_ATOMIC_WRITE, but no opcode */
+	EXPECT(post(a.qp, &wr), EINVAL);
 	/* An atomic's answer has 8 bytes. */
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	wr.num_sge = 1;
 	sge[0].length = 4;
+	EXPECT(post(a.qp, &wr), EINVAL);
+	wr.opcode = IBV_WR_ATOMIC_WRITE;
+	EXPECT(post(a.qp, &wr), EINVAL);
+	sge[0].length = 16;
 	EXPECT(post(a.qp, &wr), EINVAL);
 	wr.opcode = IBV_WR_BIND_MW;
 	wr.bind_mw.mw = NULL;
@@ -495,6 +501,7 @@ static void post_send_services(void)
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, false, false},
 		{IBV_WR_SEND_WITH_INV, false, false},
 		{IBV_WR_LOCAL_INV, true, false},
+		{IBV_WR_ATOMIC_WRITE, false, false},
 	};
 	struct setup s[2] = {{.type = IBV_QPT_UC}, {.type = IBV_QPT_UD}};
 	struct ibv_pd *other = ibv_alloc_pd(ctx);
@@ -604,7 +611,8 @@ static void wr_interface(void)
 		.sq_sig_all = 1,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
-				  IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+				  IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+				  IBV_QP_EX_WITH_ATOMIC_WRITE,
 		.cap = {.max_send_wr = 4, .max_send_sge = 1, .max_inline_data = 32},
 	};
 	struct ibv_mw_bind_info nothing = {.length = 8};
@@ -637,6 +645,11 @@ static void wr_interface(void)
 	ibv_wr_start(ex);
 	ibv_wr_atomic_fetch_add(ex, 0, 0, 1);
 	ibv_wr_set_sge(ex, 0, 0, 4);
+	EXPECT(ibv_wr_complete(ex), EINVAL);
+
+	ibv_wr_start(ex);
+	ibv_wr_atomic_write(ex, 0, 0, data);
+	ibv_wr_set_sge(ex, 0, 0, 8);
 	EXPECT(ibv_wr_complete(ex), EINVAL);
 
 	ibv_wr_start(ex);

@@ -54,6 +54,8 @@ static const struct remote {
 	{"read, last byte", IBV_WR_RDMA_READ, 0, LENGTH - 1, 1, 0, 0, IBV_WC_SUCCESS, NONE},
 	{"atomic, last word", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, LENGTH - 8, 8, 0, 0, IBV_WC_SUCCESS,
 	 NONE},
+	{"atomic write, last word", IBV_WR_ATOMIC_WRITE, 0, LENGTH - 8, 8, 0, 0, IBV_WC_SUCCESS,
+	 NONE},
 	/* Nothing of no length is checked (9.4.3). */
 	{"empty write, no key", IBV_WR_RDMA_WRITE, ZERO_KEY, 0, 0, 0, 0, IBV_WC_SUCCESS, NONE},
 	{"empty read, bad key", IBV_WR_RDMA_READ, OTHER_INDEX, 0, 0, 0, 0, IBV_WC_SUCCESS, NONE},
@@ -101,6 +103,14 @@ static const struct remote {
 	/* Atomics are on multiples of 8. */
 	{"atomic, misaligned by 1", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 8, 0, 0, INVALID_},
 	{"atomic, misaligned by 4", IBV_WR_ATOMIC_CMP_AND_SWP, 0, 4, 8, 0, 0, INVALID_},
+	/* Atomic writes need a write's rights (annex A19). */
+	{"atomic write, other byte", IBV_WR_ATOMIC_WRITE, OTHER_BYTE, 0, 8, 0, 0, REFUSED},
+	{"atomic write, the word behind", IBV_WR_ATOMIC_WRITE, 0, LENGTH, 8, 0, 0, REFUSED},
+	{"atomic write without right", IBV_WR_ATOMIC_WRITE, 0, 0, 8,
+	 ALL_ACCESS & ~IBV_ACCESS_REMOTE_WRITE, 0, REFUSED},
+	{"atomic write to a QP without", IBV_WR_ATOMIC_WRITE, 0, 0, 8, 0,
+	 ALL_ACCESS & ~IBV_ACCESS_REMOTE_WRITE, INVALID_},
+	{"atomic write, misaligned by 4", IBV_WR_ATOMIC_WRITE, 0, 4, 8, 0, 0, INVALID_},
 };
 
 static void expect_dead(struct end *a, struct end *b)
@@ -174,7 +184,7 @@ static void one_remote(const struct remote *r)
 		EXPECT(state_of(a.qp), IBV_QPS_RTS);
 		EXPECT_TRUE(all_are(target, START, 0x5a));
 		EXPECT_TRUE(all_are(target + START + LENGTH, SIZE - START - LENGTH, 0x5a));
-		if (r->opcode == IBV_WR_RDMA_WRITE)
+		if (r->opcode == IBV_WR_RDMA_WRITE || r->opcode == IBV_WR_ATOMIC_WRITE)
 			EXPECT_TRUE(all_are(target + START + r->offset, r->length, 0xc3));
 		if (r->opcode == IBV_WR_RDMA_READ)
 			EXPECT_TRUE(all_are(source, r->length, 0x5a));
@@ -193,6 +203,54 @@ static void remote_table(void)
 		current_case = remotes[i].name;
 		one_remote(&remotes[i]);
 	}
+}
+
+/* A word counted up, and read in between: a read that is repeated may find a later word, none an
+ * earlier one. */
+static void atomic_writes(void)
+{
+	enum { COUNT = 500, AT_ONCE = 4 };
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_mr *local = ibv_reg_mr(pd, source, SIZE, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr = ibv_reg_mr(pd, target, SIZE, ALL_ACCESS);
+	uint64_t *out = (uint64_t *)source, *in = out + 2 * AT_ONCE;
+	struct end a, b;
+
+	NEED(local && mr);
+	make_pair(&a, &b, &s);
+	for (uint64_t n = 0; n < COUNT; n++) {
+		unsigned slot = n % AT_ONCE;
+		struct ibv_sge sge = {(uintptr_t)&out[slot], 8, local->lkey};
+		struct ibv_send_wr wr = {.wr_id = n,
+					 .opcode = IBV_WR_ATOMIC_WRITE,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .send_flags = n % 3 ? 0 : IBV_SEND_INLINE};
+		struct ibv_wc wc = {0};
+
+		wr.wr.rdma.remote_addr = (uintptr_t)target;
+		wr.wr.rdma.rkey = mr->rkey;
+		out[slot] = n;
+		EXPECT(post(a.qp, &wr), 0);
+		wr.opcode = IBV_WR_RDMA_READ;
+		wr.send_flags = 0;
+		sge.addr = (uintptr_t)&in[slot];
+		EXPECT(post(a.qp, &wr), 0);
+		if (slot != AT_ONCE - 1)
+			continue;
+		for (uint64_t i = n - slot; i <= n; i++) {
+			NEED(next_wc(a.scq, &wc, 10));
+			EXPECT(wc.status, IBV_WC_SUCCESS);
+			EXPECT(wc.opcode, IBV_WC_ATOMIC_WRITE);
+			EXPECT_WC(a.scq, i, IBV_WC_SUCCESS);
+			EXPECT_TRUE(in[i % AT_ONCE] >= i && in[i % AT_ONCE] <= n);
+		}
+		EXPECT(*(uint64_t *)target, n);
+	}
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_dereg_mr(local), 0);
+	EXPECT(ibv_dereg_mr(mr), 0);
 }
 
 /* ---- local buffers ---- */
@@ -875,6 +933,7 @@ int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"remote_table", remote_table},
+		{"atomic_writes", atomic_writes},
 		{"local_buffers", local_buffers},
 		{"receive_buffers", receive_buffers},
 		{"rnr_exhausted", rnr_exhausted},

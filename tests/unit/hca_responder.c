@@ -18,7 +18,7 @@ static struct urxe_device *dev;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-static uint8_t memory[LENGTH];
+static uint8_t memory[LENGTH] __attribute__((aligned(8)));
 static struct in6_addr own_gid, peer_gid;
 
 /* ---- what was sent ---- */
@@ -151,6 +151,21 @@ static void fetch_add(const struct ibv_qp *qp, uint32_t psn)
 	deliver(&packet, sizeof(packet), NULL, 0);
 }
 
+static void atomic_write(const struct ibv_qp *qp, uint32_t psn, uint32_t at, uint64_t value)
+{
+	struct {
+		struct urxe_bth bth;
+		struct urxe_reth reth;
+		uint8_t value[8];
+	} packet;
+
+	urxe_bth_fill(&packet.bth, URXE_RC_ATOMIC_WRITE, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
+		      true, psn);
+	urxe_reth_fill(&packet.reth, (uintptr_t)memory + at, mr->rkey, sizeof(value));
+	memcpy(packet.value, &value, sizeof(value));
+	deliver(&packet, sizeof(packet), NULL, 0);
+}
+
 /* ---- the tests ---- */
 
 /* Each new request counts once (9.7.7.1); a repeated one is answered with the count as it stands.
@@ -190,6 +205,40 @@ static void repeated_atomics_do_not_count(void **state)
 	assert_int_equal(sent_bth(2)->opcode, URXE_RC_ATOMIC_ACKNOWLEDGE);
 	assert_int_equal(sent_msn(2), 2);
 	assert_memory_equal(&before, memory, sizeof(before));
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+/* It is answered as a read of nothing, and a repeated one is not executed again (annex A19). */
+static void atomic_writes_are_executed_once(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	uint64_t value;
+
+	atomic_write(qp, 0, 0, 5);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent_bth(0)->opcode, URXE_RC_READ_RESPONSE_ONLY);
+	assert_int_equal(sent_msn(0), 1);
+	atomic_write(qp, 1, 0, 6);
+	atomic_write(qp, 0, 0, 5);
+	assert_int_equal(num_sent, 3);
+	assert_int_equal(sent_bth(2)->opcode, URXE_RC_READ_RESPONSE_ONLY);
+	assert_int_equal(urxe_bth_psn(sent_bth(2)), 0);
+	assert_int_equal(sent_msn(2), 2);
+	memcpy(&value, memory, sizeof(value));
+	assert_int_equal(value, 6);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+}
+
+static void a_misaligned_atomic_write_is_refused(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+
+	memset(memory, 0, 16);
+	atomic_write(qp, 0, 4, UINT64_MAX);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent_bth(0)->opcode, URXE_RC_ACKNOWLEDGE);
+	for (unsigned i = 0; i < 16; i++)
+		assert_int_equal(memory[i], 0);
 	assert_int_equal(urxe_destroy_qp(qp), 0);
 }
 
@@ -389,6 +438,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(repeated_reads_do_not_count),
 		cmocka_unit_test(repeated_atomics_do_not_count),
+		cmocka_unit_test(atomic_writes_are_executed_once),
+		cmocka_unit_test(a_misaligned_atomic_write_is_refused),
 		cmocka_unit_test(datagrams_have_their_payload_with_them),
 		cmocka_unit_test(requests_without_payload_refer_to_none),
 		cmocka_unit_test(a_qp_goes_on_from_a_copy),

@@ -20,7 +20,7 @@ struct row {
 	uint8_t opcode;
 	const char *name;
 	char position;
-	char kind; /* Send Write readQ readR Atomic atomicB acK */
+	char kind; /* Send Write readQ readR Atomic atomicB acK atomicwrite */
 	uint8_t len, xrceth, deth, reth, atomic, aeth, atomic_ack, imm, ieth;
 	bool payload, recv;
 };
@@ -51,6 +51,7 @@ static const struct row rows[] = {
 	{0x14, "RC FetchAdd", 'O', 'A', 40, .atomic = 12},
 	{0x16, "RC SEND LAST with invalidate", 'L', 'S', 16, .ieth = 12, .payload = 1},
 	{0x17, "RC SEND ONLY with invalidate", 'O', 'S', 16, .ieth = 12, .payload = 1, .recv = 1},
+	{0x1d, "RC ATOMIC WRITE", 'O', 'w', 28, .reth = 12, .payload = 1},
 	{0x20, "UC SEND FIRST", 'F', 'S', 12, .payload = 1, .recv = 1},
 	{0x21, "UC SEND MIDDLE", 'M', 'S', 12, .payload = 1},
 	{0x22, "UC SEND LAST", 'L', 'S', 12, .payload = 1},
@@ -115,6 +116,7 @@ static uint32_t kind_bits(char kind)
 	case 'W': return URXE_OP_WRITE | URXE_OP_REQUEST;
 	case 'Q': return URXE_OP_READ_REQ | URXE_OP_REQUEST;
 	case 'A': return URXE_OP_ATOMIC | URXE_OP_REQUEST;
+	case 'w': return URXE_OP_ATOMIC_WRITE | URXE_OP_REQUEST;
 	case 'R': return URXE_OP_READ_RESP | URXE_OP_RESPONSE;
 	case 'B': return URXE_OP_ATOMIC_ACK | URXE_OP_RESPONSE;
 	default: return URXE_OP_ACK | URXE_OP_RESPONSE;
