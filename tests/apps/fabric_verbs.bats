@@ -263,11 +263,13 @@ spine() {
 	between h2 h3 ibv_rc_pingpong -c -n 500
 }
 
-@test "UCX and Open MPI find the devices: eight ranks on four hosts" {
-	managed h1
+@test "UCX and Open MPI find the devices: eight ranks on eight hosts" {
+	"$URXE" fabric down
+	generated fat-tree levels=2 ports=4
+	managed h0
 	cat >"$XDG_RUNTIME_DIR/rank" <<-'END'
 		#!/bin/sh
-		exec "$URXE" run --host "h$((OMPI_COMM_WORLD_RANK % 4 + 1))" -- "$@"
+		exec "$URXE" run --host "h$OMPI_COMM_WORLD_RANK" -- "$@"
 	END
 	chmod +x "$XDG_RUNTIME_DIR/rank"
 	[ "$(on h2 ucx_info -d | grep -c 'Transport: [ru][cd]_verbs')" = 2 ]
