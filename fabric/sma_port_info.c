@@ -105,8 +105,13 @@ static void set_states(struct fabric *f, struct fabric_port *port, const uint8_t
 	uint8_t state = lo4(d[PI_SPEED_STATE]), phys = hi4(d[PI_PHYS]);
 
 	if (phys) {
+		bool was_up = link_up(port);
+
 		put_hi4(port->info + PI_PHYS, phys);
-		link_update(f, port);
+		if (was_up && phys == PHYS_POLLING) /* as ibportstate's reset has it */
+			link_retrain(f, port);
+		else
+			link_update(f, port);
 	} else if (state == PORT_DOWN) { /* 14.2.5.6: into the link's default state for "down" */
 		put_hi4(port->info + PI_PHYS, lo4(port->info[PI_PHYS]));
 		link_retrain(f, port);

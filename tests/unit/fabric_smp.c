@@ -162,6 +162,31 @@ static void a_link_set_down_is_trained_again(void **state)
 	assert_int_equal(count_of(&fabric, port_of(SPINE, 1))->link_downed, 1);
 }
 
+static void a_port_whose_link_is_up_is_set_to_polling_and_both_ends_train_again(void **state)
+{
+	struct fabric_port *ends[] = {port_of(LEAF1, 8), port_of(SPINE, 1)};
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u;
+
+	manage();
+	u = smp(METHOD_SET, ATTR_PORT_INFO, 8, (const uint8_t *)"\1");
+	memcpy(u.mad + SMP_DATA, ends[0]->info, PI_LEN);
+	put_lo4(u.mad + SMP_DATA + PI_SPEED_STATE, PORT_NOP);
+	put_hi4(u.mad + SMP_DATA + PI_PHYS, PHYS_POLLING);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fabric_port_state(ends[i]), PORT_ACTIVE);
+		node_of(&fabric, ends[i])->switch_info[11] &= ~4;
+	}
+	send_umad(sm, &u);
+	assert_int_equal(status_of(in.mad), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fabric_port_state(ends[i]), PORT_INIT);
+		assert_int_equal(hi4(ends[i]->info[PI_PHYS]), PHYS_LINK_UP);
+		assert_int_equal(node_of(&fabric, ends[i])->switch_info[11] & 4, 4);
+	}
+	assert_int_equal(count_of(&fabric, ends[1])->link_downed, 1);
+}
+
 static void a_disabled_port_takes_the_link_down_until_it_polls(void **state)
 {
 	struct agent *sm = sm_at(H1, 1);
@@ -325,6 +350,7 @@ int main(void)
 		TEST(a_directed_route_from_a_lid_can_lead_back_to_the_sender),
 		TEST(ports_go_from_init_over_armed_to_active),
 		TEST(a_link_set_down_is_trained_again),
+		TEST(a_port_whose_link_is_up_is_set_to_polling_and_both_ends_train_again),
 		TEST(a_disabled_port_takes_the_link_down_until_it_polls),
 		TEST(who_does_not_know_the_mkey_sets_nothing),
 		TEST(the_lease_of_an_mkey_ends_its_protection),
