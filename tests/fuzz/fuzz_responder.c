@@ -513,7 +513,8 @@ static void post_send(struct input *in)
 {
 	struct ibv_qp *qp = qps[byte(in) % QPS];
 	unsigned op = byte(in), key = byte(in), flags = byte(in), local = byte(in);
-	uint32_t len = length_of(byte(in));
+	bool at_once = op >= 0xf0;
+	uint32_t any = length_of(byte(in)), len = at_once ? 8 : any;
 	int8_t offset = byte(in);
 	struct ibv_sge sge[2] = {sge_of(local, len, 0), sge_of(local >> 4, len / 2, 0)};
 	struct ibv_send_wr wr = {.opcode = op % 9, .sg_list = sge, .num_sge = 1 + (flags >> 7)};
@@ -521,6 +522,8 @@ static void post_send(struct input *in)
 
 	if (flags & 64)
 		wr.opcode = IBV_WR_SEND_WITH_INV;
+	if (at_once)
+		wr.opcode = IBV_WR_ATOMIC_WRITE;
 	wr.send_flags = flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
 	if ((flags & 32) && len + len / 2 <= 32 && local % REGIONS != SECRET) {
 		/* read at once, so it must be there */
