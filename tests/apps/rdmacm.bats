@@ -25,18 +25,8 @@ stream() {
 	same "$@" -I 3 -C 50 -S 5000
 }
 
-# perf_cm PROGRAM ARGS…: one of perftest's programs with -R. They shake hands over TCP, and then the
-# server listens while the client connects; a client that is the faster one is refused (nobody
-# listens) and, where it would try again, crashes. So we do.
-perf_cm() {
-	local out
-	for _ in 1 2 3 4 5; do
-		out=$(perf "$1" -n 200 "${@:2}" -R 2>&1) && return
-		[[ $out == *"REJECTED; error: 8"* || $out == *"UNREACHABLE; error: 1"* ]] || break
-	done
-	echo "$out"
-	return 1
-}
+# perf_cm PROGRAM ARGS…: one of perftest's programs with -R.
+perf_cm() { again_if_refused perf "$1" -n 200 "${@:2}" -R; }
 
 @test "rping" { both rping -s -a 127.0.0.1 -C 10 -V :: rping -c -a 127.0.0.1 -C 10 -V; }
 @test "rping over IPv6" { both rping -s -a ::1 -C 10 -V :: rping -c -a ::1 -C 10 -V; }
