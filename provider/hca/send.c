@@ -81,7 +81,8 @@ int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void
 {
 	if (len > qp->sq.max_inline - wqe->length)
 		return ENOMEM;
-	memcpy((uint8_t *)wqe->sge + wqe->length, data, len);
+	if (len) /* no bytes may have no address */
+		memcpy((uint8_t *)wqe->sge + wqe->length, data, len);
 	wqe->inlined = true;
 	wqe->length += len;
 	return 0;

@@ -479,6 +479,15 @@ static void post_send_arguments(void)
 	EXPECT_TRUE(bad == &list[1]);
 	EXPECT_WC(a.scq, 0, IBV_WC_SUCCESS);
 	EXPECT_QUIET(a.scq);
+	/* No bytes inline need no address. */
+	sge[0] = (struct ibv_sge){0};
+	wr = (struct ibv_send_wr){.wr_id = 5,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_INLINE,
+				  .sg_list = sge,
+				  .num_sge = 1};
+	EXPECT(post(a.qp, &wr), 0);
+	EXPECT_WC(a.scq, 5, IBV_WC_SUCCESS);
 	EXPECT(state_of(a.qp), IBV_QPS_RTS);
 	free_end(&a);
 	free_end(&b);
