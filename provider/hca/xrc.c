@@ -181,8 +181,10 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 	if (qp)
 		qp->opened++;
 	urxe_engine_unlock();
-	if (!qp)
-		qp = elsewhere ? xrc_open_elsewhere(context, attr) : (errno = EINVAL, NULL);
+	if (elsewhere)
+		qp = xrc_open_elsewhere(context, attr);
+	else if (!qp)
+		errno = EINVAL;
 	return qp ? &qp->ibv : NULL;
 }
 

@@ -11,11 +11,12 @@
  *	    └──── acknowledgements, data of reads ─────────────────────┘
  *
  * Messages go by urxe_wire_send_message(). A LEND that is not answered is repeated; its turn tells
- * the borrower that it has answered it already. An acknowledgement is the owner's to send, when it
- * has the state that it is for: a borrower that dies before leaves a state that the initiator's
- * agrees with. (Answers to reads and atomics are the borrower's.) A borrower keeps its copy of the QP, because a
- * message that has begun has a receive WR there, until the owner says DROP or dies. Under the
- * engine lock.
+ * the borrower that it has answered it already. A borrower keeps its copy of the QP, because a
+ * message that has begun has a receive WR there, until the owner says DROP or dies.
+ *
+ * The owner sends an acknowledgement when the state that it is for has come back: if the borrower
+ * dies before, owner and initiator still agree on what has been carried out. Only answers to reads
+ * and atomics are sent by the borrower. Under the engine lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,14 +41,13 @@ struct state {
 	uint32_t epsn, msn, executed_psn;
 	uint32_t last_opcode; /* enum urxe_opcode */
 	uint32_t busy;	      /* the borrower's SRQ that a message is being received by; 0 */
-	uint8_t nak_sent;
-	uint8_t failed;	 /* the QP is in error, */
-	uint8_t event;	 /* with this event; 0 */
-	uint8_t ack_due; /* in a RETURN: the owner sends it */
-	uint8_t ack_syndrome;
-	uint8_t zero[3];
 	uint32_t ack_psn;
-	uint32_t zero_too;
+	uint8_t ack_syndrome;
+	uint8_t ack_due; /* in a RETURN: the owner is to acknowledge ack_psn */
+	uint8_t nak_sent;
+	uint8_t failed; /* the QP is in error, */
+	uint8_t event;	/* with this event; 0 */
+	uint8_t zero[7];
 };
 
 struct message {
