@@ -147,7 +147,10 @@ ends() {
 	two_hosts "$guarded"'
 		connect
 		guarded
-		kill -9 $(grep -l urxe-guardian /proc/[0-9]*/comm | cut -d/ -f3)
+		killed=$(grep -l urxe-guardian /proc/[0-9]*/comm | cut -d/ -f3)
+		kill -9 $killed
+		# They have their names until they are reaped.
+		for pid in $killed; do within 5000 $pid; done
 		guarded
 		kill -9 $server
 		within 5000 $client
