@@ -268,8 +268,7 @@ static bool fault_understood(const char *spec)
 	return false;
 }
 
-/* The program will be on that host of a fabric. */
-static bool on_host(const char *fabric, const char *host)
+bool urxe_on_host(const char *fabric, const char *host)
 {
 	char path[PATH_MAX];
 	int ret = fabric_path(fabric, false, path, sizeof(path));
@@ -331,7 +330,7 @@ static int options(int argc, char **argv, bool *with_pool)
 		urxe_complain("run needs a program: urxe run -- PROGRAM ARGUMENT...");
 		return -1;
 	}
-	if (host && !on_host(fabric, host))
+	if (host && !urxe_on_host(fabric, host))
 		return -1;
 	return optind;
 }

@@ -41,7 +41,7 @@ _urxe()
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"run devices counters listeners fault --help --version" -- "$cur")
+			"run devices counters listeners fault fabric ipoib --help --version" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in

@@ -18,6 +18,7 @@ static const char help[] =
 	"       urxe listeners\n"
 	"       urxe fault DEVICE SPEC|off\n"
 	"       urxe fabric up|down|show|link|node|status ...\n"
+	"       urxe ipoib --host HOST [ADDRESS/PREFIX...] [-- COMMAND...]\n"
 	"       urxe --help | --version\n"
 	"\n"
 	"  run       runs PROGRAM with the adapter in it; its children inherit it\n"
@@ -33,6 +34,7 @@ static const char help[] =
 	"  listeners lists which process is bound to, or listens on, which port of librdmacm\n"
 	"  fault     changes the damage on a device while programs run; off ends it\n"
 	"  fabric    starts and changes virtual InfiniBand fabrics: urxe fabric --help\n"
+	"  ipoib     IP over InfiniBand on a host of one: urxe ipoib --help\n"
 	"\n"
 	"To try it, on one machine, in two terminals (Debian: apt install perftest):\n"
 	"\n"
@@ -51,7 +53,7 @@ static const struct {
 	{"counters", urxe_cmd_counters}, {"listeners", urxe_cmd_listeners},
 	{"fault", urxe_cmd_fault},
 #ifdef URXE_WITH_FABRIC
-	{"fabric", urxe_cmd_fabric},
+	{"fabric", urxe_cmd_fabric},	 {"ipoib", urxe_cmd_ipoib},
 #endif
 };
 
@@ -91,7 +93,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
 		if (strcmp(argv[1], commands[i].name))
 			continue;
-		if (argc == 3 && strcmp(argv[1], "fabric") &&
+		if (argc == 3 && strcmp(argv[1], "fabric") && strcmp(argv[1], "ipoib") &&
 		    is_one_of(argv[2], "--help", "-h", "-?")) {
 			fputs(help, stdout);
 			return 0;
@@ -99,7 +101,7 @@ int main(int argc, char **argv)
 		return commands[i].run(argc - 1, argv + 1);
 	}
 	urxe_complain("\"%s\" is not a command; the commands are run, devices, counters, "
-		      "listeners, fault and fabric (to run a program: urxe run -- %s ...)",
+		      "listeners, fault, fabric and ipoib (to run a program: urxe run -- %s ...)",
 		      argv[1], argv[1]);
 	return URXE_EXIT_USAGE;
 }

@@ -20,6 +20,10 @@ int urxe_cmd_counters(int argc, char **argv);
 int urxe_cmd_listeners(int argc, char **argv);
 int urxe_cmd_fault(int argc, char **argv);
 int urxe_cmd_fabric(int argc, char **argv);
+int urxe_cmd_ipoib(int argc, char **argv);
+
+/* This process, and what it becomes, is on that host of a fabric; false after a complaint. */
+bool urxe_on_host(const char *fabric, const char *host);
 
 /* One line on stderr, "urxe: ..." in front, with the cure in it. */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

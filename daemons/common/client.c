@@ -54,6 +54,8 @@ int client_open(struct client *client)
 		return CLIENT_USAGE;
 	}
 	strcpy(address.sun_path, client->socket);
+	if (client->socket[0] == '@') /* control.h */
+		address.sun_path[0] = '\0';
 	client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (client->fd < 0)
 		return not_running(client, errno);

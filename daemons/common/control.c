@@ -359,6 +359,12 @@ void control_hang_up(struct control_client *client)
 	client_close(client);
 }
 
+/* A name of the network namespace's, which no file stands for. */
+static bool is_abstract(const struct control_options *options)
+{
+	return options->path[0] == '@';
+}
+
 static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address,
 		      int length, void *arg)
 {
@@ -383,6 +389,12 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	}
 	client->control = control;
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &size);
+	if (is_abstract(&control->options) && client->peer.uid && client->peer.uid != geteuid()) {
+		event_free(client->later);
+		bufferevent_free(client->stream);
+		free(client);
+		return;
+	}
 	snprintf(client->who, sizeof(client->who), "uid %u", client->peer.uid);
 	client->next = control->clients;
 	control->clients = client;
@@ -443,16 +455,18 @@ static int set_owner(const struct control_options *options)
 static int open_socket(const struct control_options *options)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, ret = folder_make(options->path, 0755, options->user);
+	int fd, ret = is_abstract(options) ? 0 : folder_make(options->path, 0755, options->user);
 	mode_t mask;
 
 	if (strlen(options->path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, options->path);
+	if (is_abstract(options))
+		address.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (!ret)
+	if (!ret && !is_abstract(options))
 		ret = take_path(&address);
 	mask = umask(options->group[0] ? 0117 : 0177);
 	if (!ret && bind(fd, (struct sockaddr *)&address, sizeof(address)))
@@ -476,7 +490,7 @@ static int listen_on(struct control *control, int fd)
 		return -ENOMEM;
 	}
 	evconnlistener_set_error_cb(control->listener, on_accept_error);
-	return set_owner(&control->options);
+	return is_abstract(&control->options) ? 0 : set_owner(&control->options);
 }
 
 int control_start(struct event_base *base, const struct control_options *options,
@@ -495,10 +509,10 @@ int control_start(struct event_base *base, const struct control_options *options
 		return fd;
 	control = calloc(1, sizeof(*control));
 	if (!control) {
-		if (options->path[0]) {
+		if (options->path[0])
 			close(fd);
+		if (options->path[0] && !is_abstract(options))
 			unlink(options->path);
-		}
 		return -ENOMEM;
 	}
 	control->base = base;
@@ -519,7 +533,7 @@ void control_stop(struct control *control)
 		client_close(control->clients);
 	if (control->listener)
 		evconnlistener_free(control->listener);
-	if (control->options.path[0])
+	if (control->options.path[0] && !is_abstract(&control->options))
 		unlink(control->options.path);
 	free(control);
 }

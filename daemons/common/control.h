@@ -36,7 +36,11 @@ struct control_command {
 };
 
 struct control_options {
-	const char *path; /* "": there is no socket, and control_call() alone */
+	/*
+	 * "": there is no socket, and control_call() alone. "@NAME": an abstract one, of the network
+	 * namespace; the daemon's own user and root may use it.
+	 */
+	const char *path;
 	const char
 		*user; /* whom it belongs to, as the daemon will run as that one; "": who it is */
 	const char *group; /* whose members may use it, too; "": nobody */

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Messages of IP over InfiniBand: wire.h. */
+#include "ipoib/wire.h"
+
+#include <endian.h>
+#include <string.h>
+
+#define IP6_HEADER 40
+#define ND_LEN	   24 /* of a solicitation or an advertisement, without options */
+#define ND_OPTION  24 /* with a link-layer address, in three units of 8 bytes (RFC 4391, 9.2) */
+#define ICMPV6	   58
+
+enum { ND_SOLICIT = 135, ND_ADVERT = 136 };
+enum { ND_SOURCE = 1, ND_TARGET = 2 };
+enum { ND_SOLICITED = 0x40, ND_OVERRIDE = 0x20 };
+
+/* ARP for IPv4 (RFC 4391, 9.1; numbers: 9.4) */
+struct arp {
+	uint16_t hardware, protocol;
+	uint8_t hardware_len, protocol_len;
+	uint16_t op;
+	uint8_t sender[IPOIB_LINK_LEN], sender_ip[4];
+	uint8_t target[IPOIB_LINK_LEN], target_ip[4];
+} __attribute__((packed));
+_Static_assert(sizeof(struct arp) == 56, "ARP");
+
+enum { ARP_INFINIBAND = 32, ARP_REQUEST = 1, ARP_REPLY = 2 };
+
+static uint16_t get16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static void put16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+void ipoib_link_encode(uint8_t bytes[IPOIB_LINK_LEN], const struct ipoib_link *link)
+{
+	bytes[0] = 0; /* no connected mode (RFC 4755, 3) */
+	bytes[1] = (uint8_t)(link->qpn >> 16);
+	put16(bytes + 2, (uint16_t)link->qpn);
+	memcpy(bytes + 4, link->gid, 16);
+}
+
+void ipoib_link_decode(const uint8_t bytes[IPOIB_LINK_LEN], struct ipoib_link *link)
+{
+	link->qpn = (uint32_t)bytes[1] << 16 | get16(bytes + 2);
+	memcpy(link->gid, bytes + 4, 16);
+}
+
+bool ipoib_is_multicast(const struct in6_addr *ip)
+{
+	if (ipoib_is_ipv4(ip))
+		return (ip->s6_addr[12] & 0xf0) == 0xe0;
+	return IN6_IS_ADDR_MULTICAST(ip);
+}
+
+void ipoib_mgid(const struct in6_addr *group, uint16_t pkey, uint8_t scope, uint8_t mgid[16])
+{
+	bool ipv4 = ipoib_is_ipv4(group);
+
+	memset(mgid, 0, 16);
+	mgid[0] = 0xff;
+	mgid[1] = 0x10 | scope;
+	put16(mgid + 2, ipv4 ? 0x401b : 0x601b);
+	put16(mgid + 4, pkey | 0x8000);
+	if (!ipv4) {
+		memcpy(mgid + 6, &group->s6_addr[6], 10);
+		return;
+	}
+	memcpy(mgid + 12, &group->s6_addr[12], 4);
+	if (group->s6_addr32[3] == 0xffffffff)
+		return; /* the broadcast group has all 32 bits set */
+	mgid[12] &= 0x0f;
+}
+
+void ipoib_solicited_node(const struct in6_addr *ip, struct in6_addr *group)
+{
+	*group = (struct in6_addr){.s6_addr = {0xff, 0x02, [11] = 1, 0xff}};
+	memcpy(&group->s6_addr[13], &ip->s6_addr[13], 3);
+}
+
+void ipoib_link_local(const uint8_t gid[16], struct in6_addr *ip)
+{
+	*ip = (struct in6_addr){.s6_addr = {0xfe, 0x80}};
+	memcpy(&ip->s6_addr[8], gid + 8, 8);
+	ip->s6_addr[8] |= 2;
+}
+
+uint64_t ipoib_sum(const void *bytes, size_t len, uint64_t sum)
+{
+	const uint8_t *p = bytes;
+	uint64_t word;
+	uint32_t half;
+	uint8_t last[2] = {0};
+
+	/* Words of 32 bits in any order of bytes, added in 64 (RFC 1071, 2). */
+	for (; len >= 8; p += 8, len -= 8) {
+		memcpy(&word, p, 8);
+		sum += (uint32_t)word;
+		sum += word >> 32;
+	}
+	if (len >= 4) {
+		memcpy(&half, p, 4);
+		sum += half;
+		p += 4;
+		len -= 4;
+	}
+	if (len >= 2) {
+		uint16_t two;
+
+		memcpy(&two, p, 2);
+		sum += two;
+		p += 2;
+		len -= 2;
+	}
+	if (len) {
+		uint16_t two;
+
+		last[0] = *p;
+		memcpy(&two, last, 2);
+		sum += two;
+	}
+	return sum;
+}
+
+uint16_t ipoib_fold(uint64_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)sum;
+}
+
+/* Over the pseudo header, too (RFC 8200, 8.1); in memory's order of bytes. */
+static uint16_t icmp_sum(const uint8_t *ip, size_t len)
+{
+	uint64_t sum = ipoib_sum(ip + 8, 32, 0);
+
+	sum += htobe32((uint32_t)len);
+	sum += htobe32(ICMPV6);
+	return ipoib_fold(ipoib_sum(ip + IP6_HEADER, len, sum));
+}
+
+bool ipoib_destination(const uint8_t *packet, size_t len, struct in6_addr *to)
+{
+	if (len >= 20 && packet[0] >> 4 == 4) {
+		ipoib_of_ipv4(to, packet + 16);
+		return true;
+	}
+	if (len >= IP6_HEADER && packet[0] >> 4 == 6) {
+		memcpy(to, packet + 24, 16);
+		return true;
+	}
+	return false;
+}
+
+static enum ipoib_kind parse_arp(const uint8_t *bytes, size_t len, struct ipoib_who *who)
+{
+	struct arp arp;
+
+	if (len < sizeof(arp))
+		return IPOIB_MALFORMED;
+	memcpy(&arp, bytes, sizeof(arp));
+	if (be16toh(arp.hardware) != ARP_INFINIBAND || be16toh(arp.protocol) != IPOIB_IPV4)
+		return IPOIB_FOREIGN;
+	if (arp.hardware_len != IPOIB_LINK_LEN || arp.protocol_len != 4)
+		return IPOIB_MALFORMED;
+	switch (be16toh(arp.op)) {
+	case ARP_REQUEST: break;
+	case ARP_REPLY: who->answer = true; break;
+	default: return IPOIB_FOREIGN;
+	}
+	who->solicited = who->override = who->answer;
+	who->has_sender = true;
+	ipoib_link_decode(arp.sender, &who->sender);
+	ipoib_of_ipv4(&who->from, arp.sender_ip);
+	ipoib_of_ipv4(&who->target, arp.target_ip);
+	/* An answer is about who sends it. */
+	if (who->answer)
+		who->target = who->from;
+	return ipoib_is_multicast(&who->from) ? IPOIB_MALFORMED : IPOIB_WHO;
+}
+
+/* The option that has a link-layer address (RFC 4861, 4.6); false: an option without length. */
+static bool parse_options(const uint8_t *option, size_t len, uint8_t type, struct ipoib_who *who)
+{
+	while (len) {
+		size_t size = len < 2 ? 0 : option[1] * 8u;
+
+		if (!size || size > len)
+			return false;
+		if (option[0] == type && size == ND_OPTION) {
+			who->has_sender = true;
+			ipoib_link_decode(option + 4, &who->sender);
+		}
+		option += size;
+		len -= size;
+	}
+	return true;
+}
+
+/* RFC 4861, 7.1.1 and 7.1.2: what is valid. */
+static bool is_valid(const struct ipoib_who *who, const uint8_t *ip)
+{
+	struct in6_addr to, group;
+
+	memcpy(&to, ip + 24, 16);
+	if (ipoib_is_multicast(&who->target) || ipoib_is_multicast(&who->from))
+		return false;
+	if (who->answer)
+		return !(who->to_all && who->solicited);
+	if (!IN6_IS_ADDR_UNSPECIFIED(&who->from))
+		return true;
+	ipoib_solicited_node(&who->target, &group);
+	return IN6_ARE_ADDR_EQUAL(&to, &group) && !who->has_sender;
+}
+
+static enum ipoib_kind parse_ipv6(const uint8_t *ip, size_t len, struct ipoib_who *who)
+{
+	const uint8_t *nd = ip + IP6_HEADER;
+	size_t payload;
+
+	if (len < IP6_HEADER || ip[0] >> 4 != 6)
+		return IPOIB_MALFORMED;
+	payload = get16(ip + 4);
+	if (payload > len - IP6_HEADER)
+		return IPOIB_MALFORMED;
+	if (ip[6] != ICMPV6 || !payload || (nd[0] != ND_SOLICIT && nd[0] != ND_ADVERT))
+		return IPOIB_PACKET;
+	if (ip[7] != 255 || payload < ND_LEN || nd[1] || icmp_sum(ip, payload) != 0xffff)
+		return IPOIB_MALFORMED;
+	who->answer = nd[0] == ND_ADVERT;
+	who->solicited = who->answer && nd[4] & ND_SOLICITED;
+	who->override = who->answer && nd[4] & ND_OVERRIDE;
+	who->to_all = ip[24] == 0xff;
+	memcpy(&who->from, ip + 8, 16);
+	memcpy(&who->target, nd + 8, 16);
+	if (!parse_options(nd + ND_LEN, payload - ND_LEN, who->answer ? ND_TARGET : ND_SOURCE, who))
+		return IPOIB_MALFORMED;
+	return is_valid(who, ip) ? IPOIB_WHO : IPOIB_MALFORMED;
+}
+
+enum ipoib_kind ipoib_parse(const uint8_t *bytes, size_t len, struct ipoib_who *who)
+{
+	const uint8_t *ip = bytes + IPOIB_HEADER;
+
+	memset(who, 0, sizeof(*who));
+	if (len < IPOIB_HEADER)
+		return IPOIB_MALFORMED;
+	len -= IPOIB_HEADER;
+	switch (get16(bytes)) {
+	case IPOIB_ARP: return parse_arp(ip, len, who);
+	case IPOIB_IPV4: return len >= 20 && ip[0] >> 4 == 4 ? IPOIB_PACKET : IPOIB_MALFORMED;
+	case IPOIB_IPV6: return parse_ipv6(ip, len, who);
+	default: return IPOIB_FOREIGN;
+	}
+}
+
+static size_t build_arp(uint8_t *bytes, const struct ipoib_who *who, const struct in6_addr *to)
+{
+	struct arp arp = {
+		.hardware = htobe16(ARP_INFINIBAND),
+		.protocol = htobe16(IPOIB_IPV4),
+		.hardware_len = IPOIB_LINK_LEN,
+		.protocol_len = 4,
+		.op = htobe16(who->answer ? ARP_REPLY : ARP_REQUEST),
+	};
+	const struct in6_addr *target = who->answer && to ? to : &who->target;
+
+	ipoib_link_encode(arp.sender, &who->sender);
+	memcpy(arp.sender_ip, &who->from.s6_addr[12], 4);
+	memcpy(arp.target_ip, &target->s6_addr[12], 4);
+	memcpy(bytes, &arp, sizeof(arp));
+	return sizeof(arp);
+}
+
+static size_t build_nd(uint8_t *ip, const struct ipoib_who *who, const struct in6_addr *to)
+{
+	uint8_t *nd = ip + IP6_HEADER, *option = nd + ND_LEN;
+	struct in6_addr all = {.s6_addr = {0xff, 0x02, [15] = 1}};
+
+	memset(ip, 0, IP6_HEADER + ND_LEN + ND_OPTION);
+	if (!to && !who->answer)
+		ipoib_solicited_node(&who->target, &all);
+	ip[0] = 0x60;
+	put16(ip + 4, ND_LEN + ND_OPTION);
+	ip[6] = ICMPV6;
+	ip[7] = 255;
+	memcpy(ip + 8, &who->from, 16);
+	memcpy(ip + 24, to ? to : &all, 16);
+	nd[0] = who->answer ? ND_ADVERT : ND_SOLICIT;
+	nd[4] = (who->solicited ? ND_SOLICITED : 0) | (who->override ? ND_OVERRIDE : 0);
+	memcpy(nd + 8, &who->target, 16);
+	option[0] = who->answer ? ND_TARGET : ND_SOURCE;
+	option[1] = ND_OPTION / 8;
+	ipoib_link_encode(option + 4, &who->sender);
+	*(uint16_t *)(void *)(nd + 2) = (uint16_t)~icmp_sum(ip, ND_LEN + ND_OPTION);
+	return IP6_HEADER + ND_LEN + ND_OPTION;
+}
+
+size_t ipoib_build(uint8_t bytes[IPOIB_WHO_MAX], const struct ipoib_who *who,
+		   const struct in6_addr *to)
+{
+	bool ipv4 = ipoib_is_ipv4(&who->target);
+
+	put16(bytes, ipv4 ? IPOIB_ARP : IPOIB_IPV6);
+	put16(bytes + 2, 0);
+	return IPOIB_HEADER + (ipv4 ? build_arp : build_nd)(bytes + IPOIB_HEADER, who, to);
+}
