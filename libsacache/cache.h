@@ -69,8 +69,11 @@ struct sa_stripe {
 /* A port's subnet. */
 struct sa_subnet {
 	_Atomic bool caching;
-	_Atomic uint32_t generation; /* raised when all records are to be queried again */
-	_Atomic uint32_t links;	     /* raised when all remembered failures are to be dropped */
+	_Atomic uint32_t generation;   /* raised when all records are to be queried again */
+	_Atomic uint32_t links;	       /* raised when all remembered failures are to be dropped */
+	_Atomic uint64_t reregistered; /* ms: when the port was last asked to register; 0: never */
+	bool used;		       /* a port has the number, or had it: that one */
+	uint8_t gid[16];
 };
 
 struct sa_port;
@@ -123,9 +126,19 @@ int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path
  */
 void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
 		     int status, const uint8_t record[SA_RECORD_SIZE]);
-/* A port's number is assigned, maybe to another port than before: then the old port's records
- * are removed. */
-void sa_cache_begin_port(struct sacache *cache, unsigned port);
+/*
+ * After an event that has all records of a port queried again: how many paths from that GID wait for
+ * it, without those whose key has a component of `beyond`; and the highest LID that they lead to.
+ */
+unsigned sa_cache_unconfirmed(struct sacache *cache, unsigned port, const uint8_t gid[16],
+			      uint32_t beyond, uint16_t *highest);
+/* The SA has these paths, asked for in that generation: such records that are the same need no
+ * further query. */
+void sa_cache_confirm(struct sacache *cache, unsigned port, uint32_t generation, uint32_t beyond,
+		      const uint8_t *records, size_t count, size_t stride);
+/* A port's number is assigned. Records of another port are removed; if it is the same one again,
+ * the SA has to confirm its records. */
+void sa_cache_begin_port(struct sacache *cache, unsigned port, const uint8_t gid[16]);
 /* sacache_event() for a GID whose LID is now known: entries that already have it are left
  * unchanged. */
 void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], uint16_t lid);

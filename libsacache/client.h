@@ -27,8 +27,10 @@
 struct sa_query {
 	struct sacache_key key; /* normalized */
 	bool table;
-	uint32_t generation; /* the owner's */
-	void *waiters;	     /* the owner's */
+	/* The owner's. */
+	uint32_t generation;
+	bool confirms; /* a table, which the cache's records are compared with */
+	void *waiters;
 	/* Private to the client. */
 	struct sa_query *next_queued;
 	struct sa_query *next_same_bucket;

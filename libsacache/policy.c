@@ -338,6 +338,59 @@ void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint3
 	pthread_mutex_unlock(&cache->lock);
 }
 
+/* From an earlier generation, and nothing else is the matter with it. Under cache->lock. */
+static bool unconfirmed(const struct sacache *cache, const struct sa_entry *entry, unsigned port,
+			uint32_t beyond)
+{
+	return entry->kind == SA_ENTRY_PATH && entry->port == port && !(entry->mask & beyond) &&
+	       atomic_load(&entry->generation) != atomic_load(&cache->subnets[port].generation) &&
+	       !(atomic_load(&entry->state) & (SA_INTERNAL_CHANGED | SACACHE_ASK_AGAIN));
+}
+
+unsigned sa_cache_unconfirmed(struct sacache *cache, unsigned port, const uint8_t gid[16],
+			      uint32_t beyond, uint16_t *highest)
+{
+	struct sa_entry *entry;
+	unsigned count = 0;
+	uint32_t at = 0;
+
+	*highest = 0;
+	pthread_mutex_lock(&cache->lock);
+	while ((entry = sa_table_next(&cache->table, &at))) {
+		if (!unconfirmed(cache, entry, port, beyond) ||
+		    memcmp(entry->record + 24, gid, 16) != 0)
+			continue;
+		count++;
+		if (sa_get16(entry->record + 40) > *highest)
+			*highest = sa_get16(entry->record + 40);
+	}
+	pthread_mutex_unlock(&cache->lock);
+	return count;
+}
+
+void sa_cache_confirm(struct sacache *cache, unsigned port, uint32_t generation, uint32_t beyond,
+		      const uint8_t *records, size_t count, size_t stride)
+{
+	pthread_mutex_lock(&cache->lock);
+	if (generation != atomic_load(&cache->subnets[port].generation))
+		count = 0;
+	for (; count; count--, records += stride) {
+		struct sa_entry *entry = sa_table_first_to(&cache->table, records + 8);
+
+		for (; entry; entry = sa_table_next_to(&cache->table, entry)) {
+			uint8_t had[SA_RECORD_SIZE];
+
+			sa_entry_record(&cache->table, entry, had);
+			if (!unconfirmed(cache, entry, port, beyond) ||
+			    !sa_record_same(had, records))
+				continue;
+			atomic_store(&entry->generation, generation);
+			sa_count(cache, SA_CONFIRMED);
+		}
+	}
+	pthread_mutex_unlock(&cache->lock);
+}
+
 int sacache_store(struct sacache *cache, const struct sacache_key *key,
 		  const struct sacache_path *path)
 {
@@ -465,8 +518,10 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 	case SACACHE_GID_OUT:
 	case SACACHE_GID_IN: gid_event(cache, port, event, gid); break;
 	case SACACHE_LID_CHANGE: mark_moved(cache, port, gid, 0, false); break;
-	case SACACHE_NEW_SM:
 	case SACACHE_REREGISTER:
+		atomic_store(&cache->subnets[port].reregistered, cache->clock());
+		/* fall through */
+	case SACACHE_NEW_SM:
 		atomic_fetch_add(&cache->subnets[port].generation, 1);
 		/* fall through: a path that one SM does not know, another may. */
 	case SACACHE_LINK_CHANGE: atomic_fetch_add(&cache->subnets[port].links, 1); break;
@@ -486,16 +541,23 @@ void sa_cache_lid(struct sacache *cache, unsigned port, const uint8_t gid[16], u
 	pthread_mutex_unlock(&cache->lock);
 }
 
-void sa_cache_begin_port(struct sacache *cache, unsigned port)
+void sa_cache_begin_port(struct sacache *cache, unsigned port, const uint8_t gid[16])
 {
+	struct sa_subnet *subnet = &cache->subnets[port];
 	struct sa_entry *entry;
 	uint32_t at = 0;
 
+	if (subnet->used && !memcmp(subnet->gid, gid, 16)) {
+		sacache_event(cache, port, SACACHE_REREGISTER, NULL);
+		return;
+	}
+	subnet->used = true;
+	memcpy(subnet->gid, gid, 16);
 	pthread_mutex_lock(&cache->lock);
 	while ((entry = sa_table_next(&cache->table, &at)))
 		if (entry->port == port)
 			sa_table_remove(&cache->table, entry);
-	atomic_store(&cache->subnets[port].caching, false);
+	atomic_store(&subnet->caching, false);
 	pthread_mutex_unlock(&cache->lock);
 }
 

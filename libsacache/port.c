@@ -98,6 +98,8 @@ static void compare(struct sa_port *port, const umad_port_t *attr, uint64_t now)
 	}
 	if (port->active && !active)
 		port_count(port, SA_PORT_DOWNS);
+	if (!port->active && active)
+		port->returned = now;
 	port->active = active;
 	if (new_sm)
 		sa_notices_new_sm(&port->notices, port->sm_lid, now);
@@ -219,6 +221,7 @@ static void *port_run(void *arg)
 		pthread_mutex_lock(&port->lock);
 		next = sa_client_run(&port->client, now);
 		then = sa_notices_run(&port->notices, now);
+		sa_confirm_run(port, now);
 		sa_port_unlock(port);
 		receive(port, port->in, now, next < then ? next : then);
 	}
@@ -272,6 +275,12 @@ static int open_umad(struct sa_port *port, struct sacache_attr *cache_attr, uint
 	return 0;
 }
 
+static void close_umad(struct sa_port *port)
+{
+	umad_unregister(port->fd, port->agent);
+	umad_close_port(port->fd);
+}
+
 /* The thread blocks all signals: they are the program's. */
 static int start_thread(struct sa_port *port)
 {
@@ -294,6 +303,22 @@ static void port_free(struct sa_port *port)
 	free(port);
 }
 
+/* The number that the same port had before, else the first that is free. Under ports_lock. */
+static unsigned choose_number(const struct sacache *cache, const uint8_t gid[16])
+{
+	unsigned number = SACACHE_MAX_PORTS;
+
+	for (unsigned n = 0; n < SACACHE_MAX_PORTS; n++) {
+		if (cache->ports[n])
+			continue;
+		if (cache->subnets[n].used && !memcmp(cache->subnets[n].gid, gid, 16))
+			return n;
+		if (number == SACACHE_MAX_PORTS)
+			number = n;
+	}
+	return number;
+}
+
 static int port_start(struct sa_port *port)
 {
 	struct sacache *cache = port->cache;
@@ -304,16 +329,20 @@ static int port_start(struct sa_port *port)
 
 	if (ret)
 		return ret;
-	sa_cache_begin_port(cache, port->number);
+	port->number = choose_number(cache, gid);
+	if (port->number == SACACHE_MAX_PORTS) {
+		close_umad(port);
+		return -ENOSPC;
+	}
+	sa_cache_begin_port(cache, port->number, gid);
 	attr.seed += port->number;
-	port->looked = now;
+	port->looked = port->returned = now;
+	port->confirm.generation = atomic_load(&cache->subnets[port->number].generation) - 1;
 	sa_client_init(&port->client, &attr, gid, &client_ops, port, now);
 	sa_notices_init(&port->notices, &attr, port->sm_lid, &notice_ops, port, now);
 	ret = start_thread(port);
-	if (ret) {
-		umad_unregister(port->fd, port->agent);
-		umad_close_port(port->fd);
-	}
+	if (ret)
+		close_umad(port);
 	return ret;
 }
 
@@ -339,10 +368,7 @@ int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, u
 		return ret;
 	}
 	pthread_mutex_lock(&cache->ports_lock);
-	for (port->number = 0; port->number < SACACHE_MAX_PORTS; port->number++)
-		if (!cache->ports[port->number])
-			break;
-	ret = port->number == SACACHE_MAX_PORTS ? -ENOSPC : port_start(port);
+	ret = port_start(port);
 	if (!ret) {
 		*number = port->number;
 		cache->ports[port->number] = port;
@@ -374,8 +400,7 @@ int sacache_port_close(struct sacache *cache, unsigned number)
 	pthread_mutex_lock(&port->lock);
 	sa_client_cancel(&port->client, -ECANCELED);
 	sa_port_unlock(port);
-	umad_unregister(port->fd, port->agent);
-	umad_close_port(port->fd);
+	close_umad(port);
 	port_free(port);
 	return 0;
 }

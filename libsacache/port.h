@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A port: an SA client and the subscription to notices over libibumad (port.c), its callers
- * (port_ask.c), and its asynchronous events from libibverbs (port_watch.c).
+ * (port_ask.c), the confirmation of many records at once (port_confirm.c), and its asynchronous
+ * events from libibverbs (port_watch.c).
  */
 #ifndef SACACHE_PORT_H
 #define SACACHE_PORT_H
@@ -13,6 +14,16 @@
 
 struct ibv_context;
 struct sa_waiter;
+
+enum sa_confirm_state { SA_CONFIRM_OVER, SA_CONFIRM_SINGLY, SA_CONFIRM_TABLE };
+
+struct sa_confirm {
+	enum sa_confirm_state state;
+	uint32_t generation;
+	unsigned queries; /* before the table is asked for */
+	uint64_t until;	  /* callers wait for it */
+	struct sa_waiter *waiting;
+};
 
 struct sa_port {
 	struct sacache *cache;
@@ -33,12 +44,14 @@ struct sa_port {
 	pthread_mutex_t lock;
 	bool doubt; /* a query had no answer, or a MAD came from another source */
 	bool active;
+	uint64_t returned; /* when it became active, or was opened */
 	uint16_t lid;
 	uint16_t sm_lid;
 	uint8_t sm_sl;
 	void *umad; /* buffers: being sent, */
 	void *in;   /* and received */
 	struct sa_waiter *completed;
+	struct sa_confirm confirm;
 	struct sa_client client;
 	struct sa_notices notices;
 };
@@ -50,6 +63,15 @@ void sa_port_unlock(struct sa_port *port);
 /* The done of struct sa_client_ops. */
 void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *records,
 		  size_t count, size_t stride);
+
+/* Whether a caller whose record is to be confirmed waits for the table of all paths, which is asked
+ * for when it pays. */
+bool sa_confirm_awaits(struct sa_port *port, const struct sacache_key *key);
+/* The table's answer. */
+void sa_confirm_done(struct sa_port *port, const struct sa_query *query, int status,
+		     const uint8_t *records, size_t count, size_t stride);
+/* Once in a while: ends the callers' wait. */
+void sa_confirm_run(struct sa_port *port, uint64_t now);
 
 enum sa_watch_news {
 	SA_WATCH_PORT = 1 << 0,	      /* PortInfo has changed */

@@ -11,6 +11,7 @@
 
 struct sa_waiter {
 	struct sa_waiter *next;
+	struct sacache_key key; /* while it waits for a table to confirm its record */
 	sacache_done done;
 	void *arg;
 	int status;
@@ -43,6 +44,8 @@ void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *
 	/* Errors of this side say nothing about the path. */
 	if (!query->table && status != -ECANCELED && status != -ENOMEM)
 		sa_cache_answer(port->cache, &query->key, query->generation, status, records);
+	if (query->confirms)
+		sa_confirm_done(port, query, status, records, count, stride);
 	for (; waiter; waiter = next) {
 		next = waiter->next;
 		waiter->status = status;
@@ -52,23 +55,6 @@ void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *
 			sa_record_decode(records, &waiter->path);
 		waiter->next = port->completed;
 		port->completed = waiter;
-	}
-}
-
-/* Releases port->lock and calls the callers whose queries have completed. */
-void sa_port_unlock(struct sa_port *port)
-{
-	struct sa_waiter *waiter = port->completed, *next;
-
-	port->completed = NULL;
-	pthread_mutex_unlock(&port->lock);
-	for (; waiter; waiter = next) {
-		next = waiter->next;
-		if (waiter->done)
-			waiter->done(waiter->arg, waiter->status,
-				     waiter->status ? NULL : &waiter->path);
-		free(waiter->paths);
-		free(waiter);
 	}
 }
 
@@ -96,6 +82,54 @@ static int join(struct sa_port *port, const struct sacache_key *key, bool table,
 	return -EINPROGRESS;
 }
 
+static void complete(struct sa_port *port, struct sa_waiter *waiter, int status)
+{
+	waiter->status = status;
+	waiter->next = port->completed;
+	port->completed = waiter;
+}
+
+/* Those who waited for a table look again, and query the SA if it has not confirmed their records.
+ * Under port->lock. */
+static void look_again(struct sa_port *port)
+{
+	struct sa_waiter *waiter = port->confirm.waiting, *next;
+
+	port->confirm.waiting = NULL;
+	for (; waiter; waiter = next) {
+		enum sa_count why;
+		int ret = sa_cache_lookup(port->cache, &waiter->key, &waiter->path, &why);
+
+		next = waiter->next;
+		if (ret == -ENOENT || ret == -ESTALE)
+			ret = atomic_load(&port->stop)
+				      ? -ECANCELED
+				      : join(port, &waiter->key, false, why, waiter);
+		if (ret != -EINPROGRESS)
+			complete(port, waiter, ret);
+	}
+}
+
+/* Releases port->lock and calls the callers whose queries have completed. */
+void sa_port_unlock(struct sa_port *port)
+{
+	struct sa_waiter *waiter, *next;
+
+	if (port->confirm.waiting && port->confirm.state != SA_CONFIRM_TABLE)
+		look_again(port);
+	waiter = port->completed;
+	port->completed = NULL;
+	pthread_mutex_unlock(&port->lock);
+	for (; waiter; waiter = next) {
+		next = waiter->next;
+		if (waiter->done)
+			waiter->done(waiter->arg, waiter->status,
+				     waiter->status ? NULL : &waiter->path);
+		free(waiter->paths);
+		free(waiter);
+	}
+}
+
 /* path NULL: skip the table. Takes ownership of waiter if it returns -EINPROGRESS. */
 static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	       struct sacache_path *path, struct sa_waiter *waiter)
@@ -110,8 +144,15 @@ static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	/* Again, now that no answer can arrive in between. */
 	if (path)
 		ret = sa_cache_lookup(cache, key, path, &why);
-	if (ret == -ENOENT || ret == -ESTALE)
+	if (ret == -ESTALE && why == SA_QUERY_CHANGED && sa_confirm_awaits(port, key)) {
+		sa_count(cache, SA_COALESCED);
+		waiter->key = *key;
+		waiter->next = port->confirm.waiting;
+		port->confirm.waiting = waiter;
+		ret = -EINPROGRESS;
+	} else if (ret == -ENOENT || ret == -ESTALE) {
 		ret = join(port, key, table, why, waiter);
+	}
 	sa_port_unlock(port);
 	sa_port_put(port);
 	return ret;

@@ -271,13 +271,13 @@ struct sacache_stats {
 	uint64_t query_off;	/* caching is off (auto), or policy never */
 	uint64_t query_suspect; /* failed too often */
 	uint64_t query_changed; /* another LID, a new SM, re-register */
-	uint64_t query_table;	/* sacache_query_table() */
+	uint64_t query_table;	/* sacache_query_table(), or many records to be confirmed */
 	uint64_t query_past;	/* sacache_query_sa() */
 	uint64_t coalesced;	/* joined a pending query */
 	/* Results. */
 	uint64_t stored;
 	uint64_t not_stored;	   /* the reserved field was 0 */
-	uint64_t confirmed;	   /* queried again, with the same answer */
+	uint64_t confirmed;	   /* queried again, or in a table, with the same answer */
 	uint64_t changed;	   /* queried again, with another answer */
 	uint64_t failures_counted; /* that made a record suspect, or more so */
 	uint64_t failures_ignored; /* within the backoff */
@@ -321,8 +321,9 @@ bool sacache_caching(struct sacache *cache, unsigned port);
  */
 int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, unsigned *port);
 /*
- * Pending queries end with -ECANCELED. Records stay until the number is assigned again, to this or
- * another port. Not from a callback.
+ * Pending queries end with -ECANCELED. Records stay until the number is assigned to another port. A
+ * port that is opened again, with the GID that it had, gets its number again if that is free, and the
+ * SA has to confirm its records. Not from a callback.
  */
 int sacache_port_close(struct sacache *cache, unsigned port);
 

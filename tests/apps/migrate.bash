@@ -14,7 +14,7 @@ migrate_setup() {
 	dir=$(mktemp -d /tmp/migXXXXXX)
 	export XDG_RUNTIME_DIR=$dir OSM_TMP_DIR=$dir OSM_CACHE_DIR=$dir
 	BASHPID_OF_TEST=$$
-	declare -gA pids=()
+	declare -gA pids=() to=() from=()
 	printf '%s\n' 'force_log_flush TRUE' 'sminfo_polling_timeout 300' 'polling_retry_number 2' \
 		'honor_guid2lid_file TRUE' >"$dir/opensm.conf"
 }
@@ -174,6 +174,61 @@ shared_port() {
 	done
 	FUNCTIONS="file $dir/functions." agents 'mode shared-port' 'tracker h1' "guid2lid $dir/guid2lid" \
 		"lids $dir/lids" "$@"
+}
+
+# paths [LID]: how many PathRecord requests the SA has had, from that LID; see migrate_count.c.
+paths() {
+	local count
+	if [ -n "${1:-}" ]; then
+		count=$(tail -c +$((43 + 8 * $1)) "$dir/h0.count" | head -c 8 | tr -d '\0 \n')
+	else
+		count=$(head -c 20 "$dir/h0.count" | tr -d ' ')
+	fi
+	echo "${count:-0}"
+}
+
+# guests_ask: $dir/guests, a guest_command whose guests have a program while they have an adapter that uses libsacache as
+# it is told (sacache_follow.c): "tell GUEST COMMAND…". Its path records move with the guest, in $dir/GUEST.records.
+guests_ask() {
+	cat >"$dir/guests" <<-END
+		#!/bin/bash
+		to=$dir/\$2.to from=$dir/\$2.from records=$dir/\$2.records
+		pid=\$(cat "$dir/asks-\$2.pid" 2>"$dir/none") && kill -0 "\$pid" 2>"$dir/none" || pid=
+		said() { read -r -t 60 line <"\$from" && [ "\$line" = done ]; }
+		case \$1 in
+		detach)
+			[ -n "\$pid" ] || exit 0
+			echo "save \$records" >"\$to" && said || exit 75
+			kill -KILL "\$pid"
+			rm "$dir/asks-\$2.pid"
+			;;
+		attach)
+			[ -z "\$pid" ] || exit 0
+			[ -e "\$to" ] || mkfifo "\$to" "\$from"
+			# Both ends of both, so that nobody waits for the other to open it.
+			$URXE run --host \$2 -- $URXE_BIN/sacache_follow always 0 <>"\$to" 1<>"\$from" 2>"$dir/\$2.log" &
+			echo \$! >"$dir/asks-\$2.pid"
+			[ ! -e "\$records" ] || { echo "resume \$records" >"\$to" && said; }
+			;;
+		esac
+	END
+	chmod +x "$dir/guests"
+}
+
+tell() {
+	local name=$1 line
+	shift
+	[ -n "${to[$name]:-}" ] || exec {to[$name]}<>"$dir/$name.to" {from[$name]}<>"$dir/$name.from"
+	echo "$*" >&"${to[$name]}"
+	while read -r -t 60 line <&"${from[$name]}"; do
+		case $line in
+		done) return ;;
+		failed*) break ;;
+		*) echo "$line" ;;
+		esac
+	done
+	echo "$name, told to $*: ${line:-has ended}" >&2
+	return 1
 }
 
 host_lid() {

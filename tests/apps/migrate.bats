@@ -36,6 +36,28 @@ teardown() {
 	[ "$(lid_of guest7)" = "$lid" ]
 }
 
+@test "a guest that moves confirms all its paths by one question to the SA" {
+	local guid guids lid before
+	guests_ask
+	hosts 2
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	# All ports, switches included.
+	guids=$(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid" | xargs)
+	# shellcheck disable=SC2086
+	tell guest7 reach $guids
+	[ "$(paths "$lid")" = "$(wc -w <<<"$guids")" ]
+	before=$(paths "$lid")
+	ctl h1 move guest7 --to h3
+	await is_at guest7 h3
+	[ "$(lid_of guest7)" = "$lid" ]
+	# shellcheck disable=SC2086
+	tell guest7 reach $guids
+	[ $(($(paths "$lid") - before)) = 1 ]
+	tell guest7 counters | grep -x "confirmed $(wc -w <<<"$guids")"
+}
+
 @test "what cannot go is refused before anything is touched" {
 	hosts 1
 	agents
@@ -416,11 +438,6 @@ stop_opensm() {
 	[ "$status" = 1 ]
 	[[ $output == *"h3 does not answer: "* ]]
 	[ "$(stat -c %a "$dir/h1.ctl")" = 600 ]
-}
-
-# paths: how many PathRecord requests the SA has had.
-paths() {
-	awk '{ print $1 }' "$dir/h0.count"
 }
 
 @test "a thousand peers write by RDMA to a guest that moves: no question to the SA; else a thousand" {

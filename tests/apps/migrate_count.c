@@ -2,10 +2,11 @@
 /*
  * Preloaded into opensm: counts what the SA is asked for, by umad_recv(), in the file that
  * MIGRATE_COUNT names: a line "paths other", of PathRecord requests and of all others, written anew
- * at each one. With MIGRATE_SA_RATE in the environment no more PathRecord requests a second are
+ * at each one; behind it LIDS lines of 8 bytes, of the PathRecord requests that each LID has sent. With MIGRATE_SA_RATE in the environment no more PathRecord requests a second are
  * taken than it says; whatever comes behind one that has to wait, waits as well.
  */
 #include <dlfcn.h>
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,9 @@
 
 #include <infiniband/umad.h>
 
-static unsigned long paths, other;
+enum { LIDS = 0xc000, LINE = 42, LID_LINE = 8 };
+
+static unsigned long paths, other, from[LIDS];
 
 static void keep_to_rate(void)
 {
@@ -37,7 +40,13 @@ static void keep_to_rate(void)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
-static void count(const uint8_t *mad)
+static void put(int fd, const char *line, int length, off_t at)
+{
+	if (fd >= 0 && pwrite(fd, line, length, at) != length)
+		_exit(3);
+}
+
+static void count(const uint8_t *mad, uint16_t lid)
 {
 	bool path = mad[16] == 0 && mad[17] == 0x35;
 	static int fd = -2;
@@ -54,8 +63,11 @@ static void count(const uint8_t *mad)
 			     ? open(getenv("MIGRATE_COUNT"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)
 			     : -1;
 	len = snprintf(line, sizeof(line), "%-20lu %-20lu\n", paths, other);
-	if (fd >= 0 && pwrite(fd, line, len, 0) != len)
-		_exit(3);
+	put(fd, line, len, 0);
+	if (!path || lid >= LIDS)
+		return;
+	len = snprintf(line, sizeof(line), "%-7lu\n", ++from[lid]);
+	put(fd, line, len, LINE + lid * LID_LINE);
 }
 
 __attribute__((visibility("default"))) int umad_recv(int portid, void *umad, int *length,
@@ -68,6 +80,6 @@ __attribute__((visibility("default"))) int umad_recv(int portid, void *umad, int
 		next = (int (*)(int, void *, int *, int))dlsym(RTLD_NEXT, "umad_recv");
 	ret = next(portid, umad, length, timeout_ms);
 	if (ret >= 0 && !umad_status(umad) && *length >= 24)
-		count(umad_get_mad(umad));
+		count(umad_get_mad(umad), be16toh(umad_get_mad_addr(umad)->lid));
 	return ret;
 }

@@ -4,11 +4,14 @@
  *
  *	sacache_follow POLICY NOTICES	policy and sacache_attr.notices
  *	resolve GUID…	resolves the paths between all of these (hexadecimal; prefix fe80::)
+ *	reach GUID…	resolves those from the port to all of these
  *	fail GUID	connections to it were lost, as far as the table knows paths
  *	works GUID	they work
  *	list		a line for each record in the table: both GIDs, LIDs, SL, MTU, rate, P_Key, then
  *			"ok", "stale" or "failure" by what a lookup says, then "suspect" or "-"
  *	counters	a line for each counter of sacache_stats(): name, value
+ *	save FILE	as a program does that is to go on elsewhere
+ *	resume FILE	loads that, of a port that was away: what a guest has whose adapter has moved
  *	await NAME N	waits until that counter is N at least
  *	end		ends the program, as the end of its input does
  *
@@ -49,6 +52,7 @@ static const struct {
 	COUNTER(notices_forged),   COUNTER(subscribed),
 	COUNTER(refused),	   COUNTER(sm_restarts),
 	COUNTER(sm_changes),	   COUNTER(lid_changes),
+	COUNTER(query_table),	   COUNTER(reregisters),
 };
 
 static uint64_t counter(unsigned i)
@@ -119,6 +123,37 @@ static void resolve(void)
 		}
 	}
 	puts("done");
+}
+
+static void reach(void)
+{
+	const char *guid;
+
+	while ((guid = strtok(NULL, " "))) {
+		struct sacache_key key = {.mask = SACACHE_DGID, .port = port};
+		struct sacache_path path;
+		int ret;
+
+		set_gid(guid, key.dgid);
+		ret = sacache_resolve(cache, &key, &path, -1);
+		if (ret) {
+			printf("failed: %s: %s\n", guid, strerror(-ret));
+			return;
+		}
+	}
+	puts("done");
+}
+
+static void save_or_resume(const char *file, bool save)
+{
+	int ret = save ? sacache_save(cache, file, NULL, 0) : sacache_load(cache, file, NULL, 0);
+
+	if (!ret && !save)
+		ret = sacache_event(cache, port, SACACHE_REREGISTER, NULL);
+	if (ret)
+		printf("failed: %s\n", strerror(-ret));
+	else
+		puts("done");
 }
 
 /* Collected, as the walk must not be interrupted by calls. */
@@ -227,6 +262,8 @@ int main(int argc, char **argv)
 			break;
 		if (!strcmp(command, "resolve")) {
 			resolve();
+		} else if (!strcmp(command, "reach")) {
+			reach();
 		} else if (!strcmp(command, "fail") && (word = strtok(NULL, " "))) {
 			all_paths_to(word, sacache_failed);
 		} else if (!strcmp(command, "works") && (word = strtok(NULL, " "))) {
@@ -235,6 +272,9 @@ int main(int argc, char **argv)
 			print_all();
 		} else if (!strcmp(command, "counters")) {
 			print_counters();
+		} else if ((!strcmp(command, "save") || !strcmp(command, "resume")) &&
+			   (word = strtok(NULL, " "))) {
+			save_or_resume(word, !strcmp(command, "save"));
 		} else if (!strcmp(command, "await") && (word = strtok(NULL, " "))) {
 			const char *number = strtok(NULL, " ");
 

@@ -6,6 +6,7 @@
  */
 #include "sacache_test.h"
 
+#include <endian.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -35,6 +36,8 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *attr)
 	memset(attr, 0, sizeof(*attr));
 	snprintf(attr->ca_name, sizeof(attr->ca_name), "%s", ca_name);
 	attr->sm_lid = 1;
+	attr->gid_prefix = htobe64(0xfe80000000000000);
+	attr->port_guid = htobe64(!strcmp(ca_name, "other"));
 	return 0;
 }
 
