@@ -345,6 +345,13 @@ int link_receive(struct link *link, char *line, size_t room)
 	return (int)len;
 }
 
+bool link_is_closed(const struct link *link)
+{
+	char byte;
+
+	return recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void link_close(struct link *link)
 {
 	if (link->tls)

@@ -54,6 +54,8 @@ int link_send(struct link *link, const char *line, size_t len);
 /* The next one; its length, or -errno: -EMSGSIZE for one that does not fit, -ECONNRESET at the end.
  * */
 int link_receive(struct link *link, char *line, size_t room);
+/* The other end has closed it: nobody waits for an answer. */
+bool link_is_closed(const struct link *link);
 void link_close(struct link *link);
 
 #endif

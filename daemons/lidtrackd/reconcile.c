@@ -217,6 +217,9 @@ int guest_event(struct lidtrackd *d, struct guest *g, enum move_event event, con
 		to.peer[0] = '\0';
 	if (g->r.state == MOVE_RESERVED && to.state == MOVE_SETTING)
 		to.epoch++;
+	/* Later than what the other host makes of it, should it come back. */
+	if (event == EVENT_FENCE)
+		to.epoch += 2;
 	ret = change(d, g, &to);
 	if (!ret && to.state != MOVE_GONE)
 		run_in(g, 0);

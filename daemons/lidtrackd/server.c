@@ -295,7 +295,8 @@ static int read_request(struct conversation *c)
 		c->functions_error = look_at_functions(c);
 	if (c->request.verb == MESSAGE_LIDS)
 		list_lids(c);
-	return 0;
+	/* Who has given up may have decided something else since. */
+	return link_is_closed(&c->link) ? -ECONNRESET : 0;
 }
 
 static void read_work(void *arg)

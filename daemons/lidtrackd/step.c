@@ -134,12 +134,63 @@ static void set_free_one(struct step *s, const struct function *functions, int c
 		s->r.function = number;
 }
 
+/* Another agent has the guest, of a later move than this one's: after a fence. */
+static bool is_newer(const struct step *s, const struct answer *answer)
+{
+	return answer->answer == ANSWER_OK && answer->knows && answer->record.epoch > s->r.epoch &&
+	       (move_owns(answer->record.state) || move_wants(answer->record.state));
+}
+
+/* It is to be forgotten here, and its function to have no GUID. */
+static void yield_to(struct step *s, const char *host, int function)
+{
+	int ret = function >= 0 ? s->d->provider->clear(s->d->where, function) : 0;
+
+	if (ret) {
+		again(s, "%s has it, and function %d does not let go of the GUID: %s", host,
+		      function, strerror(-ret));
+		return;
+	}
+	s->event = EVENT_REFUSED;
+	because(s, "%s has it: this host was said to be off", host);
+}
+
+/* The agent that has the guest of a later move, of all that answer; NULL. */
+static const char *newer_peer(struct step *s)
+{
+	const struct lidtrackd_config *c = &s->d->config;
+	struct answer answer;
+
+	for (unsigned i = 0; i < c->num_peers; i++)
+		if (!peer_ask(s->d, c->peers[i].host, MESSAGE_LOOK, &s->r, NULL, &answer) &&
+		    is_newer(s, &answer))
+			return c->peers[i].host;
+	return NULL;
+}
+
+/* The SA has a port with the GUID, and it is not here: it may be gone soon, or another agent's. */
+static void wait_for_absence(struct step *s)
+{
+	const char *host = newer_peer(s);
+
+	if (host)
+		yield_to(s, host, -1);
+	else
+		again(s, "the SM still has a port with that GUID");
+}
+
 static void set_function(struct step *s)
 {
 	struct function functions[FUNCTION_MAX];
 	struct sa_port port = {0};
+	struct answer answer;
 	int count, number = function_of(s, functions, &count), ret = -ENOENT;
 
+	if (s->r.peer[0] && !peer_ask(s->d, s->r.peer, MESSAGE_LOOK, &s->r, NULL, &answer) &&
+	    is_newer(s, &answer)) {
+		yield_to(s, s->r.peer, number);
+		return;
+	}
 	if (number >= 0) {
 		s->r.function = number;
 		return;
@@ -150,8 +201,12 @@ static void set_function(struct step *s)
 	}
 	if (!is_shared(s))
 		ret = sa_find_port(&s->d->sa, s->guid, false, &port);
+	if (!ret) {
+		wait_for_absence(s);
+		return;
+	}
 	if (ret != -ENOENT) {
-		again(s, ret ? "the SA does not answer" : "the SM still has a port with that GUID");
+		again(s, "the SA does not answer");
 		return;
 	}
 	pthread_mutex_lock(&s->d->functions);
@@ -168,7 +223,7 @@ static void set_function(struct step *s)
 static void step_set(struct step *s)
 {
 	set_function(s);
-	if (!s->again && is_shared(s))
+	if (!s->again && s->event == EVENT_DONE && is_shared(s))
 		tell_tracker(s, true);
 }
 
@@ -294,22 +349,22 @@ static void step_hand(struct step *s)
 }
 
 /* Is the peer a source that is for a move to this host, begun in that epoch? */
-static int peer_wants(struct step *s, uint32_t epoch, bool *wants)
+static int peer_wants(struct step *s, uint32_t epoch, struct answer *answer, bool *wants)
 {
-	struct answer answer;
-	int ret = peer_ask(s->d, s->r.peer, MESSAGE_LOOK, &s->r, NULL, &answer);
+	int ret = peer_ask(s->d, s->r.peer, MESSAGE_LOOK, &s->r, NULL, answer);
 
-	if (!ret && answer.answer != ANSWER_OK)
+	if (!ret && answer->answer != ANSWER_OK)
 		ret = -EPROTO;
-	*wants = !ret && answer.knows && move_wants(answer.record.state) &&
-		 answer.record.epoch == epoch && !strcmp(answer.record.peer, s->d->config.host);
+	*wants = !ret && answer->knows && move_wants(answer->record.state) &&
+		 answer->record.epoch == epoch && !strcmp(answer->record.peer, s->d->config.host);
 	return ret;
 }
 
 static void step_look(struct step *s)
 {
+	struct answer answer;
 	bool wants;
-	int ret = peer_wants(s, s->r.epoch, &wants);
+	int ret = peer_wants(s, s->r.epoch, &answer, &wants);
 
 	if (ret)
 		no_answer(s, ret);
@@ -320,13 +375,19 @@ static void step_look(struct step *s)
 static void step_watch(struct step *s)
 {
 	struct function functions[FUNCTION_MAX];
+	struct answer answer = {0};
 	int count, number, ret = 0;
 	bool wants = false;
 
 	if (s->r.peer[0])
-		ret = peer_wants(s, s->r.epoch - 1, &wants);
+		ret = peer_wants(s, s->r.epoch - 1, &answer, &wants);
 	if (ret || wants) {
 		no_answer(s, ret ? ret : -EINPROGRESS);
+		return;
+	}
+	if (s->r.peer[0] && is_newer(s, &answer)) {
+		s->event = EVENT_REFUSED; /* and then it is forgotten */
+		because(s, "%s has it", s->r.peer);
 		return;
 	}
 	s->r.peer[0] = '\0';

@@ -249,6 +249,32 @@ teardown() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "fence: an agent that only hung, and is handed the guest when it goes on, forgets it" {
+	local guid lid
+	hosts 2
+	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	ctl h1 move guest7 --to h2 --no-wait
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	kill -STOP "${pids[h2]}"
+	touch "$dir/go"
+	await grep -q 'leaving -> handing' "$dir/h1.log"
+	[ "$(ctl h1 fence h2)" = '1 guests' ]
+	at_home() { ctl h1 --json status guest7 | grep -q '"host":"h1","state":"here"'; }
+	await at_home
+	# What h1 has asked it is still there for it to read.
+	kill -CONT "${pids[h2]}"
+	await is_at guest7 h1
+	ctl h1 move guest7 --to h3
+	await is_at guest7 h3
+	[ "$(functions_with "$guid")" = 1 ]
+	[ "$(lid_of guest7)" = "$lid" ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
 @test "shared-port: a guest's LID replaces its host's, and two guests cross in one sweep" {
 	local base lids sweeps
 	shared_port
