@@ -71,15 +71,18 @@ static size_t format_line(const struct record *record, char *line)
 	return len + 10;
 }
 
-static bool parse_line(const char *line, size_t len, struct record *record)
+/* -EBADMSG: it is damaged; -EPROTO: it is whole, and not one of this version's. */
+static int parse_line(const char *line, size_t len, struct record *record)
 {
 	char crc[9];
 
 	if (len < 10 || line[8] != ' ')
-		return false;
+		return -EBADMSG;
 	snprintf(crc, sizeof(crc), "%08x",
 		 ~crc32_iscsi((unsigned char *)line + 9, (int)len - 9, ~0u));
-	return !memcmp(crc, line, 8) && !record_parse(record, line + 9, len - 9) && record->guid;
+	if (memcmp(crc, line, 8) != 0)
+		return -EBADMSG;
+	return record_parse(record, line + 9, len - 9) || !record->guid ? -EPROTO : 0;
 }
 
 long journal_replay(struct journal *journal, const char *text, size_t len, unsigned *bad_line)
@@ -90,12 +93,13 @@ long journal_replay(struct journal *journal, const char *text, size_t len, unsig
 	*bad_line = 0;
 	for (unsigned number = 1; (eol = memchr(at, '\n', end - at)); number++, at = eol + 1) {
 		bool last = eol + 1 == end;
+		int ret = parse_line(at, eol - at, &record);
 
-		if (eol - at > LINE_LEN || !parse_line(at, eol - at, &record)) {
-			if (last)
-				break; /* blocks of the last write came in another order */
+		if (ret == -EBADMSG && last)
+			break; /* blocks of the last write came in another order */
+		if (ret) {
 			*bad_line = number;
-			return -EBADMSG;
+			return ret;
 		}
 		if (make_room(journal))
 			return -ENOMEM;

@@ -310,7 +310,8 @@ static bool plan_refused(struct job *j, char reason[REASON_LEN])
 	else if (j->error == -EHOSTUNREACH)
 		snprintf(reason, REASON_LEN, "%s knows no agent of %s", j->d->config.host, j->to);
 	else if (j->error)
-		snprintf(reason, REASON_LEN, "%s does not answer: %s", j->to, strerror(-j->error));
+		snprintf(reason, REASON_LEN, "%s does not answer: %s", j->to,
+			 link_strerror(j->error));
 	else if (j->answer.answer != ANSWER_OK)
 		snprintf(reason, REASON_LEN, "%s", j->answer.reason);
 	else if (here && j->num_free <= guests_reserved(j->d, j->record.guid))
@@ -366,7 +367,8 @@ static void finish_move(struct job *j)
 	if (j->error == -ENOENT) {
 		fail_unknown(j);
 	} else if (j->error) {
-		control_fail(j->client, "%s does not answer: %s", j->listing, strerror(-j->error));
+		control_fail(j->client, "%s does not answer: %s", j->listing,
+			     link_strerror(j->error));
 	} else if (j->answer.answer != ANSWER_OK) {
 		control_fail(j->client, "%s", j->answer.reason);
 	} else {

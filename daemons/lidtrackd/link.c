@@ -150,6 +150,14 @@ int link_listen(const char *address)
 
 /* ---- TLS ---- */
 
+/* Of a certificate's verification. */
+static int certificate_error(unsigned status)
+{
+	if (status & (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_NOT_ACTIVATED))
+		return -EKEYEXPIRED;
+	return status & GNUTLS_CERT_UNEXPECTED_OWNER ? -EKEYREJECTED : -ENOTUNIQ;
+}
+
 static int start_tls(struct link *link, const struct link_identity *identity, unsigned side,
 		     const char *host)
 {
@@ -171,7 +179,22 @@ static int start_tls(struct link *link, const struct link_identity *identity, un
 	} while (ret == GNUTLS_E_INTERRUPTED);
 	if (!ret)
 		return 0;
-	return ret == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR ? -EKEYREJECTED : -EPROTO;
+	if (ret != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
+		return -EPROTO;
+	gnutls_alert_send_appropriate(link->tls, ret);
+	return certificate_error(gnutls_session_get_verify_cert_status(link->tls));
+}
+
+const char *link_strerror(int error)
+{
+	switch (-error) {
+	case EKEYEXPIRED: return "its certificate has expired, or is not valid yet";
+	case EKEYREJECTED: return "its certificate is another's";
+	case ENOTUNIQ: return "its certificate is not one of tls_ca";
+	case EACCES: return "it does not accept this host's certificate, see its log";
+	case EPROTO: return "it does not speak as this version of lidtrackd does, or not TLS";
+	default: return strerror(-error);
+	}
 }
 
 bool link_is_from(const struct link *link, const char *host)
@@ -333,7 +356,9 @@ int link_receive(struct link *link, char *line, size_t room)
 			return -EMSGSIZE;
 		n = receive_some(link);
 		if (n <= 0)
-			return n ? -ETIMEDOUT : -ECONNRESET;
+			return !n						 ? -ECONNRESET
+			       : link->tls && n == GNUTLS_E_FATAL_ALERT_RECEIVED ? -EACCES
+										 : -ETIMEDOUT;
 	}
 	len = eol - link->buffer;
 	if (len >= room)

@@ -40,8 +40,11 @@ static inline bool link_is_local(const char *address)
 
 /* A listening socket, not blocking, close-on-exec. -errno. */
 int link_listen(const char *address);
-/* To an agent that proves to be that host. -errno; -EKEYREJECTED: it proves to be none or another.
- * */
+/*
+ * To an agent that proves to be that host. -errno, which link_strerror() knows; of its certificate:
+ * -EKEYEXPIRED (now is not within its time), -EKEYREJECTED (it is another host's), -ENOTUNIQ (it is
+ * not of tls_ca).
+ */
 int link_connect(struct link *link, const struct link_identity *identity, const char *host,
 		 const char *address);
 /* Takes over an accepted descriptor. */
@@ -51,9 +54,10 @@ int link_accept(struct link *link, const struct link_identity *identity, int fd,
 bool link_is_from(const struct link *link, const char *host);
 /* A line without its end. */
 int link_send(struct link *link, const char *line, size_t len);
-/* The next one; its length, or -errno: -EMSGSIZE for one that does not fit, -ECONNRESET at the end.
- * */
+/* The next one; its length, or -errno: -EMSGSIZE for one that does not fit, -ECONNRESET at the end,
+ * -EACCES: the other end does not accept this host's certificate. */
 int link_receive(struct link *link, char *line, size_t room);
+const char *link_strerror(int error);
 /* The other end has closed it: nobody waits for an answer. */
 bool link_is_closed(const struct link *link);
 void link_close(struct link *link);

@@ -39,7 +39,9 @@ static int next_answer(struct link *link, struct answer *answer)
 	char line[MESSAGE_LEN];
 	int len = link_receive(link, line, sizeof(line));
 
-	return len < 0 ? len : answer_parse(answer, line, len);
+	if (len < 0)
+		return len;
+	return answer_parse(answer, line, len) ? -EPROTO : 0;
 }
 
 int peer_ask(struct lidtrackd *d, const char *host, enum message_verb verb,

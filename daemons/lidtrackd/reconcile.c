@@ -341,6 +341,9 @@ int reconcile_start(struct lidtrackd *d)
 			  "give two "
 			  "ports one GUID",
 			  d->config.journal, line);
+	else if (ret == -EPROTO)
+		log_error("%s: line %u is of another version of lidtrackd: start that one",
+			  d->config.journal, line);
 	else if (ret == -EAGAIN)
 		log_error("%s: another lidtrackd has it", d->config.journal);
 	else if (ret)

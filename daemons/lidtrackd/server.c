@@ -12,12 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemons/common/clock.h"
 #include "daemons/common/folder.h"
 #include "daemons/common/log.h"
 #include "daemons/lidtrackd/lidtrackd.h"
 #include "migrate/guid2lid.h"
 
 #define MAX_CONVERSATIONS 256
+#define COMPLAIN_MS	  10000
 
 struct conversation {
 	struct conversation *next;
@@ -25,7 +27,8 @@ struct conversation {
 	struct task *task;
 	struct link link;
 	int fd;
-	int error; /* of reading */
+	int error;		   /* of reading */
+	char unserved[REASON_LEN]; /* the request was read, and why it is not served */
 	struct request request;
 	/* Of the host, when it was asked. */
 	unsigned free, used;
@@ -274,6 +277,17 @@ static int look_at_functions(struct conversation *c)
 	return n < 0 ? n : 0;
 }
 
+/* An answer says so; what is asked for again is no loss. */
+__attribute__((format(printf, 2, 3))) static void cannot_serve(struct conversation *c,
+							       const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(c->unserved, sizeof(c->unserved), format, args);
+	va_end(args);
+}
+
 static int read_request(struct conversation *c)
 {
 	bool local = link_is_local(c->d->config.listen);
@@ -283,13 +297,25 @@ static int read_request(struct conversation *c)
 	if (!ret) {
 		int len = link_receive(&c->link, line, sizeof(line));
 
-		ret = len < 0 ? len : request_parse(&c->request, line, len);
+		if (len < 0)
+			return len;
+		ret = request_parse(&c->request, line, len);
+		if (ret)
+			cannot_serve(c,
+				     "%s cannot read the request: bring both agents to one version",
+				     c->d->config.host);
 	}
 	if (ret)
 		return ret;
-	if ((!peer_of(c->d, c->request.from) && strcmp(c->request.from, c->d->config.host) != 0) ||
-	    !link_is_from(&c->link, c->request.from))
+	if (!peer_of(c->d, c->request.from) && strcmp(c->request.from, c->d->config.host) != 0) {
+		cannot_serve(c, "%s has no line \"peer %s\" in its configuration",
+			     c->d->config.host, c->request.from);
 		return -EPERM;
+	}
+	if (!link_is_from(&c->link, c->request.from)) {
+		cannot_serve(c, "the certificate is not one of %s", c->request.from);
+		return -EPERM;
+	}
 	if (c->request.verb == MESSAGE_ASK || c->request.verb == MESSAGE_PLAN ||
 	    c->request.verb == MESSAGE_TAKE)
 		c->functions_error = look_at_functions(c);
@@ -327,6 +353,19 @@ static void write_done(void *arg)
 	drop(c);
 }
 
+/* Now and then: who is refused tries again and again. */
+static void complain(const struct conversation *c)
+{
+	static uint64_t last;
+	uint64_t now = clock_ms();
+
+	if (last && now - last < COMPLAIN_MS)
+		return;
+	last = now;
+	log_warning("a request was not served: %s",
+		    c->unserved[0] ? c->unserved : link_strerror(c->error));
+}
+
 static void read_done(void *arg)
 {
 	static void (*const verbs[MESSAGE_VERBS])(struct conversation *) = {
@@ -340,11 +379,16 @@ static void read_done(void *arg)
 	c->d->counts.requests++;
 	if (c->error) {
 		c->d->counts.bad_requests++;
-		log_debug("a request was not served: %s", strerror(-c->error));
+		complain(c);
+	}
+	if (c->error && !c->unserved[0]) {
 		drop(c);
 		return;
 	}
-	verbs[c->request.verb](c);
+	if (c->error)
+		answer_not(c, ANSWER_LATER, "%s", c->unserved);
+	else
+		verbs[c->request.verb](c);
 	if (task_start(c->d->loop.base, &c->task, write_work, write_done, c))
 		drop(c);
 }

@@ -96,7 +96,7 @@ static void tell_tracker(struct step *s, bool here)
 	if (!ret)
 		ret = peer_ask(s->d, tracker, MESSAGE_PLACE, &s->r, NULL, &answer);
 	if (ret)
-		again(s, "the tracker, %s, does not answer: %s", tracker, strerror(-ret));
+		again(s, "the tracker, %s, does not answer: %s", tracker, link_strerror(ret));
 	else if (answer.answer != ANSWER_OK)
 		again(s, "%s: %s", tracker, answer.reason);
 	else if (here && answer.knows)
@@ -318,8 +318,7 @@ static void step_present(struct step *s)
 
 static void no_answer(struct step *s, int ret)
 {
-	again(s, "%s does not answer: %s", s->r.peer,
-	      ret == -EKEYREJECTED ? "its certificate is another's" : strerror(-ret));
+	again(s, "%s does not answer: %s", s->r.peer, link_strerror(ret));
 }
 
 static void take_answer(struct step *s, int ret, const struct answer *answer)

@@ -432,21 +432,28 @@ stop_opensm() {
 	diff <(entries "$dir/guid2lid") "$dir/before"
 }
 
+# certificate_of HOST CA DAYS_FROM DAYS_TO: a CA that does not exist yet is made.
+certificate_of() {
+	local when
+	when=$(printf 'activation_date = "%s"\nexpiration_date = "%s"' "$(date -u -d "$3 days" '+%F %T UTC')" \
+		"$(date -u -d "$4 days" '+%F %T UTC')")
+	if [ ! -e "$dir/$2.pem" ]; then
+		certtool --generate-privkey --key-type ed25519 --outfile "$dir/$2.key" 2>/dev/null
+		printf '%s\n' "cn = $2" ca cert_signing_key 'expiration_days = 2' >"$dir/$2.tmpl"
+		certtool --generate-self-signed --load-privkey "$dir/$2.key" --template "$dir/$2.tmpl" \
+			--outfile "$dir/$2.pem" 2>/dev/null
+	fi
+	certtool --generate-privkey --key-type ed25519 --outfile "$dir/$1.key" 2>/dev/null
+	printf '%s\n' "cn = $1" "dns_name = $1" signing_key tls_www_client tls_www_server "$when" >"$dir/$1.tmpl"
+	certtool --generate-certificate --load-privkey "$dir/$1.key" --load-ca-certificate "$dir/$2.pem" \
+		--load-ca-privkey "$dir/$2.key" --template "$dir/$1.tmpl" --outfile "$dir/$1.pem" 2>/dev/null
+}
+
 @test "agents of two machines prove who they are by certificates, and nobody else is served" {
 	local h guid
 	command -v certtool >/dev/null || skip "no certtool"
-	for h in ca h1 h2 h3; do
-		certtool --generate-privkey --key-type ed25519 --outfile "$dir/$h.key" 2>/dev/null
-		printf '%s\n' "cn = $h" "$([ $h = ca ] && echo ca || echo "dns_name = $h")" \
-			"$([ $h = ca ] && echo cert_signing_key || echo signing_key)" tls_www_client tls_www_server \
-			'expiration_days = 2' >"$dir/$h.tmpl"
-		if [ $h = ca ]; then
-			certtool --generate-self-signed --load-privkey "$dir/ca.key" --template "$dir/ca.tmpl" \
-				--outfile "$dir/ca.pem" 2>/dev/null
-		else
-			certtool --generate-certificate --load-privkey "$dir/$h.key" --load-ca-certificate "$dir/ca.pem" \
-				--load-ca-privkey "$dir/ca.key" --template "$dir/$h.tmpl" --outfile "$dir/$h.pem" 2>/dev/null
-		fi
+	for h in h1 h2; do
+		certificate_of $h ca -1 2
 	done
 	# h3 is an impostor: it says that it is h3 and has the certificate of h1.
 	cp "$dir/h1.pem" "$dir/h3.pem"
@@ -464,6 +471,53 @@ stop_opensm() {
 	[ "$status" = 1 ]
 	[[ $output == *"h3 does not answer: "* ]]
 	[ "$(stat -c %a "$dir/h1.ctl")" = 600 ]
+}
+
+@test "certificates that will not do: expired, and of another CA; both ends say which" {
+	command -v certtool >/dev/null || skip "no certtool"
+	certificate_of h1 ca -1 2
+	certificate_of h2 ca -9 -2
+	certificate_of h3 other -1 2
+	export MIGRATE_TLS=1
+	hosts 1
+	agents "tls_ca $dir/ca.pem"
+	ctl h1 add guest7 --guid 0x0255525800010000
+	at_home() { ctl h1 status guest7 | grep -q 'guest7 .* h1 .* here'; }
+	await at_home
+	run ctl h1 move guest7 --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"h2 does not answer: its certificate has expired"* ]]
+	run ctl h1 move guest7 --to h3
+	[ "$status" = 1 ]
+	[[ $output == *"h3 does not answer: its certificate is not one of tls_ca"* ]]
+	at_home
+	grep -q 'a request was not served: its certificate ' "$dir/h1.log"
+	# What a host sees whose own certificate will not do.
+	ctl h2 add guest8 --guid 0x0255525800020000
+	here() { ctl h2 status guest8 | grep -q 'guest8 .* h2 .* here'; }
+	await here
+	run ctl h2 move guest8 --to h1
+	[ "$status" = 1 ]
+	[[ $output == *"h1 does not answer: it does not accept this host's certificate, see its log"* ]]
+}
+
+@test "an agent of another version, or one that nobody has named, is told so" {
+	hosts 1
+	agents
+	says() {
+		python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\n")
+print(s.makefile().readline(), end="")' "$dir/h1.sock" "$1"
+	}
+	[ "$(says 'lidtrack2 look h2 h1 guest=a state=gone')" = \
+		'later h1 cannot read the request: bring both agents to one version' ]
+	[ "$(says 'lidtrack1 look h2 h1 guest=a state=gone colour=red')" = \
+		'later h1 cannot read the request: bring both agents to one version' ]
+	[ "$(says 'lidtrack1 look h9 h1 guest=a state=gone')" = 'later h1 has no line "peer h9" in its configuration' ]
+	[ "$(says 'lidtrack1 look h2 h1 guest=a state=gone')" = ok ]
 }
 
 @test "a thousand peers write by RDMA to a guest that moves: no question to the SA; else a thousand" {

@@ -19,6 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <isa-l/crc.h>
+#include <sys/stat.h>
+
 #include "migrate/journal.h"
 #include "migrate/message.h"
 
@@ -141,6 +144,29 @@ static void a_damaged_line_in_the_middle_is_an_error(void **state)
 	assert_int_equal(line, 1);
 }
 
+/* It is not torn: who cut it off would forget where a GUID is. */
+static void a_whole_line_of_another_version_is_an_error_and_stays(void **state)
+{
+	const char *text = "guid=0x0000000000000002 guest=b state=here epoch=1 colour=red";
+	char entry[256];
+	struct stat before, after;
+	int fd, len;
+
+	reopen();
+	assert_int_equal(put(1, MOVE_HERE), 0);
+	journal_close(&journal);
+	fd = open(path, O_WRONLY | O_APPEND);
+	len = snprintf(entry, sizeof(entry), "%08x %s\n",
+		       ~crc32_iscsi((unsigned char *)text, strlen(text), ~0u), text);
+	assert_int_equal(write(fd, entry, len), len);
+	assert_int_equal(fstat(fd, &before), 0);
+	close(fd);
+	assert_int_equal(journal_open(&journal, path, &line), -EPROTO);
+	assert_int_equal(line, 2);
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_size, after.st_size);
+}
+
 static void one_agent_has_it(void **state)
 {
 	struct journal other;
@@ -235,6 +261,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_is_cut_at_every_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_line_in_the_middle_is_an_error, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_whole_line_of_another_version_is_an_error_and_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_agent_has_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_does_not_grow_without_end, setup, teardown),
