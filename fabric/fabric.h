@@ -12,7 +12,8 @@
  *	link.c        cables and the states of ports; trap.c: notices to the subnet manager
  *	function.c    virtual functions: GUIDs that come and go
  *	host.c        each host's MAD layer: agents, routing of what arrives; host_send.c: what they send, and
- *	              timeouts; rmpp_send.c, rmpp_receive.c: MADs of several segments
+ *	              timeouts; rmpp_send.c, rmpp_receive.c: MADs of several segments; host_port.c: the
+ *	              ports of a fabric below it
  *	member.c      multicast groups that processes have joined
  *	timer.c       timers
  *	server.c      connections of programs (umad, issm, hosts); outbox.c: what goes to them
@@ -25,24 +26,9 @@
 
 #include <stddef.h>
 
+#include "fabric/host.h"
 #include "fabric/map.h"
-#include "fabric/timer.h"
 #include "fabric/topology.h"
-
-/* A MAD on its way. port: where it is sent from, and later where it has arrived. */
-struct packet {
-	uint32_t port;
-	uint16_t slid, dlid;
-	uint8_t sl;
-	uint8_t grh_present;
-	uint8_t in_port; /* of a switch, where it came in */
-	uint16_t pkey;	 /* the value, as in the BTH */
-	uint32_t src_qp, dst_qp, qkey;
-	uint8_t sgid[16], dgid[16];
-	uint32_t flow_label;
-	uint8_t traffic_class, hop_limit;
-	uint8_t mad[MAD_LEN];
-};
 
 /* What a port counts (16.1.3.5, 16.1.4.11); wide enough for both kinds of counters. */
 struct counters {
@@ -56,15 +42,14 @@ struct counters {
 };
 
 struct notice; /* trap.c */
-struct host_port;
 
 /* What fabricd alone knows of a port. */
 struct port_private {
 	struct counters count;
-	struct host_port *host; /* of an adapter */
-	struct timer lease;	/* M_Key lease (14.2.4.2) */
-	uint8_t bad_packets;	/* of late: each whole one takes one off (7.12.2) */
-	uint64_t packets;	/* to its peer, since faults were set */
+	struct timer lease;  /* M_Key lease (14.2.4.2) */
+	unsigned sms;	     /* open issm files */
+	uint8_t bad_packets; /* of late: each whole one takes one off (7.12.2) */
+	uint64_t packets;    /* to its peer, since faults were set */
 };
 
 struct node_private {
@@ -73,30 +58,17 @@ struct node_private {
 	char *own_desc; /* of a function that has another NodeDescription meanwhile */
 };
 
-struct agent;
 struct ledger;
 struct member;
-struct send;
-
-#define AGENT_TABLE 1024
-#define SEND_TABLE  65536
 
 struct fabric {
+	struct mads mads; /* first: timers' functions get it */
 	struct fabric_map *map;
 	int map_fd;
 	struct port_private *ports;
 	struct node_private *nodes;
-	struct timers timers;
-	uint64_t now; /* ms of CLOCK_MONOTONIC, at the last wake-up */
-
 	struct packet *queue; /* a ring of packets */
 	uint32_t head, tail, queue_mask;
-
-	struct agent *agents[AGENT_TABLE]; /* by the upper half of their transaction IDs */
-	struct send *sends[SEND_TABLE];	   /* by transaction ID */
-	struct send *free_sends;
-	uint32_t next_agent;
-	uint32_t num_host_ports;
 
 	struct ledger *ledgers; /* of programs' packets */
 	struct member *members; /* of multicast groups */
@@ -163,6 +135,8 @@ void fabric_send(struct fabric *f, const struct packet *packet);
  * sends it. */
 struct packet *fabric_send_room(struct fabric *f);
 void fabric_send_done(struct fabric *f);
+/* Turns a packet round: it is an answer now. */
+void fabric_turn(struct fabric *f, struct packet *p);
 /* Carries out all that is under way. */
 void fabric_run(struct fabric *f);
 /* Can a route of that SMP begin at this port? mad.c refuses others when they are sent. */
@@ -211,8 +185,20 @@ static inline bool link_up(const struct fabric_port *port)
 	return port->peer != FABRIC_NONE && hi4(port->info[PI_PHYS]) == PHYS_LINK_UP;
 }
 
-/* ---- host.c ---- */
+/* ---- host_port.c ---- */
 
+extern const struct mads_ops host_port_ops;
+
+static inline struct fabric *fabric_of(struct mads *m)
+{
+	return (struct fabric *)((char *)m - offsetof(struct fabric, mads));
+}
+
+/* The packet that carries a MAD of an agent, from the header as the program wrote it. */
+void host_packet(struct fabric *f, const struct agent *agent, const uint8_t *hdr, struct packet *p);
+/* A program's packet had a key that the port does not take: it is counted, and the subnet manager
+ * told. */
+void host_violation(struct fabric *f, const struct fabric_violation *v);
 /* PortInfo, P_Keys or GUIDs of a port changed: its host's programs are told. rereg: they shall
  * register anew. */
 void host_port_changed(struct fabric *f, struct fabric_port *port, bool rereg);

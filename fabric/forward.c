@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include "fabric/host.h"
+#include "fabric/fabric.h"
 
 /* ---- the queue of what is under way ---- */
 
@@ -287,8 +287,7 @@ static bool pkey_accepted(struct fabric *f, const struct fabric_port *port, uint
 	return false;
 }
 
-/* Turns a packet round: it is an answer now. */
-static void turn(struct fabric *f, struct packet *p)
+void fabric_turn(struct fabric *f, struct packet *p)
 {
 	const struct fabric_port *port = port_at(f, p->port);
 	uint16_t to = p->slid;
@@ -318,11 +317,11 @@ static bool answer_smp(struct fabric *f, struct packet *p)
 		return false;
 	f->smps++;
 	if (!sma_receive(f, p, &answer)) {
-		host_receive(f, p);
+		host_receive(&f->mads, p);
 		return false;
 	}
 	if (answer)
-		turn(f, p);
+		fabric_turn(f, p);
 	return answer;
 }
 
@@ -340,10 +339,10 @@ static bool answer_other(struct fabric *f, struct packet *p)
 	if (p->dst_qp == 1 && p->mad[MAD_CLASS] == CLASS_PERF && !mad_is_response(p->mad)) {
 		if (!pma_receive(f, p))
 			return false;
-		turn(f, p);
+		fabric_turn(f, p);
 		return true;
 	}
-	host_receive(f, p);
+	host_receive(&f->mads, p);
 	return false;
 }
 

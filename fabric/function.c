@@ -49,7 +49,7 @@ void function_set_guid(struct fabric *f, struct fabric_node *node, uint64_t guid
 	if (port->guid == guid)
 		return;
 	link_set(f, port, false);
-	timer_stop(&f->timers, &f->ports[index_of(f, port)].lease);
+	timer_stop(&f->mads.timers, &f->ports[index_of(f, port)].lease);
 	trap_forget(f, node);
 	map_begin(f);
 	node->guid = node->system_guid = port->guid = guid;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Agents of programs, and to which of them an arriving MAD goes: answers by the upper half of the
- * transaction ID, others by class, version and method, as the kernel's mad.c does it. fabricd's
- * thread.
+ * transaction ID, others by class, version and method, as the kernel's mad.c does it. One
+ * thread at a time.
  */
 #include "fabric/host.h"
 
@@ -10,13 +10,19 @@
 #include <rdma/ib_user_mad.h>
 #include <stdlib.h>
 
-static struct host_port *host_of(struct fabric *f, uint32_t port)
+int mads_create(struct mads *m, uint32_t ports, const struct mads_ops *ops)
 {
-	struct port_private *mine = &f->ports[port];
+	m->at_port = calloc(ports, sizeof(struct agent *));
+	m->ops = ops;
+	m->agent_step = 1;
+	return m->at_port ? 0 : -ENOMEM;
+}
 
-	if (!mine->host)
-		mine->host = calloc(1, sizeof(*mine->host));
-	return mine->host;
+void mads_destroy(struct mads *m)
+{
+	host_sends_free(m);
+	free(m->at_port);
+	m->at_port = NULL;
 }
 
 /* ---- registration ---- */
@@ -45,26 +51,23 @@ static int check(const struct fabric_request *r)
 	return smi == !r->qpn ? 0 : EINVAL;
 }
 
-static int check_methods(const struct host_port *host, const struct fabric_request *r)
+static int check_methods(const struct agent *a, const struct fabric_request *r)
 {
-	for (const struct agent *a = host->agents; a; a = a->link)
+	for (; a; a = a->link)
 		if (r->mgmt_class && same_class(a, r) &&
 		    (a->methods[0] & r->method_mask[0] || a->methods[1] & r->method_mask[1]))
 			return EINVAL;
 	return 0;
 }
 
-int host_register(struct fabric *f, struct connection *file, uint32_t port,
-		  const struct fabric_request *r, uint8_t id, struct agent **out)
+int host_register(struct mads *m, void *file, uint32_t port, const struct fabric_request *r,
+		  uint8_t id, struct agent **out)
 {
-	struct host_port *host = host_of(f, port);
 	int ret = check(r);
 	struct agent *a;
 
-	if (!host)
-		return ENOMEM;
 	if (!ret)
-		ret = check_methods(host, r);
+		ret = check_methods(m->at_port[port], r);
 	if (ret)
 		return ret;
 	a = calloc(1, sizeof(*a));
@@ -80,25 +83,25 @@ int host_register(struct fabric *f, struct connection *file, uint32_t port,
 	a->user_rmpp = r->flags & IB_USER_MAD_USER_RMPP;
 	a->oui = r->oui;
 	memcpy(a->methods, r->method_mask, sizeof(a->methods));
-	a->tid = ++f->next_agent;
-	a->link = host->agents;
-	host->agents = a;
-	a->hashed = f->agents[a->tid % AGENT_TABLE];
-	f->agents[a->tid % AGENT_TABLE] = a;
+	a->tid = m->next_agent += m->agent_step;
+	a->link = m->at_port[port];
+	m->at_port[port] = a;
+	a->hashed = m->agents[a->tid % AGENT_TABLE];
+	m->agents[a->tid % AGENT_TABLE] = a;
 	*out = a;
 	return 0;
 }
 
-void host_unregister(struct fabric *f, struct agent *agent)
+void host_unregister(struct mads *m, struct agent *agent)
 {
 	struct agent **at;
 
-	host_send_all_end(f, agent);
-	rmpp_receive_all_end(f, agent);
-	for (at = &f->ports[agent->port].host->agents; *at != agent; at = &(*at)->link)
+	host_send_all_end(m, agent);
+	rmpp_receive_all_end(m, agent);
+	for (at = &m->at_port[agent->port]; *at != agent; at = &(*at)->link)
 		;
 	*at = agent->link;
-	for (at = &f->agents[agent->tid % AGENT_TABLE]; *at != agent; at = &(*at)->hashed)
+	for (at = &m->agents[agent->tid % AGENT_TABLE]; *at != agent; at = &(*at)->hashed)
 		;
 	*at = agent->hashed;
 	free(agent);
@@ -106,24 +109,23 @@ void host_unregister(struct fabric *f, struct agent *agent)
 
 /* ---- arrival ---- */
 
-static struct agent *find_by_tid(struct fabric *f, const struct packet *p)
+static struct agent *find_by_tid(struct mads *m, const struct packet *p)
 {
 	uint32_t tid = get64(p->mad + MAD_TID) >> 32;
-	struct agent *a = f->agents[tid % AGENT_TABLE];
+	struct agent *a = m->agents[tid % AGENT_TABLE];
 
 	while (a && (a->tid != tid || a->port != p->port))
 		a = a->hashed;
 	return a;
 }
 
-static struct agent *find_by_method(struct fabric *f, const struct packet *p)
+static struct agent *find_by_method(struct mads *m, const struct packet *p)
 {
-	struct host_port *host = f->ports[p->port].host;
 	uint8_t class = p->mad[MAD_CLASS];
 	uint8_t method = p->mad[MAD_METHOD] & 0x7f;
 	uint32_t oui = get32(p->mad + MAD_OUI - 1) & 0xffffff;
 
-	for (struct agent *a = host ? host->agents : NULL; a; a = a->link)
+	for (struct agent *a = m->at_port[p->port]; a; a = a->link)
 		if (a->class == class && a->class_version == p->mad[MAD_CLASS_VERSION] &&
 		    a->methods[method / 64] & 1ull << method % 64 &&
 		    (!class_is_vendor2(class) || a->oui == oui))
@@ -133,41 +135,24 @@ static struct agent *find_by_method(struct fabric *f, const struct packet *p)
 
 /* Nobody wants it: questions are answered all the same (mad.c: generate_unmatched_resp), by
  * switches too. */
-static void answer_unmatched(struct fabric *f, struct packet *p)
+static void answer_unmatched(struct mads *m, struct packet *p)
 {
-	uint8_t *mad = p->mad;
-	bool directed = mad[MAD_CLASS] == CLASS_SUBN_DR;
-	uint16_t to = p->slid;
-	uint32_t qp = p->src_qp;
-
-	if (mad[MAD_METHOD] != METHOD_GET && mad[MAD_METHOD] != METHOD_SET)
+	if (!mad_make_unmatched(p->mad))
 		return;
-	if (directed && !mad[SMP_HOP_COUNT])
-		return;
-	mad[MAD_METHOD] = METHOD_GET_RESP;
-	put16(mad + MAD_STATUS, STATUS_BAD_METHOD_ATTR | (directed ? STATUS_DIRECTION : 0));
-	p->slid = fabric_port_lid(port_at(f, p->port));
-	p->dlid = directed ? LID_PERMISSIVE : to;
-	p->src_qp = p->dst_qp;
-	p->dst_qp = qp;
-	p->grh_present = 0;
-	fabric_send(f, p);
+	m->ops->turn(m, p);
+	*m->ops->room(m) = *p;
+	m->ops->send(m);
 }
 
-static bool valid(struct fabric *f, const struct packet *p)
+static bool valid(struct mads *m, const struct packet *p)
 {
-	uint8_t *info = port_at(f, p->port)->info;
-
 	if (mad_is_smp(p->mad))
 		return !p->dst_qp;
 	if (p->dst_qp != 1 || (p->mad[MAD_CLASS] == CLASS_CM && p->mad[MAD_METHOD] != METHOD_SEND))
 		return false;
-	if (p->qkey == GSI_QKEY)
-		return true;
-	if (get16(info + PI_QKEY_VIOL) != 0xffff)
-		put16(info + PI_QKEY_VIOL, get16(info + PI_QKEY_VIOL) + 1);
-	trap_bad_qkey(f, port_at(f, p->port), p);
-	return false;
+	if (p->qkey != GSI_QKEY)
+		m->ops->bad_qkey(m, p);
+	return p->qkey == GSI_QKEY;
 }
 
 static bool rmpp_active(const uint8_t *mad)
@@ -182,25 +167,25 @@ static bool makes_segments(const struct agent *agent)
 	return agent->rmpp_version && !agent->user_rmpp;
 }
 
-void host_receive(struct fabric *f, struct packet *p)
+void host_receive(struct mads *m, struct packet *p)
 {
 	bool response = mad_is_response(p->mad);
 	struct agent *agent;
 	struct send *send;
 
-	if (!valid(f, p))
+	if (!valid(m, p))
 		return;
-	agent = response ? find_by_tid(f, p) : find_by_method(f, p);
+	agent = response ? find_by_tid(m, p) : find_by_method(m, p);
 	if (!agent) {
-		answer_unmatched(f, p);
+		answer_unmatched(m, p);
 		return;
 	}
-	send = response ? host_send_find(f, agent, p->mad) : NULL;
+	send = response ? host_send_find(m, agent, p->mad) : NULL;
 	if (rmpp_active(p->mad) && makes_segments(agent)) {
 		if (p->mad[RMPP_TYPE] == RMPP_DATA)
-			rmpp_receive(f, agent, send, p);
+			rmpp_receive(m, agent, send, p);
 		else
-			rmpp_send_receive(f, agent, p);
+			rmpp_send_receive(m, agent, p);
 		return;
 	}
 	/* Too late, or nobody asked; further segments are for a program that puts them together
@@ -208,33 +193,19 @@ void host_receive(struct fabric *f, struct packet *p)
 	if (response && !send && !rmpp_active(p->mad))
 		return;
 	if (send)
-		host_send_end(f, send, 0);
-	host_deliver(f, agent, p, NULL, MAD_LEN);
+		host_send_end(m, send, 0);
+	host_deliver(m, agent, p, NULL, MAD_LEN);
 }
 
-static unsigned pkey_index(struct fabric *f, const struct fabric_port *port, uint16_t pkey)
+void host_deliver(struct mads *m, struct agent *agent, const struct packet *p, const uint8_t *data,
+		  uint32_t len)
 {
-	const uint16_t *keys = (const uint16_t *)fabric_map_bytes(f->map, port->pkeys);
-
-	for (unsigned i = 0; i < port->pkey_cap; i++)
-		if (keys[i] && !((keys[i] ^ pkey) & 0x7fff))
-			return i;
-	return 0;
-}
-
-void host_deliver(struct fabric *f, struct agent *agent, const struct packet *p,
-		  const uint8_t *data, uint32_t len)
-{
-	struct fabric_port *port = port_at(f, p->port);
 	struct ib_user_mad_hdr hdr;
 
 	memset(&hdr, 0, sizeof(hdr));
 	hdr.id = agent->id;
 	hdr.length = sizeof(hdr) + len;
 	hdr.qpn = htobe32(p->src_qp);
-	hdr.lid = htobe16(p->slid);
-	hdr.sl = p->sl;
-	hdr.path_bits = p->dlid == LID_PERMISSIVE ? 0 : p->dlid - fabric_port_lid(port);
 	hdr.grh_present = p->grh_present;
 	if (p->grh_present) {
 		hdr.hop_limit = p->hop_limit;
@@ -242,41 +213,6 @@ void host_deliver(struct fabric *f, struct agent *agent, const struct packet *p,
 		memcpy(hdr.gid, p->sgid, sizeof(hdr.gid));
 		hdr.flow_label = htobe32(p->flow_label);
 	}
-	hdr.pkey_index = pkey_index(f, port, p->pkey);
-	server_deliver(f, agent->file, (const uint8_t *)&hdr, data ? data : p->mad, len);
-}
-
-/* ---- what becomes of ports ---- */
-
-void host_port_changed(struct fabric *f, struct fabric_port *port, bool rereg)
-{
-	if (f->port_changed && node_of(f, port)->type != NODE_SWITCH)
-		f->port_changed(f, port, rereg);
-}
-
-void host_node_down(struct fabric *f, struct fabric_node *node)
-{
-}
-
-void host_violation(struct fabric *f, const struct fabric_violation *v)
-{
-	struct packet p = {.port = v->port,
-			   .slid = v->slid,
-			   .dlid = v->dlid,
-			   .sl = v->sl,
-			   .pkey = v->key,
-			   .qkey = v->key,
-			   .src_qp = v->src_qpn,
-			   .dst_qp = v->dst_qpn};
-	struct fabric_port *port = port_at(f, v->port);
-	uint8_t *seen = port->info + (v->of_qkey ? PI_QKEY_VIOL : PI_PKEY_VIOL);
-
-	if (v->count < 0xffffu - get16(seen))
-		put16(seen, get16(seen) + v->count);
-	else
-		put16(seen, 0xffff);
-	if (v->of_qkey)
-		trap_bad_qkey(f, port, &p);
-	else
-		trap_bad_pkey(f, port, &p);
+	m->ops->describe(m, p, &hdr);
+	m->ops->deliver(m, agent->file, (const uint8_t *)&hdr, data ? data : p->mad, len);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What programs send: the packet that a MAD goes in, requests that wait for their answers, retries
- * and timeouts, as the kernel's mad.c and user_mad.c have them. fabricd's thread.
+ * and timeouts, as the kernel's mad.c and user_mad.c have them. One thread at a time.
  */
 #include <errno.h>
 #include <rdma/ib_user_mad.h>
@@ -14,22 +14,22 @@ static unsigned slot_of(uint64_t tid)
 	return (tid ^ tid >> 32 << 5) % SEND_TABLE;
 }
 
-struct send *host_send_find(struct fabric *f, const struct agent *agent, const uint8_t *mad)
+struct send *host_send_find(struct mads *m, const struct agent *agent, const uint8_t *mad)
 {
 	uint64_t tid = get64(mad + MAD_TID);
-	struct send *s = f->sends[slot_of(tid)];
+	struct send *s = m->sends[slot_of(tid)];
 
 	while (s && (s->tid != tid || s->agent != agent || s->mad[MAD_CLASS] != mad[MAD_CLASS]))
 		s = s->hashed;
 	return s;
 }
 
-static struct send *make(struct fabric *f, struct agent *agent)
+static struct send *make(struct mads *m, struct agent *agent)
 {
-	struct send *s = f->free_sends;
+	struct send *s = m->free_sends;
 
 	if (s)
-		f->free_sends = s->next;
+		m->free_sends = s->next;
 	else
 		s = malloc(sizeof(*s));
 	if (!s)
@@ -44,9 +44,9 @@ static struct send *make(struct fabric *f, struct agent *agent)
 	return s;
 }
 
-static void hash(struct fabric *f, struct send *s)
+static void hash(struct mads *m, struct send *s)
 {
-	struct send **slot = &f->sends[slot_of(s->tid)];
+	struct send **slot = &m->sends[slot_of(s->tid)];
 
 	s->hashed = *slot;
 	s->hash_at = slot;
@@ -55,26 +55,26 @@ static void hash(struct fabric *f, struct send *s)
 	*slot = s;
 }
 
-void host_sends_free(struct fabric *f)
+void host_sends_free(struct mads *m)
 {
 	struct send *s;
 
 	for (unsigned i = 0; i < SEND_TABLE; i++) {
-		while ((s = f->sends[i])) {
-			f->sends[i] = s->hashed;
+		while ((s = m->sends[i])) {
+			m->sends[i] = s->hashed;
 			free(s->data);
 			free(s);
 		}
 	}
-	while ((s = f->free_sends)) {
-		f->free_sends = s->next;
+	while ((s = m->free_sends)) {
+		m->free_sends = s->next;
 		free(s);
 	}
 }
 
-void host_send_end(struct fabric *f, struct send *s, int error)
+void host_send_end(struct mads *m, struct send *s, int error)
 {
-	timer_stop(&f->timers, &s->timer);
+	timer_stop(&m->timers, &s->timer);
 	*s->at = s->next;
 	if (s->next)
 		s->next->at = s->at;
@@ -86,59 +86,29 @@ void host_send_end(struct fabric *f, struct send *s, int error)
 
 		memcpy(&hdr, s->hdr, sizeof(hdr));
 		hdr.status = error;
-		server_deliver(f, s->agent->file, (const uint8_t *)&hdr, s->mad, MAD_HDR_LEN);
+		m->ops->deliver(m, s->agent->file, (const uint8_t *)&hdr, s->mad, MAD_HDR_LEN);
 	}
 	free(s->data);
 	s->data = NULL;
-	s->next = f->free_sends;
-	f->free_sends = s;
+	s->next = m->free_sends;
+	m->free_sends = s;
 }
 
-void host_send_all_end(struct fabric *f, struct agent *agent)
+void host_send_all_end(struct mads *m, struct agent *agent)
 {
 	while (agent->sends)
-		host_send_end(f, agent->sends, 0);
+		host_send_end(m, agent->sends, 0);
 }
 
 /* ---- the packet ---- */
 
-static uint16_t pkey_at(struct fabric *f, const struct fabric_port *port, unsigned index)
+static void transmit(struct mads *m, const struct send *s)
 {
-	return ((const uint16_t *)fabric_map_bytes(f->map, port->pkeys))[index % port->pkey_cap];
-}
+	struct packet *p = m->ops->room(m);
 
-void host_packet(struct fabric *f, const struct agent *agent, const uint8_t *umad, struct packet *p)
-{
-	const struct ib_user_mad_hdr *h = (const struct ib_user_mad_hdr *)umad;
-	struct fabric_port *port = port_at(f, agent->port);
-
-	p->port = agent->port;
-	p->in_port = 0;
-	p->dlid = be16toh(h->lid);
-	p->slid = fabric_port_lid(port) | (h->path_bits & ((1u << fabric_port_lmc(port)) - 1));
-	p->sl = h->sl & 15;
-	p->src_qp = agent->qpn;
-	p->dst_qp = be32toh(h->qpn);
-	p->qkey = be32toh(h->qkey);
-	p->pkey = agent->qpn ? pkey_at(f, port, h->pkey_index) : 0xffff;
-	p->grh_present = h->grh_present != 0;
-	if (p->grh_present) {
-		memcpy(p->dgid, h->gid, 16);
-		memcpy(p->sgid, port->info + PI_PREFIX, 8);
-		put64(p->sgid + 8, port->guid);
-		p->flow_label = be32toh(h->flow_label);
-		p->traffic_class = h->traffic_class;
-		p->hop_limit = h->hop_limit;
-	}
-}
-
-static void transmit(struct fabric *f, const struct send *s)
-{
-	struct packet *p = fabric_send_room(f);
-
-	host_packet(f, s->agent, s->hdr, p);
+	m->ops->address(m, s->agent, (const struct ib_user_mad_hdr *)s->hdr, p);
 	memcpy(p->mad, s->mad, MAD_LEN);
-	fabric_send_done(f);
+	m->ops->send(m);
 }
 
 /* ---- waiting ---- */
@@ -146,29 +116,29 @@ static void transmit(struct fabric *f, const struct send *s)
 static void timed_out(struct timer *timer, void *arg)
 {
 	struct send *s = (struct send *)((char *)timer - offsetof(struct send, timer));
-	struct fabric *f = arg;
+	struct mads *m = arg;
 
-	if (s->data && rmpp_send_again(f, s))
+	if (s->data && rmpp_send_again(m, s))
 		return;
 	if (s->answered_by_rmpp && s->retries) {
 		s->retries--;
-		host_send_wait(f, s);
+		host_send_wait(m, s);
 	} else if (s->retries && !s->data) {
 		s->retries--;
-		transmit(f, s);
-		host_send_wait(f, s);
+		transmit(m, s);
+		host_send_wait(m, s);
 	} else {
-		host_send_end(f, s, ETIMEDOUT);
+		host_send_end(m, s, ETIMEDOUT);
 	}
 }
 
-void host_send_wait(struct fabric *f, struct send *s)
+void host_send_wait(struct mads *m, struct send *s)
 {
-	timer_start(&f->timers, &s->timer, f->now + s->timeout_ms, timed_out);
+	timer_start(&m->timers, &s->timer, m->now + s->timeout_ms, timed_out);
 }
 
 /* Sends it in segments (mad.c: ib_create_send_mad); the first send says how many. */
-static int send_segments(struct fabric *f, struct send *s, const uint8_t *mad, size_t len)
+static int send_segments(struct mads *m, struct send *s, const uint8_t *mad, size_t len)
 {
 	unsigned header = class_header_len(mad[MAD_CLASS]), room = MAD_LEN - header;
 	size_t data = len > header ? len - header : 0;
@@ -180,17 +150,17 @@ static int send_segments(struct fabric *f, struct send *s, const uint8_t *mad, s
 		return ENOMEM;
 	memcpy(s->data, mad + header, data);
 	s->window = 1;
-	rmpp_send_start(f, s);
+	rmpp_send_start(m, s);
 	return 0;
 }
 
-static int send_tracked(struct fabric *f, struct agent *agent, const uint8_t *umad, size_t len,
+static int send_tracked(struct mads *m, struct agent *agent, const uint8_t *umad, size_t len,
 			bool segmented)
 {
 	const struct ib_user_mad_hdr *h = (const struct ib_user_mad_hdr *)umad;
 	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
 	size_t mad_len = len - FABRIC_UMAD_HDR, first = mad_len < MAD_LEN ? mad_len : MAD_LEN;
-	struct send *s = make(f, agent);
+	struct send *s = make(m, agent);
 	int ret = 0;
 
 	if (!s)
@@ -203,30 +173,30 @@ static int send_tracked(struct fabric *f, struct agent *agent, const uint8_t *um
 	s->tid = get64(s->mad + MAD_TID);
 	s->timeout_ms = h->timeout_ms;
 	s->retries = h->retries;
-	hash(f, s);
+	hash(m, s);
 	if (segmented) {
-		ret = send_segments(f, s, mad, mad_len);
+		ret = send_segments(m, s, mad, mad_len);
 	} else {
-		transmit(f, s);
-		host_send_wait(f, s);
+		transmit(m, s);
+		host_send_wait(m, s);
 	}
 	if (ret)
-		host_send_end(f, s, 0);
+		host_send_end(m, s, 0);
 	return ret;
 }
 
 /* Nothing waits for it. */
-static void send_once(struct fabric *f, const struct agent *agent, const uint8_t *umad, size_t len)
+static void send_once(struct mads *m, const struct agent *agent, const uint8_t *umad, size_t len)
 {
-	struct packet *p = fabric_send_room(f);
+	struct packet *p = m->ops->room(m);
 	size_t n = len - FABRIC_UMAD_HDR < MAD_LEN ? len - FABRIC_UMAD_HDR : MAD_LEN;
 
-	host_packet(f, agent, umad, p);
+	m->ops->address(m, agent, (const struct ib_user_mad_hdr *)umad, p);
 	memcpy(p->mad, umad + FABRIC_UMAD_HDR, n);
 	memset(p->mad + n, 0, MAD_LEN - n);
 	if (!mad_is_response(p->mad))
 		put32(p->mad + MAD_TID, agent->tid);
-	fabric_send_done(f);
+	m->ops->send(m);
 }
 
 static bool rmpp_wanted(const struct agent *agent, const uint8_t *mad)
@@ -235,12 +205,13 @@ static bool rmpp_wanted(const struct agent *agent, const uint8_t *mad)
 	       mad[RMPP_FLAGS] & RMPP_ACTIVE;
 }
 
-int host_send(struct fabric *f, struct agent *agent, const uint8_t *umad, size_t len)
+int host_send(struct mads *m, struct agent *agent, const uint8_t *umad, size_t len)
 {
 	const struct ib_user_mad_hdr *h = (const struct ib_user_mad_hdr *)umad;
 	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
 	_Alignas(struct ib_user_mad_hdr) uint8_t whole[FABRIC_INLINE] = {0};
 	bool segmented;
+	int ret;
 
 	if (len < FABRIC_UMAD_HDR + MAD_RMPP_LEN ||
 	    len < FABRIC_UMAD_HDR + class_header_len(mad[MAD_CLASS]))
@@ -248,15 +219,16 @@ int host_send(struct fabric *f, struct agent *agent, const uint8_t *umad, size_t
 	/* What a program did not write of a MAD is zeros. */
 	if (len < FABRIC_INLINE && !rmpp_wanted(agent, mad)) {
 		memcpy(whole, umad, len);
-		return host_send(f, agent, whole, FABRIC_INLINE);
+		return host_send(m, agent, whole, FABRIC_INLINE);
 	}
 	segmented = rmpp_wanted(agent, mad);
 	if (!segmented && len > FABRIC_UMAD_HDR + MAD_LEN)
 		return EINVAL;
-	if (mad[MAD_CLASS] == CLASS_SUBN_DR && !fabric_route_begins(port_at(f, agent->port), mad))
-		return EINVAL;
+	ret = m->ops->check(m, agent, h, mad);
+	if (ret)
+		return ret;
 	if (segmented || h->timeout_ms)
-		return send_tracked(f, agent, umad, len, segmented);
-	send_once(f, agent, umad, len);
+		return send_tracked(m, agent, umad, len, segmented);
+	send_once(m, agent, umad, len);
 	return 0;
 }

@@ -6,7 +6,7 @@
  * function without a GUID. It is Down otherwise. Whatever changes there is told to the subnet
  * manager by the switch that sees it. fabricd's thread.
  */
-#include "fabric/host.h"
+#include "fabric/fabric.h"
 #include "fabric/route.h"
 
 static bool wants_link(const struct fabric_port *port)

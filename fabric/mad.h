@@ -293,4 +293,19 @@ static inline bool mad_is_response(const uint8_t *mad)
 	       (mad[MAD_CLASS] == CLASS_BM && get32(mad + MAD_MOD) & 1);
 }
 
+/* What nobody serves: a question becomes its answer, "unsupported" (mad.c:
+ * generate_unmatched_resp). False: it is none, and nothing is said. */
+static inline bool mad_make_unmatched(uint8_t *mad)
+{
+	bool directed = mad[MAD_CLASS] == CLASS_SUBN_DR;
+
+	if (mad[MAD_METHOD] != METHOD_GET && mad[MAD_METHOD] != METHOD_SET)
+		return false;
+	if (directed && !mad[SMP_HOP_COUNT])
+		return false;
+	mad[MAD_METHOD] = METHOD_GET_RESP;
+	put16(mad + MAD_STATUS, STATUS_BAD_METHOD_ATTR | (directed ? STATUS_DIRECTION : 0));
+	return true;
+}
+
 #endif

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "fabric/fabric.h"
-#include "fabric/host.h"
 #include "fabric/names.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -246,6 +245,7 @@ int fabric_create(struct fabric *f, const struct topology *t, const char *name)
 		f->queue = malloc((f->queue_mask + 1) * sizeof(*f->queue));
 		f->ports = calloc(f->map->num_ports, sizeof(*f->ports));
 		f->nodes = calloc(f->map->num_nodes, sizeof(*f->nodes));
+		ret = mads_create(&f->mads, f->map->num_ports, &host_port_ops);
 		if (!f->queue || !f->ports || !f->nodes)
 			ret = -ENOMEM;
 	}
@@ -262,11 +262,9 @@ int fabric_create(struct fabric *f, const struct topology *t, const char *name)
 
 void fabric_destroy(struct fabric *f)
 {
-	host_sends_free(f);
+	mads_destroy(&f->mads);
 	for (uint32_t i = 0; f->map && f->nodes && i < f->map->num_nodes; i++)
 		free(f->nodes[i].own_desc);
-	for (uint32_t i = 0; f->map && f->ports && i < f->map->num_ports; i++)
-		free(f->ports[i].host);
 	if (f->map) {
 		atomic_store(&f->map->alive, 0);
 		munmap(f->map, f->map->size);

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "fabric/host.h"
+#include "fabric/fabric.h"
 
 #define MASK_LEAVE 0x10003ull /* MGID, PortGID, JoinState (15.2.5.17) */
 

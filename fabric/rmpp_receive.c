@@ -6,7 +6,7 @@
  * the last acknowledgement gets another. A segment that is not the next is dropped: the sender
  * begins again behind the last acknowledged one.
  *
- * fabricd's thread.
+ * One thread at a time.
  */
 #include <stdlib.h>
 
@@ -34,18 +34,14 @@ struct reassembly {
 	struct packet first;
 };
 
-static void acknowledge(struct fabric *f, const struct packet *p, uint8_t type, uint8_t status,
+static void acknowledge(struct mads *m, const struct packet *p, uint8_t type, uint8_t status,
 			uint32_t segment, uint32_t window)
 {
-	struct packet *a = fabric_send_room(f);
+	struct packet *a = m->ops->room(m);
 	uint8_t *mad = a->mad;
 
 	*a = *p;
-	a->slid = p->dlid;
-	a->dlid = p->slid;
-	a->src_qp = p->dst_qp;
-	a->dst_qp = p->src_qp;
-	a->grh_present = 0;
+	m->ops->turn(m, a);
 	memset(mad + class_header_len(mad[MAD_CLASS]), 0,
 	       MAD_LEN - class_header_len(mad[MAD_CLASS]));
 	/* It goes the other way as the data does: to an agent by its methods or its transaction ID.
@@ -56,22 +52,22 @@ static void acknowledge(struct fabric *f, const struct packet *p, uint8_t type, 
 	mad[RMPP_STATUS] = status;
 	put32(mad + RMPP_SEGMENT, segment);
 	put32(mad + RMPP_PAYLEN, window);
-	fabric_send_done(f);
+	m->ops->send(m);
 }
 
-static void refuse(struct fabric *f, const struct packet *p, uint8_t status)
+static void refuse(struct mads *m, const struct packet *p, uint8_t status)
 {
-	acknowledge(f, p, RMPP_ABORT, status, 0, 0);
+	acknowledge(m, p, RMPP_ABORT, status, 0, 0);
 }
 
-static void drop(struct fabric *f, struct reassembly *r)
+static void drop(struct mads *m, struct reassembly *r)
 {
 	struct reassembly **at = &r->agent->reassemblies;
 
 	while (*at != r)
 		at = &(*at)->link;
 	*at = r->link;
-	timer_stop(&f->timers, &r->timer);
+	timer_stop(&m->timers, &r->timer);
 	free(r->data);
 	free(r);
 }
@@ -139,25 +135,24 @@ static size_t data_of(const uint8_t *mad, unsigned header)
 	return paylen - (header - MAD_RMPP_LEN);
 }
 
-static void finish(struct fabric *f, struct reassembly *r, struct send *send,
-		   const struct packet *p)
+static void finish(struct mads *m, struct reassembly *r, struct send *send, const struct packet *p)
 {
 	struct agent *agent = r->agent;
 	bool wanted = send || !mad_is_response(p->mad);
 
-	acknowledge(f, p, RMPP_ACK, 0, r->segment, r->window);
+	acknowledge(m, p, RMPP_ACK, 0, r->segment, r->window);
 	r->complete = true;
-	timer_start(&f->timers, &r->timer, f->now + KEEP_MS, timed_out);
+	timer_start(&m->timers, &r->timer, m->now + KEEP_MS, timed_out);
 	if (send)
-		host_send_end(f, send, 0);
+		host_send_end(m, send, 0);
 	if (wanted)
-		host_deliver(f, agent, &r->first, r->data, r->len);
+		host_deliver(m, agent, &r->first, r->data, r->len);
 	free(r->data);
 	r->data = NULL;
 	r->len = r->room = 0;
 }
 
-static void next_segment(struct fabric *f, struct reassembly *r, struct send *send,
+static void next_segment(struct mads *m, struct reassembly *r, struct send *send,
 			 const struct packet *p)
 {
 	unsigned header = class_header_len(p->mad[MAD_CLASS]);
@@ -169,22 +164,22 @@ static void next_segment(struct fabric *f, struct reassembly *r, struct send *se
 	r->segment++;
 	if (send) {
 		send->answered_by_rmpp = true;
-		host_send_wait(f, send);
+		host_send_wait(m, send);
 	}
 	if (p->mad[RMPP_FLAGS] & RMPP_LAST) {
-		finish(f, r, send, p);
+		finish(m, r, send, p);
 		return;
 	}
-	timer_start(&f->timers, &r->timer, f->now + SILENCE_MS, timed_out);
+	timer_start(&m->timers, &r->timer, m->now + SILENCE_MS, timed_out);
 	/* The first is acknowledged at once, for it is all that the sender's window lets it send.
 	 * */
 	if (r->segment == 1 || r->segment == r->window) {
 		r->window = r->segment + WINDOW;
-		acknowledge(f, p, RMPP_ACK, 0, r->segment, r->window);
+		acknowledge(m, p, RMPP_ACK, 0, r->segment, r->window);
 	}
 }
 
-void rmpp_receive(struct fabric *f, struct agent *agent, struct send *send, const struct packet *p)
+void rmpp_receive(struct mads *m, struct agent *agent, struct send *send, const struct packet *p)
 {
 	uint32_t segment = get32(p->mad + RMPP_SEGMENT);
 	bool first = p->mad[RMPP_FLAGS] & RMPP_FIRST;
@@ -193,12 +188,12 @@ void rmpp_receive(struct fabric *f, struct agent *agent, struct send *send, cons
 	if (p->mad[RMPP_STATUS] || !segment)
 		return;
 	if (first != (segment == 1)) {
-		refuse(f, p, first ? STATUS_BAD_FIRST : STATUS_BAD_SEG);
+		refuse(m, p, first ? STATUS_BAD_FIRST : STATUS_BAD_SEG);
 		return;
 	}
 	/* A new message under an old number: the program asks again. */
 	if (r && r->complete && segment == 1 && send) {
-		drop(f, r);
+		drop(m, r);
 		r = NULL;
 	}
 	if (!r && segment != 1)
@@ -208,13 +203,13 @@ void rmpp_receive(struct fabric *f, struct agent *agent, struct send *send, cons
 	if (!r)
 		return;
 	if (segment == r->segment + 1 && !r->complete)
-		next_segment(f, r, send, p);
+		next_segment(m, r, send, p);
 	else if (segment <= r->segment)
-		acknowledge(f, p, RMPP_ACK, 0, r->segment, r->window);
+		acknowledge(m, p, RMPP_ACK, 0, r->segment, r->window);
 }
 
-void rmpp_receive_all_end(struct fabric *f, struct agent *agent)
+void rmpp_receive_all_end(struct mads *m, struct agent *agent)
 {
 	while (agent->reassemblies)
-		drop(f, agent->reassemblies);
+		drop(m, agent->reassemblies);
 }

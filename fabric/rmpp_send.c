@@ -14,14 +14,14 @@
 /* The status that a program gets to see when the receiver gave up. */
 #define ABORTED EINVAL
 
-static void send_segment(struct fabric *f, struct send *s, uint32_t segment)
+static void send_segment(struct mads *m, struct send *s, uint32_t segment)
 {
-	struct packet *p = fabric_send_room(f);
+	struct packet *p = m->ops->room(m);
 	unsigned header = class_header_len(s->mad[MAD_CLASS]), room = MAD_LEN - header;
 	unsigned payload = MAD_LEN - MAD_RMPP_LEN, pad = room - s->last_len;
 	uint32_t paylen = 0;
 
-	host_packet(f, s->agent, s->hdr, p);
+	m->ops->address(m, s->agent, (const struct ib_user_mad_hdr *)s->hdr, p);
 	memcpy(p->mad, s->mad, header);
 	memcpy(p->mad + header, s->data + (size_t)(segment - 1) * room, room);
 	p->mad[RMPP_VERSION] = 1;
@@ -38,19 +38,19 @@ static void send_segment(struct fabric *f, struct send *s, uint32_t segment)
 	}
 	put32(p->mad + RMPP_SEGMENT, segment);
 	put32(p->mad + RMPP_PAYLEN, paylen);
-	fabric_send_done(f);
+	m->ops->send(m);
 }
 
 static void timed_out(struct timer *timer, void *arg);
 
-static void send_window(struct fabric *f, struct send *s)
+static void send_window(struct mads *m, struct send *s)
 {
 	uint32_t timeout =
 		s->timeout_ms && s->timeout_ms < ACK_TIMEOUT_MS ? s->timeout_ms : ACK_TIMEOUT_MS;
 
 	while (s->sent < s->window && s->sent < s->segments)
-		send_segment(f, s, ++s->sent);
-	timer_start(&f->timers, &s->timer, f->now + timeout, timed_out);
+		send_segment(m, s, ++s->sent);
+	timer_start(&m->timers, &s->timer, m->now + timeout, timed_out);
 }
 
 static void timed_out(struct timer *timer, void *arg)
@@ -61,12 +61,12 @@ static void timed_out(struct timer *timer, void *arg)
 		host_send_end(arg, s, ETIMEDOUT);
 }
 
-void rmpp_send_start(struct fabric *f, struct send *s)
+void rmpp_send_start(struct mads *m, struct send *s)
 {
-	send_window(f, s);
+	send_window(m, s);
 }
 
-bool rmpp_send_again(struct fabric *f, struct send *s)
+bool rmpp_send_again(struct mads *m, struct send *s)
 {
 	if (!s->retries)
 		return false;
@@ -74,14 +74,14 @@ bool rmpp_send_again(struct fabric *f, struct send *s)
 	s->sent = s->acked == s->segments ? 0 : s->acked;
 	if (s->acked == s->segments)
 		s->acked = 0; /* all arrived, yet no answer came: ask again */
-	send_window(f, s);
+	send_window(m, s);
 	return true;
 }
 
-static void acknowledged(struct fabric *f, struct send *s, uint32_t segment, uint32_t window)
+static void acknowledged(struct mads *m, struct send *s, uint32_t segment, uint32_t window)
 {
 	if (segment > s->segments || window < segment) {
-		host_send_end(f, s, ABORTED);
+		host_send_end(m, s, ABORTED);
 		return;
 	}
 	if (segment < s->acked || window < s->window)
@@ -91,21 +91,21 @@ static void acknowledged(struct fabric *f, struct send *s, uint32_t segment, uin
 	if (s->sent < s->acked)
 		s->sent = s->acked;
 	if (s->acked < s->segments)
-		send_window(f, s);
+		send_window(m, s);
 	else if (!s->timeout_ms || mad_is_response(s->mad))
-		host_send_end(f, s, 0);
+		host_send_end(m, s, 0);
 	else
-		host_send_wait(f, s);
+		host_send_wait(m, s);
 }
 
-void rmpp_send_receive(struct fabric *f, struct agent *agent, const struct packet *p)
+void rmpp_send_receive(struct mads *m, struct agent *agent, const struct packet *p)
 {
-	struct send *s = host_send_find(f, agent, p->mad);
+	struct send *s = host_send_find(m, agent, p->mad);
 
 	if (!s || !s->data)
 		return;
 	if (p->mad[RMPP_TYPE] == RMPP_ACK && !p->mad[RMPP_STATUS])
-		acknowledged(f, s, get32(p->mad + RMPP_SEGMENT), get32(p->mad + RMPP_PAYLEN));
+		acknowledged(m, s, get32(p->mad + RMPP_SEGMENT), get32(p->mad + RMPP_PAYLEN));
 	else if (p->mad[RMPP_TYPE] == RMPP_STOP || p->mad[RMPP_TYPE] == RMPP_ABORT)
-		host_send_end(f, s, ABORTED);
+		host_send_end(m, s, ABORTED);
 }

@@ -56,15 +56,10 @@ static bool is_adapter_port(const struct fabric *f, uint32_t port)
 static void issm(struct fabric *f, uint32_t index, int change)
 {
 	struct fabric_port *port = port_at(f, index);
-	struct host_port *host = f->ports[index].host;
 	uint32_t cap = get32(port->info + PI_CAP);
+	unsigned sms = f->ports[index].sms += change;
 
-	if (!host)
-		host = f->ports[index].host = calloc(1, sizeof(*host));
-	if (!host)
-		return;
-	host->sms += change;
-	cap = host->sms ? cap | CAP_SM : cap & ~CAP_SM;
+	cap = sms ? cap | CAP_SM : cap & ~CAP_SM;
 	if (cap == get32(port->info + PI_CAP))
 		return;
 	put32(port->info + PI_CAP, cap);
@@ -141,7 +136,7 @@ static void register_agent(struct server *s, struct connection *file,
 		reply->error = ENOMEM;
 		return;
 	}
-	reply->error = host_register(&s->fabric, file, file->port, r, id, &file->agents[id]);
+	reply->error = host_register(&s->fabric.mads, file, file->port, r, id, &file->agents[id]);
 	reply->id = id;
 }
 
@@ -153,7 +148,7 @@ static void unregister_agent(struct server *s, struct connection *file,
 		return;
 	}
 	member_end(&s->fabric, file->agents[r->id]);
-	host_unregister(&s->fabric, file->agents[r->id]);
+	host_unregister(&s->fabric.mads, file->agents[r->id]);
 	file->agents[r->id] = NULL;
 }
 
@@ -190,7 +185,7 @@ static void long_mad(struct server *s, struct agent *agent, int fd)
 	    st.st_size <= FABRIC_MAX_MAD)
 		bytes = malloc(st.st_size);
 	if (bytes && pread(fd, bytes, st.st_size, 0) == st.st_size)
-		host_send(&s->fabric, agent, bytes, st.st_size);
+		host_send(&s->fabric.mads, agent, bytes, st.st_size);
 	free(bytes);
 }
 
@@ -207,7 +202,7 @@ static void from_umad(struct connection *c, const uint8_t *bytes, size_t len, in
 	if (fd >= 0)
 		long_mad(c->server, c->agents[id], fd);
 	else
-		host_send(&c->server->fabric, c->agents[id], bytes, len);
+		host_send(&c->server->fabric.mads, c->agents[id], bytes, len);
 }
 
 /* What a process asks the subnet administrator by itself is one MAD. */
@@ -362,7 +357,7 @@ void server_drop(struct connection *c)
 		if (!c->agents[i])
 			continue;
 		member_end(&s->fabric, c->agents[i]);
-		host_unregister(&s->fabric, c->agents[i]);
+		host_unregister(&s->fabric.mads, c->agents[i]);
 	}
 	if (c->kind == FABRIC_ISSM)
 		issm(&s->fabric, c->port, -1);
@@ -407,8 +402,8 @@ int server_open(struct server *s, const char *path)
 	if (listen(s->listener, 1024) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &ev))
 		return -errno;
 	s->fabric.port_changed = port_changed;
-	s->fabric.now = now_ms();
-	timers_init(&s->fabric.timers, s->fabric.now, &s->fabric);
+	s->fabric.mads.now = now_ms();
+	timers_init(&s->fabric.mads.timers, s->fabric.mads.now, &s->fabric);
 	return 0;
 }
 
@@ -450,8 +445,8 @@ void server_serve(struct server *s)
 	struct epoll_event evs[64];
 	int n = 0;
 
-	f->now = now_ms();
-	timers_run(&f->timers, f->now);
+	f->mads.now = now_ms();
+	timers_run(&f->mads.timers, f->mads.now);
 	fabric_run(f);
 	/* What comes in meanwhile makes the descriptor readable again. */
 	if (!serve_same(s))
@@ -464,7 +459,7 @@ void server_serve(struct server *s)
 
 int server_wait(const struct server *s)
 {
-	return timers_wait(&s->fabric.timers, now_ms());
+	return timers_wait(&s->fabric.mads.timers, now_ms());
 }
 
 void server_close(struct server *s)

@@ -8,7 +8,7 @@
 
 #include <sys/un.h>
 
-#include "fabric/host.h"
+#include "fabric/fabric.h"
 
 /* A datagram that a program's socket had no room for. */
 struct pending {
@@ -71,6 +71,10 @@ void server_close(struct server *s);
 void server_drop(struct connection *c);
 
 /* ---- outbox.c ---- */
+
+/* What a program reads from its umad file. */
+void server_deliver(struct fabric *f, struct connection *file, const uint8_t *hdr,
+		    const uint8_t *mad, uint32_t len);
 
 /* A datagram of FABRIC_INLINE bytes at most. Takes fd over; -1: none. */
 void to_program(struct connection *c, const void *bytes, size_t len, int fd);

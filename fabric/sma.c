@@ -129,7 +129,7 @@ bool sma_mkey_allows(struct fabric *f, struct fabric_port *port, const struct pa
 	uint16_t seconds = get16(port->info + PI_LEASE);
 
 	if (!key || get64(packet->mad + SMP_MKEY) == key) {
-		timer_stop(&f->timers, lease);
+		timer_stop(&f->mads.timers, lease);
 		return true;
 	}
 	if (packet->mad[MAD_METHOD] == METHOD_GET && level < 2)
@@ -139,7 +139,7 @@ bool sma_mkey_allows(struct fabric *f, struct fabric_port *port, const struct pa
 	if (violations != 0xffff)
 		put16(port->info + PI_MKEY_VIOL, violations + 1);
 	if (seconds && !lease->at)
-		timer_start(&f->timers, lease, f->now + seconds * 1000u, lease_over);
+		timer_start(&f->mads.timers, lease, f->mads.now + seconds * 1000u, lease_over);
 	trap_bad_mkey(f, port, packet);
 	return false;
 }

@@ -3,7 +3,7 @@
  * The tables of a node that a subnet manager reads and writes by blocks: GUIDs, P_Keys, SL to VL,
  * VL arbitration, linear and multicast forwarding (14.2.5.5 to 14.2.5.12). fabricd's thread.
  */
-#include "fabric/host.h"
+#include "fabric/fabric.h"
 
 #define GUIDS_A_BLOCK 8
 #define PKEYS_A_BLOCK 32

@@ -42,10 +42,10 @@ static void send_notice(struct timer *timer, void *arg)
 	uint16_t sm = get16(port->info + PI_SM_LID);
 	struct packet *p;
 
-	timer_start(&f->timers, timer, f->now + REPEAT_MS, send_notice);
+	timer_start(&f->mads.timers, timer, f->mads.now + REPEAT_MS, send_notice);
 	if (!sm || !fabric_port_lid(port))
 		return; /* nobody manages this port yet */
-	notice->sent = f->now;
+	notice->sent = f->mads.now;
 	p = fabric_send_room(f);
 	memset(p, 0, sizeof(*p));
 	p->port = notice->port;
@@ -99,9 +99,9 @@ void trap_raise(struct fabric *f, struct fabric_port *port, unsigned number, con
 	}
 	memset(notice->data + 10, 0, NOTICE_LEN - 10);
 	memcpy(notice->data + 10, details, len);
-	timer_start(&f->timers, &notice->timer,
-		    notice->sent && notice->sent + LEAST_MS > f->now ? notice->sent + LEAST_MS
-								     : f->now,
+	timer_start(&f->mads.timers, &notice->timer,
+		    notice->sent && notice->sent + LEAST_MS > f->mads.now ? notice->sent + LEAST_MS
+									  : f->mads.now,
 		    send_notice);
 }
 
@@ -109,7 +109,7 @@ static void drop(struct fabric *f, struct notice **at)
 {
 	struct notice *notice = *at;
 
-	timer_stop(&f->timers, &notice->timer);
+	timer_stop(&f->mads.timers, &notice->timer);
 	*at = notice->link;
 	free(notice);
 }

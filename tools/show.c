@@ -11,6 +11,7 @@
 #include <string.h>
 #include <rdma/rdma_user_cm.h>
 
+#include "hca/mad_agent.h"
 #include "host/device.h"
 #include "host/libc.h"
 #include "host/segment.h"
@@ -162,6 +163,7 @@ static const char *space_name(uint16_t ps)
 	case RDMA_PS_UDP: return "UDP";
 	case RDMA_PS_IB: return "IB";
 	case RDMA_PS_IPOIB: return "IPOIB";
+	case URXE_PS_MAD: return "MAD";
 	default: return "?";
 	}
 }
@@ -175,7 +177,10 @@ static void print_holder(const struct urxe_port_holder *h)
 	};
 	char text[INET6_ADDRSTRLEN];
 
-	if (IN6_IS_ADDR_V4MAPPED(&h->binding.addr))
+	if (h->binding.ps == URXE_PS_MAD)
+		snprintf(text, sizeof(text), "class 0x%02x version %u", h->binding.port >> 8,
+			 h->binding.port & 0xff);
+	else if (IN6_IS_ADDR_V4MAPPED(&h->binding.addr))
 		inet_ntop(AF_INET, &h->binding.addr.s6_addr32[3], text, sizeof(text));
 	else
 		inet_ntop(AF_INET6, &h->binding.addr, text, sizeof(text));

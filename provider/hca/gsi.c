@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * QP 1 and its users, one for each management class (gsi.h). Everything here is guarded by the
- * engine lock and runs in whichever thread has it.
+ * QP 1 and its users, one for each management class (gsi.h), and what is for the agents of programs
+ * (mad_agent.h). Everything here is guarded by the engine lock and runs in whichever thread has it.
  *
  * A process without users may be given a MAD all the same: the kernel hashes, and would give it
  * every repetition too. It passes it on to one that has some, which knows (or finds in the segment)
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/mad.h"
 #include "hca/dead_qp.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "hca/mad_agent.h"
 #include "host/segment_records.h"
 #include "wire/opcode.h"
-
-#define MGMT_CLASS 1 /* where it is in a MAD (13.4.3) */
 
 _Static_assert(URXE_GSI_QPN == URXE_QPN_GSI, "one number");
 
@@ -34,6 +34,7 @@ struct waiting {
 	struct urxe_path path;
 	uint16_t pkey;
 	unsigned slot;
+	uint32_t qpn, qkey;
 	uint8_t mad[URXE_MAD_BYTES];
 };
 #define WAITING_MOST 16384
@@ -94,7 +95,7 @@ void urxe_gsi_started(void)
 	if (!urxe_hca.seg)
 		return;
 	for (unsigned i = 0; i < num_users; i++)
-		serves = serves || users[i]->receive;
+		serves = serves || (users[i]->receive && users[i]->mgmt_class);
 	urxe_segment_gsi_set(urxe_hca.seg, serves);
 	/* Renews the steering. */
 	urxe_wire_housekeep(urxe_hca.wire);
@@ -126,8 +127,8 @@ static int send_near(const struct urxe_path *path, unsigned slot, const struct u
 }
 
 /* -ENOBUFS: there is no room now, but will be. */
-static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot,
-		    const uint8_t mad[URXE_MAD_BYTES])
+static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot, uint32_t qpn,
+		    uint32_t qkey, const uint8_t mad[URXE_MAD_BYTES])
 {
 	bool patient = !urxe_link_of(path)->has_other_ways;
 	struct iovec iov = {(void *)mad, URXE_MAD_BYTES};
@@ -141,9 +142,9 @@ static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 	struct urxe_bth bth;
 	int ret;
 
-	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, false, 0, pkey_in(path, pkey), URXE_GSI_QPN, false,
+	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, false, 0, pkey_in(path, pkey), qpn, false,
 		      next_psn++);
-	urxe_deth_fill(&deth, URXE_GSI_QKEY, URXE_GSI_QPN);
+	urxe_deth_fill(&deth, qkey, URXE_GSI_QPN);
 	memcpy(pkt.header, &bth, sizeof(bth));
 	memcpy(pkt.header + sizeof(bth), &deth, sizeof(deth));
 	ret = slot ? send_near(path, slot, &pkt) : -ESRCH;
@@ -164,7 +165,8 @@ static void send_waiting(void)
 	cds_list_for_each_entry_safe (w, next, &waiting, node) {
 		if (w->slot == full)
 			continue;
-		if (urxe_hca.wire && transmit(&w->path, w->pkey, w->slot, w->mad) == -ENOBUFS)
+		if (urxe_hca.wire &&
+		    transmit(&w->path, w->pkey, w->slot, w->qpn, w->qkey, w->mad) == -ENOBUFS)
 			full = w->slot;
 		else
 			drop(w);
@@ -172,30 +174,35 @@ static void send_waiting(void)
 	try_at = urxe_hca.now + WAITING_NS;
 }
 
-static void keep(const struct urxe_path *path, uint16_t pkey, unsigned slot, const uint8_t *mad)
+static void keep(const struct waiting *packet)
 {
 	struct waiting *w = num_waiting < WAITING_MOST ? malloc(sizeof(*w)) : NULL;
 
 	if (!w)
 		return;
-	w->path = *path;
-	w->pkey = pkey;
-	w->slot = slot;
-	memcpy(w->mad, mad, sizeof(w->mad));
+	*w = *packet;
 	cds_list_add_tail(&w->node, &waiting);
 	if (!num_waiting++)
 		try_at = urxe_hca.now + WAITING_NS;
 }
 
-int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
-		  const uint8_t mad[URXE_MAD_BYTES])
+int urxe_gsi_send_qp(const struct urxe_path *path, uint16_t pkey, unsigned slot, uint32_t qpn,
+		     uint32_t qkey, const uint8_t mad[URXE_MAD_BYTES])
 {
-	int ret = urxe_hca.wire ? transmit(path, pkey, slot, mad) : -ENODEV;
+	struct waiting w = {.path = *path, .pkey = pkey, .slot = slot, .qpn = qpn, .qkey = qkey};
+	int ret = urxe_hca.wire ? transmit(path, pkey, slot, qpn, qkey, mad) : -ENODEV;
 
 	if (ret != -ENOBUFS)
 		return ret;
-	keep(path, pkey, slot, mad);
+	memcpy(w.mad, mad, sizeof(w.mad));
+	keep(&w);
 	return 0;
+}
+
+int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
+		  const uint8_t mad[URXE_MAD_BYTES])
+{
+	return urxe_gsi_send_qp(path, pkey, slot, URXE_GSI_QPN, URXE_GSI_QKEY, mad);
 }
 
 int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot)
@@ -230,6 +237,36 @@ static bool takes_pkey(const struct urxe_port *port, uint16_t pkey)
 	return false;
 }
 
+/* A question that nobody on this host serves. */
+static void answer_unmatched(const struct urxe_gsi_rx *rx)
+{
+	uint8_t mad[URXE_MAD_BYTES];
+	struct urxe_path back;
+
+	memcpy(mad, rx->mad, sizeof(mad));
+	if (!urxe_port(rx->rx->path.port) || !mad_make_unmatched(mad))
+		return;
+	urxe_link_of(&rx->rx->path)->reverse(&back, &rx->rx->path);
+	urxe_gsi_send_qp(&back, rx->pkey, 0, rx->src_qpn, URXE_GSI_QKEY, mad);
+}
+
+/* A class without a user in this process: a program's agent here or in another one. */
+static void to_agent(const struct urxe_gsi_rx *rx)
+{
+	const struct urxe_gsi_user *agents = user_of(URXE_GSI_ANY_CLASS);
+	const struct urxe_port *port = urxe_port(rx->rx->path.port);
+	unsigned slot = 0;
+
+	if (port)
+		slot = urxe_mad_agent_owner(urxe_hca.seg, urxe_port_ifindex(port), rx->mad);
+	if (!slot)
+		answer_unmatched(rx);
+	else if (slot != urxe_segment_slot(urxe_hca.seg))
+		urxe_gsi_forward(rx, slot);
+	else if (agents)
+		agents->receive(rx);
+}
+
 void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet *rx)
 {
 	const struct urxe_port *port = urxe_port(rx->path.port);
@@ -240,14 +277,14 @@ void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet 
 	    urxe_deth_qkey(pkt->deth) != URXE_GSI_QKEY || rx->path.multicast ||
 	    (port && !takes_pkey(port, mad.pkey)))
 		return;
-	if (!num_users) {
-		pass_on(rx);
-		return;
-	}
 	mad.src_qpn = urxe_deth_sqp(pkt->deth);
-	user = user_of(mad.mad[MGMT_CLASS]);
+	user = user_of(mad.mad[MAD_CLASS]);
 	if (user && user->receive)
 		user->receive(&mad);
+	else if (mad.mad[MAD_CLASS] == CLASS_CM)
+		pass_on(rx);
+	else
+		to_agent(&mad);
 }
 
 uint64_t urxe_gsi_deadline(void)

@@ -20,6 +20,10 @@
 #define URXE_GSI_QKEY  0x80010000u
 #define URXE_MAD_BYTES 256
 
+/* In place of a class: all that have no user of their own, for the agents of programs
+ * (mad_agent.h). */
+#define URXE_GSI_ANY_CLASS 0
+
 struct urxe_packet;
 
 /* A MAD that came in. Valid during the call; rx->path may have no port (an address that none
@@ -63,6 +67,9 @@ void urxe_gsi_unregister(const struct urxe_gsi_user *user);
  */
 int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 		  const uint8_t mad[URXE_MAD_BYTES]);
+/* The same to a QP, under a Q_Key. */
+int urxe_gsi_send_qp(const struct urxe_path *path, uint16_t pkey, unsigned slot, uint32_t qpn,
+		     uint32_t qkey, const uint8_t mad[URXE_MAD_BYTES]);
 
 /*
  * Hands a MAD that was received on to another process of this host, whose user receives it as if it

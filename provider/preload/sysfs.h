@@ -15,9 +15,10 @@
  *   /sys/class/infiniband/urxe0                   a link to it
  *   /sys/class/infiniband/urxe0/device            a link to the parent
  *   /sys/class/infiniband_verbs/uverbs0           a link to the parent's infiniband_verbs/uverbs0
- *   /sys/class/infiniband_mad/abi_version
+ *   /sys/class/infiniband_mad/umad0               and to its infiniband_mad/umad0
  *   /dev/infiniband/uverbs0                       a character device that cannot be opened
- *   /dev/infiniband/rdma_cm                       one that can; /sys/class/misc/rdma_cm is about it
+ *   /dev/infiniband/umad0                         one that can, for the port's QP 1
+ *   /dev/infiniband/rdma_cm                       another one; /sys/class/misc/rdma_cm is about it
  *
  * Any thread may call any of this; nothing takes a lock of its own. What the devices are is read
  * under urxe_device_lock and published as an immutable snapshot.
@@ -41,6 +42,7 @@
 struct urxe_sysfs_devices {
 	int len;
 	int first_uverbs; /* number of device index 0: above those of the kernel */
+	int first_umad;
 	struct urxe_device *dev[URXE_MAX_DEVICES];
 	char netdev[URXE_MAX_DEVICES][IF_NAMESIZE];
 };

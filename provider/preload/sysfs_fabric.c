@@ -512,11 +512,12 @@ static bool more_class_mad(const struct urxe_sysfs_node *parent, unsigned i,
 static int open_mad(const struct urxe_sysfs_node *node, int flags)
 {
 	const struct urxe_fabric_host *host = urxe_fabric_host();
+	struct urxe_umad_port of = {.port = port_of(node), .issm = slot_of(node)};
 
 	if (!adapter(host, adapter_of(node)))
 		return -ENODEV;
-	return urxe_umad_open(host->adapters[adapter_of(node)], port_of(node), slot_of(node),
-			      flags);
+	of.node = host->adapters[adapter_of(node)];
+	return urxe_umad_open(&of, flags);
 }
 
 /* What a program does with it goes through libibverbs' functions. */

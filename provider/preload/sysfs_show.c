@@ -20,7 +20,7 @@
 #include "preload/rdma_cm.h"
 #include "preload/sysfs_show.h"
 
-/* The kernel's major number for uverbs and its first minor there. */
+/* The kernel's major number for umad and uverbs, and the first minor of the latter. */
 #define UVERBS_MAJOR 231
 #define UVERBS_MINOR 192
 
@@ -33,7 +33,7 @@ bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node)
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node)
 {
 	if (node->open)
-		return urxe_sysfs_mad_rdev(node);
+		return node->dev ? makedev(UVERBS_MAJOR, node->index) : urxe_sysfs_mad_rdev(node);
 	if (urxe_sysfs_is_rdma_cm(node))
 		return urxe_rdma_cm_rdev();
 	return makedev(UVERBS_MAJOR, UVERBS_MINOR + node->index);
@@ -204,6 +204,17 @@ SHOW(uverbs_dev)
 	return snprintf(buf, len, "%d:%d\n", UVERBS_MAJOR, UVERBS_MINOR + (int)node->index);
 }
 
+SHOW(umad_dev)
+{
+	return snprintf(buf, len, "%d:%u\n", UVERBS_MAJOR, node->index);
+}
+
+SHOW(umad_uevent)
+{
+	return snprintf(buf, len, "MAJOR=%d\nMINOR=%u\nDEVNAME=infiniband/umad%u\n", UVERBS_MAJOR,
+			node->index, node->index);
+}
+
 SHOW(uverbs_uevent)
 {
 	return snprintf(buf, len, "MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/uverbs%u\n", UVERBS_MAJOR,
@@ -256,6 +267,12 @@ SHOW(class_device)
 {
 	return snprintf(buf, len, "../../devices/virtual/urxe/%s/infiniband/%s", node->dev->name,
 			node->dev->name);
+}
+
+SHOW(class_umad)
+{
+	return snprintf(buf, len, "../../devices/virtual/urxe/%s/infiniband_mad/umad%u",
+			node->dev->name, node->index);
 }
 
 SHOW(class_uverbs)

@@ -42,6 +42,8 @@ urxe_sysfs_show_fn urxe_show_hw_counter;
 urxe_sysfs_show_fn urxe_show_port_counter;
 urxe_sysfs_show_fn urxe_show_uverbs_dev;
 urxe_sysfs_show_fn urxe_show_uverbs_uevent;
+urxe_sysfs_show_fn urxe_show_umad_dev;
+urxe_sysfs_show_fn urxe_show_umad_uevent;
 urxe_sysfs_show_fn urxe_show_rdma_cm_dev;
 urxe_sysfs_show_fn urxe_show_rdma_cm_uevent;
 urxe_sysfs_show_fn urxe_show_numa_node;
@@ -50,6 +52,7 @@ urxe_sysfs_show_fn urxe_show_numa_node;
 urxe_sysfs_show_fn urxe_show_device;
 urxe_sysfs_show_fn urxe_show_class_device;
 urxe_sysfs_show_fn urxe_show_class_uverbs;
+urxe_sysfs_show_fn urxe_show_class_umad;
 urxe_sysfs_show_fn urxe_show_class_net;
 
 #endif

@@ -15,22 +15,24 @@
 #include "host/segment.h"
 #include "preload/files.h"
 #include "preload/sysfs_attr.h"
+#include "preload/umad.h"
 
 static _Atomic(const struct urxe_sysfs_devices *) snapshot;
 
-/* One above the highest uverbsN that the kernel has, so that our numbers are nobody else's. */
-static int first_free_uverbs(void)
+/* One above the highest uverbsN or umadN that the kernel has, so that our numbers are nobody
+ * else's. */
+static int first_free(const char *class, const char *format)
 {
 	int first = 0;
 	struct dirent *e;
-	DIR *dir = urxe_files_kernel_opendir("/sys/class/infiniband_verbs");
+	DIR *dir = urxe_files_kernel_opendir(class);
 
 	if (!dir)
 		return 0;
 	while ((e = readdir(dir))) {
 		int n;
 
-		if (sscanf(e->d_name, "uverbs%d", &n) == 1 && n >= first)
+		if (sscanf(e->d_name, format, &n) == 1 && n >= first)
 			first = n + 1;
 	}
 	closedir(dir);
@@ -48,7 +50,8 @@ const struct urxe_sysfs_devices *urxe_sysfs_refresh(void)
 		return &none;
 	}
 	memset(&now, 0, sizeof(now));
-	now.first_uverbs = first_free_uverbs();
+	now.first_uverbs = first_free("/sys/class/infiniband_verbs", "uverbs%d");
+	now.first_umad = first_free("/sys/class/infiniband_mad", "umad%d");
 	now.len = urxe_devices(now.dev, URXE_MAX_DEVICES);
 	if (now.len < 0) {
 		now.len = 0;
@@ -79,6 +82,12 @@ const struct urxe_sysfs_devices *urxe_sysfs_devices(void)
 static unsigned uverbs_of(const struct urxe_device *dev)
 {
 	return urxe_sysfs_devices()->first_uverbs + dev->index;
+}
+
+/* A RoCE device has one port. */
+static unsigned umad_of(const struct urxe_device *dev)
+{
+	return urxe_sysfs_devices()->first_umad + dev->index;
 }
 
 static void set_entry(struct urxe_sysfs_node *node, enum urxe_sysfs_type type, const char *name)
@@ -231,6 +240,24 @@ static const struct urxe_sysfs_attr uverbs[] = {
 };
 static const struct urxe_sysfs_dir dir_uverbs = {.fixed = uverbs};
 
+static const struct urxe_sysfs_attr umad[] = {
+	FILE_SHOW("dev", urxe_show_umad_dev),
+	{.name = "device", .type = URXE_SYSFS_LINK, .show = urxe_show_device},
+	FILE_SHOW("ibdev", urxe_show_name),
+	FILE_TEXT("port", "1\n"),
+	LINK_TEXT("subsystem", "../../../../../../class/infiniband_mad"),
+	FILE_SHOW("uevent", urxe_show_umad_uevent),
+	END,
+};
+static const struct urxe_sysfs_dir dir_umad = {.fixed = umad};
+
+static void name_umad(struct urxe_sysfs_node *node, enum urxe_sysfs_type type)
+{
+	node->type = type;
+	node->index = umad_of(node->dev);
+	snprintf(node->name, sizeof(node->name), "umad%u", node->index);
+}
+
 /* What lies below the parent device: one entry each. */
 static bool parent_infiniband(const struct urxe_sysfs_node *parent, unsigned i,
 			      struct urxe_sysfs_node *node)
@@ -254,6 +281,16 @@ static bool parent_verbs(const struct urxe_sysfs_node *parent, unsigned i,
 	return true;
 }
 
+static bool parent_mad(const struct urxe_sysfs_node *parent, unsigned i,
+		       struct urxe_sysfs_node *node)
+{
+	if (i)
+		return false;
+	name_umad(node, URXE_SYSFS_DIR);
+	node->dir = &dir_umad;
+	return true;
+}
+
 static bool parent_net(const struct urxe_sysfs_node *parent, unsigned i,
 		       struct urxe_sysfs_node *node)
 {
@@ -267,11 +304,13 @@ static bool parent_net(const struct urxe_sysfs_node *parent, unsigned i,
 }
 
 static const struct urxe_sysfs_dir dir_parent_infiniband = {.more = parent_infiniband};
+static const struct urxe_sysfs_dir dir_parent_mad = {.more = parent_mad};
 static const struct urxe_sysfs_dir dir_parent_verbs = {.more = parent_verbs};
 static const struct urxe_sysfs_dir dir_parent_net = {.more = parent_net};
 
 static const struct urxe_sysfs_attr parent_device[] = {
 	DIRECTORY("infiniband", &dir_parent_infiniband),
+	DIRECTORY("infiniband_mad", &dir_parent_mad),
 	DIRECTORY("infiniband_verbs", &dir_parent_verbs),
 	DIRECTORY("net", &dir_parent_net),
 	FILE_SHOW("numa_node", urxe_show_numa_node),
@@ -322,6 +361,23 @@ static bool more_class_verbs(const struct urxe_sysfs_node *parent, unsigned i,
 	return true;
 }
 
+static bool more_class_mad(const struct urxe_sysfs_node *parent, unsigned i,
+			   struct urxe_sysfs_node *node)
+{
+	if (!each_device(i, node))
+		return false;
+	name_umad(node, URXE_SYSFS_LINK);
+	node->show = urxe_show_class_umad;
+	return true;
+}
+
+static int open_umad(const struct urxe_sysfs_node *node, int flags)
+{
+	const struct urxe_umad_port of = {.roce = &node->dev->ports[0], .port = 1};
+
+	return urxe_umad_open(&of, flags);
+}
+
 /* Without a device of ours the connection manager's is the kernel's. */
 bool urxe_sysfs_rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type)
 {
@@ -331,12 +387,21 @@ bool urxe_sysfs_rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urx
 	return true;
 }
 
+/* uverbs of all devices, umads of all, rdma_cm. */
 static bool more_dev(const struct urxe_sysfs_node *parent, unsigned i, struct urxe_sysfs_node *node)
 {
-	if (i == (unsigned)urxe_sysfs_devices()->len)
+	unsigned devices = urxe_sysfs_devices()->len;
+
+	if (i == 2 * devices)
 		return i && urxe_sysfs_rdma_cm_entry(0, node, URXE_SYSFS_CHR);
-	if (!each_device(i, node))
+	if (i > 2 * devices)
 		return false;
+	each_device(i % devices, node);
+	if (i >= devices) {
+		name_umad(node, URXE_SYSFS_CHR);
+		node->open = open_umad;
+		return true;
+	}
 	node->type = URXE_SYSFS_CHR;
 	node->index = uverbs_of(node->dev);
 	snprintf(node->name, sizeof(node->name), "uverbs%u", node->index);
@@ -365,6 +430,7 @@ static const struct urxe_sysfs_dir dir_class_mad = {
 	.kernel = true,
 	.merged = true,
 	.fixed = class_mad,
+	.more = more_class_mad,
 };
 
 static const struct urxe_sysfs_attr rdma_cm[] = {

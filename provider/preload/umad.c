@@ -148,17 +148,18 @@ void urxe_umad_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	for (struct urxe_umad *file = files; file; file = file->link)
-		pthread_mutex_init(&file->lock, NULL);
+		urxe_umad_file_forked(file);
 	urxe_umad_lost_forked();
+	urxe_agents_forked();
 }
 
-int urxe_umad_open(uint32_t node, uint8_t port, bool issm, int flags)
+int urxe_umad_open(const struct urxe_umad_port *port, int flags)
 {
 	struct urxe_umad *file;
 	int ret, fd;
 
 	atomic_store(&urxe_attached, true);
-	ret = urxe_umad_file_open(node, port, issm, &file);
+	ret = urxe_umad_file_open(port, &file);
 	if (ret)
 		return ret;
 	fd = file->fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The devices /dev/infiniband/umadN and issmN of a host of a virtual fabric, as libibumad uses
- * them.
+ * The devices /dev/infiniband/umadN, as libibumad uses them: those of a host of a virtual fabric,
+ * with issmN, and those of RoCE devices, which have QP 1 alone.
  *
  *   umad.c        the table of open files, and the libc calls on their descriptors
  *   umad_file.c   one open file: its socket, agents, reading and writing
@@ -10,7 +10,8 @@
  * A program's descriptor is an epoll descriptor, so that poll, epoll, dup and O_NONBLOCK are the
  * kernel's business. In it lies the socket to fabricd (fabric/protocol.h), which is replaced when
  * the fabric has ended and come back, and an event descriptor for what this process itself has to
- * say.
+ * say. For a RoCE device the MAD layer is in this process (cm/agents.h) and holds the other end of
+ * the socket.
  *
  * Any thread. The lock of a file guards what it contains.
  */
@@ -23,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cm/agents.h"
 #include "fabric/protocol.h"
 
 #define URXE_UMAD_FLIGHTS 256
@@ -37,6 +39,14 @@ struct urxe_umad_flight {
 	uint8_t shown[FABRIC_UMAD_HDR + 24];
 };
 
+/* What a file is opened for. */
+struct urxe_umad_port {
+	struct urxe_port *roce; /* or NULL: a host of a fabric, */
+	uint32_t node;		/* an adapter of it, */
+	uint8_t port;		/* a port of that */
+	bool issm;
+};
+
 struct urxe_umad {
 	struct urxe_umad *link; /* of all open files */
 	atomic_uint refs;
@@ -46,6 +56,9 @@ struct urxe_umad {
 	bool used;	    /* an agent was registered once */
 	uint64_t node_guid; /* of the adapter, by which the port is found again */
 	uint8_t port;
+	struct urxe_port *roce;	  /* or NULL: on a fabric */
+	struct urxe_agents *here; /* then: NULL in the child of a fork */
+	int far;		  /* and the other end of sock; else -1 */
 	uint32_t cookie;
 	uint32_t registered; /* a bit for each agent */
 	struct fabric_request agents[FABRIC_AGENTS];
@@ -69,7 +82,7 @@ static inline bool urxe_umad_is_fd(int fd)
 }
 
 /* A new file for a port of the host; -errno. flags: of open(2). */
-int urxe_umad_open(uint32_t node, uint8_t port, bool issm, int flags);
+int urxe_umad_open(const struct urxe_umad_port *port, int flags);
 /* For the hooks on descriptors: fd is about to be closed or replaced; fd is a copy of old. */
 void urxe_umad_closing(int fd);
 int urxe_umad_copied(int old, int fd);
@@ -81,12 +94,14 @@ void urxe_umad_init(void);
 /* ---- umad_file.c ---- */
 
 /* A file, its descriptor in file->fd. -errno. */
-int urxe_umad_file_open(uint32_t node, uint8_t port, bool issm, struct urxe_umad **file);
+int urxe_umad_file_open(const struct urxe_umad_port *port, struct urxe_umad **file);
 void urxe_umad_file_close(struct urxe_umad *file);
 /* Results of read, write and ioctl: -errno. */
 ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len);
 ssize_t urxe_umad_file_write(struct urxe_umad *file, const void *buf, size_t len);
 int urxe_umad_file_ioctl(struct urxe_umad *file, unsigned long request, void *arg);
+/* In the child of a fork. */
+void urxe_umad_file_forked(struct urxe_umad *file);
 /* Connects, or connects again, and registers the agents anew. Under the file's lock; -errno. */
 int urxe_umad_file_connect(struct urxe_umad *file);
 

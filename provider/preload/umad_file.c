@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * One open umad or issm file: what reading, writing and ioctl do, with the results that the
- * kernel's user_mad.c has. Registrations are commands to fabricd; MADs are datagrams on the file's
- * own socket. What the kernel refuses when it is written is refused here, because a datagram has no
+ * kernel's user_mad.c has. On a fabric registrations are commands to fabricd and MADs datagrams on
+ * the file's own socket; on RoCE both are calls of cm/agents.h, and what arrives comes by a socket
+ * all the same. What the kernel refuses when it is written is refused here, because a datagram has no
  * answer: a MAD that is too short, an agent that is not there, a request whose transaction ID is
  * under way already. See umad.h.
  */
@@ -17,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cm/user_memory.h"
@@ -44,7 +46,7 @@ static bool find_port(const struct urxe_umad *file, uint32_t *index)
 	return false;
 }
 
-int urxe_umad_file_connect(struct urxe_umad *file)
+static int connect_fabric(struct urxe_umad *file)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct fabric_welcome welcome;
@@ -74,24 +76,76 @@ int urxe_umad_file_connect(struct urxe_umad *file)
 	return 0;
 }
 
-int urxe_umad_file_open(uint32_t node, uint8_t port, bool issm, struct urxe_umad **out)
+/* ---- on RoCE ---- */
+
+static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t len);
+
+/* Under the engine's lock. A program that does not read what its socket has no room for loses
+ * it. */
+static void deliver(void *arg, const uint8_t *hdr, const uint8_t *mad, uint32_t len)
 {
-	const struct urxe_fabric_host *host = urxe_fabric_host();
+	struct urxe_umad *file = arg;
+	struct iovec iov[2] = {{(void *)hdr, FABRIC_UMAD_HDR}, {(void *)mad, len}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	if (!mad)
+		syscall(SYS_shutdown, file->far, SHUT_WR);
+	else if (len > MAD_LEN)
+		send_long(file->far, hdr, mad, len);
+	else
+		urxe_libc.sendmsg(file->far, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int connect_roce(struct urxe_umad *file)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	int pair[2], room = 4 << 20;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	file->sock = urxe_fd_keep(pair[0]);
+	file->far = urxe_fd_keep(pair[1]);
+	urxe_libc.setsockopt(file->far, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	if (urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_ADD, file->sock, &ev))
+		return -errno;
+	return urxe_agents_open(file->roce, deliver, file, &file->here);
+}
+
+/* Its parent has the agents: the child can read what arrives for it, and send nothing. */
+void urxe_umad_file_forked(struct urxe_umad *file)
+{
+	pthread_mutex_init(&file->lock, NULL);
+	file->here = NULL;
+	urxe_fd_close(file->far);
+	file->far = -1;
+}
+
+/* ---- a file ---- */
+
+int urxe_umad_file_connect(struct urxe_umad *file)
+{
+	return file->roce ? connect_roce(file) : connect_fabric(file);
+}
+
+int urxe_umad_file_open(const struct urxe_umad_port *port, struct urxe_umad **out)
+{
+	const struct urxe_fabric_host *host = port->roce ? NULL : urxe_fabric_host();
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct urxe_umad *file;
 	int ret;
 
-	if (!host)
+	if (!port->roce && !host)
 		return -ENODEV;
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
 	atomic_init(&file->refs, 1);
 	pthread_mutex_init(&file->lock, NULL);
-	file->issm = issm;
-	file->node_guid = fabric_map_node(host->map, node)->guid;
-	file->port = port;
-	file->sock = file->held_fd = -1;
+	file->issm = port->issm;
+	file->node_guid = host ? fabric_map_node(host->map, port->node)->guid : 0;
+	file->port = port->port;
+	file->roce = port->roce;
+	file->sock = file->far = file->held_fd = -1;
 	file->fd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
 	file->event = urxe_fd_keep(urxe_libc.eventfd(0, EFD_NONBLOCK));
 	ret = file->fd < 0 || file->event < 0 ||
@@ -112,6 +166,9 @@ void urxe_umad_file_close(struct urxe_umad *file)
 {
 	struct urxe_umad_flight *f;
 
+	if (file->here)
+		urxe_agents_close(file->here);
+	urxe_fd_close(file->far);
 	urxe_fd_close(file->sock);
 	urxe_fd_close(file->event);
 	urxe_fd_close(file->held_fd);
@@ -172,21 +229,25 @@ static int flight_begin(struct urxe_umad *file, const uint8_t *umad)
 	return 0;
 }
 
+/* Under the lock. */
+static void flight_drop(struct urxe_umad *file, const uint8_t *mad, bool response)
+{
+	struct urxe_umad_flight **at = flight_at(file, mad, response), *f = *at;
+
+	if (!f)
+		return;
+	*at = f->next;
+	free(f);
+}
+
 /* What was read ends a request: it is its answer, or says that none came. Under the lock. */
 static void flight_end(struct urxe_umad *file, const uint8_t *umad)
 {
 	const struct ib_user_mad_hdr *hdr = (const void *)umad;
 	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
-	struct urxe_umad_flight **at, *f;
 
-	if (!hdr->status && !is_response(mad))
-		return;
-	at = flight_at(file, mad, hdr->status ? is_response(mad) : false);
-	f = *at;
-	if (!f)
-		return;
-	*at = f->next;
-	free(f);
+	if (hdr->status || is_response(mad))
+		flight_drop(file, mad, hdr->status && is_response(mad));
 }
 
 /* ---- reading ---- */
@@ -299,6 +360,8 @@ static ssize_t read_datagram(struct urxe_umad *file, void *buf, size_t len)
 	n = receive(file, head, &fd);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
+	if (n < FABRIC_UMAD_HDR + 24 && file->roce)
+		return -EIO; /* the device is gone */
 	if (n < FABRIC_UMAD_HDR + 24) {
 		urxe_umad_file_lost(file);
 		return read_late(file, buf, len);
@@ -336,12 +399,12 @@ ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len)
 
 /* ---- writing ---- */
 
-static int send_long(const struct urxe_umad *file, const uint8_t *umad, size_t len)
+static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t len)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = {(void *)umad, FABRIC_INLINE};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
+	struct iovec iov[2] = {{(void *)hdr, FABRIC_UMAD_HDR}, {(void *)mad, MAD_LEN}};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = 2,
 			     .msg_control = control,
 			     .msg_controllen = sizeof(control)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
@@ -354,8 +417,9 @@ static int send_long(const struct urxe_umad *file, const uint8_t *umad, size_t l
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	if (urxe_libc.write(fd, umad, len) != (ssize_t)len ||
-	    urxe_libc.sendmsg(file->sock, &msg, MSG_NOSIGNAL) < 0)
+	if (urxe_libc.write(fd, hdr, FABRIC_UMAD_HDR) != FABRIC_UMAD_HDR ||
+	    urxe_libc.write(fd, mad, len) != (ssize_t)len ||
+	    urxe_libc.sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
 		ret = -errno;
 	urxe_libc.close(fd);
 	return ret;
@@ -388,6 +452,33 @@ static int check(const struct urxe_umad *file, const uint8_t *umad, size_t len)
 	return len <= FABRIC_MAX_MAD ? 0 : -ENOMEM;
 }
 
+static int transmit_fabric(struct urxe_umad *file, const uint8_t *umad, size_t len)
+{
+	int ret = 0;
+
+	if (file->sock < 0) /* no fabric: nothing arrives anywhere */
+		urxe_umad_file_lost(file);
+	else if (len > FABRIC_INLINE)
+		ret = send_long(file->sock, umad, umad + FABRIC_UMAD_HDR, len - FABRIC_UMAD_HDR);
+	else if (urxe_libc.sendto(file->sock, umad, len, MSG_NOSIGNAL, NULL, 0) < 0)
+		ret = -errno;
+	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN) {
+		urxe_umad_file_lost(file);
+		ret = 0;
+	}
+	return ret;
+}
+
+static int transmit_roce(struct urxe_umad *file, const uint8_t *umad, size_t len)
+{
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
+	int ret = file->here ? urxe_agents_send(file->here, umad, len) : -EIO;
+
+	if (ret)
+		flight_drop(file, mad, is_response(mad));
+	return ret;
+}
+
 static int transmit(struct urxe_umad *file, const uint8_t *umad, size_t len)
 {
 	int ret = check(file, umad, len);
@@ -396,17 +487,7 @@ static int transmit(struct urxe_umad *file, const uint8_t *umad, size_t len)
 		ret = flight_begin(file, umad);
 	if (ret)
 		return ret;
-	if (file->sock < 0) /* no fabric: nothing arrives anywhere */
-		urxe_umad_file_lost(file);
-	else if (len > FABRIC_INLINE)
-		ret = send_long(file, umad, len);
-	else if (urxe_libc.sendto(file->sock, umad, len, MSG_NOSIGNAL, NULL, 0) < 0)
-		ret = -errno;
-	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN) {
-		urxe_umad_file_lost(file);
-		ret = 0;
-	}
-	return ret;
+	return file->roce ? transmit_roce(file, umad, len) : transmit_fabric(file, umad, len);
 }
 
 /* A header of the old kind made into one with a P_Key index. */
@@ -445,13 +526,18 @@ static int register_agent(struct urxe_umad *file, struct fabric_request *r)
 	struct fabric_reply reply;
 	int ret;
 
-	r->command = FABRIC_REGISTER;
-	r->cookie = file->cookie;
-	r->id = FABRIC_AGENTS;
-	ret = urxe_fabric_request(r, &reply);
-	if (!ret)
-		ret = -reply.error;
-	if (ret)
+	if (file->roce) {
+		ret = file->here ? urxe_agents_register(file->here, r) : -EIO;
+		reply.id = ret;
+	} else {
+		r->command = FABRIC_REGISTER;
+		r->cookie = file->cookie;
+		r->id = FABRIC_AGENTS;
+		ret = urxe_fabric_request(r, &reply);
+		if (!ret)
+			ret = -reply.error;
+	}
+	if (ret < 0)
 		return ret;
 	file->agents[reply.id % FABRIC_AGENTS] = *r;
 	file->registered |= 1u << reply.id % FABRIC_AGENTS;
@@ -521,7 +607,10 @@ static int ioctl_unregister(struct urxe_umad *file, const void *arg)
 	if (r.id >= FABRIC_AGENTS || !(file->registered & 1u << r.id))
 		return -EINVAL;
 	file->registered &= ~(1u << r.id);
-	urxe_fabric_request(&r, &reply);
+	if (file->here)
+		urxe_agents_unregister(file->here, r.id);
+	else if (!file->roce)
+		urxe_fabric_request(&r, &reply);
 	return -reply.error;
 }
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/host.h"
+#include "fabric/fabric.h"
+#include "fabric/server.h"
 
 #define CHECK(condition)                                                                \
 	do {                                                                            \
@@ -49,7 +50,7 @@ static void begin(void)
 
 	memset(&fabric, 0, sizeof(fabric));
 	memset(agents, 0, sizeof(agents));
-	timers_init(&fabric.timers, 0, &fabric);
+	timers_init(&fabric.mads.timers, 0, &fabric);
 	CHECK(!topology_read(&t, description, strlen(description), error));
 	CHECK(!fabric_create(&fabric, &t, "fuzz"));
 	topology_free(&t);
@@ -59,7 +60,7 @@ static void end(void)
 {
 	for (int i = 0; i < AGENTS; i++)
 		if (agents[i])
-			host_unregister(&fabric, agents[i]);
+			host_unregister(&fabric.mads, agents[i]);
 	for (uint32_t i = 0; i < fabric.map->num_nodes; i++)
 		trap_forget(&fabric, fabric_map_node(fabric.map, i));
 	for (struct send *s; (s = fabric.free_sends);) {
@@ -91,7 +92,7 @@ static void register_agent(const uint8_t *d, size_t n)
 	r.flags = d[6] & 1;
 	r.oui = d[7];
 	memcpy(r.method_mask, d + 8, 16);
-	host_register(&fabric, NULL, host_port(d[1]), &r, at, &agents[at]);
+	host_register(&fabric.mads, NULL, host_port(d[1]), &r, at, &agents[at]);
 }
 
 /* A copy as large as it has to be, so that a byte too many is found. */
@@ -113,14 +114,14 @@ static void write_mad(const uint8_t *d, size_t n)
 		memset(umad + 13, 0, 3);
 		umad[12] &= 3;
 	}
-	host_send(&fabric, agent, umad, want);
+	host_send(&fabric.mads, agent, umad, want);
 	free(umad);
 }
 
 static void pass(unsigned ms)
 {
-	fabric.now += ms;
-	timers_run(&fabric.timers, fabric.now);
+	fabric.mads.now += ms;
+	timers_run(&fabric.mads.timers, fabric.mads.now);
 }
 
 /* h2 is a virtual function: GUIDs, names, and whether it is there. */
@@ -146,7 +147,7 @@ static void act(const uint8_t *d, size_t n)
 	case 0: register_agent(d + 1, n - 1); break;
 	case 1:
 		if (agents[d[1] % AGENTS])
-			host_unregister(&fabric, agents[d[1] % AGENTS]);
+			host_unregister(&fabric.mads, agents[d[1] % AGENTS]);
 		agents[d[1] % AGENTS] = NULL;
 		break;
 	case 2:

@@ -69,7 +69,7 @@ void fabricd_serve(struct fabricd *d)
 {
 	struct fabric *f = &d->server.fabric;
 
-	timers_run(&f->timers, ++f->now);
+	timers_run(&f->mads.timers, ++f->mads.now);
 	fabric_run(f);
 }
 
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct topology t;
 
 	memset(&fabricd, 0, sizeof(fabricd));
-	timers_init(&f->timers, 0, f);
+	timers_init(&f->mads.timers, 0, f);
 	CHECK(fabricd_client_state <= sizeof(state));
 	CHECK(!topology_read(&t, description, strlen(description), error));
 	CHECK(!fabric_create(f, &t, "fuzz"));

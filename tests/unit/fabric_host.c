@@ -46,7 +46,7 @@ static int answer(struct agent *serves, size_t data)
 	u->mad[RMPP_FLAGS] = RMPP_ACTIVE;
 	for (size_t i = 0; i < data; i++)
 		umad[FABRIC_UMAD_HDR + 56 + i] = i * 7 + i / 256;
-	ret = host_send(&fabric, serves, umad, len);
+	ret = host_send(&fabric.mads, serves, umad, len);
 	fabric_run(&fabric);
 	free(umad);
 	return ret;
@@ -108,13 +108,14 @@ static void two_agents_cannot_have_the_same_method(void **state)
 	struct agent *asks, *serves, *third;
 
 	ends(&asks, &serves);
-	assert_int_equal(host_register(&fabric, NULL, port, &r, 0, &third), 22);
+	assert_int_equal(host_register(&fabric.mads, NULL, port, &r, 0, &third), 22);
 	r.class_version = 1;
-	assert_int_equal(host_register(&fabric, NULL, port, &r, 0, &third), 0);
+	assert_int_equal(host_register(&fabric.mads, NULL, port, &r, 0, &third), 0);
 	r.class_version = 2;
 	/* Another host has methods of its own. */
-	assert_int_equal(
-		host_register(&fabric, NULL, index_of(&fabric, port_of(H1, 1)), &r, 0, &third), 0);
+	assert_int_equal(host_register(&fabric.mads, NULL, index_of(&fabric, port_of(H1, 1)), &r, 0,
+				       &third),
+			 0);
 }
 
 static void registrations_are_refused_as_the_kernel_does(void **state)
@@ -132,8 +133,9 @@ static void registrations_are_refused_as_the_kernel_does(void **state)
 	struct agent *agent;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		assert_int_equal(host_register(&fabric, NULL, index_of(&fabric, port_of(H1, 1)),
-					       &bad[i], 0, &agent),
+		assert_int_equal(host_register(&fabric.mads, NULL,
+					       index_of(&fabric, port_of(H1, 1)), &bad[i], 0,
+					       &agent),
 				 22);
 }
 
@@ -265,7 +267,7 @@ static void an_agent_that_goes_takes_what_is_under_way_with_it(void **state)
 
 	ends(&asks, &serves);
 	send_umad(asks, &u);
-	host_unregister(&fabric, asks);
+	host_unregister(&fabric.mads, asks);
 	answer(serves, 5000);
 	time_passes(5000);
 	assert_int_equal(client.count, 0);

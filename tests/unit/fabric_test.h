@@ -16,7 +16,8 @@
 #include <cmocka.h>
 #include <rdma/ib_user_mad.h>
 
-#include "fabric/host.h"
+#include "fabric/fabric.h"
+#include "fabric/server.h"
 
 static const char test_topology[] = "Switch 8 \"leaf1\"\n"
 				    "[1] \"h1\"[1]\n"
@@ -66,7 +67,7 @@ static inline int fabric_start(void **state)
 	struct topology t;
 
 	memset(&fabric, 0, sizeof(fabric));
-	timers_init(&fabric.timers, 0, &fabric);
+	timers_init(&fabric.mads.timers, 0, &fabric);
 	if (topology_read(&t, test_topology, strlen(test_topology), error))
 		return -1;
 	if (fabric_create(&fabric, &t, "test"))
@@ -78,12 +79,8 @@ static inline int fabric_start(void **state)
 static inline int fabric_stop(void **state)
 {
 	for (uint32_t i = 0; i < fabric.map->num_ports; i++) {
-		struct host_port *host = fabric.ports[i].host;
-
-		while (host && host->agents)
-			host_unregister(&fabric, host->agents);
-		free(host);
-		fabric.ports[i].host = NULL;
+		while (fabric.mads.at_port[i])
+			host_unregister(&fabric.mads, fabric.mads.at_port[i]);
 	}
 	for (uint32_t i = 0; i < fabric.map->num_nodes; i++)
 		trap_forget(&fabric, fabric_map_node(fabric.map, i));
@@ -108,7 +105,7 @@ static inline struct agent *agent_at(unsigned node, unsigned port, uint8_t class
 				   .method_mask = {methods}};
 	struct agent *agent;
 
-	assert_int_equal(host_register(&fabric, (struct connection *)inbox,
+	assert_int_equal(host_register(&fabric.mads, (struct connection *)inbox,
 				       index_of(&fabric, port_of(node, port)), &r, 3, &agent),
 			 0);
 	return agent;
@@ -154,7 +151,7 @@ static inline struct umad smp(uint8_t method, uint16_t attribute, uint32_t modif
 
 static inline int send_umad(struct agent *agent, const struct umad *u)
 {
-	int ret = host_send(&fabric, agent, (const uint8_t *)u, sizeof(*u));
+	int ret = host_send(&fabric.mads, agent, (const uint8_t *)u, sizeof(*u));
 
 	fabric_run(&fabric);
 	return ret;
@@ -163,7 +160,7 @@ static inline int send_umad(struct agent *agent, const struct umad *u)
 static inline void time_passes(unsigned ms)
 {
 	for (unsigned i = 0; i < ms; i++) {
-		timers_run(&fabric.timers, ++fabric.now);
+		timers_run(&fabric.mads.timers, ++fabric.mads.now);
 		fabric_run(&fabric);
 	}
 }
