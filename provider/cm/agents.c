@@ -53,7 +53,8 @@ static int make_path(const struct urxe_port *port, const uint8_t dgid[16], int s
 	return urxe_link_of_port(port)->resolve(path, port, &attr, 0);
 }
 
-/* As rdma_create_user_ah(): RoCE has no address handles without a GRH. */
+/* As rdma_create_user_ah(): RoCE has no address handles without a GRH, or to where there is no
+ * route. */
 static int check(struct mads *m, const struct agent *agent, const struct ib_user_mad_hdr *h,
 		 const uint8_t *mad)
 {
@@ -66,7 +67,7 @@ static int check(struct mads *m, const struct agent *agent, const struct ib_user
 		return EINVAL;
 	if (!urxe_port_gid(port, h->gid_index, &gid))
 		return ENODATA;
-	return -make_path(port, h->gid, h->gid_index, &p, &path);
+	return make_path(port, h->gid, h->gid_index, &p, &path) ? ENETUNREACH : 0;
 }
 
 static void address(struct mads *m, const struct agent *agent, const struct ib_user_mad_hdr *h,
@@ -131,6 +132,7 @@ static struct packet *room(struct mads *m)
 
 static void send_out(struct mads *m)
 {
+	struct urxe_segment *seg = urxe_adapter_segment();
 	const struct packet *p = &outgoing;
 	const struct urxe_port *port = urxe_port(p->port);
 	int sgid = own_gid_index(p, p->sgid);
@@ -139,9 +141,11 @@ static void send_out(struct mads *m)
 
 	if (sgid < 0 || make_path(port, p->dgid, sgid, p, &path))
 		return;
-	if (p->dst_qp == URXE_GSI_QPN && urxe_link_of(&path)->is_here(&path))
-		slot = urxe_mad_agent_owner(urxe_adapter_segment(), urxe_port_ifindex(port),
-					    p->mad);
+	if (p->dst_qp == URXE_GSI_QPN && own_gid_index(p, p->dgid) >= 0)
+		slot = urxe_mad_agent_owner(seg, urxe_port_ifindex(port), p->mad);
+	/* What the ring of a process that has just died took would get no answer. */
+	if (slot && !urxe_segment_slot_alive(seg, slot))
+		slot = 0;
 	urxe_gsi_send_qp(&path, p->pkey, slot, p->dst_qp, p->qkey, p->mad);
 }
 

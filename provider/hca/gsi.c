@@ -259,12 +259,12 @@ static void to_agent(const struct urxe_gsi_rx *rx)
 
 	if (port)
 		slot = urxe_mad_agent_owner(urxe_hca.seg, urxe_port_ifindex(port), rx->mad);
-	if (!slot)
+	if (slot && slot == urxe_segment_slot(urxe_hca.seg)) {
+		if (agents)
+			agents->receive(rx);
+	} else if (!slot || urxe_gsi_forward(rx, slot) == -ESRCH) {
 		answer_unmatched(rx);
-	else if (slot != urxe_segment_slot(urxe_hca.seg))
-		urxe_gsi_forward(rx, slot);
-	else if (agents)
-		agents->receive(rx);
+	}
 }
 
 void urxe_gsi_packet(const struct urxe_packet *pkt, const struct urxe_rx_packet *rx)

@@ -50,6 +50,8 @@ int urxe_mad_agent_add(struct urxe_segment *seg, const struct urxe_mad_agent *ag
 	struct urxe_binding b = row_of(agent);
 	int ret;
 
+	/* What a process had that has died is nobody's. */
+	urxe_segment_reap(seg);
 	urxe_segment_lock(seg);
 	ret = urxe_segment_port_walk(seg, b.ps, b.port, 0, conflicts, &b);
 	if (!ret)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Asks /dev/infiniband/umad0 what it does, by <rdma/ib_user_mad.h> alone, and prints one line for
+ * Asks /dev/infiniband/umad0 ($UMAD: of another number) what it does, by <rdma/ib_user_mad.h> alone, and prints one line for
  * each question: the kernel's, on a RoCE device (QP 1), and that of a host of a virtual fabric must
  * print the same. MADs go to the port itself.
  *
- *	umad_probe GID-INDEX
+ *	umad_probe GID-INDEX		what both have
+ *	umad_probe GID-INDEX roce	what a RoCE device has: no QP 0, a GRH always; two processes
+ *	umad_probe GID-INDEX serve	answers questions with many segments, until it is killed
+ *	umad_probe GID-INDEX ask GID	asks one
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,10 +15,12 @@
 #include <poll.h>
 #include <rdma/ib_user_mad.h>
 #include <rdma/rdma_user_ioctl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,16 +32,19 @@
 #define DATA	   5000
 #define VENDOR_HDR 40
 
-static int gid_index;
+static int number, gid_index;
 static uint8_t gid[16];
 static uint16_t lid;
 
 static int open_umad(void)
 {
-	int fd = open("/dev/infiniband/umad0", O_RDWR | O_NONBLOCK);
+	char path[64];
+	int fd;
 
+	snprintf(path, sizeof(path), "/dev/infiniband/umad%d", number);
+	fd = open(path, O_RDWR | O_NONBLOCK);
 	if (fd < 0 || ioctl(fd, IB_USER_MAD_ENABLE_PKEY, NULL)) {
-		perror("umad0");
+		perror(path);
 		exit(1);
 	}
 	return fd;
@@ -46,8 +54,10 @@ static int find_self(void)
 {
 	char path[128], name[64] = "", text[64];
 	unsigned g[8];
-	FILE *f = fopen("/sys/class/infiniband_mad/umad0/ibdev", "r");
+	FILE *f;
 
+	snprintf(path, sizeof(path), "/sys/class/infiniband_mad/umad%d/ibdev", number);
+	f = fopen(path, "r");
 	if (!f || fscanf(f, "%63s", name) != 1)
 		return -1;
 	fclose(f);
@@ -247,6 +257,29 @@ static void requests(int fd)
 	       result(n), h->status, h->length, buf[HDR + 3], buf[HDR + 4] << 8 | buf[HDR + 5]);
 }
 
+/* To a question of which buf is the MAD with its header. */
+static uint8_t *long_answer(int agent, const uint8_t *buf)
+{
+	uint8_t *m = mad_of(agent, VENDOR, 2, GET_RESP, 99, 0, VENDOR_HDR + DATA);
+
+	memcpy(m + HDR + 8, buf + HDR + 8, 8);
+	m[HDR + 24] = 1;
+	m[HDR + 25] = 1;
+	m[HDR + 26] = 1;
+	for (int i = 0; i < DATA; i++)
+		m[HDR + VENDOR_HDR + i] = i * 13 + i / 256;
+	return m;
+}
+
+static int wrong_bytes(const uint8_t *buf)
+{
+	int bad = 0;
+
+	for (int i = 0; i < DATA; i++)
+		bad += buf[HDR + VENDOR_HDR + i] != (uint8_t)(i * 13 + i / 256);
+	return bad;
+}
+
 static void echo_in_segments(int fd)
 {
 	int serves = reg(fd, 1, VENDOR, 2, 1, OUI, 1 << GET),
@@ -256,20 +289,13 @@ static void echo_in_segments(int fd)
 	uint8_t *m;
 	uint32_t tid;
 	long n;
-	int bad = 0;
 
 	put(fd, mad_of(asks, VENDOR, 2, GET, 99, 3000, 256), HDR + 256);
 	n = get(fd, buf, sizeof(buf), 3000);
 	memcpy(&tid, buf + HDR + 12, 4);
 	printf("question: %s bytes, to %s, number %u, of QP %u\n", result(n),
 	       (int)h->id == serves ? "the server" : "nobody", tid, ntohl(h->qpn));
-	m = mad_of(serves, VENDOR, 2, GET_RESP, 99, 0, VENDOR_HDR + DATA);
-	memcpy(m + HDR + 8, buf + HDR + 8, 8);
-	m[HDR + 24] = 1;
-	m[HDR + 25] = 1;
-	m[HDR + 26] = 1;
-	for (int i = 0; i < DATA; i++)
-		m[HDR + VENDOR_HDR + i] = i * 13 + i / 256;
+	m = long_answer(serves, buf);
 	printf("answer: %s\n", result(put(fd, m, HDR + VENDOR_HDR + DATA)));
 	n = get(fd, buf, 100, 3000);
 	printf("read of 100: %s\n", result(n));
@@ -277,10 +303,138 @@ static void echo_in_segments(int fd)
 	printf("read of 320: %s, to %s, length %u\n", result(n),
 	       (int)h->id == asks ? "who asked" : "nobody", h->length);
 	n = get(fd, buf, sizeof(buf), 3000);
-	for (int i = 0; i < DATA; i++)
-		bad += buf[HDR + VENDOR_HDR + i] != (uint8_t)(i * 13 + i / 256);
-	printf("read of all: %s, %d bytes wrong\n", result(n), bad);
+	printf("read of all: %s, %d bytes wrong\n", result(n), wrong_bytes(buf));
 	printf("nothing more: %s\n", result(get(fd, buf, sizeof(buf), 200)));
+}
+
+/* ---- RoCE ---- */
+
+static void show_header(const struct ib_user_mad_hdr *h)
+{
+	printf("header: QP %u, LID %u, path bits %u, P_Key index %u, GRH %u, GID index %s, GID %s, "
+	       "traffic class %u\n",
+	       ntohl(h->qpn), ntohs(h->lid), h->path_bits, h->pkey_index, h->grh_present,
+	       h->gid_index == gid_index ? "right" : "wrong",
+	       memcmp(h->gid, gid, 16) ? "wrong" : "right", h->traffic_class);
+}
+
+static void addresses(int fd)
+{
+	int asks = reg(fd, 1, 0, 0, 0, 0, 0), serves = reg(fd, 1, 0x36, 1, 0, OUI, 1 << GET);
+	uint8_t buf[400] = {0}, *m;
+
+	printf("register on QP 0: %s\n", result(reg(fd, 0, 1, 1, 0, 0, 1 << GET)));
+	printf("register for the communication manager's: %s\n",
+	       result(reg(fd, 1, 7, 2, 0, 0, 1 << 3)));
+	m = mad_of(asks, 0x36, 1, GET, 1, 0, 256);
+	((struct ib_user_mad_hdr *)m)->grh_present = 0;
+	printf("write without a GRH: %s\n", result(put(fd, m, HDR + 256)));
+	m = mad_of(asks, 0x36, 1, GET, 2, 0, 256);
+	memset(((struct ib_user_mad_hdr *)m)->gid, 0, 16);
+	printf("write to no GID: %s\n", result(put(fd, m, HDR + 256)));
+	m = mad_of(asks, 0x36, 1, GET, 4, 1000, 256);
+	((struct ib_user_mad_hdr *)m)->traffic_class = 0x20;
+	printf("write: %s\n", result(put(fd, m, HDR + 256)));
+	printf("read: %s\n", result(get(fd, buf, sizeof(buf), 3000)));
+	printf("to %s\n", buf[0] == serves ? "the server" : "nobody");
+	show_header((struct ib_user_mad_hdr *)buf);
+}
+
+/* Serves a class until it is killed; says when it has begun. */
+static pid_t server(void)
+{
+	int ready[2], fd, id;
+	uint8_t buf[400], *m;
+	pid_t pid;
+	char byte;
+
+	if (pipe(ready))
+		exit(1);
+	pid = fork();
+	if (pid) {
+		close(ready[1]);
+		if (read(ready[0], &byte, 1) != 1)
+			exit(1);
+		close(ready[0]);
+		return pid;
+	}
+	fd = open_umad();
+	id = reg(fd, 1, 0x37, 1, 0, OUI, 1 << GET);
+	if (write(ready[1], "", 1) != 1)
+		_exit(1);
+	while (get(fd, buf, sizeof(buf), -1) > 0) {
+		m = mad_of(id, 0x37, 1, GET_RESP, 0, 0, 256);
+		memcpy(m + HDR + 8, buf + HDR + 8, 8);
+		m[HDR + 100] = buf[HDR + 100] + 1;
+		put(fd, m, HDR + 256);
+	}
+	_exit(1);
+}
+
+static void two_processes(void)
+{
+	pid_t other = server();
+	int fd = open_umad(), asks = reg(fd, 1, 0, 0, 0, 0, 0);
+	uint8_t buf[400] = {0}, *m;
+	long n;
+
+	printf("register what another process has: %s\n",
+	       result(reg(fd, 1, 0x37, 1, 0, OUI, 1 << GET)));
+	printf("another method of it: %s\n",
+	       reg(fd, 1, 0x37, 1, 0, OUI, 1 << 3) < 0 ? "no" : "yes");
+	m = mad_of(asks, 0x37, 1, GET, 5, 2000, 256);
+	m[HDR + 100] = 41;
+	put(fd, m, HDR + 256);
+	n = get(fd, buf, sizeof(buf), 5000);
+	printf("its answer: %s, method 0x%x, %u\n", result(n), buf[HDR + 3], buf[HDR + 100]);
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	put(fd, mad_of(asks, 0x37, 1, GET, 6, 1000, 256), HDR + 256);
+	n = get(fd, buf, sizeof(buf), 5000);
+	printf("after its end: %s, method 0x%x, MAD status %u\n", result(n), buf[HDR + 3],
+	       buf[HDR + 4] << 8 | buf[HDR + 5]);
+	printf("register it now: %s\n", reg(fd, 1, 0x37, 1, 0, OUI, 1 << GET) < 0 ? "no" : "yes");
+	close(fd);
+}
+
+/* ---- two hosts ---- */
+
+static void serve(int fd)
+{
+	int id = reg(fd, 1, VENDOR, 2, 1, OUI, 1 << GET);
+	uint8_t buf[400], *m;
+	long n;
+
+	printf("serving\n");
+	while ((n = get(fd, buf, sizeof(buf), -1)) > 0) {
+		struct ib_user_mad_hdr *from = (struct ib_user_mad_hdr *)buf, *to;
+
+		m = long_answer(id, buf);
+		to = (struct ib_user_mad_hdr *)m;
+		to->lid = from->lid;
+		to->gid_index = from->gid_index;
+		memcpy(to->gid, from->gid, sizeof(to->gid));
+		put(fd, m, HDR + VENDOR_HDR + DATA);
+	}
+	printf("no more: %s\n", result(n));
+}
+
+static int ask(int fd, const char *to)
+{
+	int id = reg(fd, 1, VENDOR, 2, 1, OUI, 0);
+	static uint8_t buf[HDR + VENDOR_HDR + DATA + 1000];
+	uint8_t *m = mad_of(id, VENDOR, 2, GET, 99, 1000, 256);
+	long n;
+
+	((struct ib_user_mad_hdr *)m)->retries = 10;
+	if (inet_pton(AF_INET6, to, ((struct ib_user_mad_hdr *)m)->gid) != 1)
+		return 2;
+	n = put(fd, m, HDR + 256);
+	if (n > 0)
+		n = get(fd, buf, sizeof(buf), 30000);
+	printf("answer: %s bytes, status %u, %d bytes wrong\n", result(n),
+	       ((struct ib_user_mad_hdr *)buf)->status, wrong_bytes(buf));
+	return n != HDR + VENDOR_HDR + DATA;
 }
 
 int main(int argc, char **argv)
@@ -288,10 +442,24 @@ int main(int argc, char **argv)
 	int fd;
 
 	gid_index = argc > 1 ? atoi(argv[1]) : 0;
+	number = getenv("UMAD") ? atoi(getenv("UMAD")) : 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (find_self()) {
 		fprintf(stderr, "umad_probe: no port\n");
 		return 1;
+	}
+	if (argc > 2 && !strcmp(argv[2], "serve")) {
+		serve(open_umad());
+		return 1;
+	}
+	if (argc > 3)
+		return ask(open_umad(), argv[3]);
+	if (argc > 2) {
+		fd = open_umad();
+		addresses(fd);
+		close(fd);
+		two_processes();
+		return 0;
 	}
 	fd = open_umad();
 	registrations(fd);
