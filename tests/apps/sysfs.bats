@@ -100,11 +100,20 @@ calls() {
 	under ls -l /dev/infiniband | grep -Eq '^crw-rw-rw-.* rdma_cm$'
 }
 
+@test "the port's umad" {
+	local mad=/sys/class/infiniband_mad/umad0
+
+	[ "$(under cat ${mad%/*}/abi_version $mad/ibdev $mad/port | xargs)" = "5 urxe0 1" ]
+	[ "$(under readlink -f $mad/device)" = /sys/devices/virtual/urxe/urxe0 ]
+	[ "$(under stat -c '%F %t:%T' /dev/infiniband/umad0)" = "character special file e7:0" ]
+	[ "$(under cat $mad/dev)" = 231:0 ]
+}
+
 @test "find" {
 	[ "$(under find $IB)" = "$(printf '%s\n' $IB $DEV)" ]
 	[ "$(under find $DEV/ports/1/gids -type f | wc -l)" = 128 ]
 	[ "$(under find -L $IB -maxdepth 4 -name state)" = $DEV/ports/1/state ]
-	[ "$(under find /dev/infiniband -type c | sort)" = "$(printf '/dev/infiniband/%s\n' rdma_cm uverbs0)" ]
+	[ "$(under find /dev/infiniband -type c | sort)" = "$(printf '/dev/infiniband/%s\n' rdma_cm umad0 uverbs0)" ]
 	[ "$(under find $DEV/ports/1 -name state -execdir cat {} \; 2>&1 | wc -l)" = 1 ]
 }
 
@@ -142,7 +151,7 @@ calls() {
 		        assert e.errno == 22 and '/gid_attrs/' in path, path
 		assert glob.glob(ib + '/*/ports/*/state') == [ib + '/urxe0/ports/1/state']
 		assert [(e.name, e.is_dir(), e.is_symlink()) for e in os.scandir(ib)] == [('urxe0', True, True)]
-		assert sorted(os.listdir('/dev/infiniband')) == ['rdma_cm', 'uverbs0']
+		assert sorted(os.listdir('/dev/infiniband')) == ['rdma_cm', 'umad0', 'uverbs0']
 		assert pathlib.Path(ib, 'urxe0/device').resolve() == pathlib.Path('/sys/devices/virtual/urxe/urxe0')
 		fd = os.open(ib, os.O_RDONLY)
 		assert os.listdir(fd) == ['urxe0']

@@ -63,10 +63,6 @@ static void end(void)
 			host_unregister(&fabric.mads, agents[i]);
 	for (uint32_t i = 0; i < fabric.map->num_nodes; i++)
 		trap_forget(&fabric, fabric_map_node(fabric.map, i));
-	for (struct send *s; (s = fabric.free_sends);) {
-		fabric.free_sends = s->next;
-		free(s);
-	}
 	fabric_destroy(&fabric);
 }
 
