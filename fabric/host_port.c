@@ -4,6 +4,7 @@
  * violations, and what becomes of ports. fabricd's thread.
  */
 #include "fabric/fabric.h"
+#include "fabric/member.h"
 #include "fabric/server.h"
 
 #include <errno.h>
@@ -93,6 +94,7 @@ static void send_done(struct mads *m)
 static void deliver(struct mads *m, void *file, const uint8_t *hdr, const uint8_t *mad,
 		    uint32_t len)
 {
+	member_answered(fabric_of(m), file, mad);
 	server_deliver(fabric_of(m), file, hdr, mad, len);
 }
 

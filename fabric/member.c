@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Members of multicast groups (member.h): a list of joins, each of an agent at a port, with the MAD
- * that asked for it, which says how to leave. Programs that write such MADs to their umad files are
+ * that asked for it, which says how to leave. Who asks without an MGID has a member of its own until
+ * the answer says which group the subnet administrator has made. Programs that write such MADs to their umad files are
  * not counted, as in the kernel. fabricd's thread.
  */
 #include "fabric/member.h"
@@ -31,6 +32,13 @@ static bool same_group(const uint8_t *a, const uint8_t *b)
 	return !memcmp(x, y, MCM_PORT_GID + 16) && lo4(x[MCM_JOIN_STATE]) == lo4(y[MCM_JOIN_STATE]);
 }
 
+static bool names_group(const uint8_t *umad)
+{
+	static const uint8_t none[16];
+
+	return memcmp(record_of(umad) + MCM_MGID, none, sizeof(none));
+}
+
 static struct member **find(struct fabric *f, const struct agent *agent, const uint8_t *umad)
 {
 	struct member **at = &f->members;
@@ -50,7 +58,7 @@ static bool has_others(struct fabric *f, const uint8_t *umad)
 
 static void join(struct fabric *f, const struct agent *agent, const uint8_t *umad)
 {
-	struct member **at = find(f, agent, umad), *m = *at;
+	struct member **at = find(f, agent, umad), *m = names_group(umad) ? *at : NULL;
 
 	if (!m) {
 		m = calloc(1, sizeof(*m));
@@ -58,6 +66,7 @@ static void join(struct fabric *f, const struct agent *agent, const uint8_t *uma
 			return;
 		m->agent = agent;
 		memcpy(m->umad, umad, sizeof(m->umad));
+		m->next = *at;
 		*at = m;
 	}
 	m->joins++;
@@ -85,6 +94,34 @@ bool member_sends(struct fabric *f, const struct agent *agent, const uint8_t *um
 	return mad[MAD_METHOD] != METHOD_DELETE || leave(f, agent, umad);
 }
 
+/* The member whose join a MAD for that file answers. */
+static struct member *asked(struct fabric *f, const void *file, const uint8_t *mad)
+{
+	struct member *m = f->members;
+
+	while (m && (m->agent->file != file ||
+		     get32(m->umad + FABRIC_UMAD_HDR + MAD_TID + 4) != get32(mad + MAD_TID + 4)))
+		m = m->next;
+	return m;
+}
+
+void member_answered(struct fabric *f, const void *file, const uint8_t *mad)
+{
+	struct member *m;
+
+	if (mad[MAD_CLASS] != CLASS_SA || mad[MAD_METHOD] != METHOD_GET_RESP ||
+	    get16(mad + MAD_ATTR) != ATTR_MCMEMBER_RECORD)
+		return;
+	m = asked(f, file, mad);
+	if (!m)
+		return;
+	if (get16(mad + MAD_STATUS))
+		leave(f, m->agent, m->umad);
+	else if (!names_group(m->umad))
+		memcpy(m->umad + FABRIC_UMAD_HDR + SA_DATA + MCM_MGID, mad + SA_DATA + MCM_MGID,
+		       16);
+}
+
 /* The MAD that joined, made into the one that leaves. Nobody waits for the answer. */
 static void send_leave(struct fabric *f, const struct agent *agent, const uint8_t *umad)
 {
@@ -107,7 +144,7 @@ void member_end(struct fabric *f, const struct agent *agent)
 			continue;
 		}
 		*at = m->next;
-		if (!has_others(f, m->umad))
+		if (names_group(m->umad) && !has_others(f, m->umad))
 			send_leave(f, agent, m->umad);
 		free(m);
 	}

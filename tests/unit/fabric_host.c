@@ -385,6 +385,41 @@ static void a_group_is_left_when_the_last_process_leaves(void **state)
 	assert_true(sends(a, METHOD_DELETE, 1));
 }
 
+/* The answer to a join of that number: the group that was made, or a refusal. */
+static void answer_join(struct inbox *file, uint32_t number, uint8_t last_byte, uint16_t status)
+{
+	struct umad u = group_request(METHOD_GET_RESP, last_byte);
+
+	put32(u.mad + MAD_TID + 4, number);
+	put16(u.mad + MAD_STATUS, status);
+	member_answered(&fabric, file, u.mad);
+}
+
+/* 15.2.5.17.2: a join without an MGID makes a group, whose MGID is in the answer. */
+static void a_group_that_the_sa_named_is_left_when_its_process_ends(void **state)
+{
+	struct inbox first = {0};
+	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
+	struct umad u = group_request(METHOD_SET, 0);
+
+	manage();
+	agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
+	server.count = 0;
+	for (uint32_t number = 1; number <= 4; number++) {
+		put32(u.mad + MAD_TID + 4, number);
+		assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
+	}
+	answer_join(&first, 1, 9, 0);
+	answer_join(&first, 2, 8, 0);
+	answer_join(&first, 3, 0, 0x200); /* refused; the fourth has no answer */
+	assert_true(sends(a, METHOD_DELETE, 8));
+	member_end(&fabric, a);
+	fabric_run(&fabric);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(server.mad[SA_DATA + MCM_MGID + 15], 9);
+	assert_null(fabric.members);
+}
+
 /* The last of a host that ends: its port leaves. */
 static void a_process_that_ends_leaves_its_groups(void **state)
 {
@@ -446,6 +481,7 @@ int main(void)
 		TEST(each_port_on_the_way_counts),
 		TEST(counters_are_read_and_set_back),
 		TEST(a_group_is_left_when_the_last_process_leaves),
+		TEST(a_group_that_the_sa_named_is_left_when_its_process_ends),
 		TEST(a_process_that_ends_leaves_its_groups),
 		TEST(each_port_of_a_host_has_an_ip_address),
 	};
