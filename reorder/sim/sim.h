@@ -78,7 +78,8 @@ struct fifo {
 struct port {
 	struct fifo control, data;
 	int64_t free_at;
-	int64_t per_byte; /* ps */
+	int64_t pause_sent; /* the last PAUSE or RESUME of this port has left the link */
+	int64_t per_byte;   /* ps */
 	int64_t delay;
 	uint32_t bytes;	     /* in the data FIFO */
 	uint16_t node, peer; /* peer: the port of the other end */

@@ -6,8 +6,8 @@
  * The buffer's rules and constants are conweave-ns3's (Broadcom's): each ingress has 2 packets of
  * its own and a headroom for what is under way when it pauses; the rest is shared. An ingress is
  * paused when it holds more than 1/16 of what is free of the shared part. Without PFC a packet is
- * dropped when its egress holds more than is free. Control packets are not charged. Marks are made
- * when a packet leaves, by what its egress still holds.
+ * dropped when its egress holds more than is free; in conweave-ns3, with PFC too. Control packets
+ * are not charged. Marks are made when a packet leaves, by what its egress still holds.
  */
 #include "reorder/sim/sim.h"
 
@@ -18,6 +18,7 @@
 #define MARK_MAX     400000
 #define MARK_PERCENT 20
 #define SLACK	     16
+#define NS3_PAUSE    43
 
 uint32_t packet_new(struct sim *s)
 {
@@ -74,10 +75,18 @@ static int64_t shared_egress(const struct sim *s, const struct node *node)
 	return (int64_t)s->options->buffer - node->ports * (int64_t)(8 * FULL);
 }
 
+/* The time from which a port may send. */
+static int64_t link_free(const struct sim *s, const struct port *port)
+{
+	int64_t at = port->free_at > port->pause_sent ? port->free_at : port->pause_sent;
+
+	return at > s->now ? at : s->now;
+}
+
 /* A PAUSE or RESUME overtakes what is queued, not what is being sent. */
 static void send_pause(struct sim *s, struct port *ingress, bool pause)
 {
-	int64_t busy = ingress->free_at > s->now ? ingress->free_at - s->now : 0;
+	uint32_t size = s->options->ns3 ? NS3_PAUSE : CONTROL;
 
 	s->count.pauses += pause;
 	if (ingress->pausing != pause) {
@@ -85,8 +94,9 @@ static void send_pause(struct sim *s, struct port *ingress, bool pause)
 		if (balance->paused)
 			balance->paused(s, ingress);
 	}
-	event_add(s->now, s->now + busy + CONTROL * ingress->per_byte + ingress->delay,
-		  pause ? PAUSE : RESUME, ingress->peer);
+	ingress->pause_sent = link_free(s, ingress) + whole(s, size * ingress->per_byte);
+	event_add(s->now, ingress->pause_sent + ingress->delay, pause ? PAUSE : RESUME,
+		  ingress->peer);
 }
 
 static void pause_if_above(struct sim *s, const struct node *node, struct port *ingress)
@@ -140,7 +150,7 @@ static void resume_if_below(struct sim *s, const struct node *node, struct port 
 void drop(struct sim *s, uint32_t p)
 {
 	s->count.drops++;
-	if (!s->options->irn)
+	if (!s->options->irn && !s->options->ns3)
 		s->broken = "a lossless fabric dropped a packet";
 	packet_free(s, p);
 }
@@ -150,7 +160,8 @@ static bool admitted(struct sim *s, const struct node *node, const struct port *
 {
 	if (node->used + size > s->options->buffer)
 		return false;
-	if ((int64_t)egress->egress + size > shared_egress(s, node) - node->used && s->options->irn)
+	if ((int64_t)egress->egress + size > shared_egress(s, node) - node->used &&
+	    (s->options->irn || s->options->ns3))
 		return false;
 	return ingress->ingress + size <= FULL || node->used <= shared_part(s, node) ||
 	       ingress->headroom + size <= headroom_of(ingress);
@@ -260,7 +271,7 @@ static void transmit(struct sim *s, uint32_t number)
 
 	if (p == NONE)
 		return;
-	port->free_at = s->now + whole(s, packet->size * port->per_byte);
+	port->free_at = link_free(s, port) + whole(s, packet->size * port->per_byte);
 	packet->at = port->peer;
 	s->count.hops++;
 	event_add(s->now, port->free_at + port->delay, ARRIVE, p);

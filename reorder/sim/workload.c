@@ -195,6 +195,41 @@ static long draw_arrivals(struct sim *s, struct arrival **out)
 	return n;
 }
 
+/* MurmurHash3 of three words, as conweave-ns3 has it: seeded with the number of the switch. */
+static uint32_t murmur(const uint32_t *words, uint32_t seed)
+{
+	uint32_t h = seed;
+
+	for (int i = 0; i < 3; i++) {
+		uint32_t k = words[i] * 0xcc9e2d51u;
+
+		h ^= (k << 15 | k >> 17) * 0x1b873593u;
+		h = (h << 13 | h >> 19) * 5 + 0xe6546b64u;
+	}
+	h ^= 12;
+	h = (h ^ h >> 16) * 0x85ebca6bu;
+	h = (h ^ h >> 13) * 0xc2b2ae35u;
+	return h ^ h >> 16;
+}
+
+/*
+ * The paths by which conweave-ns3's ECMP sends a flow and what answers it. Hosts count their flows'
+ * ports up; sent and got are how many each had before.
+ */
+static void ns3_paths(const struct sim *s, struct flow *flow, uint16_t sent, uint16_t got)
+{
+	uint32_t from = tor_of(s, flow->source), to = tor_of(s, flow->destination);
+	uint32_t a = 0x0b000001u + flow->source * 256u, b = 0x0b000001u + flow->destination * 256u;
+	uint16_t sport = (uint16_t)(10000 + sent), dport = (uint16_t)(100 + got);
+	uint32_t there[] = {a, b, sport | (uint32_t)dport << 16};
+	uint32_t back[] = {b, a, dport | (uint32_t)sport << 16};
+
+	flow->ecmp = path_number(
+		s, from, to, murmur(there, s->topology.hosts + from) % topology_paths(s, from, to));
+	flow->ecmp_back = path_number(
+		s, to, from, murmur(back, s->topology.hosts + to) % topology_paths(s, to, from));
+}
+
 static void make_flow(struct sim *s, struct flow *flow, const struct arrival *a)
 {
 	uint32_t from = a->source / s->topology.per_tor, to = a->destination / s->topology.per_tor;
@@ -218,6 +253,7 @@ static void make_flow(struct sim *s, struct flow *flow, const struct arrival *a)
 int workload_make(struct sim *s)
 {
 	struct arrival *arrivals = NULL;
+	uint16_t *sent, *got;
 	long n;
 
 	if (s->options->flow_file) {
@@ -237,12 +273,20 @@ int workload_make(struct sim *s)
 		return (int)n;
 	s->flows = (uint32_t)n;
 	s->flow = malloc((size_t)(n ? n : 1) * sizeof(*s->flow));
-	if (!s->flow) {
+	sent = calloc(s->topology.hosts, 2 * sizeof(*sent));
+	if (!s->flow || !sent) {
+		free(sent);
 		free(arrivals);
 		return -ENOMEM;
 	}
-	for (long i = 0; i < n; i++)
+	got = sent + s->topology.hosts;
+	for (long i = 0; i < n; i++) {
 		make_flow(s, &s->flow[i], &arrivals[i]);
+		if (s->options->ns3)
+			ns3_paths(s, &s->flow[i], sent[arrivals[i].source]++,
+				  got[arrivals[i].destination]++);
+	}
+	free(sent);
 	free(arrivals);
 	return 0;
 }
