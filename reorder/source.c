@@ -145,8 +145,10 @@ static struct recent *recent_of(struct reorder_source *source, uint8_t path, int
 	struct recent *recent = &source->recent[path];
 	int64_t lately = source->config.lately, halvings;
 
-	if (lately <= 0)
+	if (lately <= 0) {
+		recent->bytes = 0;
 		return recent;
+	}
 	halvings = (now - recent->halved) / lately;
 	if (halvings > 0) {
 		recent->bytes = halvings < 64 ? recent->bytes >> halvings : 0;
@@ -155,7 +157,7 @@ static struct recent *recent_of(struct reorder_source *source, uint8_t path, int
 	return recent;
 }
 
-/* The whole wait on a path, and what it was used lately; INT64_MAX if it is down. */
+/* The whole wait on a path; INT64_MAX if it is down. */
 static int64_t wait_of(struct reorder_source *source, uint16_t destination, uint8_t path,
 		       int64_t now)
 {
@@ -165,27 +167,40 @@ static int64_t wait_of(struct reorder_source *source, uint16_t destination, uint
 		return local;
 	if (source->config.penalty)
 		local += source->config.penalty(source->config.context, destination, path);
-	local += (int64_t)recent_of(source, path, now)->bytes * source->config.per_byte;
 	return local + reorder_source_remote(source, destination, path, now);
 }
 
-/* The path with the least wait, but for one; of equals, any. *wait: INT64_MAX if there is none. */
+/*
+ * That, and what the path was used lately: for those who come to it. A flow leaves a path only for
+ * its wait, or one that sends at line rate would be moved by its own bytes.
+ */
+static int64_t cost_of(struct reorder_source *source, uint16_t destination, uint8_t path,
+		       int64_t now)
+{
+	int64_t wait = wait_of(source, destination, path, now);
+
+	if (wait == INT64_MAX)
+		return wait;
+	return wait + (int64_t)recent_of(source, path, now)->bytes * source->config.per_byte;
+}
+
+/* The path that costs least, but for one; of equals, any. *cost: INT64_MAX if there is none. */
 static uint8_t best_path(struct reorder_source *source, uint16_t destination, uint8_t but,
-			 int64_t now, int64_t *wait)
+			 int64_t now, int64_t *cost)
 {
 	uint8_t paths = source->config.paths, best = but == REORDER_NO_PATH ? 0 : but;
 	uint8_t first = (uint8_t)(((uint64_t)next_random(source) * paths) >> 32);
 
-	*wait = INT64_MAX;
+	*cost = INT64_MAX;
 	for (unsigned i = 0; i < paths; i++) {
 		uint8_t path = (uint8_t)(first + i < paths ? first + i : first + i - paths);
 		int64_t w;
 
 		if (path == but)
 			continue;
-		w = wait_of(source, destination, path, now);
-		if (w < *wait) {
-			*wait = w;
+		w = cost_of(source, destination, path, now);
+		if (w < *cost) {
+			*cost = w;
 			best = path;
 		}
 	}

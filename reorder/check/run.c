@@ -334,6 +334,8 @@ static void create(struct world *w, struct uplinks *uplinks)
 		.pace = below(w, 8 * US),
 		.inactive = 2000 * US,
 		.fresh = 16 * US,
+		.per_byte = chance(w, 500) ? 2 * per_byte : 0,
+		.lately = 4 * US,
 		.wait = uplink_wait,
 	};
 

@@ -94,6 +94,19 @@ static void a_busy_path_is_passed_over(void **state)
 	reorder_source_destroy(source);
 }
 
+/* Its own bytes make a path busy, which is no reason to leave it. */
+static void a_flow_does_not_leave_a_path_for_its_own_use(void **state)
+{
+	struct reorder_source *source = make_counting(80);
+	uint8_t path = route(source, 1, US).path;
+
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(route(source, 1, 2 * US).path, path);
+	waits[path] = 20 * US;
+	assert_int_not_equal(route(source, 1, 3 * US).path, path);
+	reorder_source_destroy(source);
+}
+
 static void t_tx_is_when_the_packet_leaves(void **state)
 {
 	struct reorder_source *source = make();
@@ -257,6 +270,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_flow_takes_the_path_with_the_least_wait),
 		cmocka_unit_test(a_busy_path_is_passed_over),
+		cmocka_unit_test(a_flow_does_not_leave_a_path_for_its_own_use),
 		cmocka_unit_test(t_tx_is_when_the_packet_leaves),
 		cmocka_unit_test(a_flow_is_moved_only_where_it_gains),
 		cmocka_unit_test(rerouted_packets_tell_of_the_old_path_until_clear),
