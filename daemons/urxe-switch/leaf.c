@@ -82,6 +82,8 @@ static int create_halves(struct daemon *d, struct leaf *leaf)
 		.pace = 50 * US,
 		.inactive = 3000000 * US,
 		.fresh = 1000 * US,
+		.per_byte = 2 * (int64_t)(8000000000000 / (s->rate ? s->rate : 100000000000)),
+		.lately = (int64_t)s->high * 2 / 5,
 		.seed = leaf->number + 1u,
 		.wait = uplink_wait,
 		.penalty = uplink_penalty,
