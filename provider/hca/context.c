@@ -202,6 +202,32 @@ bool urxe_import_device(int cmd_fd, struct ibv_context **context)
 	return true;
 }
 
+void *urxe_object_new(struct ibv_context *context, enum urxe_counted kind, size_t size)
+{
+	static const uint32_t most[] = {
+		[URXE_CQS] = URXE_MAX_CQ, [URXE_SRQS] = URXE_MAX_SRQ,	   [URXE_AHS] = URXE_MAX_AH,
+		[URXE_MWS] = URXE_MAX_MR, [URXE_RWQ_TABLES] = URXE_MAX_QP,
+	};
+	_Atomic uint32_t *count = &to_context(context)->objects[kind];
+	void *object = NULL;
+
+	if (atomic_fetch_add_explicit(count, 1, memory_order_relaxed) < most[kind])
+		object = calloc(1, size);
+	if (!object) {
+		atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
+		errno = ENOMEM;
+	}
+	return object;
+}
+
+void urxe_object_free(struct ibv_context *context, enum urxe_counted kind, void *object)
+{
+	if (object)
+		atomic_fetch_sub_explicit(&to_context(context)->objects[kind], 1,
+					  memory_order_relaxed);
+	free(object);
+}
+
 /*
  * Programs leave objects behind: those stop working, as they do when the kernel closes a context.
  * Their memory stays, because the program still has pointers to it. Neighbours may still be at

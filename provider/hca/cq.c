@@ -41,14 +41,14 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 		errno = EINVAL;
 		return NULL;
 	}
-	cq = calloc(1, sizeof(*cq));
+	cq = urxe_object_new(context, URXE_CQS, sizeof(*cq));
 	if (!cq)
 		return NULL;
 	cq->size = ring_size(cqe);
 	cq->pd = pd;
 	cq->ring = new_ring(pd, cq->size, &cq->custom);
 	if (!cq->ring) {
-		free(cq);
+		urxe_object_free(context, URXE_CQS, cq);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -196,7 +196,7 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 	urxe_buffer_free(cq->pd, cq->ring, URXE_BUFFER_CQ, cq->custom);
 	if (cq->pd)
 		atomic_fetch_sub(&to_pd(cq->pd)->users, 1);
-	free(cq);
+	urxe_object_free(ibv->context, URXE_CQS, cq);
 	return 0;
 }
 

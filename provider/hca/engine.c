@@ -42,6 +42,7 @@ static void init_lists(void)
 		CDS_INIT_LIST_HEAD(&e->peers[i]);
 		CDS_INIT_LIST_HEAD(&e->mcast[i]);
 	}
+	e->mcast_groups = e->mcast_members = 0;
 	urxe_polling_init();
 	e->now = urxe_now();
 	urxe_wheel_init(&e->wheel, e->now);

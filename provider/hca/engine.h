@@ -39,6 +39,7 @@ struct urxe_engine {
 	struct cds_list_head contexts;
 	struct cds_list_head peers[64];		       /* by hash of address */
 	struct cds_list_head mcast[64];		       /* struct urxe_mcast, by hash of group */
+	uint32_t mcast_groups, mcast_members;	       /* of those: groups, and QPs in them */
 	struct cds_list_head windows[URXE_MW_BUCKETS]; /* by key index */
 	struct cds_list_head ready;		       /* QPs with something to send */
 	struct cds_list_head full; /* QPs that wait for room in a neighbour's ring */

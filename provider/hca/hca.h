@@ -46,6 +46,16 @@
 #define URXE_MAX_MSG	   (1u << 31)
 #define URXE_MAX_MCAST_GRP 8192
 
+/* Objects that nothing but memory would limit: a context counts its own. */
+enum urxe_counted {
+	URXE_CQS,
+	URXE_SRQS,
+	URXE_AHS,
+	URXE_MWS,
+	URXE_RWQ_TABLES,
+	URXE_NUM_COUNTED,
+};
+
 #define URXE_MR_BUCKETS 256
 
 struct urxe_context {
@@ -53,6 +63,7 @@ struct urxe_context {
 	struct cds_list_head node;  /* in the engine's list of contexts */
 	struct urxe_events *events; /* asynchronous events waiting for the program */
 	struct urxe_context_file file;
+	_Atomic uint32_t objects[URXE_NUM_COUNTED];
 	/* Objects that a program may leave behind when it closes the context: their kin in the
 	 * kernel would go with it. Under lock, but for regions (urxe_regions_lock). */
 	pthread_mutex_t lock;
@@ -419,6 +430,13 @@ static inline uint16_t urxe_qp_pkey(const struct urxe_qp *qp)
 {
 	return __atomic_load_n(qp->pkey, __ATOMIC_RELAXED);
 }
+
+/*
+ * context.c: an object of those kinds that its context counts, zeroed; NULL and ENOMEM as well when
+ * there are as many as query_device promises.
+ */
+void *urxe_object_new(struct ibv_context *context, enum urxe_counted kind, size_t size);
+void urxe_object_free(struct ibv_context *context, enum urxe_counted kind, void *object);
 
 /* context.c: in the child of a fork. */
 void urxe_context_forked(struct urxe_context *ctx);

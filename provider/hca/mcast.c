@@ -26,6 +26,34 @@ static struct urxe_mcast *find(struct urxe_qp *qp, const union ibv_gid *gid)
 	return NULL;
 }
 
+/* Is a QP in this group, through the same port? */
+static bool has_members(const struct urxe_port *port, const struct urxe_link_addr *group)
+{
+	const struct urxe_mcast *member;
+
+	cds_list_for_each_entry (member, urxe_mcast_bucket(group), node)
+		if (member->qp->port == port && urxe_same_addr(&member->group, group))
+			return true;
+	return false;
+}
+
+/* Joins, within what query_device promises. */
+static int join(struct urxe_port *port, const struct urxe_link_addr *group)
+{
+	bool first = !has_members(port, group);
+	int ret;
+
+	if (urxe_hca.mcast_members >= URXE_MAX_QP ||
+	    (first && urxe_hca.mcast_groups >= URXE_MAX_MCAST_GRP))
+		return ENOMEM;
+	ret = -urxe_wire_mcast_join(urxe_hca.wire, port, group);
+	if (!ret) {
+		urxe_hca.mcast_members++;
+		urxe_hca.mcast_groups += first;
+	}
+	return ret;
+}
+
 static bool is_multicast(const union ibv_gid *gid)
 {
 	const struct in6_addr *addr = (const struct in6_addr *)gid;
@@ -54,7 +82,7 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 		goto out;
 	}
 	urxe_link_of_port(qp->port)->group(&member->group, gid);
-	ret = -urxe_wire_mcast_join(urxe_hca.wire, qp->port, &member->group);
+	ret = join(qp->port, &member->group);
 	if (ret) {
 		free(member);
 		goto out;
@@ -72,6 +100,8 @@ static void detach(struct urxe_mcast *member)
 	cds_list_del(&member->node);
 	cds_list_del(&member->qp_node);
 	urxe_wire_mcast_leave(urxe_hca.wire, member->qp->port, &member->group);
+	urxe_hca.mcast_members--;
+	urxe_hca.mcast_groups -= !has_members(member->qp->port, &member->group);
 	free(member);
 }
 

@@ -41,10 +41,10 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		errno = EIO;
 		return NULL;
 	}
-	mw = calloc(1, sizeof(*mw));
+	mw = urxe_object_new(pd->context, URXE_MWS, sizeof(*mw));
 	index = mw ? urxe_segment_key_index_alloc(urxe_hca.seg) : 0;
 	if (!index) {
-		free(mw);
+		urxe_object_free(pd->context, URXE_MWS, mw);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -100,7 +100,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 			urxe_direct_wait();
 	}
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
-	free(mw);
+	urxe_object_free(ibv->context, URXE_MWS, mw);
 	return 0;
 }
 

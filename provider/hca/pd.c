@@ -209,12 +209,12 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct urxe_ah *ah;
 	int ret;
 
-	ah = calloc(1, sizeof(*ah));
+	ah = urxe_object_new(pd->context, URXE_AHS, sizeof(*ah));
 	if (!ah)
 		return NULL;
 	ret = resolve(to_pd(pd), attr, &ah->path);
 	if (ret) {
-		free(ah);
+		urxe_object_free(pd->context, URXE_AHS, ah);
 		errno = -ret;
 		return NULL;
 	}
@@ -228,7 +228,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int urxe_destroy_ah(struct ibv_ah *ibv)
 {
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
-	free(to_ah(ibv));
+	urxe_object_free(ibv->context, URXE_AHS, to_ah(ibv));
 	return 0;
 }
 

@@ -84,7 +84,7 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	all.rss_caps.max_rwq_indirection_table_size = 1u << URXE_MAX_RWQ_TABLE_LOG;
 	all.rss_caps.rx_hash_fields_mask = URXE_RSS_FIELDS;
 	all.rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
-	all.max_wq_type_rq = URXE_MAX_QP;
+	all.max_wq_type_rq = urxe_qpn_indices();
 	all.raw_packet_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING;
 	all.tm_caps = (struct ibv_tm_caps){
 		.max_rndv_hdr_size = URXE_TM_RNDV_MAX,

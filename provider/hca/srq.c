@@ -20,11 +20,11 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 		errno = EIO;
 		return NULL;
 	}
-	srq = calloc(1, sizeof(*srq));
+	srq = urxe_object_new(pd->context, URXE_SRQS, sizeof(*srq));
 	if (!srq)
 		return NULL;
 	if (urxe_rq_init(&srq->rq, pd, URXE_BUFFER_SRQ, want->max_wr, want->max_sge)) {
-		free(srq);
+		urxe_object_free(pd->context, URXE_SRQS, srq);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -195,6 +195,6 @@ int urxe_destroy_srq(struct ibv_srq *ibv)
 	urxe_tm_destroy(srq->tm);
 	urxe_rq_fini(&srq->rq, ibv->pd, URXE_BUFFER_SRQ);
 	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
-	free(srq);
+	urxe_object_free(ibv->context, URXE_SRQS, srq);
 	return 0;
 }

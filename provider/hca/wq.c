@@ -154,7 +154,8 @@ struct ibv_rwq_ind_table *urxe_create_rwq_ind_table(struct ibv_context *context,
 			return NULL;
 		}
 	}
-	table = calloc(1, sizeof(*table) + size * sizeof(table->wqs[0]));
+	table = urxe_object_new(context, URXE_RWQ_TABLES,
+				sizeof(*table) + size * sizeof(table->wqs[0]));
 	if (!table)
 		return NULL;
 	table->ibv.context = context;
@@ -175,7 +176,7 @@ int urxe_destroy_rwq_ind_table(struct ibv_rwq_ind_table *ibv)
 		return EBUSY;
 	for (uint32_t i = 0; i < table->size; i++)
 		atomic_fetch_sub(&table->wqs[i]->users, 1);
-	free(table);
+	urxe_object_free(ibv->context, URXE_RWQ_TABLES, table);
 	return 0;
 }
 

@@ -38,6 +38,12 @@ cases() {
 	cases verbs_limits longest many_qps many_answers parent_domains allocators \
 		provider_buffers
 }
+# Regions, windows and groups take some seconds and 500 MB: URXE_ALL_COUNTS, in the soak suite.
+@test "as many objects as are promised, and no more" {
+	ulimit -n "$(ulimit -Hn)"
+	cases verbs_counts begin pds queues handles work_queues \
+		${URXE_ALL_COUNTS:+memory groups} end
+}
 @test "device memory" { cases verbs_import dm; }
 @test "contexts, domains and regions imported in the same process" {
 	cases verbs_import import_refused import_here
