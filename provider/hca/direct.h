@@ -58,7 +58,8 @@ uint64_t urxe_direct_change(void);
 bool urxe_direct_over(uint64_t ticket);
 void urxe_direct_wait(void);
 
-/* urxe_wire_pull() in the cheapest way that is safe with that neighbour. */
+/* urxe_wire_pull() in the cheapest way that is safe with that neighbour. Whoever asks for memory of
+ * the program's asks urxe_memory_lost() next. */
 int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
 		     unsigned n, uint32_t len);
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "hca/direct_private.h"
+#include "hca/lost_memory.h"
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/segment_window.h"
@@ -199,12 +200,12 @@ int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct
 {
 	uint32_t life;
 	struct direct_peer *peer = direct_peer_get(urxe_wire_refs_slot(refs, &life));
-	int ret;
+	bool known = peer && peer->slot_life == life && direct_peer_alive(peer);
+	int ret = urxe_wire_pull(refs, offset, iov, n, len, known ? peer->pid : 0);
 
-	if (!peer || peer->slot_life != life || !direct_peer_alive(peer))
-		return urxe_wire_pull(refs, offset, iov, n, len, 0);
-	ret = urxe_wire_pull(refs, offset, iov, n, len, peer->pid);
-	return ret || direct_peer_life(peer) == peer->alive ? ret : -ESTALE;
+	if (ret)
+		urxe_lost_memory_look(iov, n);
+	return ret || !known || direct_peer_life(peer) == peer->alive ? ret : -ESTALE;
 }
 
 void direct_peer_refuse(struct direct_peer *peer)

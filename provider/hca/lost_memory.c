@@ -11,7 +11,11 @@
 
 #define PATIENCE 10000 /* turns that another thread gets to leave the lists of regions */
 
-static uintptr_t page_size;
+static uintptr_t page_size = 4096;
+
+/* What can have become of an address: nothing is mapped there, more is asked of it than its mapping
+ * allows, or its file has no such page (or no room for one). */
+enum loss { NO_LOSS, UNMAPPED, PROTECTED, NO_PAGE };
 
 /* ---- in the handler ---- */
 
@@ -38,41 +42,64 @@ static bool is_at(const struct urxe_mr *mr, uintptr_t addr)
 	       addr - (uintptr_t)mr->ibv.addr < mr->ibv.length;
 }
 
-/* Notes the regions that have lost this address; false when there are none. */
-static bool lose(uintptr_t addr)
+/* Notes the regions that have lost this address. Returns how it has to be mapped for what is asked
+ * of it to go on; PROT_NONE when no region has it. */
+static int lose(uintptr_t addr)
 {
 	struct urxe_context *ctx;
 	struct urxe_mr *mr;
-	bool found = false;
+	int prot = PROT_NONE;
 
 	if (!lock_regions())
-		return false;
+		return PROT_NONE;
 	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node) {
 		for (unsigned i = 0; i < URXE_MR_BUCKETS; i++) {
 			cds_list_for_each_entry (mr, &ctx->mrs[i], node) {
 				if (!is_at(mr, addr))
 					continue;
 				mr->lost = true;
-				found = true;
+				prot |= PROT_READ;
+				if (mr->access & IBV_ACCESS_LOCAL_WRITE)
+					prot |= PROT_WRITE;
 			}
 		}
 	}
 	pthread_mutex_unlock(&urxe_regions_lock);
-	return found;
+	return prot;
 }
 
 /* True as well when another thread was faster. */
-static bool put_page(uintptr_t addr)
+static bool put_page(void *at, int flags)
 {
-	void *at = (void *)(addr & ~(page_size - 1));
 	void *page = mmap(at, page_size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+			  MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
 	if (page == at)
 		return true;
 	if (page != MAP_FAILED)
 		munmap(page, page_size); /* before Linux 4.17 it is only a wish */
 	return page == MAP_FAILED && errno == EEXIST;
+}
+
+static bool mend(uintptr_t addr, enum loss loss)
+{
+	void *at = (void *)(addr & ~(page_size - 1));
+	int prot = lose(addr);
+
+	if (prot == PROT_NONE)
+		return false;
+	switch (loss) {
+	case UNMAPPED: return put_page(at, MAP_FIXED_NOREPLACE);
+	case PROTECTED: return !mprotect(at, page_size, prot);
+	default: return put_page(at, MAP_FIXED);
+	}
+}
+
+static enum loss loss_of(int number, int code)
+{
+	if (number == SIGBUS)
+		return code == BUS_ADRERR ? NO_PAGE : NO_LOSS;
+	return code == SEGV_MAPERR ? UNMAPPED : code == SEGV_ACCERR ? PROTECTED : NO_LOSS;
 }
 
 /* It is the program's: the default action, at the same instruction. */
@@ -87,28 +114,45 @@ static void pass_on(int number, const siginfo_t *info)
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-	uintptr_t addr = (uintptr_t)info->si_addr;
+	enum loss loss = loss_of(number, info->si_code);
 	int saved = errno;
 
-	if (info->si_code == SEGV_MAPERR && has(&urxe_hca.lock) && lose(addr) && put_page(addr))
+	if (loss && has(&urxe_hca.lock) && mend((uintptr_t)info->si_addr, loss))
 		urxe_payload_lost = true;
 	else
 		pass_on(number, info);
 	errno = saved;
 }
 
+static void watch(int number)
+{
+	struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK},
+			 was;
+
+	if (!sigaction(number, NULL, &was) && !(was.sa_flags & SA_SIGINFO) &&
+	    was.sa_handler == SIG_DFL)
+		sigaction(number, &ours, NULL);
+}
+
 void urxe_lost_memory_watch(void)
 {
 	static atomic_flag done = ATOMIC_FLAG_INIT;
-	struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK},
-			 was;
 
 	if (atomic_flag_test_and_set(&done))
 		return;
 	page_size = sysconf(_SC_PAGESIZE);
-	if (!sigaction(SIGSEGV, NULL, &was) && !(was.sa_flags & SA_SIGINFO) &&
-	    was.sa_handler == SIG_DFL)
-		sigaction(SIGSEGV, &ours, NULL);
+	watch(SIGSEGV);
+	watch(SIGBUS);
+}
+
+void urxe_lost_memory_look(const struct iovec *iov, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uintptr_t at = (uintptr_t)iov[i].iov_base, end = at + iov[i].iov_len;
+
+		for (; at < end; at = (at & ~(page_size - 1)) + page_size)
+			__atomic_fetch_or((uint8_t *)at, 0, __ATOMIC_RELAXED);
+	}
 }
 
 /* ---- afterwards ---- */

@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Memory that a program unmaps while it is registered. Nothing is pinned, and to ask before each
- * copy would cost a system call; so a handler of SIGSEGV answers for the memory when it is missed.
+ * Memory that a program takes away while it is registered: it unmaps or protects it, or truncates
+ * the file behind it. Nothing is pinned, and to ask before each copy would cost a system call; so a
+ * handler of SIGSEGV and SIGBUS answers for the memory when it is missed.
  *
  * A fault counts as that when the thread holds the engine lock and the address is one of an
- * ordinary region in which nothing is mapped. Then the handler puts a page of zeros there, so that
- * the copy can end, and notes it. Whoever copies asks afterwards (urxe_memory_lost()): what was
- * copied is then thrown away, the region's keys lead nowhere any more, and the request ends as one
- * with a bad key does. The page stays: to take it away again could hit what the program has put in
- * its place. All other faults are the program's.
+ * ordinary region. Then the handler sees to it that the copy can end, and notes it:
  *
- * A program with a handler of its own keeps that, and this does nothing.
+ *	nothing is mapped, or no page of the file	a page of zeros is put there
+ *	protected (mprotect)				that page may be read, and written if the
+ *							region may
+ *
+ * Whoever copies asks afterwards (urxe_memory_lost()): what was copied is then thrown away, the
+ * region's keys lead nowhere any more, and the request ends as one with a bad key does. The page
+ * stays as it is: to change it again could hit what the program has made of it meanwhile. All other
+ * faults are the program's.
+ *
+ * A program with a handler of its own keeps that, and this does nothing; nor in threads that block
+ * the signal.
  */
 #ifndef URXE_HCA_LOST_MEMORY_H
 #define URXE_HCA_LOST_MEMORY_H
+
+#include <sys/uio.h>
 
 #include "wire/wire.h"
 
 /* Before the first ordinary region is registered. */
 void urxe_lost_memory_watch(void);
+
+/* What a system call could not write to, for whatever reason: a copy would have missed what is not
+ * there. Engine lock. */
+void urxe_lost_memory_look(const struct iovec *iov, unsigned n);
 
 bool urxe_lost_memory_void(void);
 

@@ -27,6 +27,7 @@
 #define READ_CHUNK	(64u << 10) /* a multiple of every MTU */
 #define ACK_EVERY	16	    /* packets; also on the last one of every batch */
 #define FULL_RETRY_NS	200000	    /* when the socket was full */
+#define REFER_PROBES	2	    /* after so many a neighbour is sent payload, not its address */
 
 static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
 {
@@ -207,7 +208,8 @@ static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wq
 	*stable = false;
 	if (!qp->near || left <= qp->proto.mtu)
 		return qp->proto.mtu;
-	*stable = qp->transport->reliable && !wqe->inlined && left > URXE_COPY_MOST;
+	*stable = qp->transport->reliable && !wqe->inlined && left > URXE_COPY_MOST &&
+		  qp->probes <= REFER_PROBES;
 	run = urxe_wire_run(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num, *stable);
 	return run ? run : qp->proto.mtu;
 }

@@ -98,6 +98,8 @@ static enum ibv_wc_status recv_refs(struct urxe_qp *qp, const struct urxe_packet
 	if (status != IBV_WC_SUCCESS)
 		return status;
 	*lost = urxe_direct_pull(pkt->refs, pkt->refs_offset, iov, n, pkt->payload_len);
+	if (urxe_memory_lost())
+		return IBV_WC_LOC_PROT_ERR;
 	if (!*lost)
 		qp->proto.recv_offset += pkt->payload_len;
 	return IBV_WC_SUCCESS;
@@ -227,6 +229,7 @@ static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_pac
 {
 	uint32_t len = pkt->payload_len;
 	uint64_t va;
+	bool whole;
 
 	if (pkt->reth) {
 		uint32_t total = urxe_reth_length(pkt->reth);
@@ -248,10 +251,11 @@ static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_pac
 		if (!urxe_reach(qp, qp->proto.write.rkey, qp->proto.write.va, len,
 				RMEMPOOL_REMOTE_WRITE, true, &va))
 			return URXE_ACCESS;
-		if (!write_data(pkt, (void *)(uintptr_t)va, len))
-			return URXE_LOST;
+		whole = write_data(pkt, (void *)(uintptr_t)va, len);
 		if (urxe_memory_lost())
 			return URXE_ACCESS;
+		if (!whole)
+			return URXE_LOST;
 		qp->proto.write.va += len;
 		qp->proto.write.left -= len;
 	}

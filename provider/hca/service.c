@@ -253,6 +253,7 @@ static int spawn(void)
 
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV); /* its own faults are answered for (lost_memory.h) */
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = -pthread_create(&urxe_hca.thread, NULL, service, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -31,8 +31,17 @@ cases() {
 }
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }
-@test "memory that was unmapped while it was registered" {
-	cases verbs_unmapped && URXE_WIRE=udp cases verbs_unmapped
+# lost_memory [PREFIX…]: with a file system of which nothing is left.
+lost_memory() {
+	local program=$URXE_BIN/verbs_lost_memory
+	mkdir "$BATS_TEST_TMPDIR/small"
+	isolated sh -c 'mount -t tmpfs -o size=128k small "$SMALL_TMPFS" && exec timeout -k 5 120 "$@"' \
+		sh "$URXE" run -- "$program" "$@"
+}
+
+@test "memory that was unmapped, protected or truncated while it was registered" {
+	export SMALL_TMPFS=$BATS_TEST_TMPDIR/small
+	lost_memory && rmdir "$SMALL_TMPFS" && URXE_WIRE=udp lost_memory
 }
 @test "limits of queues, lists, inline data and QPs" {
 	cases verbs_limits longest many_qps many_answers parent_domains allocators \
