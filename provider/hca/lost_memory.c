@@ -3,15 +3,25 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hca/engine.h"
 #include "hca/lost_memory.h"
 #include "hca/memory.h"
+#include "host/fd.h"
+#include "host/libc.h"
 
 #define PATIENCE 10000 /* turns that another thread gets to leave the lists of regions */
 
 static uintptr_t page_size = 4096;
+
+/*
+ * The file of one page that is put wherever memory is missed. Afterwards it is truncated: nothing is
+ * there again, but for a signal of another number, and what a program has mapped there meanwhile
+ * stays untouched. Engine lock.
+ */
+static int stand_in = -1;
 
 /* What can have become of an address: nothing is mapped there, more is asked of it than its mapping
  * allows, or its file has no such page (or no room for one). */
@@ -38,12 +48,12 @@ static bool lock_regions(void)
 static bool is_at(const struct urxe_mr *mr, uintptr_t addr)
 {
 	return !mr->null && !mr->dm && mr->imported == URXE_MR_OWN &&
-	       !(mr->access & IBV_ACCESS_ON_DEMAND) &&
 	       addr - (uintptr_t)mr->ibv.addr < mr->ibv.length;
 }
 
-/* Notes the regions that have lost this address. Returns how it has to be mapped for what is asked
- * of it to go on; PROT_NONE when no region has it. */
+/* Notes the regions that have lost this address; those registered on demand lose nothing by it.
+ * Returns how it has to be mapped for what is asked of it to go on; PROT_NONE when no region has
+ * it. */
 static int lose(uintptr_t addr)
 {
 	struct urxe_context *ctx;
@@ -57,7 +67,7 @@ static int lose(uintptr_t addr)
 			cds_list_for_each_entry (mr, &ctx->mrs[i], node) {
 				if (!is_at(mr, addr))
 					continue;
-				mr->lost = true;
+				mr->lost = !(mr->access & IBV_ACCESS_ON_DEMAND);
 				prot |= PROT_READ;
 				if (mr->access & IBV_ACCESS_LOCAL_WRITE)
 					prot |= PROT_WRITE;
@@ -68,12 +78,27 @@ static int lose(uintptr_t addr)
 	return prot;
 }
 
-/* True as well when another thread was faster. */
+static void open_stand_in(void)
+{
+	int fd = syscall(SYS_memfd_create, "urxe lost memory", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (urxe_fd_size(fd, page_size))
+		urxe_libc.close(fd);
+	else
+		stand_in = urxe_fd_keep(fd);
+}
+
+/* True as well when another thread was faster. Without a stand-in the page stays. */
 static bool put_page(void *at, int flags)
 {
-	void *page = mmap(at, page_size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	void *page;
 
+	if (stand_in < 0)
+		open_stand_in();
+	flags |= stand_in < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	page = mmap(at, page_size, PROT_READ | PROT_WRITE, flags, stand_in, 0);
 	if (page == at)
 		return true;
 	if (page != MAP_FAILED)
@@ -187,6 +212,11 @@ bool urxe_lost_memory_void(void)
 	struct urxe_mr *mr;
 
 	urxe_payload_lost = false;
+	if (stand_in >= 0) {
+		(void)!ftruncate(stand_in, 0);
+		urxe_fd_close(stand_in);
+		stand_in = -1;
+	}
 	pthread_mutex_lock(&urxe_regions_lock);
 	cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
 		for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)

@@ -4,17 +4,17 @@
  * the file behind it. Nothing is pinned, and to ask before each copy would cost a system call; so a
  * handler of SIGSEGV and SIGBUS answers for the memory when it is missed.
  *
- * A fault counts as that when the thread holds the engine lock and the address is one of an
- * ordinary region. Then the handler sees to it that the copy can end, and notes it:
+ * A fault counts as that when the thread holds the engine lock and the address is one of a region.
+ * Then the handler sees to it that the copy can end, and notes it:
  *
- *	nothing is mapped, or no page of the file	a page of zeros is put there
+ *	nothing is mapped, or no page of the file	a page is put there until the copy has ended
  *	protected (mprotect)				that page may be read, and written if the
- *							region may
+ *							region may, from now on
  *
  * Whoever copies asks afterwards (urxe_memory_lost()): what was copied is then thrown away, the
- * region's keys lead nowhere any more, and the request ends as one with a bad key does. The page
- * stays as it is: to change it again could hit what the program has made of it meanwhile. All other
- * faults are the program's.
+ * region's keys lead nowhere any more, and the request ends as one with a bad key does. A region
+ * registered on demand, which is asked about its pages before each copy, keeps its keys: another
+ * thread was just between the two. All other faults are the program's.
  *
  * A program with a handler of its own keeps that, and this does nothing; nor in threads that block
  * the signal.

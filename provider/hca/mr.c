@@ -395,8 +395,7 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 		errno = -ret;
 		return NULL;
 	}
-	if (!(access & IBV_ACCESS_ON_DEMAND))
-		urxe_lost_memory_watch();
+	urxe_lost_memory_watch();
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	return enter(mr);
 }

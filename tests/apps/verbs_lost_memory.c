@@ -6,6 +6,7 @@
  * follow. Other faults stay what they are.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -431,6 +432,72 @@ static void processes(void)
 	munmap(shared, sizeof(*shared));
 }
 
+/* ---- on demand ---- */
+
+static _Atomic bool stop;
+
+/* Unmaps and maps the second half, as fast as it can. */
+static void *churn(void *unused)
+{
+	uint8_t *half = gone.memory + LENGTH / 2;
+
+	while (!atomic_load(&stop)) {
+		munmap(half, LENGTH / 2);
+		if (mmap(half, LENGTH / 2, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != half)
+			abort();
+		usleep(1);
+	}
+	return NULL;
+}
+
+/* Requests for all of it over one connection, until one is refused. */
+static unsigned ask_until_refused(unsigned most)
+{
+	struct setup s = {.type = IBV_QPT_RC, .mtu = IBV_MTU_4096};
+	struct ibv_sge sge = {(uintptr_t)whole.memory, LENGTH, whole.mr->lkey};
+	struct ibv_wc wc = {0};
+	struct end a, b;
+	unsigned n = 0;
+
+	make_pair(&a, &b, &s);
+	while (n++ < most && wc.status == IBV_WC_SUCCESS) {
+		struct ibv_send_wr wr = request(n % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, &sge);
+
+		wr.wr.rdma.remote_addr = (uintptr_t)gone.memory;
+		wr.wr.rdma.rkey = gone.mr->rkey;
+		EXPECT(post(a.qp, &wr), 0);
+		NEED(next_wc(a.scq, &wc, 10));
+	}
+	if (wc.status != IBV_WC_SUCCESS)
+		EXPECT(wc.status, IBV_WC_REM_ACCESS_ERR);
+	free_end(&a);
+	free_end(&b);
+	forget_events();
+	return n;
+}
+
+/* Memory that comes and goes between the question for its pages and the copy: each request is
+ * carried out or refused, and the next one finds the region as it was. */
+static void on_demand(void)
+{
+	pthread_t thread;
+
+	begin_whole();
+	gone.memory =
+		mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	NEED(gone.memory != MAP_FAILED);
+	NEED(gone.mr = ibv_reg_mr(pd, gone.memory, LENGTH, all | IBV_ACCESS_ON_DEMAND));
+	atomic_store(&stop, false);
+	NEED(!pthread_create(&thread, NULL, churn, NULL));
+	for (unsigned n = 0; n < 5000;)
+		n += ask_until_refused(1000);
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	EXPECT(ask_until_refused(10), 11);
+	end();
+}
+
 /* ---- what is not ours ---- */
 
 static volatile sig_atomic_t caught;
@@ -520,6 +587,7 @@ int main(int argc, char **argv)
 		{"receive_buffer", each_receive_buffer},
 		{"registered_again", each_registered_again},
 		{"processes", each_processes},
+		{"on_demand", on_demand},
 		{"faults_of_the_program", each_fault},
 	};
 
