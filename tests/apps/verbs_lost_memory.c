@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -446,7 +447,7 @@ static void *churn(void *unused)
 		if (mmap(half, LENGTH / 2, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != half)
 			abort();
-		usleep(1);
+		sched_yield();
 	}
 	return NULL;
 }
