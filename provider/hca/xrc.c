@@ -12,7 +12,7 @@
 
 #define SRQ_PLACES 65536
 
-static struct urxe_srq *srqs[SRQ_PLACES]; /* by number >> 8 */
+static struct urxe_srq *srqs[SRQ_PLACES]; /* by urxe_qpn_index() of the number */
 static uint32_t next_place = 1;
 
 void urxe_xrc_forked(void)
@@ -26,14 +26,17 @@ void urxe_xrc_forked(void)
 
 /* ---- SRQs ---- */
 
+/* As urxe_owner_of() reads it. */
 static uint32_t number_of_place(uint32_t place)
 {
-	return place << 8 | urxe_segment_slot(urxe_hca.seg);
+	unsigned slot = urxe_segment_slot(urxe_hca.seg);
+
+	return (slot & urxe_slots.high) << 14 | place << 8 | (slot & 0xff);
 }
 
 struct urxe_srq *xrc_find_srq(uint32_t number)
 {
-	struct urxe_srq *srq = srqs[number >> 8 & (SRQ_PLACES - 1)];
+	struct urxe_srq *srq = srqs[urxe_qpn_index(number) & (SRQ_PLACES - 1)];
 
 	return srq && srq->number == number ? srq : NULL;
 }
@@ -43,16 +46,16 @@ int urxe_xrc_add_srq(struct urxe_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq 
 	int ret = -ENOMEM;
 
 	urxe_engine_lock();
-	for (uint32_t i = 0; ret && i < SRQ_PLACES - 1; i++) {
-		uint32_t place = next_place;
+	for (uint32_t i = 1; ret && i < urxe_qpn_indices(); i++) {
+		uint32_t number = number_of_place(next_place);
 
-		next_place = next_place + 1 < SRQ_PLACES ? next_place + 1 : 1;
-		if (srqs[place])
+		next_place = next_place + 1 < urxe_qpn_indices() ? next_place + 1 : 1;
+		if (srqs[urxe_qpn_index(number)])
 			continue;
-		srq->number = number_of_place(place);
+		srq->number = number;
 		srq->xrcd = to_xrcd(xrcd);
 		srq->cq = to_cq(cq);
-		srqs[place] = srq;
+		srqs[urxe_qpn_index(number)] = srq;
 		ret = 0;
 	}
 	urxe_engine_unlock();
@@ -86,7 +89,7 @@ void urxe_xrc_remove_srq(struct urxe_srq *srq)
 		return;
 	urxe_engine_lock();
 	if (xrc_find_srq(srq->number) == srq)
-		srqs[srq->number >> 8] = NULL;
+		srqs[urxe_qpn_index(srq->number)] = NULL;
 	cds_list_for_each_entry (qp, &srq->xrcd->domain->targets, xrc_node) {
 		if (qp->srq != srq)
 			continue;

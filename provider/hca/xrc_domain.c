@@ -56,8 +56,15 @@ static bool join_file(struct xrc_domain *d, int fd)
 
 static void put_domain(struct xrc_domain *d)
 {
+	struct urxe_qp *qp, *next;
+
 	if (--d->handles)
 		return;
+	/* QPs that are borrowed stay, for requests in another domain. */
+	urxe_engine_lock();
+	cds_list_for_each_entry_safe (qp, next, &d->targets, xrc_node)
+		cds_list_del_init(&qp->xrc_node);
+	urxe_engine_unlock();
 	cds_list_del(&d->node);
 	urxe_fd_close(d->fd);
 	free(d);

@@ -211,6 +211,11 @@ static int call(const struct xrc_domain *domain, uint32_t qpn, enum verb verb,
 	}
 	urxe_engine_lock();
 	cds_list_del(&w.node);
+	/* An owner that was stopped will still open it. */
+	if (!ret && verb == OPEN && !atomic_load(&w.done)) {
+		c.verb = CLOSE;
+		urxe_wire_send_message(urxe_hca.wire, owner, &c, sizeof(c));
+	}
 	urxe_engine_unlock();
 	if (attr && !c.result)
 		*attr = c.attr;

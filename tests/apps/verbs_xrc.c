@@ -102,6 +102,8 @@ enum command {
 	EXPECT_STATE,
 	TO_ERROR,
 	CLOSE_QP,
+	OPEN_AGAIN,
+	EXPECT_HEAP,
 	LEAVE
 };
 
@@ -143,6 +145,32 @@ static void opened_to_error(void)
 	EXPECT(state_of(opened), IBV_QPS_ERR);
 }
 
+/* Memory of the sizes of objects that were freed: nobody else writes to it. */
+static struct {
+	uint8_t *bytes;
+	size_t size;
+} heap[64 * 16];
+
+#define BLOCKS (sizeof(heap) / sizeof(heap[0]))
+
+static void open_again(struct side *s)
+{
+	close_side(s);
+	for (size_t i = 0; i < BLOCKS; i++) {
+		heap[i].size = 16 + i % 64 * 16;
+		NEED(heap[i].bytes = malloc(heap[i].size));
+		memset(heap[i].bytes, 0x5a, heap[i].size);
+	}
+	open_side(s, 0);
+}
+
+static void expect_heap(void)
+{
+	for (size_t i = 0; i < BLOCKS; i++)
+		for (size_t k = 0; k < heap[i].size && failures < 5; k++)
+			EXPECT(heap[i].bytes[k], 0x5a);
+}
+
 static bool carry_out(struct side *s, enum command command, uint32_t length)
 {
 	switch (command) {
@@ -153,6 +181,8 @@ static bool carry_out(struct side *s, enum command command, uint32_t length)
 	case EXPECT_STATE: EXPECT(state_of(opened), length); break;
 	case TO_ERROR: opened_to_error(); break;
 	case CLOSE_QP: EXPECT(ibv_destroy_qp(opened), 0); break;
+	case OPEN_AGAIN: open_again(s); break;
+	case EXPECT_HEAP: expect_heap(); break;
 	case LEAVE: return false;
 	}
 	return true;
@@ -178,6 +208,10 @@ static void live(int fd)
 		if (!reply)
 			reply = failures;
 		NEED(write(fd, &reply, sizeof(reply)) == sizeof(reply));
+		if (command[0] != OPEN_AGAIN)
+			continue;
+		my = (struct there){(uintptr_t)s.memory, s.srqn, s.mr->rkey};
+		NEED(write(fd, &my, sizeof(my)) == sizeof(my));
 	} while (command[0] != LEAVE);
 	_exit(failures != 0);
 }
@@ -401,6 +435,25 @@ static void refused(void)
 	end();
 }
 
+/* The process that has the SRQ closes the domain, while the target QP stays with its state there, and opens
+ * it again. */
+static void opened_again(void)
+{
+	begin();
+	for (int i = 0; i < 3; i++) {
+		tell(RECEIVE, 0);
+		request(IBV_WR_SEND, there.srqn, 5000, 0, 0);
+		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+		tell(EXPECT_LARGE, 5000);
+		if (i)
+			tell(EXPECT_HEAP, 0);
+		tell(OPEN_AGAIN, 0);
+		NEED(read(to_child, &there, sizeof(there)) == sizeof(there));
+	}
+	tell(LEAVE, 0);
+	end();
+}
+
 /* The process that has the SRQ is killed: the target QP goes on, unless it was at work there. */
 static void killed(void)
 {
@@ -523,6 +576,7 @@ int main(int argc, char **argv)
 		{"refused", refused},
 		{"killed", killed},
 		{"in_a_fork", in_a_fork},
+		{"opened_again", opened_again},
 		{"opened_elsewhere", opened_elsewhere},
 	};
 
