@@ -180,19 +180,20 @@ static void import_here(void)
 	struct ibv_dm *dm = new_dm(64), *same_dm;
 	struct ibv_mr *mr = ibv_reg_mr(pd, buf, 64, IBV_ACCESS_LOCAL_WRITE), *same_mr;
 	struct ibv_pd *same;
-	uint32_t value = 0x11223344;
+	uint32_t value = 0x11223344, handle;
 
 	NEED(other && mr);
+	handle = mr->handle;
 	EXPECT_TRUE(!strcmp(other->device->name, "urxe0"));
 	NEED(same = ibv_import_pd(other, pd->handle));
-	NEED(same_mr = ibv_import_mr(same, mr->handle));
+	NEED(same_mr = ibv_import_mr(same, handle));
 	EXPECT(same_mr->lkey, mr->lkey);
 	EXPECT(same_mr->rkey, mr->rkey);
 	EXPECT_TRUE(!same_mr->addr);
 	EXPECT(ibv_dealloc_pd(same), EBUSY);
 	ibv_unimport_mr(same_mr);
 	EXPECT(ibv_dereg_mr(mr), 0);
-	EXPECT_NULL(ibv_import_mr(same, mr->handle), ENOENT);
+	EXPECT_NULL(ibv_import_mr(same, handle), ENOENT);
 	ibv_unimport_pd(same);
 
 	NEED(same_dm = ibv_import_dm(other, dm->handle));
