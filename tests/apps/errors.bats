@@ -53,6 +53,7 @@ lost_memory() {
 	cases verbs_counts begin pds queues handles work_queues \
 		${URXE_ALL_COUNTS:+memory groups} end
 }
+@test "objects of all kinds, destroyed in a random order" { cases verbs_order; }
 @test "device memory" { cases verbs_import dm; }
 @test "contexts, domains and regions imported in the same process" {
 	cases verbs_import import_refused import_here
