@@ -123,6 +123,8 @@ bool kernel_is_broadcast(const struct ipoib *ib, const struct in6_addr *ip);
 bool kernel_source(const struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *source);
 /* Who packets for ip are to be given to on this link; false: no route leads here. */
 bool kernel_next_hop(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop);
+/* The same for a packet that the kernel has not sent here yet: by the routes of all interfaces. */
+bool kernel_leads_to(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop);
 void kernel_each_address(struct ipoib *ib, void (*fn)(struct ipoib *ib, const struct in6_addr *ip));
 /* The groups that programs have joined on the interface. */
 void kernel_each_group(struct ipoib *ib,

@@ -242,7 +242,10 @@ int kernel_add_address(struct ipoib *ib, const struct in6_addr *ip, unsigned pre
 
 /* ---- routes ---- */
 
-static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop)
+/* By this interface, which the kernel takes for a direct way where no route leads anywhere; or as
+ * the routes say, which may be by another one: false. */
+static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, bool by_this,
+		      struct in6_addr *hop)
 {
 	bool ipv4 = ipoib_is_ipv4(ip);
 	struct message m = {
@@ -255,16 +258,20 @@ static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, struct in6_ad
 		struct nlmsghdr h;
 		uint8_t bytes[2048];
 	} answer;
+	bool here = by_this;
 	int len;
 
 	add_ip(&m, RTA_DST, ip);
-	add_attribute(&m, RTA_OIF, &ib->ifindex, 4);
+	if (by_this)
+		add_attribute(&m, RTA_OIF, &ib->ifindex, 4);
 	if (ask(ib->kernel, &m, &answer, sizeof(answer)) <= 0)
 		return false;
 	*hop = *ip;
 	len = (int)RTM_PAYLOAD(&answer.h);
 	for (struct rtattr *a = RTM_RTA(NLMSG_DATA(&answer.h)); RTA_OK(a, len);
 	     a = RTA_NEXT(a, len)) {
+		if (a->rta_type == RTA_OIF)
+			here = !memcmp(RTA_DATA(a), &ib->ifindex, 4);
 		if (a->rta_type != RTA_GATEWAY)
 			continue;
 		if (ipv4)
@@ -272,7 +279,12 @@ static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, struct in6_ad
 		else
 			memcpy(hop, RTA_DATA(a), 16);
 	}
-	return true;
+	return here;
+}
+
+bool kernel_leads_to(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop)
+{
+	return ask_route(ib, ip, IN6_IS_ADDR_LINKLOCAL(ip), hop);
 }
 
 bool kernel_next_hop(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop)
@@ -282,7 +294,7 @@ bool kernel_next_hop(struct ipoib *ib, const struct in6_addr *ip, struct in6_add
 
 	if (!r->known || !IN6_ARE_ADDR_EQUAL(&r->to, ip)) {
 		r->to = *ip;
-		r->here = ask_route(ib, ip, &r->hop);
+		r->here = ask_route(ib, ip, true, &r->hop);
 		r->known = true;
 	}
 	*hop = r->hop;

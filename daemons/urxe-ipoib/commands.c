@@ -107,35 +107,49 @@ static bool read_ip(const char *text, struct in6_addr *ip)
 	return inet_pton(AF_INET6, text, ip) == 1;
 }
 
+/* 0; -EINPROGRESS: a neighbour is being asked for. n, and the address that packets leave from. */
+static int look(struct ipoib *ib, const struct in6_addr *ip, struct neighbour_info *n,
+		struct in6_addr *from)
+{
+	struct in6_addr hop;
+
+	if (!ib->carrier)
+		return -ENETUNREACH;
+	if (kernel_is_own(ib, ip)) {
+		memcpy(n->link.gid, &ib->gid, 16);
+		*from = *ip;
+		return 0;
+	}
+	if (!kernel_leads_to(ib, ip, &hop) || !kernel_source(ib, &hop, from))
+		return -ENETUNREACH;
+	return neighbour_resolve(ib, &hop, n);
+}
+
 /* Answers at once: whoever asks while a neighbour is being asked for comes again. */
 static void resolve(struct control_client *client, struct json_object *request)
 {
 	struct ipoib *ib = control_daemon(client);
-	struct json_object *answer;
 	struct neighbour_info n = {};
-	struct in6_addr ip, hop;
+	struct json_object *answer;
+	struct in6_addr ip, from;
 	const char *text = NULL;
-	int ret = 0;
+	int ret;
 
 	if (!json_get_text(request, "ip", &text) || !text || !read_ip(text, &ip)) {
 		control_fail(client, "\"ip\" is an IP address");
 		return;
 	}
-	if (!ib->carrier)
-		ret = -ENETDOWN;
-	else if (kernel_is_own(ib, &ip))
-		memcpy(n.link.gid, &ib->gid, 16);
-	else if (!kernel_next_hop(ib, &ip, &hop))
-		ret = -ENETUNREACH;
-	else
-		ret = neighbour_resolve(ib, &hop, &n);
-	if (ret) {
+	ret = look(ib, &ip, &n, &from);
+	if (ret && ret != -EINPROGRESS) {
 		control_fail(client, "%s", strerrorname_np(-ret));
 		return;
 	}
 	answer = json_object_new_object();
-	json_add_gid(answer, "gid", n.link.gid);
+	add_ip(answer, "from", &from);
+	json_add_gid(answer, "own", ib->gid.raw);
 	json_add_hex(answer, "pkey", ib->pkey, 4);
+	if (!ret)
+		json_add_gid(answer, "gid", n.link.gid);
 	control_ok(client, answer);
 }
 

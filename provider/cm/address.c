@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm/address.h"
+#include "host/ipoib.h"
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/neigh.h"
@@ -102,10 +103,24 @@ int urxe_address_gid(const struct urxe_port *port, const union urxe_sockaddr *ad
 	return urxe_link_of_port(port)->gid_of_ip(port, &in6, gid);
 }
 
+/* One of the addresses that a fabric's map gives, or another one of the machine's own: such are
+ * never behind IPoIB. */
+static bool is_of_map(const union urxe_sockaddr *addr)
+{
+	return addr->family == AF_INET && be32toh(addr->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 uint16_t urxe_address_pkey(const struct urxe_port *port, const union urxe_sockaddr *addr)
 {
+	struct urxe_ipoib ipoib;
+	struct in6_addr own;
+
 	if (addr->family == AF_IB && addr->ib.pkey)
 		return be16toh(addr->ib.pkey);
+	urxe_sockaddr_in6(addr, &own);
+	if (addr->family != AF_IB && urxe_link_of_port(port)->ask && !is_of_map(addr) &&
+	    !urxe_ipoib_look(&own, &ipoib))
+		return ipoib.pkey;
 	return urxe_port_pkey(port, 0) | URXE_PKEY_FULL;
 }
 
@@ -325,9 +340,12 @@ int urxe_address_look(const union urxe_sockaddr *src, const union urxe_sockaddr 
 {
 	unsigned ifindex = urxe_sockaddr_is_linklocal(dst) ? dst->v6.sin6_scope_id : 0;
 	struct in6_addr from, to;
+	struct urxe_ipoib found;
 
 	urxe_sockaddr_in6(src, &from);
 	urxe_sockaddr_in6(dst, &to);
+	if (asks_fabric())
+		return urxe_ipoib_look(&to, &found) == -EINPROGRESS ? -ENODATA : 0;
 	return urxe_neigh_look(&from, &to, ifindex);
 }
 
@@ -395,12 +413,45 @@ static int why_unreached(const union urxe_sockaddr *dst)
 	return -ENETUNREACH;
 }
 
+/* The interface of IPoIB that leads to dst; false: none does, or dst is no IP address. */
+static bool source_by_ipoib(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
+			    struct urxe_source *found)
+{
+	struct urxe_ipoib ipoib;
+	struct in6_addr to;
+	int ret;
+
+	if (dst->family == AF_IB || is_of_map(dst) || is_group(dst))
+		return false;
+	urxe_sockaddr_in6(dst, &to);
+	ret = urxe_ipoib_look(&to, &ipoib);
+	if (ret == -ENETUNREACH)
+		return false;
+	found->addr = *src;
+	found->error = ret == -EINPROGRESS ? 0 : ret;
+	found->unresolved = ret == -EINPROGRESS;
+	for (unsigned i = 0; i < URXE_MAX_PORTS && !found->error; i++) {
+		struct urxe_port *port = urxe_port(i);
+
+		if (is_active(port) && urxe_port_gid_index(port, &ipoib.own) >= 0 &&
+		    (urxe_sockaddr_is_any(src) || has(port, src)))
+			found->port = port;
+	}
+	if (!found->error && !found->port)
+		found->error = -EADDRNOTAVAIL;
+	if (urxe_sockaddr_is_any(src))
+		urxe_sockaddr_of_in6(&found->addr, &ipoib.from, 0);
+	return true;
+}
+
 /* Without the kernel: a fabric's addresses say where they are. */
 static void source_by_port(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 			   struct urxe_source *found)
 {
 	unsigned best = 0;
 
+	if (source_by_ipoib(src, dst, found))
+		return;
 	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
 		struct urxe_port *port = urxe_port(i);
 		unsigned fit = port ? leads_to(port, dst) : 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * IP addresses on a virtual fabric: those that its map gives each port (fabric/ip.h), and multicast
- * groups, whose MGIDs are as rdma_cm makes them (RFC 4391, section 4, with a signature of its own).
+ * IP addresses on a virtual fabric: those that its map gives each port (fabric/ip.h), those of IPoIB
+ * (host/ipoib.h), and multicast groups, whose MGIDs are as rdma_cm makes them (RFC 4391, section 4,
+ * with a signature of its own).
  * Any thread.
  */
 #include "wire/fabric_ip.h"
@@ -11,6 +12,7 @@
 
 #include "fabric/ip.h"
 #include "host/fabric_device.h"
+#include "host/ipoib.h"
 #include "wire/private.h"
 
 #define NET	  127 /* the first byte of all such addresses */
@@ -47,6 +49,15 @@ static void mgid_of(const struct urxe_port *port, const struct in6_addr *ip, uni
 	}
 }
 
+static int gid_behind_ipoib(const struct in6_addr *ip, union ibv_gid *gid)
+{
+	struct urxe_ipoib found;
+	int ret = urxe_ipoib_look(ip, &found);
+
+	*gid = found.gid;
+	return ret;
+}
+
 int urxe_fabric_gid_of_ip(const struct urxe_port *port, const struct in6_addr *ip,
 			  union ibv_gid *gid)
 {
@@ -59,7 +70,11 @@ int urxe_fabric_gid_of_ip(const struct urxe_port *port, const struct in6_addr *i
 		mgid_of(port, ip, gid);
 		return 0;
 	}
-	if (!host || !urxe_is_ipv4(ip) || ip->s6_addr[12] != NET || ip->s6_addr[13] < FIRST_NET)
+	if (!host)
+		return -ENETUNREACH;
+	if (!urxe_is_ipv4(ip) || ip->s6_addr[12] != NET)
+		return gid_behind_ipoib(ip, gid);
+	if (ip->s6_addr[13] < FIRST_NET)
 		return -ENETUNREACH;
 	index = fabric_ip_port(host->map, be32toh(ip->s6_addr32[3]));
 	if (index == FABRIC_NONE)

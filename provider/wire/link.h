@@ -74,8 +74,9 @@ struct urxe_link_ops {
 
 	/*
 	 * IP addresses: the GID of the port that has one, or of a multicast group as the port joins
-	 * it, and the port's own one of that family. Without system calls. RoCE: they are GIDs.
-	 * -EHOSTUNREACH: nobody has it; -ENETUNREACH: it is of another network.
+	 * it, and the port's own one of that family. RoCE: they are GIDs, and this takes no system
+	 * calls. -EHOSTUNREACH: nobody has it; -ENETUNREACH: it is of another network;
+	 * -EINPROGRESS: who has it is being found out.
 	 */
 	int (*gid_of_ip)(const struct urxe_port *port, const struct in6_addr *ip,
 			 union ibv_gid *gid);

@@ -118,3 +118,106 @@ s.sendto(b"to the group", ("239.1.2.3", 5007))'
 	await gone
 	show h2 groups | grep -q 'ff12:401b:ffff::f01:203 .*joined  as sender'
 }
+
+@test "rdma_cm by name, by IPv6 address, and to nobody" {
+	managed h1
+	stays h3
+	at h3 ip addr add fd00::3/64 dev ib0
+	at h3 "$URXE" run --host h3 -- rping -s -P -a :: >/dev/null 3>&- &
+	started+=($!)
+	by_name() { inside h2 'rping -c -a h3 -C 3 -V'; }
+	await by_name
+	inside h2 'ip addr add fd00::2/64 dev ib0 && rping -c -a fd00::3 -C 3 -V'
+	run inside h2 'rping -c -a 10.77.0.99 -C 1'
+	[[ $output == *'ADDR_ERROR'* ]]
+	run inside h2 'rping -c -a 192.168.1.1 -C 1'
+	[[ $output == *'Network is unreachable'* ]]
+	run inside h2 'rping -s -a 10.77.0.7 -C 1'
+	[[ $output == *'Cannot assign requested address'* ]]
+}
+
+@test "a partition has an interface of its own, for rdma_cm as well" {
+	printf '%s\n' 'Default=0x7fff, ipoib : ALL=full;' 'Two=0x0002, ipoib : ALL=full;' 'Three=0x0003 : ALL=full;' \
+		>"$XDG_RUNTIME_DIR/partitions"
+	managed h1 -P "$XDG_RUNTIME_DIR/partitions"
+	"$URXE" ipoib --host h3 --pkey 2 10.2.0.3/24 -- sh -c 'echo pid $$ && rping -s' </dev/null \
+		>"$XDG_RUNTIME_DIR/h3" 2>&1 3>&- &
+	started+=($!)
+	await said h3 pid
+	run "$URXE" ipoib --host h2 --pkey 0x8002 10.2.0.2/24 -- sh -c "busybox ping -c 2 10.2.0.3 && ip -br link &&
+		until rping -c -a 10.2.0.3 -C 2 -V; do :; done; $URXE ipoib show ib0.8002 && $URXE ipoib show ib0.8002 groups"
+	[ "$status" = 0 ]
+	[[ $output == *'2 packets received'*'ib0.8002 '*'pkey              0x8002'* ]]
+	[[ $output == *'ff12:401b:8002::ffff:ffff '*'joined'* ]]
+	# One without a broadcast group, and one that is not there.
+	run "$URXE" ipoib --host h2 --pkey 3 -- cat /sys/class/net/ib0.8003/carrier
+	[[ $output == *'the partition has no broadcast group'* ]]
+	run "$URXE" ipoib --host h2 --pkey 4 -- true
+	[[ $output == *'not in the port'* ]]
+}
+
+@test "before there is a subnet manager it waits, says so once, and is up afterwards" {
+	in_background h3 h3 'echo pid $$ && exec sleep 600'
+	await said h3 pid
+	[ "$(grep -c 'ib0 waits: the port is not active' "$XDG_RUNTIME_DIR/h3")" = 1 ]
+	[ "$(at h3 cat /sys/class/net/ib0/operstate)" != up ]
+	managed h1
+	await said h3 'ib0 is up'
+	inside h2 'busybox ping -c 1 10.77.0.7'
+	[ "$(grep -c waits "$XDG_RUNTIME_DIR/h3")" = 1 ]
+}
+
+@test "a link that goes down and up, another subnet manager, other LIDs, a peer that starts anew" {
+	managed h1
+	stays h2
+	stays h3
+	reaches() { at h2 busybox ping -c 1 -W 1 10.77.0.7; }
+	is() { at h2 ip -br link show ib0 | grep -q "$1"; }
+	reaches
+	"$URXE" fabric link leaf1 2 down
+	await is NO-CARRIER
+	"$URXE" fabric link leaf1 2 up
+	await is LOWER_UP
+	await reaches
+	kill -KILL "${started[0]}"
+	opensm_at h4 -l 2
+	await log_says h4 'SUBNET UP'
+	await reaches
+	# The peer's QP is another one.
+	kill "${started[2]}"
+	wait "${started[2]}" || true
+	rm "$XDG_RUNTIME_DIR/h3"
+	stays h3
+	at h2 busybox ping -c 1 -W 1 10.77.0.7
+}
+
+@test "when fabricd was killed and is back, so is the interface" {
+	managed h1
+	stays h2
+	stays h3
+	reaches() { at h2 busybox ping -c 1 -W 1 10.77.0.7; }
+	is() { at h2 ip -br link show ib0 | grep -q "$1"; }
+	reaches
+	"$URXE" fabric down
+	await is NO-CARRIER
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	await is LOWER_UP
+	await reaches
+}
+
+@test "who cannot have an interface is told why" {
+	managed h1
+	run "$URXE" ipoib --host h2 10.1.0.2
+	[ "$status" = 2 ]
+	[[ $output == *'is not an address with its prefix'* ]]
+	run "$URXE" ipoib --host h77 -- true
+	[ "$status" = 1 ]
+	[[ $output == *h77* ]]
+	run "$URXE" ipoib 10.1.0.2/24
+	[ "$status" = 2 ]
+	[[ $output == *'--host is missing'* ]]
+	run inside h2 "$URXE ipoib --host h2 10.1.0.2/24"
+	[[ $output == *'there is such an interface already'* ]]
+	run inside h2 'exit 7'
+	[ "$status" = 7 ]
+}
