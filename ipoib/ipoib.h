@@ -176,6 +176,8 @@ void queue_send(struct ipoib *ib, struct ipoib_packet *packet, const struct ipoi
 		uint32_t qpn);
 /* After some of them. */
 void queue_flush(struct ipoib *ib);
+/* No further packet can be sent before some complete. */
+bool queue_is_full(struct ipoib *ib);
 /* So few packets are left that none may be kept waiting. */
 bool queue_is_scarce(const struct ipoib *ib);
 

@@ -135,7 +135,6 @@ static void take_address(struct ipoib *ib, const struct ifaddrs *p)
 	if (!p->ifa_addr || strcmp(p->ifa_name, ib->options.name) ||
 	    k->num_addresses == MAX_ADDRESSES)
 		return;
-	*a = (struct address){};
 	if (p->ifa_addr->sa_family == AF_INET)
 		ipoib_of_ipv4(&a->ip, &((struct sockaddr_in *)(void *)p->ifa_addr)->sin_addr);
 	else if (p->ifa_addr->sa_family == AF_INET6)
@@ -147,17 +146,23 @@ static void take_address(struct ipoib *ib, const struct ifaddrs *p)
 	k->num_addresses++;
 }
 
-static void read_addresses(struct ipoib *ib)
+/* True: they are others than they were. */
+static bool read_addresses(struct ipoib *ib)
 {
 	struct ipoib_kernel *k = ib->kernel;
+	struct address old[MAX_ADDRESSES];
+	unsigned num_old = k->num_addresses;
 	struct ifaddrs *list;
 
 	if (getifaddrs(&list))
-		return;
+		return false;
+	memcpy(old, k->addresses, sizeof(old));
+	memset(k->addresses, 0, sizeof(k->addresses));
 	k->num_addresses = 0;
 	for (const struct ifaddrs *p = list; p; p = p->ifa_next)
 		take_address(ib, p);
 	freeifaddrs(list);
+	return k->num_addresses != num_old || memcmp(old, k->addresses, sizeof(old));
 }
 
 static bool shares(const struct address *a, const struct in6_addr *ip)
@@ -366,7 +371,8 @@ static void on_change(evutil_socket_t fd, short what, void *arg)
 	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
 		;
 	memset(ib->kernel->routes, 0, sizeof(ib->kernel->routes));
-	read_addresses(ib);
+	if (!read_addresses(ib))
+		return;
 	groups_follow(ib);
 	if (ib->carrier)
 		neighbours_announce(ib);

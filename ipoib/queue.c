@@ -145,6 +145,15 @@ static bool is_full(const struct ipoib_queue *q)
 	return !q->free || q->outstanding + IPOIB_MAX_SEGMENTS > SEND_DEPTH;
 }
 
+bool queue_is_full(struct ipoib *ib)
+{
+	if (!is_full(ib->queue))
+		return false;
+	post(ib);
+	complete(ib);
+	return is_full(ib->queue);
+}
+
 void queue_flush(struct ipoib *ib)
 {
 	struct ipoib_queue *q = ib->queue;

@@ -52,7 +52,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct ipoib *ib = arg;
 
-	for (unsigned i = 0; i < BATCH && !ib->tun_stopped; i++) {
+	for (unsigned i = 0; i < BATCH && !queue_is_full(ib); i++) {
 		struct ipoib_packet *packet = queue_packet(ib);
 		struct virtio_net_hdr h;
 		struct iovec iov[2] = {{&h, sizeof(h)}};
