@@ -200,6 +200,9 @@ void receive(struct ipoib *ib, uint8_t *bytes, size_t len, uint16_t slid);
 /* No more have come for now. */
 void receive_end(struct ipoib *ib);
 
+/* Tells the sender of a packet that nobody has its destination. */
+void receive_unreachable(struct ipoib *ib, const struct ipoib_packet *packet);
+
 /* ---- send.c ---- */
 
 /* A packet from the kernel. */

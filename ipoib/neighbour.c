@@ -28,6 +28,7 @@
 #define UNUSED_TIME	  120000
 #define PATH_TRIES	  3
 #define MAX_WAITING	  64 /* packets for each neighbour */
+#define MAX_TOLD	  8
 #define MAX_NEIGHBOURS	  16384
 #define NUM_CHAINS	  4096
 
@@ -199,8 +200,18 @@ static void answer(struct ipoib *ib, const struct in6_addr *own, const struct in
 
 /* ---- states ---- */
 
+/* Nobody has the address: the first few who wait are told, as a kernel tells them. */
+static void tell_waiting(struct neighbour *n)
+{
+	unsigned told = 0;
+
+	for (const struct ipoib_packet *p = n->first; p && told < MAX_TOLD; p = p->next, told++)
+		receive_unreachable(n->ib, p);
+}
+
 static void fail(struct neighbour *n)
 {
+	tell_waiting(n);
 	n->state = NEIGHBOUR_FAILED;
 	n->has_link = false;
 	queue_drop_way(n->ib, &n->way);

@@ -197,6 +197,18 @@ void receive(struct ipoib *ib, uint8_t *bytes, size_t len, uint16_t slid)
 	}
 }
 
+void receive_unreachable(struct ipoib *ib, const struct ipoib_packet *packet)
+{
+	uint8_t bytes[IPOIB_UNREACHABLE_MAX];
+	struct virtio_net_hdr h = {};
+	struct iovec iov[2] = {{&h, sizeof(h)}, {bytes}};
+
+	iov[1].iov_len =
+		ipoib_unreachable(bytes, packet->data + IPOIB_HEADER, packet->len - IPOIB_HEADER);
+	if (iov[1].iov_len)
+		tun_give(ib, iov, 2);
+}
+
 void receive_end(struct ipoib *ib)
 {
 	give_merged(ib);

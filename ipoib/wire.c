@@ -9,6 +9,8 @@
 #define ND_LEN	   24 /* of a solicitation or an advertisement, without options */
 #define ND_OPTION  24 /* with a link-layer address, in three units of 8 bytes (RFC 4391, 9.2) */
 #define ICMPV6	   58
+#define ICMP	   1
+#define ICMP_ECHO  8
 
 enum { ND_SOLICIT = 135, ND_ADVERT = 136 };
 enum { ND_SOURCE = 1, ND_TARGET = 2 };
@@ -134,6 +136,63 @@ static uint16_t icmp_sum(const uint8_t *ip, size_t len)
 	sum += htobe32((uint32_t)len);
 	sum += htobe32(ICMPV6);
 	return ipoib_fold(ipoib_sum(ip + IP6_HEADER, len, sum));
+}
+
+/* Only the first fragment of what is no ICMP error itself. */
+static size_t unreachable4(uint8_t *bytes, const uint8_t *packet, size_t quoted)
+{
+	unsigned at = (packet[0] & 0xf) * 4u;
+	uint16_t sum;
+
+	if (packet[6] & 0x1f || packet[7] || at < 20 || quoted <= at ||
+	    (packet[9] == ICMP && packet[at] != ICMP_ECHO))
+		return 0;
+	bytes[0] = 0x45;
+	put16(bytes + 2, (uint16_t)(28 + quoted));
+	bytes[8] = 64;
+	bytes[9] = ICMP;
+	memcpy(bytes + 12, packet + 16, 4);
+	memcpy(bytes + 16, packet + 12, 4);
+	sum = (uint16_t)~ipoib_fold(ipoib_sum(bytes, 20, 0));
+	memcpy(bytes + 10, &sum, 2);
+	bytes[20] = 3; /* destination unreachable */
+	bytes[21] = 1; /* host */
+	memcpy(bytes + 28, packet, quoted);
+	sum = (uint16_t)~ipoib_fold(ipoib_sum(bytes + 20, 8 + quoted, 0));
+	memcpy(bytes + 22, &sum, 2);
+	return 28 + quoted;
+}
+
+static size_t unreachable6(uint8_t *bytes, const uint8_t *packet, size_t quoted)
+{
+	uint16_t sum;
+
+	/* ICMPv6 errors have types below 128. */
+	if (packet[6] == ICMPV6 && (quoted <= IP6_HEADER || packet[IP6_HEADER] < 128))
+		return 0;
+	bytes[0] = 0x60;
+	put16(bytes + 4, (uint16_t)(8 + quoted));
+	bytes[6] = ICMPV6;
+	bytes[7] = 64;
+	memcpy(bytes + 8, packet + 24, 16);
+	memcpy(bytes + 24, packet + 8, 16);
+	bytes[40] = 1; /* destination unreachable */
+	bytes[41] = 3; /* address */
+	memcpy(bytes + 48, packet, quoted);
+	sum = (uint16_t)~icmp_sum(bytes, 8 + quoted);
+	memcpy(bytes + 42, &sum, 2);
+	return 48 + quoted;
+}
+
+size_t ipoib_unreachable(uint8_t bytes[IPOIB_UNREACHABLE_MAX], const uint8_t *packet, size_t len)
+{
+	size_t quoted = len < 512 ? len : 512;
+	struct in6_addr to;
+
+	memset(bytes, 0, IPOIB_UNREACHABLE_MAX);
+	if (!ipoib_destination(packet, len, &to) || ipoib_is_multicast(&to))
+		return 0;
+	return (packet[0] >> 4 == 4 ? unreachable4 : unreachable6)(bytes, packet, quoted);
 }
 
 bool ipoib_destination(const uint8_t *packet, size_t len, struct in6_addr *to)

@@ -91,6 +91,14 @@ void ipoib_solicited_node(const struct in6_addr *ip, struct in6_addr *group);
 /* fe80::/64 with a port's GUID, whose bit "universal" is set (RFC 4391, 8). */
 void ipoib_link_local(const uint8_t gid[16], struct in6_addr *ip);
 
+#define IPOIB_UNREACHABLE_MAX (40 + 8 + 512)
+/*
+ * The ICMP message to the sender of a packet that nobody has its destination (RFC 792; RFC 4443,
+ * 3.1), as an IP packet from that destination; its length. 0: none may be sent about it (RFC 1122,
+ * 3.2.2; RFC 4443, 2.4).
+ */
+size_t ipoib_unreachable(uint8_t bytes[IPOIB_UNREACHABLE_MAX], const uint8_t *packet, size_t len);
+
 /* Where a packet goes to; false: it is no IP packet. */
 bool ipoib_destination(const uint8_t *packet, size_t len, struct in6_addr *to);
 /* Internet checksum (RFC 1071) of bytes, added to sum; not folded. */

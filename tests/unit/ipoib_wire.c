@@ -260,6 +260,48 @@ static void sums_are_those_of_rfc_1071(void **state)
 	}
 }
 
+static void senders_are_told_that_nobody_has_an_address(void **state)
+{
+	uint8_t made[IPOIB_UNREACHABLE_MAX],
+		packet[600] = {0x45, [9] = 17, [12] = 10, 1, 0, 2, 10, 1, 0, 4};
+	struct in6_addr to;
+	uint64_t sum;
+
+	assert_int_equal(ipoib_unreachable(made, packet, 100), 128);
+	assert_memory_equal(made + 12, "\x0a\1\0\4\x0a\1\0\2", 8);
+	assert_memory_equal(made + 20, "\3\1", 2);
+	assert_memory_equal(made + 28, packet, 100);
+	assert_int_equal(ipoib_fold(ipoib_sum(made, 20, 0)), 0xffff);
+	assert_int_equal(ipoib_fold(ipoib_sum(made + 20, 108, 0)), 0xffff);
+	assert_int_equal(ipoib_unreachable(made, packet, 600), 28 + 512);
+	/* Not about its own kind, but about an echo request. */
+	packet[9] = 1;
+	packet[20] = 3;
+	assert_int_equal(ipoib_unreachable(made, packet, 100), 0);
+	packet[20] = 8;
+	assert_int_equal(ipoib_unreachable(made, packet, 100), 128);
+	packet[7] = 1; /* a later fragment */
+	assert_int_equal(ipoib_unreachable(made, packet, 100), 0);
+
+	memset(packet, 0, sizeof(packet));
+	packet[0] = 0x60;
+	packet[6] = 6;
+	packet[8] = packet[24] = 0xfd;
+	packet[23] = 2;
+	packet[39] = 4;
+	assert_int_equal(ipoib_unreachable(made, packet, 80), 128);
+	assert_true(ipoib_destination(made, 128, &to) && to.s6_addr[15] == 2);
+	assert_memory_equal(made + 40, "\1\3", 2);
+	sum = ipoib_sum(made + 8, 32, 0) + htobe32(88) + htobe32(58);
+	assert_int_equal(ipoib_fold(ipoib_sum(made + 40, 88, sum)), 0xffff);
+	packet[6] = 58;
+	packet[40] = 1;
+	assert_int_equal(ipoib_unreachable(made, packet, 80), 0);
+	packet[24] = 0xff;
+	packet[40] = 128;
+	assert_int_equal(ipoib_unreachable(made, packet, 80), 0);
+}
+
 /* ---- TCP ---- */
 
 static uint8_t buffer[70000], headers[IPOIB_MAX_SEGMENTS * IPOIB_MAX_HEADERS];
@@ -374,6 +416,7 @@ int main(void)
 		cmocka_unit_test(damaged_messages_are_told_apart),
 		cmocka_unit_test(a_message_that_is_cut_off_is_malformed),
 		cmocka_unit_test(sums_are_those_of_rfc_1071),
+		cmocka_unit_test(senders_are_told_that_nobody_has_an_address),
 		cmocka_unit_test(tcp_is_cut_into_packets_that_stand_alone),
 		cmocka_unit_test(what_is_not_tcp_cannot_be_cut),
 	};
