@@ -199,7 +199,7 @@ static void text(const char *data, size_t size)
 		return;
 	}
 	if (t.num_nodes < 64) {
-		timers_init(&f.timers, 0, &f);
+		timers_init(&f.mads.timers, 0, &f);
 		CHECK(!fabric_create(&f, &t, "fuzz"));
 		fabric_destroy(&f);
 	}
