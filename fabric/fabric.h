@@ -166,6 +166,8 @@ bool sma_mkey_allows(struct fabric *f, struct fabric_port *port, const struct pa
 /* A performance management MAD for port's node: the packet becomes the answer; false: nothing to
  * say. */
 bool pma_receive(struct fabric *f, struct packet *packet);
+/* The answer to a Get of an attribute of one port. */
+void pma_get(struct fabric *f, struct fabric_port *port, uint16_t attribute, uint8_t mad[MAD_LEN]);
 
 /* ---- link.c ---- */
 

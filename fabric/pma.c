@@ -206,3 +206,12 @@ bool pma_receive(struct fabric *f, struct packet *p)
 	put16(mad + MAD_STATUS, status);
 	return true;
 }
+
+void pma_get(struct fabric *f, struct fabric_port *port, uint16_t attr, uint8_t mad[MAD_LEN])
+{
+	memset(mad, 0, MAD_LEN);
+	put16(mad + MAD_ATTR, attr);
+	mad[PORT_SELECT] = port->num;
+	ledgers_collect(f);
+	put16(mad + MAD_STATUS, attribute(f, port, mad, false));
+}

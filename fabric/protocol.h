@@ -56,14 +56,14 @@ struct fabric_welcome {
 	char message[192];			 /* with an error: why, and the cure */
 };
 
-enum fabric_command { FABRIC_REGISTER = 1, FABRIC_UNREGISTER };
+enum fabric_command { FABRIC_REGISTER = 1, FABRIC_UNREGISTER, FABRIC_COUNTERS };
 
 struct fabric_request {
 	uint32_t command;
 	uint32_t cookie; /* of the file */
-	uint32_t id;	 /* UNREGISTER; REGISTER: wanted, or FABRIC_AGENTS for any */
+	uint32_t id; /* UNREGISTER; REGISTER: wanted, or FABRIC_AGENTS for any; COUNTERS: port */
 	uint32_t qpn;
-	uint32_t flags; /* of REGISTER_AGENT2 */
+	uint32_t flags; /* of REGISTER_AGENT2; COUNTERS: the attribute (16.1.3) */
 	uint8_t mgmt_class, class_version, rmpp_version, pad;
 	uint32_t oui;
 	uint64_t method_mask[2];
@@ -91,6 +91,12 @@ struct fabric_violation {
 struct fabric_reply {
 	int32_t error; /* 0, or an errno */
 	uint32_t id;
+};
+
+/* To COUNTERS: what the port's performance management agent answers. */
+struct fabric_counters {
+	struct fabric_reply reply;
+	uint8_t mad[256];
 };
 
 #endif

@@ -152,6 +152,27 @@ static void unregister_agent(struct server *s, struct connection *file,
 	file->agents[r->id] = NULL;
 }
 
+static bool has_adapter(const struct connection *c, uint32_t node)
+{
+	for (uint32_t i = 0; i < c->num_adapters; i++)
+		if (c->adapters[i] == node)
+			return true;
+	return false;
+}
+
+/* Of a port of the process's host. */
+static void counters(struct connection *c, const struct fabric_request *r)
+{
+	struct fabric *f = &c->server->fabric;
+	struct fabric_counters answer = {.reply = {.error = ENODEV}};
+
+	if (is_adapter_port(f, r->id) && has_adapter(c, port_at(f, r->id)->node)) {
+		answer.reply.error = 0;
+		pma_get(f, port_at(f, r->id), r->flags, answer.mad);
+	}
+	to_program(c, &answer, sizeof(answer), -1);
+}
+
 static void request(struct connection *c, const struct fabric_request *r, size_t len)
 {
 	struct fabric_reply reply = {0};
@@ -159,6 +180,10 @@ static void request(struct connection *c, const struct fabric_request *r, size_t
 
 	if (len != sizeof(*r)) {
 		server_drop(c);
+		return;
+	}
+	if (r->command == FABRIC_COUNTERS) {
+		counters(c, r);
 		return;
 	}
 	file = file_of_cookie(c->server, r->cookie);
@@ -216,14 +241,6 @@ static void from_sa(struct connection *c, const uint8_t *bytes, size_t len, int 
 	if (id < FABRIC_AGENTS && c->agents[id] &&
 	    member_sends(&c->server->fabric, c->agents[id], bytes))
 		from_umad(c, bytes, len, fd);
-}
-
-static bool has_adapter(const struct connection *c, uint32_t node)
-{
-	for (uint32_t i = 0; i < c->num_adapters; i++)
-		if (c->adapters[i] == node)
-			return true;
-	return false;
 }
 
 static void violation(struct connection *c, const struct fabric_violation *v, size_t len)

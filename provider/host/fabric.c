@@ -230,7 +230,7 @@ uint32_t urxe_fabric_host_number(void)
 	return fabric_map_node(host->map, host->adapters[0])->host + 1;
 }
 
-int urxe_fabric_request(const struct fabric_request *request, struct fabric_reply *reply)
+static int ask(const struct fabric_request *request, void *reply, ssize_t len)
 {
 	ssize_t n = -1;
 
@@ -240,12 +240,26 @@ int urxe_fabric_request(const struct fabric_request *request, struct fabric_repl
 	if (connection >= 0 && urxe_libc.sendto(connection, request, sizeof(*request), MSG_NOSIGNAL,
 						NULL, 0) == sizeof(*request))
 		do
-			n = urxe_libc.recv(connection, reply, sizeof(*reply), 0);
+			n = urxe_libc.recv(connection, reply, len, 0);
 		while (n < 0 && errno == EINTR);
 	pthread_mutex_unlock(&lock);
-	if (n == sizeof(*reply))
+	if (n == len)
 		return 0;
 	return n < 0 ? -errno : -ENODEV;
+}
+
+int urxe_fabric_request(const struct fabric_request *request, struct fabric_reply *reply)
+{
+	return ask(request, reply, sizeof(*reply));
+}
+
+int urxe_fabric_counters(uint32_t port, uint16_t attribute, struct fabric_counters *counters)
+{
+	struct fabric_request request = {
+		.command = FABRIC_COUNTERS, .id = port, .flags = attribute};
+	int ret = ask(&request, counters, sizeof(*counters));
+
+	return ret ? ret : -counters->reply.error;
 }
 
 void urxe_fabric_forked(void)

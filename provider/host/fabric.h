@@ -38,6 +38,8 @@ int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welc
 uint32_t urxe_fabric_host_number(void);
 /* A command of the process: 0 or -errno of the connection; the answer's error is in the reply. */
 int urxe_fabric_request(const struct fabric_request *request, struct fabric_reply *reply);
+/* FABRIC_COUNTERS: 0 or -errno. */
+int urxe_fabric_counters(uint32_t port, uint16_t attribute, struct fabric_counters *counters);
 /* In the child of a fork: the connection is its parent's. */
 void urxe_fabric_forked(void);
 

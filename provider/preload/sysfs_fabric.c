@@ -14,6 +14,7 @@
  * Contents are read from the fabric's map at the moment of the call. Any thread.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -324,6 +325,70 @@ static bool more_pkeys(const struct urxe_sysfs_node *parent, unsigned i,
 	return numbered(parent, node, i, SHOWN_PKEYS, show_pkey);
 }
 
+/* As the kernel's sysfs.c has them: offsets and widths, in bits, in the attribute. */
+static const struct counter {
+	const char *name;
+	uint16_t attribute, at, bits;
+} counters[] = {
+	{"VL15_dropped", ATTR_COUNTERS, 176, 16},
+	{"excessive_buffer_overrun_errors", ATTR_COUNTERS, 156, 4},
+	{"link_downed", ATTR_COUNTERS, 56, 8},
+	{"link_error_recovery", ATTR_COUNTERS, 48, 8},
+	{"local_link_integrity_errors", ATTR_COUNTERS, 152, 4},
+	{"multicast_rcv_packets", ATTR_COUNTERS_EXT, 512, 64},
+	{"multicast_xmit_packets", ATTR_COUNTERS_EXT, 448, 64},
+	{"port_rcv_constraint_errors", ATTR_COUNTERS, 136, 8},
+	{"port_rcv_data", ATTR_COUNTERS_EXT, 128, 64},
+	{"port_rcv_errors", ATTR_COUNTERS, 64, 16},
+	{"port_rcv_packets", ATTR_COUNTERS_EXT, 256, 64},
+	{"port_rcv_remote_physical_errors", ATTR_COUNTERS, 80, 16},
+	{"port_rcv_switch_relay_errors", ATTR_COUNTERS, 96, 16},
+	{"port_xmit_constraint_errors", ATTR_COUNTERS, 128, 8},
+	{"port_xmit_data", ATTR_COUNTERS_EXT, 64, 64},
+	{"port_xmit_discards", ATTR_COUNTERS, 112, 16},
+	{"port_xmit_packets", ATTR_COUNTERS_EXT, 192, 64},
+	{"port_xmit_wait", ATTR_COUNTERS, 320, 32},
+	{"symbol_error", ATTR_COUNTERS, 32, 16},
+	{"unicast_rcv_packets", ATTR_COUNTERS_EXT, 384, 64},
+	{"unicast_xmit_packets", ATTR_COUNTERS_EXT, 320, 64},
+};
+
+static ssize_t show_counter(const struct urxe_sysfs_node *node, char *buf, size_t len)
+{
+	const struct counter *c = &counters[slot_of(node)];
+	const struct urxe_fabric_host *host;
+	const struct fabric_node *hca;
+	const struct fabric_port *port;
+	struct fabric_counters answer;
+	const uint8_t *at = answer.mad + PMA_DATA + c->at / 8;
+	uint64_t value;
+	int ret;
+
+	if (!find(node, &host, &hca, &port))
+		return -ENODEV;
+	ret = urxe_fabric_counters(hca->first_port + port_of(node), c->attribute, &answer);
+	if (ret)
+		return ret;
+	switch (c->bits) {
+	case 4: value = c->at % 8 ? lo4(*at) : hi4(*at); break;
+	case 8: value = *at; break;
+	case 16: value = get16(at); break;
+	case 32: value = get32(at); break;
+	default: value = get64(at);
+	}
+	return snprintf(buf, len, "%" PRIu64 "\n", value);
+}
+
+static bool more_counters(const struct urxe_sysfs_node *parent, unsigned i,
+			  struct urxe_sysfs_node *node)
+{
+	if (!numbered(parent, node, i, sizeof(counters) / sizeof(*counters), show_counter))
+		return false;
+	snprintf(node->name, sizeof(node->name), "%s", counters[i].name);
+	return true;
+}
+
+static const struct urxe_sysfs_dir dir_counters = {.more = more_counters};
 static const struct urxe_sysfs_dir dir_gids = {.more = more_gids};
 static const struct urxe_sysfs_dir dir_types = {.more = more_types};
 static const struct urxe_sysfs_dir dir_pkeys = {.more = more_pkeys};
@@ -333,6 +398,7 @@ static const struct urxe_sysfs_dir dir_gid_attrs = {.fixed = gid_attrs};
 
 static const struct urxe_sysfs_attr port[] = {
 	FILE_SHOW("cap_mask", show_cap_mask),
+	DIRECTORY("counters", &dir_counters),
 	DIRECTORY("gid_attrs", &dir_gid_attrs),
 	DIRECTORY("gids", &dir_gids),
 	FILE_SHOW("lid", show_lid),

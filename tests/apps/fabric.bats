@@ -225,6 +225,46 @@ goes_by() {
 	diff "$BATS_TEST_DIRNAME/umad_probe.kernel" "$XDG_RUNTIME_DIR/probe"
 }
 
+# counter HOST NAME: of its port 1, in sysfs.
+counter() {
+	on "$1" cat "/sys/class/infiniband/urxe0/ports/1/counters/$2"
+}
+
+@test "counters in sysfs are those that performance management reads" {
+	local lid before asked after file field
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1 -o
+	"$URXE" fabric link h2 1 down
+	"$URXE" fabric link h2 1 up
+	managed h3 -o
+	wait "${started[@]}"
+	lid=$(lid_of h2)
+	# Each question is a packet too; who reads sysfs sends none.
+	before=$(counter h2 port_rcv_packets)
+	asked=$(on h1 perfquery -x "$lid" 1)
+	after=$(counter h2 port_rcv_packets)
+	asked=$(sed -n 's/^PortRcvPkts:\.*//p' <<<"$asked")
+	[ "$before" -lt "$asked" ]
+	[ "$asked" -le "$after" ]
+	[ "$(counter h2 port_rcv_packets)" = "$after" ]
+	[ "$(counter h2 unicast_rcv_packets)" = "$after" ]
+	asked=$(on h1 perfquery "$lid" 1)
+	while read -r file field; do
+		[ "$(counter h2 "$file")" = "$(sed -n "s/^$field:\.*//p" <<<"$asked")" ]
+	done <<-END
+		link_downed LinkDownedCounter
+		symbol_error SymbolErrorCounter
+		port_rcv_errors PortRcvErrors
+		port_xmit_discards PortXmitDiscards
+		local_link_integrity_errors LocalLinkIntegrityErrors
+		excessive_buffer_overrun_errors ExcessiveBufferOverrunErrors
+		VL15_dropped VL15Dropped
+		port_xmit_wait PortXmitWait
+	END
+	[ "$(counter h2 link_downed)" = 1 ]
+	[ "$(on h2 ls /sys/class/infiniband/urxe0/ports/1/counters | wc -l)" = 21 ]
+}
+
 @test "a host has its own adapter and no RoCE device" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	[ "$(on h4 ls /sys/class/infiniband)" = urxe0 ]
