@@ -37,8 +37,14 @@ struct counters {
 	uint64_t symbol_errors, link_recovered, link_downed, rcv_errors, remote_physical;
 	uint64_t switch_relay, xmit_discards, xmit_constraint, rcv_constraint, integrity, overrun;
 	uint64_t qp1_dropped, vl15_dropped, xmit_wait;
-	uint64_t no_lft, looping; /* details of switch_relay */
-	uint64_t classic_base[4]; /* of the first four: what a Set of PortCounters took off */
+	uint64_t no_lft, looping;  /* details of switch_relay */
+	uint64_t classic_base[4];  /* of the first four: what a Set of PortCounters took off */
+	struct sl_counters *by_sl; /* NULL: no packet of a program yet */
+};
+
+/* Data in words of four bytes, by service level, but for SMPs, which have none (7.6.5). */
+struct sl_counters {
+	uint64_t xmit_data[16], rcv_data[16];
 };
 
 struct notice; /* trap.c */
@@ -166,6 +172,8 @@ bool sma_mkey_allows(struct fabric *f, struct fabric_port *port, const struct pa
 /* A performance management MAD for port's node: the packet becomes the answer; false: nothing to
  * say. */
 bool pma_receive(struct fabric *f, struct packet *packet);
+/* Counts data by service level that has crossed the cable of a port. */
+void pma_count_sl(struct fabric *f, const struct fabric_port *out, uint8_t sl, uint64_t words);
 /* The answer to a Get of an attribute of one port. */
 void pma_get(struct fabric *f, struct fabric_port *port, uint16_t attribute, uint8_t mad[MAD_LEN]);
 

@@ -90,6 +90,8 @@ static struct fabric_port *cross(struct fabric *f, struct packet *p, struct fabr
 	c->rcv_pkts++;
 	c->ucast_rcv_pkts++;
 	c->rcv_data += words_of(p);
+	if (!mad_is_smp(p->mad))
+		pma_count_sl(f, out, p->sl, words_of(p));
 	return in;
 }
 

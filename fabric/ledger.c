@@ -28,7 +28,7 @@ struct ledger {
 	uint32_t room;	   /* for so many */
 };
 
-static void count_link(struct fabric *f, uint32_t index, bool multicast, struct seen d)
+static void count_link(struct fabric *f, uint32_t index, bool multicast, uint8_t sl, struct seen d)
 {
 	const struct fabric_port *out = port_at(f, index);
 	struct counters *c = count_of(f, out);
@@ -42,6 +42,7 @@ static void count_link(struct fabric *f, uint32_t index, bool multicast, struct 
 	c->rcv_pkts += d.packets;
 	c->rcv_data += d.words;
 	*(multicast ? &c->mcast_rcv_pkts : &c->ucast_rcv_pkts) += d.packets;
+	pma_count_sl(f, out, sl, d.words);
 }
 
 static void count_loss(struct fabric *f, uint32_t index, uint8_t loss, uint64_t packets)
@@ -78,7 +79,7 @@ static void count_row(struct fabric *f, const struct fabric_row *row, uint32_t n
 		uint32_t link = *(const volatile uint32_t *)&row->links[i];
 
 		if (link < f->map->num_ports)
-			count_link(f, link, row->multicast, d);
+			count_link(f, link, row->multicast, row->sl, d);
 	}
 	if (row->loss && row->lost_at < f->map->num_ports)
 		count_loss(f, row->lost_at, row->loss, d.packets);

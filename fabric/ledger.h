@@ -30,7 +30,8 @@ struct fabric_row {
 	uint32_t lost_at;		 /* the port that counts the loss */
 	uint8_t loss;			 /* enum fabric_loss */
 	uint8_t multicast;
-	uint8_t pad[2];
+	uint8_t sl;
+	uint8_t pad;
 	uint32_t num_links;
 	_Atomic uint32_t size; /* bytes; written last */
 	uint32_t links[];      /* the ports that the packets leave by */

@@ -265,6 +265,8 @@ void fabric_destroy(struct fabric *f)
 	mads_destroy(&f->mads);
 	for (uint32_t i = 0; f->map && f->nodes && i < f->map->num_nodes; i++)
 		free(f->nodes[i].own_desc);
+	for (uint32_t i = 0; f->map && f->ports && i < f->map->num_ports; i++)
+		free(f->ports[i].count.by_sl);
 	if (f->map) {
 		atomic_store(&f->map->alive, 0);
 		munmap(f->map, f->map->size);

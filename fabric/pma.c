@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The performance management agent of every node (16.1): ClassPortInfo, PortCounters,
- * PortCountersExtended, and the details of receive errors and discards. What a counter shows is
- * what the ports counted (struct counters) less what it was set back by; classic counters stop at
- * their largest value. The two kinds of data and packet counters are set back each by itself, as in
- * hardware. fabricd's thread.
+ * PortCountersExtended, data by service level, and the details of receive errors and discards. What
+ * a counter shows is what the ports counted (struct counters) less what it was set back by; classic
+ * counters stop at their largest value. The two kinds of data and packet counters are set back each
+ * by itself, as in hardware. fabricd's thread.
  */
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "fabric/fabric.h"
 #include "fabric/ledger.h"
 
 #define ALL_PORTS 255
 
-enum { PORT_SELECT = 65, COUNTER_SELECT = 66, COUNTER_SELECT2 = 82, EXT_SELECT2 = 68 };
+enum {
+	PORT_SELECT = 65,
+	COUNTER_SELECT = 66,
+	COUNTER_SELECT2 = 82,
+	EXT_SELECT2 = 68,
+	SL_DATA = 68
+};
 enum { PMA_ALL_PORTS = 1 << 8, PMA_EXTENDED = 1 << 9, PMA_XMIT_WAIT = 1 << 12 };
 #define PMA_MORE_EXTENDED (1 << 1) /* CapabilityMask2 */
 
@@ -158,6 +165,54 @@ static uint16_t counters(struct fabric *f, struct fabric_port *at, uint8_t *mad,
 	return 0;
 }
 
+/* ---- by service level (16.1.4.7, 16.1.4.8) ---- */
+
+static struct sl_counters *sl_counters_of(struct fabric *f, const struct fabric_port *port)
+{
+	struct counters *c = count_of(f, port);
+
+	if (!c->by_sl)
+		c->by_sl = calloc(1, sizeof(*c->by_sl));
+	return c->by_sl;
+}
+
+void pma_count_sl(struct fabric *f, const struct fabric_port *out, uint8_t sl, uint64_t words)
+{
+	struct sl_counters *xmit = sl_counters_of(f, out);
+	struct sl_counters *rcv = sl_counters_of(f, port_at(f, out->peer));
+
+	if (xmit)
+		xmit->xmit_data[sl % 16] += words;
+	if (rcv)
+		rcv->rcv_data[sl % 16] += words;
+}
+
+static uint16_t data_by_sl(struct fabric *f, struct fabric_port *at, uint8_t *mad, bool set,
+			   bool rcv)
+{
+	struct fabric_node *n = node_of(f, at);
+	uint16_t select = get16(mad + COUNTER_SELECT);
+	uint64_t sums[16] = {0};
+	int first, last;
+
+	if (!ports_selected(n, mad[PORT_SELECT], &first, &last))
+		return STATUS_BAD_FIELD;
+	for (int p = first; p <= last; p++) {
+		struct sl_counters *c = sl_counters_of(f, fabric_node_port(f->map, n, p));
+		uint64_t *data = !c ? NULL : rcv ? c->rcv_data : c->xmit_data;
+
+		for (unsigned sl = 0; data && sl < 16; sl++) {
+			if (set && select & 1u << sl)
+				data[sl] = get32(mad + SL_DATA + 4 * sl);
+			sums[sl] += data[sl];
+		}
+	}
+	memset(mad + SL_DATA, 0, MAD_LEN - SL_DATA);
+	for (unsigned sl = 0; sl < 16; sl++)
+		put32(mad + SL_DATA + 4 * sl, most(sums[sl], UINT32_MAX));
+	return 0;
+}
+
 static uint16_t class_port_info(uint8_t *mad)
 {
 	uint8_t *d = mad + PMA_DATA;
@@ -188,6 +243,8 @@ static uint16_t attribute(struct fabric *f, struct fabric_port *port, uint8_t *m
 		return counters(f, port, mad, set, receive_details, LEN(receive_details), select);
 	case ATTR_XMIT_DISCARD_DETAILS:
 		return counters(f, port, mad, set, discard_details, LEN(discard_details), select);
+	case ATTR_XMIT_DATA_SL: return data_by_sl(f, port, mad, set, false);
+	case ATTR_RCV_DATA_SL: return data_by_sl(f, port, mad, set, true);
 	default: return STATUS_BAD_METHOD_ATTR;
 	}
 }

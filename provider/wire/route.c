@@ -105,7 +105,7 @@ static void forget_rows(void)
 
 /* A row for packets that cross those links; NULL: there is no ledger, and nothing is counted. */
 static struct fabric_row *new_row(const uint32_t *links, unsigned n, uint8_t loss, uint32_t at,
-				  bool multicast)
+				  bool multicast, uint8_t sl)
 {
 	uint32_t size = fabric_row_size(n);
 	struct fabric_row *row;
@@ -123,6 +123,7 @@ static struct fabric_row *new_row(const uint32_t *links, unsigned n, uint8_t los
 	row->lost_at = at;
 	row->loss = loss;
 	row->multicast = multicast;
+	row->sl = sl;
 	row->num_links = n;
 	memcpy(row->links, links, n * sizeof(*links));
 	atomic_store_explicit(&row->size, size, memory_order_release);
@@ -266,7 +267,7 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 	r->enforced = way.enforced;
 	r->host = host_of(map, way.to);
 	if (!r->row)
-		r->row = new_row(way.links, way.num_links, way.loss, way.to, false);
+		r->row = new_row(way.links, way.num_links, way.loss, way.to, false, r->sl);
 	if (r->back) {
 		r->back->from = way.to;
 		r->back->generation = NEVER;
@@ -314,7 +315,7 @@ static void walk_group(struct urxe_route *r, const struct fabric_map *map)
 			       &t);
 	if (!r->row || r->map != map || r->row->num_links != n ||
 	    memcmp(r->row->links, links, n * sizeof(*links)))
-		r->row = new_row(links, n, FABRIC_ARRIVES, 0, true);
+		r->row = new_row(links, n, FABRIC_ARRIVES, 0, true, r->sl);
 }
 
 void urxe_route_renew(struct urxe_route *r)
@@ -361,7 +362,7 @@ static struct fabric_row *lost_row(struct urxe_route *r, unsigned links, uint8_t
 		if (!l)
 			return NULL;
 		*l = (struct urxe_route_loss){r->lost, at, links, loss, NULL};
-		l->row = new_row(r->way.links, links, loss, at, false);
+		l->row = new_row(r->way.links, links, loss, at, false, r->sl);
 		r->lost = l;
 	}
 	return l->row;

@@ -54,6 +54,20 @@ spine() {
 	[ "$(on h4 ibv_devinfo | grep -c '\sport:')" = 2 ]
 }
 
+# data_by_sl HOST OPTION SL: words, as h1 asks for it by two MADs of SL 0.
+data_by_sl() {
+	on h1 perfquery "$2" "$(lid_of "$1")" 1 | sed -n "s/^\(Xmt\|Rcv\)DataSL$3:\.*//p"
+}
+
+@test "data is counted by its service level, which the sender chose" {
+	managed h1
+	between h2 h3 ib_write_bw -s 65536 -n 100 -S 3 >"$XDG_RUNTIME_DIR/out"
+	[ "$(data_by_sl h3 -X 3)" -ge $((100 * 16484)) ]
+	[ "$(data_by_sl h3 -X 3)" = "$(data_by_sl h2 -S 3)" ]
+	[ "$(data_by_sl h3 -S 3)" = "$(data_by_sl h2 -X 3)" ]
+	[ "$(data_by_sl h3 -X 4)" = 0 ]
+}
+
 @test "connections and datagrams between hosts, by LID alone and with a GRH" {
 	managed h1
 	between h2 h3 ibv_rc_pingpong -c

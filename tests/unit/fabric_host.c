@@ -351,6 +351,40 @@ static void counters_are_read_and_set_back(void **state)
 	assert_int_equal(get64(client.mad + 136), 0);
 }
 
+/* 16.1.4.7: those of a port, and of all; a Set changes the selected ones alone. */
+static void data_by_sl_is_read_and_set_back(void **state)
+{
+	struct agent *pm;
+	struct umad u = umad_to(5, 1, 100);
+
+	manage();
+	pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &client);
+	pma_count_sl(&fabric, port_of(H2, 1), 3, 1ull << 33);
+	pma_count_sl(&fabric, port_of(H2, 1), 15, 7);
+	u.mad[MAD_CLASS] = CLASS_PERF;
+	u.mad[MAD_CLASS_VERSION] = 1;
+	u.mad[MAD_METHOD] = METHOD_GET;
+	put16(u.mad + MAD_ATTR, ATTR_XMIT_DATA_SL);
+	u.mad[65] = 1;
+	send_umad(pm, &u);
+	assert_int_equal(get32(client.mad + 68 + 4 * 3), 0xffffffff);
+	assert_int_equal(get32(client.mad + 68 + 4 * 15), 7);
+	assert_int_equal(get32(client.mad + 68 + 4 * 4), 0);
+	u.mad[MAD_METHOD] = METHOD_SET;
+	put16(u.mad + 66, 1 << 3);
+	send_umad(pm, &u);
+	assert_int_equal(get32(client.mad + 68 + 4 * 3), 0);
+	assert_int_equal(get32(client.mad + 68 + 4 * 15), 7);
+	u.mad[MAD_METHOD] = METHOD_GET;
+	put16(u.mad + MAD_ATTR, ATTR_RCV_DATA_SL);
+	u.mad[65] = 2;
+	send_umad(pm, &u);
+	assert_int_equal(get16(client.mad + MAD_STATUS), STATUS_BAD_FIELD);
+	u.mad[65] = 255;
+	send_umad(pm, &u);
+	assert_int_equal(get32(client.mad + 68 + 4 * 15), 0); /* its peer received it */
+}
+
 static struct umad group_request(uint8_t method, uint8_t last_byte)
 {
 	struct umad u = sa_request(method, 100);
@@ -480,6 +514,7 @@ int main(void)
 		TEST(wrong_pkeys_and_qkeys_are_counted),
 		TEST(each_port_on_the_way_counts),
 		TEST(counters_are_read_and_set_back),
+		TEST(data_by_sl_is_read_and_set_back),
 		TEST(a_group_is_left_when_the_last_process_leaves),
 		TEST(a_group_that_the_sa_named_is_left_when_its_process_ends),
 		TEST(a_process_that_ends_leaves_its_groups),
