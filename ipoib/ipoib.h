@@ -288,7 +288,8 @@ void sa_forget(struct ipoib *ib, const void *arg);
 
 int paths_create(struct ipoib *ib);
 void paths_destroy(struct ipoib *ib);
-/* neighbour_path() is called later. again: what is cached is not to be believed. */
-void path_ask(struct ipoib *ib, const struct in6_addr *ip, const uint8_t gid[16], bool again);
+/* neighbour_path() is called later, unless an error is returned. again: what is cached is not to be
+ * believed. */
+int path_ask(struct ipoib *ib, const struct in6_addr *ip, const uint8_t gid[16], bool again);
 
 #endif

@@ -291,8 +291,8 @@ static void ask_path(struct neighbour *n, bool again)
 {
 	if (n->path_asked)
 		return;
-	n->path_asked = true;
-	path_ask(n->ib, &n->ip, n->link.gid, again);
+	/* Without memory the next packet asks. */
+	n->path_asked = !path_ask(n->ib, &n->ip, n->link.gid, again);
 }
 
 /* It has been heard of: its address may be another one than it was. */

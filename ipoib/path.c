@@ -79,7 +79,7 @@ static void on_answers(evutil_socket_t fd, short what, void *arg)
 	queue_flush(ib);
 }
 
-void path_ask(struct ipoib *ib, const struct in6_addr *ip, const uint8_t gid[16], bool again)
+int path_ask(struct ipoib *ib, const struct in6_addr *ip, const uint8_t gid[16], bool again)
 {
 	struct ipoib_paths *paths = ib->paths;
 	struct sacache_key key = {.pkey = ib->pkey,
@@ -90,7 +90,7 @@ void path_ask(struct ipoib *ib, const struct in6_addr *ip, const uint8_t gid[16]
 	int ret;
 
 	if (!answer)
-		return; /* its timer asks again */
+		return -ENOMEM;
 	answer->paths = paths;
 	answer->ip = *ip;
 	memcpy(key.dgid, gid, 16);
@@ -100,6 +100,7 @@ void path_ask(struct ipoib *ib, const struct in6_addr *ip, const uint8_t gid[16]
 		    : sacache_query(paths->cache, &key, &path, done, answer);
 	if (ret != -EINPROGRESS)
 		put(answer, ret, ret ? NULL : &path);
+	return 0;
 }
 
 int paths_create(struct ipoib *ib)
