@@ -84,6 +84,16 @@ said() {
 	await gone
 }
 
+@test "a group whose MGID the subnet administrator chose is left by who is killed" {
+	managed h1
+	groups() { [ "$(on h1 saquery -g | grep -c MGID)" = "$1" ]; }
+	groups 1
+	in_background member h3 mckey -M 0:0:0:0:0:0:0:0 -b h3 -C 1000
+	await groups 2
+	kill -KILL "${started[-1]}"
+	await groups 1
+}
+
 @test "a process that is killed is disconnected" {
 	managed h1
 	in_background server h3 rping -s -C 1000000 -v
