@@ -16,6 +16,7 @@
 #include "hca/engine.h"
 #include "hca/lost_memory.h"
 #include "hca/memory.h"
+#include "hca/path_migration.h"
 #include "hca/tag_matching.h"
 #include "host/log.h"
 
@@ -229,6 +230,18 @@ static void resend(struct urxe_qp *qp, bool timeout)
 	urxe_peer_lost(qp, timeout);
 	urxe_requester_rewind(qp, qp->proto.una);
 	urxe_engine_ready(qp);
+}
+
+void urxe_completer_restart(struct urxe_qp *qp)
+{
+	urxe_requester_start_clocks(qp);
+	qp->timeout_at = 0;
+	qp->proto.retries = qp->proto.attr.retry_cnt;
+	if (!qp->transport->reliable || qp->proto.una == qp->proto.max_psn)
+		return;
+	urxe_requester_rewind(qp, qp->proto.una);
+	urxe_engine_ready(qp);
+	urxe_completer_arm(qp);
 }
 
 /* An answer is missing: asks again, once until there is progress; after that it is the clocks'. */
@@ -559,6 +572,8 @@ void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)
 	}
 	if (qp->proto.timeout && now >= qp->timeout_at) {
 		if (!peer_stands_still(qp, now) && qp->proto.retries-- == 0) {
+			if (urxe_migration_rescue(qp))
+				return;
 			urxe_count(qp->port, URXE_CNT_RETRY_EXCEEDED);
 			fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
 			return;

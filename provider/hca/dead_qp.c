@@ -21,7 +21,8 @@ struct qp_record {
 	uint32_t qpn, dest_qpn;
 	uint32_t expected; /* PSN; kept up to date in place */
 	uint16_t pkey;
-	uint16_t zero;
+	uint8_t migreq; /* 0: its packets had none, URXE_BTH_MIGREQ */
+	uint8_t zero;
 };
 _Static_assert(sizeof(struct qp_record) == 64, "shared between processes");
 
@@ -31,6 +32,7 @@ struct dead_qp {
 	uint32_t qpn, dest_qpn;
 	uint32_t expected;
 	uint16_t pkey;
+	uint8_t migreq;
 	unsigned answers;	   /* still to be sent unasked */
 	uint64_t answer_at, until; /* ns */
 };
@@ -48,6 +50,7 @@ void urxe_dead_qp_record(struct urxe_qp *qp)
 		.dest_qpn = qp->proto.attr.dest_qp_num,
 		.expected = qp->proto.epsn,
 		.pkey = urxe_qp_pkey(qp),
+		.migreq = qp->proto.migreq,
 	};
 	uint8_t bytes[URXE_RECORD_BYTES] = {0}, *at;
 
@@ -73,8 +76,8 @@ static void answer(struct dead_qp *dead, uint32_t psn)
 {
 	struct urxe_tx_packet pkt = {.header_len = URXE_ACK_LEN};
 
-	urxe_bth_fill((struct urxe_bth *)pkt.header, URXE_RC_ACKNOWLEDGE, false, 0, dead->pkey,
-		      dead->dest_qpn, false, psn);
+	urxe_bth_fill((struct urxe_bth *)pkt.header, URXE_RC_ACKNOWLEDGE, dead->migreq, 0,
+		      dead->pkey, dead->dest_qpn, false, psn);
 	urxe_aeth_fill((struct urxe_aeth *)(pkt.header + sizeof(struct urxe_bth)),
 		       URXE_AETH_NAK | URXE_NAK_REMOTE_OPERATIONAL, 0);
 	urxe_wire_send(urxe_hca.wire, &dead->path, &pkt, 1);
@@ -114,6 +117,7 @@ static void adopt(const uint8_t *bytes, void *arg)
 		return;
 	dead->path = rec.path;
 	dead->pkey = rec.pkey;
+	dead->migreq = rec.migreq & URXE_BTH_MIGREQ;
 	dead->qpn = rec.qpn;
 	dead->dest_qpn = rec.dest_qpn & 0xffffff;
 	dead->expected = rec.expected & URXE_PSN_MASK;

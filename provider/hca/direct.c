@@ -103,7 +103,8 @@ static bool is_near(struct urxe_qp *qp)
 		qp->direct.ports = ports;
 		qp->direct.region.at = NULL;
 		qp->direct.near =
-			direct_enabled() && address_is_near(qp) &&
+			direct_enabled() && qp->proto.attr.path_mig_state == IBV_MIG_MIGRATED &&
+					address_is_near(qp) &&
 					urxe_segment_slot_alive(urxe_hca.seg,
 								urxe_owner_of(urxe_hca.seg, dest))
 				? URXE_NEAR_YES

@@ -9,14 +9,18 @@
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/mcast.h"
+#include "hca/path_migration.h"
 
 /* Connected QPs take packets of their peer alone. */
-static bool peer_fits(const struct urxe_qp *qp, const struct urxe_rx_packet *rx)
+static bool peer_fits(struct urxe_qp *qp, const struct urxe_packet *pkt,
+		      const struct urxe_rx_packet *rx)
 {
 	if (!qp->transport->connected)
 		return true;
-	return urxe_same_addr(&rx->path.src, &qp->proto.path.dst) &&
-	       urxe_same_addr(&rx->path.dst, &qp->proto.path.src);
+	if (qp->proto.attr.path_mig_state != IBV_MIG_MIGRATED &&
+	    !urxe_migration_hear(qp, pkt->bth, rx))
+		return false;
+	return urxe_came_by(rx, &qp->proto.path);
 }
 
 static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
@@ -27,7 +31,7 @@ static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
 	    state != IBV_QPS_SQE)
 		return;
-	if ((pkt->opcode & URXE_SERVICE_MASK) != qp->transport->service || !peer_fits(qp, rx))
+	if ((pkt->opcode & URXE_SERVICE_MASK) != qp->transport->service || !peer_fits(qp, pkt, rx))
 		return;
 	if (!urxe_pkeys_match(urxe_bth_pkey(pkt->bth), urxe_qp_pkey(qp))) {
 		urxe_refused(rx, false);
@@ -65,7 +69,9 @@ static bool deliver_short(const struct urxe_rx_packet *rx)
 	    urxe_bth_tver(bth) != URXE_TVER)
 		return false;
 	qp = urxe_engine_qp(urxe_bth_qpn(bth));
-	if (!qp || qp->transport->service != URXE_SERVICE_RC || !peer_fits(qp, rx) ||
+	if (!qp || qp->transport->service != URXE_SERVICE_RC ||
+	    qp->proto.attr.path_mig_state != IBV_MIG_MIGRATED ||
+	    !urxe_came_by(rx, &qp->proto.path) ||
 	    !urxe_pkeys_match(urxe_bth_pkey(bth), urxe_qp_pkey(qp)) ||
 	    atomic_load_explicit(&qp->proto.state, memory_order_relaxed) != IBV_QPS_RTS)
 		return false;

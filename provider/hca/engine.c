@@ -13,6 +13,7 @@
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "hca/path_migration.h"
 #include "hca/raw_packet.h"
 #include "hca/service.h"
 #include "hca/xrc.h"
@@ -459,6 +460,8 @@ void urxe_engine_forget_qp(struct urxe_qp *qp)
 	if (qp->peer)
 		urxe_peer_put(qp->peer);
 	qp->peer = NULL;
+	urxe_alternate_free(qp->alternate);
+	qp->alternate = NULL;
 }
 
 void urxe_engine_remove_qp(struct urxe_qp *qp)

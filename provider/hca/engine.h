@@ -190,6 +190,8 @@ void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
  * and nothing was done. */
 bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn);
 void urxe_completer_retire(struct urxe_qp *qp);
+/* The path is another: what is under way is sent again, with fresh retries. */
+void urxe_completer_restart(struct urxe_qp *qp);
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
 void urxe_completer_arm(struct urxe_qp *qp);
 void urxe_completer_arm_answers(struct urxe_qp *qp);
@@ -205,6 +207,8 @@ void urxe_responder_ack_again(struct urxe_qp *qp);
 #define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
 bool urxe_responder_ack_alone(const struct urxe_qp *qp);
 void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to);
+/* responder.c: acknowledges the last request unasked, if there can be one. */
+void urxe_responder_acknowledge(struct urxe_qp *qp);
 /* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer. False: it is not
  * that simple, and nothing was done. */
 bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);

@@ -142,7 +142,7 @@ static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot, 
 	struct urxe_bth bth;
 	int ret;
 
-	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, false, 0, pkey_in(path, pkey), qpn, false,
+	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, URXE_BTH_MIGREQ, 0, pkey_in(path, pkey), qpn, false,
 		      next_psn++);
 	urxe_deth_fill(&deth, qkey, URXE_GSI_QPN);
 	memcpy(pkt.header, &bth, sizeof(bth));

@@ -265,6 +265,7 @@ struct urxe_peer {
 enum urxe_near { URXE_NEAR_UNKNOWN, URXE_NEAR_NO, URXE_NEAR_YES };
 
 struct urxe_rss;
+struct urxe_alternate;
 
 struct urxe_qp {
 	struct urxe_sq sq;
@@ -300,6 +301,7 @@ struct urxe_qp {
 	struct urxe_response *responses;
 	struct urxe_atomic_result *atomics;
 	struct urxe_recv_wqe *recv_wqe;
+	struct urxe_alternate *alternate; /* path_migration.h; NULL: none is loaded */
 
 	/* Who waits for what; clocks. Engine lock. */
 	struct urxe_peer *peer;
@@ -538,6 +540,13 @@ void urxe_qp_dispose(struct urxe_qp *qp);
 /* qp_modify.c: as the verbs, of QPs that neighbours have no direct access to. Engine lock. */
 int urxe_qp_modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask);
 void urxe_qp_attributes(struct urxe_qp *qp, struct ibv_qp_attr *attr);
+/* A connected QP's path by an address vector, and the window towards its end; an errno. */
+int urxe_qp_path(struct urxe_qp *qp, const struct ibv_ah_attr *av, uint32_t dest_qpn,
+		 struct urxe_path *path, struct urxe_peer **peer);
+/* The QP's packets go and come by that path; the window is the QP's from now on. */
+void urxe_qp_use_path(struct urxe_qp *qp, const struct urxe_path *path, struct urxe_peer *peer);
+/* Takes over those attributes that need no memory, and have been checked. */
+void urxe_qp_set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /* places for the answers to so many reads and atomics; ENOMEM. */
 int urxe_qp_set_dest_rd_atomic(struct urxe_qp *qp, uint8_t n);
 

@@ -10,6 +10,7 @@
 #include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
+#include "hca/path_migration.h"
 #include "hca/tag_matching.h"
 #include "hca/wq.h"
 #include "hca/xrc.h"
@@ -90,6 +91,7 @@ static void free_queues(struct urxe_qp *qp)
 	free(qp->rd_ends);
 	free(qp->responses);
 	free(qp->atomics);
+	free(qp->alternate);
 }
 
 static int init_queues(struct urxe_qp *qp, struct ibv_qp_init_attr_ex *attr)
@@ -177,6 +179,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 	qp->strip_vlan = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags;
 	qp->rss = rss;
 	qp->proto.last_opcode = URXE_NUM_OPCODES;
+	urxe_migration_reset(qp);
 	CDS_INIT_LIST_HEAD(&qp->ready_node);
 	CDS_INIT_LIST_HEAD(&qp->full_node);
 	CDS_INIT_LIST_HEAD(&qp->held_node);
@@ -471,4 +474,5 @@ void urxe_qp_reset(struct urxe_qp *qp)
 		urxe_peer_put(qp->peer);
 	qp->peer = NULL;
 	memset(&qp->proto.attr, 0, sizeof(qp->proto.attr));
+	urxe_migration_reset(qp);
 }

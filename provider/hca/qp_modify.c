@@ -11,6 +11,7 @@
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/pace.h"
+#include "hca/path_migration.h"
 #include "hca/tag_matching.h"
 #include "hca/xrc.h"
 
@@ -37,40 +38,50 @@ static int check_attr(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 		return EINVAL;
 	if ((mask & IBV_QP_RATE_LIMIT) && attr->rate_limit > URXE_PACE_MAX_KBPS)
 		return EINVAL;
-	/* There is no second port to migrate to. */
-	if ((mask & IBV_QP_ALT_PATH) ||
-	    ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED))
-		return EINVAL;
+	return urxe_migration_check(qp, attr, mask);
+}
+
+int urxe_qp_path(struct urxe_qp *qp, const struct ibv_ah_attr *av, uint32_t dest_qpn,
+		 struct urxe_path *path, struct urxe_peer **peer)
+{
+	int ret =
+		urxe_path_from_av(to_context(qp->ibv.context), av, qp->proto.qpn ^ dest_qpn, path);
+
+	if (ret)
+		return -ret;
+	*peer = urxe_peer_get(&path->dst);
+	if (!*peer)
+		return ENOMEM;
+	/* Nobody would put unacknowledged packets back in order, should it be found out later. */
+	if (path->here && urxe_link_of(path)->has_other_ways &&
+	    !urxe_wire_neighbour(urxe_hca.wire, path, dest_qpn) && qp->transport->connected &&
+	    !qp->transport->reliable)
+		path->here = false;
 	return 0;
 }
 
-static int set_av(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
+void urxe_qp_use_path(struct urxe_qp *qp, const struct urxe_path *path, struct urxe_peer *peer)
 {
-	uint32_t dest = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->proto.attr.dest_qp_num;
-	struct urxe_peer *peer;
-	struct urxe_path path;
-	int ret;
-
-	ret = urxe_path_from_av(to_context(qp->ibv.context), &attr->ah_attr, qp->proto.qpn ^ dest,
-				&path);
-	if (ret)
-		return -ret;
-	peer = urxe_peer_get(&path.dst);
-	if (!peer)
-		return ENOMEM;
 	if (qp->peer) {
 		urxe_peer_forget(qp);
 		urxe_peer_put(qp->peer);
 	}
 	qp->peer = peer;
-	qp->proto.path = path;
+	qp->proto.path = *path;
+	qp->near = false; /* until that is found out */
+}
+
+static int set_av(struct urxe_qp *qp, const struct ibv_qp_attr *attr, uint32_t dest_qpn)
+{
+	struct urxe_peer *peer;
+	struct urxe_path path;
+	int ret = urxe_qp_path(qp, &attr->ah_attr, dest_qpn, &path, &peer);
+
+	if (ret)
+		return ret;
+	urxe_qp_use_path(qp, &path, peer);
 	qp->proto.attr.ah_attr = attr->ah_attr;
 	urxe_direct_forget(qp);
-	/* Nobody would put unacknowledged packets back in order, should it be found out later. */
-	if (path.here && urxe_link_of(&path)->has_other_ways &&
-	    !urxe_wire_neighbour(urxe_hca.wire, &path, dest) && qp->transport->connected &&
-	    !qp->transport->reliable)
-		qp->proto.path.here = false;
 	return 0;
 }
 
@@ -120,18 +131,26 @@ static int set_rd_atomic(struct urxe_qp *qp, uint8_t n)
 
 static int set_allocating(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
+	uint32_t dest = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : qp->proto.attr.dest_qp_num;
+	struct urxe_alternate *alternate = NULL;
 	int ret = 0;
 
-	if (mask & IBV_QP_AV)
-		ret = set_av(qp, attr, mask);
+	if (mask & IBV_QP_ALT_PATH)
+		ret = urxe_migration_prepare(qp, attr, dest, &alternate);
+	if (!ret && (mask & IBV_QP_AV))
+		ret = set_av(qp, attr, dest);
 	if (!ret && (mask & IBV_QP_MAX_DEST_RD_ATOMIC))
 		ret = urxe_qp_set_dest_rd_atomic(qp, attr->max_dest_rd_atomic);
 	if (!ret && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
 		ret = set_rd_atomic(qp, attr->max_rd_atomic);
+	if (ret)
+		urxe_alternate_free(alternate);
+	else if (alternate)
+		urxe_migration_load(qp, attr, alternate);
 	return ret;
 }
 
-static void set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
+void urxe_qp_set_plain(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr *own = &qp->proto.attr;
 
@@ -224,9 +243,11 @@ static int modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 	ret = set_allocating(qp, attr, mask);
 	if (ret)
 		return ret;
-	set_plain(qp, attr, mask);
+	urxe_qp_set_plain(qp, attr, mask);
 	if (mask & IBV_QP_STATE)
 		enter_state(qp, to);
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		urxe_migration_ask(qp, attr->path_mig_state);
 	return 0;
 }
 
@@ -281,7 +302,6 @@ void urxe_qp_attributes(struct urxe_qp *qp, struct ibv_qp_attr *attr)
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && !qp->proto.sqd_notified;
 	attr->rq_psn = qp->proto.epsn;
 	attr->sq_psn = qp->proto.psn;
-	attr->path_mig_state = IBV_MIG_MIGRATED;
 	if (!qp->tm) {
 		attr->cap.max_send_wr = qp->sq.max_wr;
 		attr->cap.max_send_sge = qp->sq.max_sge;

@@ -5,6 +5,7 @@
  * anything, so that copies of it elsewhere are the same QP:
  *
  *	struct urxe_qp_protocol		state, attributes, PSNs, credits, cursors
+ *	qp->alternate			the path to migrate to, if one is loaded
  *	qp->rd_ends			rd_size PSNs
  *	qp->responses			response_size struct urxe_response
  *	qp->atomics			atomic_size struct urxe_atomic_result
@@ -126,6 +127,8 @@ struct urxe_qp_protocol {
 	_Atomic int state; /* enum ibv_qp_state; written under the engine lock */
 	struct ibv_qp_attr attr;
 	struct urxe_path path;
+	uint8_t migreq;	       /* URXE_BTH_MIGREQ, or 0: of its packets (path_migration.h) */
+	bool migration_failed; /* since its migration state last changed, and that was reported */
 	uint32_t mtu;
 	uint64_t timeout; /* ns; 0: none */
 

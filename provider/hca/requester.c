@@ -145,8 +145,8 @@ static void put_bth(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_op
 {
 	struct urxe_bth bth;
 
-	urxe_bth_fill(&bth, opcode, solicited, urxe_pad_of(payload), urxe_qp_pkey(qp), qpn, false,
-		      qp->proto.psn);
+	urxe_bth_fill(&bth, opcode, qp->proto.migreq | (solicited ? URXE_BTH_SE : 0),
+		      urxe_pad_of(payload), urxe_qp_pkey(qp), qpn, false, qp->proto.psn);
 	put(pkt, &bth, sizeof(bth));
 	if (qp->transport->shared_receive) {
 		struct urxe_xrceth xrceth;

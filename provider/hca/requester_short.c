@@ -34,8 +34,8 @@ static uint32_t put_message(const struct urxe_qp *qp, const struct urxe_send_wqe
 	uint8_t *at = to + sizeof(struct urxe_bth);
 
 	urxe_bth_fill((struct urxe_bth *)to, imm ? URXE_RC_SEND_ONLY_IMM : URXE_RC_SEND_ONLY,
-		      wqe->flags & IBV_SEND_SOLICITED, pad, urxe_qp_pkey(qp),
-		      qp->proto.attr.dest_qp_num, true, qp->proto.psn);
+		      qp->proto.migreq | (wqe->flags & IBV_SEND_SOLICITED ? URXE_BTH_SE : 0), pad,
+		      urxe_qp_pkey(qp), qp->proto.attr.dest_qp_num, true, qp->proto.psn);
 	if (imm) {
 		memcpy(at, &wqe->imm, sizeof(wqe->imm));
 		at += sizeof(wqe->imm);

@@ -27,6 +27,12 @@ static void queue_ack(struct urxe_qp *qp, uint32_t psn)
 	urxe_engine_ack_waits(qp);
 }
 
+void urxe_responder_acknowledge(struct urxe_qp *qp)
+{
+	if (qp->transport->reliable && qp->transport->request && !qp->proto.ack_due)
+		queue_ack(qp, qp->proto.executed_psn);
+}
+
 static void queue_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	set_ack(qp, syndrome, psn);

@@ -14,9 +14,9 @@
 static void put_answer(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode,
 		       uint32_t payload, uint32_t psn)
 {
-	urxe_bth_fill((struct urxe_bth *)pkt->header, opcode + qp->transport->service, false,
-		      urxe_pad_of(payload), urxe_qp_pkey(qp), qp->proto.attr.dest_qp_num, false,
-		      psn);
+	urxe_bth_fill((struct urxe_bth *)pkt->header, opcode + qp->transport->service,
+		      qp->proto.migreq, urxe_pad_of(payload), urxe_qp_pkey(qp),
+		      qp->proto.attr.dest_qp_num, false, psn);
 	pkt->header_len = sizeof(struct urxe_bth);
 }
 
@@ -102,8 +102,9 @@ static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 
 void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to)
 {
-	urxe_bth_fill((struct urxe_bth *)to, URXE_RC_ACKNOWLEDGE + qp->transport->service, false, 0,
-		      urxe_qp_pkey(qp), qp->proto.attr.dest_qp_num, false, qp->proto.ack_psn);
+	urxe_bth_fill((struct urxe_bth *)to, URXE_RC_ACKNOWLEDGE + qp->transport->service,
+		      qp->proto.migreq, 0, urxe_qp_pkey(qp), qp->proto.attr.dest_qp_num, false,
+		      qp->proto.ack_psn);
 	urxe_aeth_fill((struct urxe_aeth *)(to + sizeof(struct urxe_bth)), qp->proto.ack_syndrome,
 		       qp->proto.msn);
 	qp->proto.ack_due = false;

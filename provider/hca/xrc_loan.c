@@ -58,6 +58,8 @@ struct message {
 	uint32_t dest_qpn, mtu, access;
 	uint16_t pkey;
 	uint8_t min_rnr_timer, max_dest_rd_atomic;
+	uint8_t migreq; /* of its packets' headers */
+	uint8_t zero[7];
 	struct state state;
 };
 
@@ -232,6 +234,7 @@ static void fill_lend(const struct urxe_qp *qp, struct message *m)
 		.pkey = urxe_qp_pkey(qp),
 		.min_rnr_timer = p->attr.min_rnr_timer,
 		.max_dest_rd_atomic = p->attr.max_dest_rd_atomic,
+		.migreq = p->migreq,
 	};
 	put_state(p, &m->state);
 	m->state.busy = qp->loan->busy;
@@ -539,6 +542,7 @@ static bool set_attributes(struct borrowed *b, const struct message *m)
 	p->mtu = m->mtu;
 	p->attr.qp_access_flags = m->access;
 	p->attr.min_rnr_timer = m->min_rnr_timer & 31;
+	p->migreq = m->migreq & URXE_BTH_MIGREQ;
 	get_state(p, &m->state);
 	return true;
 }

@@ -126,7 +126,7 @@ static_assert(sizeof(struct urxe_grh) == 40, "GRH is 40 bytes");
 
 enum {
 	URXE_BTH_SE = 0x80,	/* solicited event */
-	URXE_BTH_MIGREQ = 0x40, /* migrated: always set, some hardware insists */
+	URXE_BTH_MIGREQ = 0x40, /* migrated, as all are that do not migrate (17.2.8) */
 	URXE_BTH_PAD_SHIFT = 4,
 	URXE_BTH_TVER_MASK = 0x0f,
 	URXE_TVER = 0,
@@ -203,13 +203,12 @@ static inline unsigned urxe_pad_of(uint32_t payload_len)
 	return -payload_len & 3;
 }
 
-/* Writes a whole BTH. solicited and ackreq set their bits; MigReq is always set. */
-static inline void urxe_bth_fill(struct urxe_bth *bth, uint8_t opcode, bool solicited, unsigned pad,
+/* Writes a whole BTH. flags: URXE_BTH_SE and URXE_BTH_MIGREQ, or not; ackreq sets its bit. */
+static inline void urxe_bth_fill(struct urxe_bth *bth, uint8_t opcode, uint8_t flags, unsigned pad,
 				 uint16_t pkey, uint32_t qpn, bool ackreq, uint32_t psn)
 {
 	bth->opcode = opcode;
-	bth->flags = (solicited ? URXE_BTH_SE : 0) | URXE_BTH_MIGREQ | (pad << URXE_BTH_PAD_SHIFT) |
-		     URXE_TVER;
+	bth->flags = flags | pad << URXE_BTH_PAD_SHIFT | URXE_TVER;
 	bth->pkey = htobe16(pkey);
 	bth->qpn = htobe32(qpn & URXE_QPN_MASK);
 	bth->psn = htobe32((psn & 0xffffff) | (ackreq ? URXE_BTH_ACKREQ : 0));

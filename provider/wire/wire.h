@@ -77,6 +77,13 @@ struct urxe_rx_packet {
 	uint32_t refs_len;	      /* and its bytes */
 };
 
+/* Did it come the way that packets to this path's end would come back? */
+static inline bool urxe_came_by(const struct urxe_rx_packet *rx, const struct urxe_path *path)
+{
+	return urxe_same_addr(&rx->path.src, &path->dst) &&
+	       urxe_same_addr(&rx->path.dst, &path->src);
+}
+
 typedef void urxe_wire_rx_fn(const struct urxe_rx_packet *pkt, void *arg);
 
 /*

@@ -459,8 +459,9 @@ static void inject(struct input *in)
 
 		psn = code >= 13 && code <= 18 ? qp->proto.una
 					       : qp->proto.epsn; /* an answer, a request */
-		urxe_bth_fill(bth, code | qp->transport->service, bytes[1] & 0x80, flags >> 4 & 3,
-			      URXE_PKEY_DEFAULT, qp->proto.qpn, flags & 2,
+		urxe_bth_fill(bth, code | qp->transport->service,
+			      (bytes[1] & URXE_BTH_SE) | (~bytes[1] & URXE_BTH_MIGREQ),
+			      flags >> 4 & 3, URXE_PKEY_DEFAULT, qp->proto.qpn, flags & 2,
 			      urxe_psn_add(psn, flags & 4 ? psn_offset : 0));
 	}
 	if (qp->transport->service == URXE_SERVICE_XRC) {

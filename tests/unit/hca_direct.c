@@ -801,8 +801,8 @@ static void refuse(struct ibv_qp *ibv)
 		.path = {.src = qp->proto.path.dst, .dst = qp->proto.path.src},
 	};
 
-	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, false, 0, URXE_PKEY_DEFAULT, qp->proto.qpn,
-		      true, 0);
+	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->proto.qpn, true, 0);
 	urxe_reth_fill(&packet.reth, (uintptr_t)buffer, mr->rkey, 8);
 	urxe_engine_lock();
 	urxe_dispatch(&rx, NULL);

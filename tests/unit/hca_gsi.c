@@ -260,8 +260,8 @@ static void send_bad(const struct bad *bad)
 	struct urxe_tx_packet pkt = {
 		.header_len = 20, .iov = &iov, .iovcnt = 1, .payload_len = bad->len};
 
-	urxe_bth_fill((struct urxe_bth *)pkt.header, bad->opcode, false, urxe_pad_of(bad->len),
-		      bad->pkey, 1, false, 5);
+	urxe_bth_fill((struct urxe_bth *)pkt.header, bad->opcode, URXE_BTH_MIGREQ,
+		      urxe_pad_of(bad->len), bad->pkey, 1, false, 5);
 	urxe_deth_fill((struct urxe_deth *)(pkt.header + 12), bad->qkey, 1);
 	urxe_engine_lock();
 	assert_int_equal(urxe_wire_send(urxe_hca.wire, &path, &pkt, 1), 1);

@@ -141,8 +141,8 @@ static void read_request(const struct ibv_qp *qp, uint32_t psn, uint32_t length)
 		struct urxe_reth reth;
 	} packet;
 
-	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
-		      true, psn);
+	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, true, psn);
 	urxe_reth_fill(&packet.reth, (uintptr_t)memory, mr->rkey, length);
 	deliver(&packet, sizeof(packet), NULL, 0);
 }
@@ -154,8 +154,8 @@ static void fetch_add(const struct ibv_qp *qp, uint32_t psn)
 		struct urxe_atomic_eth eth;
 	} packet;
 
-	urxe_bth_fill(&packet.bth, URXE_RC_FETCH_ADD, false, 0, URXE_PKEY_DEFAULT, qp->qp_num, true,
-		      psn);
+	urxe_bth_fill(&packet.bth, URXE_RC_FETCH_ADD, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, true, psn);
 	urxe_atomic_fill(&packet.eth, (uintptr_t)memory, mr->rkey, 1, 0);
 	deliver(&packet, sizeof(packet), NULL, 0);
 }
@@ -168,8 +168,8 @@ static void atomic_write(const struct ibv_qp *qp, uint32_t psn, uint32_t at, uin
 		uint8_t value[8];
 	} packet;
 
-	urxe_bth_fill(&packet.bth, URXE_RC_ATOMIC_WRITE, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
-		      true, psn);
+	urxe_bth_fill(&packet.bth, URXE_RC_ATOMIC_WRITE, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, true, psn);
 	urxe_reth_fill(&packet.reth, (uintptr_t)memory + at, mr->rkey, sizeof(value));
 	memcpy(packet.value, &value, sizeof(value));
 	deliver(&packet, sizeof(packet), NULL, 0);
@@ -354,8 +354,8 @@ static void datagrams_have_their_payload_with_them(void **state)
 	struct ibv_wc wc;
 
 	post_recv(qp);
-	urxe_bth_fill(&packet.bth, URXE_UD_SEND_ONLY, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
-		      false, 0);
+	urxe_bth_fill(&packet.bth, URXE_UD_SEND_ONLY, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, false, 0);
 	urxe_deth_fill(&packet.deth, QKEY, 5);
 	deliver(&packet, sizeof(packet) - 4, no_refs(), 200);
 	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 0);
@@ -373,8 +373,8 @@ static void requests_without_payload_refer_to_none(void **state)
 		struct urxe_reth reth;
 	} packet;
 
-	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
-		      true, 0);
+	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, true, 0);
 	urxe_reth_fill(&packet.reth, (uintptr_t)memory, mr->rkey, 8);
 	deliver(&packet, sizeof(packet), no_refs(), 200);
 	assert_int_equal(num_sent, 0);
@@ -421,7 +421,8 @@ static void send_part(const struct ibv_qp *qp, enum urxe_opcode opcode, uint32_t
 		uint8_t payload[256];
 	} packet = {0};
 
-	urxe_bth_fill(&packet.bth, opcode, false, 0, URXE_PKEY_DEFAULT, qp->qp_num, false, psn);
+	urxe_bth_fill(&packet.bth, opcode, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT, qp->qp_num, false,
+		      psn);
 	memset(packet.payload, 0x11 * (psn + 1), len);
 	deliver(&packet, sizeof(packet.bth) + len, NULL, 0);
 }
@@ -433,8 +434,8 @@ static void acknowledge(const struct ibv_qp *qp, uint32_t psn)
 		struct urxe_aeth aeth;
 	} packet;
 
-	urxe_bth_fill(&packet.bth, URXE_RC_ACKNOWLEDGE, false, 0, URXE_PKEY_DEFAULT, qp->qp_num,
-		      false, psn);
+	urxe_bth_fill(&packet.bth, URXE_RC_ACKNOWLEDGE, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, false, psn);
 	urxe_aeth_fill(&packet.aeth, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, 1);
 	deliver(&packet, sizeof(packet), NULL, 0);
 }
@@ -502,7 +503,8 @@ static void ending_in_a_handler_takes_no_locks(void **state)
 	alarm(20); /* it would wait for ever */
 	post_recv(qp);
 	post_recv(busy);
-	urxe_bth_fill(&send, URXE_RC_SEND_ONLY, false, 0, URXE_PKEY_DEFAULT, qp->qp_num, true, 0);
+	urxe_bth_fill(&send, URXE_RC_SEND_ONLY, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT, qp->qp_num,
+		      true, 0);
 	urxe_engine_lock();
 	urxe_hca.acks_may_wait = true;
 	urxe_dispatch(&(struct urxe_rx_packet){.bth = (uint8_t *)&send,

@@ -204,7 +204,8 @@ static void strangers(void **state)
 	struct inbox in = {.path = &path};
 	uint8_t bytes[64] = {URXE_RC_SEND_ONLY};
 
-	urxe_bth_fill((struct urxe_bth *)bytes, URXE_RC_SEND_ONLY, 0, 0, 0xffff, qpn, 0, 0);
+	urxe_bth_fill((struct urxe_bth *)bytes, URXE_RC_SEND_ONLY, URXE_BTH_MIGREQ, 0, 0xffff, qpn,
+		      0, 0);
 	urxe_segment_counters_sum(seg, dev->index, before);
 	for (unsigned len = 0; len < 64; len++)
 		sendto(fd, bytes, len, 0, (struct sockaddr *)&to, sizeof(to));
@@ -355,8 +356,8 @@ static unsigned send_unacknowledged(const struct urxe_path *path, unsigned first
 	for (unsigned k = 0; k < n; k++) {
 		iov[k] = (struct iovec){data + (first + k) % PAYLOADS, 4096};
 		fill_packet(&pkts[k], qpn, first + k, &iov[k], 1);
-		urxe_bth_fill((struct urxe_bth *)pkts[k].header, URXE_UC_SEND_MIDDLE, false, 0,
-			      URXE_PKEY_DEFAULT, qpn, false, first + k);
+		urxe_bth_fill((struct urxe_bth *)pkts[k].header, URXE_UC_SEND_MIDDLE,
+			      URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT, qpn, false, first + k);
 		pkts[k].header_len = sizeof(struct urxe_bth);
 	}
 	return urxe_wire_send(wire, path, pkts, n);

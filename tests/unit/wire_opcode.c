@@ -182,8 +182,8 @@ static void parse_good(void **state)
 			unsigned pad = urxe_pad_of(len);
 			struct urxe_packet p;
 
-			urxe_bth_fill((struct urxe_bth *)bytes, r->opcode, false, pad, 0xffff, 5,
-				      false, 9);
+			urxe_bth_fill((struct urxe_bth *)bytes, r->opcode, URXE_BTH_MIGREQ, pad,
+				      0xffff, 5, false, 9);
 			assert_int_equal(urxe_packet_parse(bytes, r->len + len + pad, &p), 0);
 			assert_int_equal(p.opcode, r->opcode);
 			assert_ptr_equal(p.bth, bytes);
@@ -254,7 +254,8 @@ static void bth_fields(void **state)
 					   0xcd, 0xef, 0x80, 0x98, 0x76, 0x54};
 	struct urxe_bth bth;
 
-	urxe_bth_fill(&bth, 0x0a, true, 2, 0x1234, 0xabcdef, true, 0x987654);
+	urxe_bth_fill(&bth, 0x0a, URXE_BTH_SE | URXE_BTH_MIGREQ, 2, 0x1234, 0xabcdef, true,
+		      0x987654);
 	assert_memory_equal(&bth, expect, sizeof(expect));
 	assert_true(urxe_bth_se(&bth));
 	assert_true(urxe_bth_migreq(&bth));
@@ -273,8 +274,9 @@ static void bth_fields(void **state)
 	assert_int_equal(urxe_bth_qpn(&bth), 0xabcdef);
 	assert_false(urxe_bth_ackreq(&bth));
 	assert_int_equal(urxe_bth_psn(&bth), 0x987654);
-	urxe_bth_fill(&bth, 0, false, 0, 0xffff, 0xff000001, false, 0xff000002);
-	assert_int_equal(((uint8_t *)&bth)[1], 0x40);
+	urxe_bth_fill(&bth, 0, 0, 0, 0xffff, 0xff000001, false, 0xff000002);
+	assert_int_equal(((uint8_t *)&bth)[1], 0);
+	assert_false(urxe_bth_migreq(&bth));
 	assert_int_equal(((uint8_t *)&bth)[4], 0);
 	assert_int_equal(((uint8_t *)&bth)[8], 0);
 }

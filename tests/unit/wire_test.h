@@ -107,7 +107,7 @@ static inline void fill_packet(struct urxe_tx_packet *pkt, uint32_t qpn, uint32_
 	pkt->iov = iov;
 	pkt->iovcnt = iovcnt;
 	pkt->header_len = sizeof(struct urxe_bth);
-	urxe_bth_fill((struct urxe_bth *)pkt->header, URXE_RC_SEND_ONLY, false,
+	urxe_bth_fill((struct urxe_bth *)pkt->header, URXE_RC_SEND_ONLY, URXE_BTH_MIGREQ,
 		      urxe_pad_of(pkt->payload_len), URXE_PKEY_DEFAULT, qpn, false, psn);
 }
 
