@@ -267,6 +267,51 @@ data_by_sl() {
 	[ -z "$(ls "$shm")" ]
 }
 
+# migrating CASE [COUNT]: verbs_path_migration at h1 and h2, whose paths are the two planes.
+migrating() {
+	PEER="$URXE run --host h2 -- $URXE_BIN/verbs_path_migration" timeout 90 \
+		"$URXE" run --host h1 -- "$URXE_BIN/verbs_path_migration" "$@"
+}
+
+in_planes() {
+	"$URXE" fabric down
+	up "$BATS_TEST_DIRNAME/fabric-planes.topo"
+	managed h3
+}
+
+@test "a link goes down under traffic, and QPs migrate to their other port" {
+	local plane2
+	in_planes
+	alone
+	CUT="$URXE fabric link plane1 2 down" migrating cut | grep 'to path 1, port 2'
+	plane2=$(on h3 ibswitches | sed -n 's/.*"plane2".* lid \([0-9]*\) lmc.*/\1/p')
+	[ "$(on h3 perfquery -x "$plane2" 1 | sed -nE 's/^PortRcvPkts:\.*//p')" -gt 300 ]
+}
+
+@test "and back, when the link is up again" {
+	in_planes
+	HEAL="$URXE fabric link plane1 1 up && until $URXE run --host h1 -- ibv_devinfo -i 1 |
+			grep -q PORT_ACTIVE; do sleep 0.05; done" \
+	CUT="$URXE fabric link plane1 1 down" CUT_TOO="$URXE fabric link plane2 1 down" migrating back
+}
+
+@test "with both links down QPs end by their retries" {
+	in_planes
+	alone
+	CUT="$URXE fabric link plane1 2 down" CUT_TOO="$URXE fabric link plane2 1 down" migrating spent
+}
+
+@test "QPs migrate between ports and LIDs, over and over, with packets that are lost" {
+	in_planes
+	"$URXE" fabric errors plane1 1 --loss 2%
+	migrating cycle 100
+}
+
+@test "QPs migrate between the LIDs that a port has by its LMC" {
+	managed h3 -l 1
+	migrating cycle 20
+}
+
 @test "corrupted and lost packets are sent again, and counted" {
 	managed h1
 	"$URXE" fabric errors leaf2 1 --symbol 2%
