@@ -63,7 +63,8 @@ lost_memory() {
 }
 @test "XRC between processes" { cases verbs_xrc; }
 @test "XRC between processes over a faulty wire" {
-	URXE_FAULT=drop=5%,dup=2%,reorder=5%,corrupt=0.5%,seed=1 cases verbs_xrc messages not_ready in_turn
+	URXE_FAULT=drop=5%,dup=2%,reorder=5%,corrupt=0.5%,seed=1 cases verbs_xrc messages not_ready in_turn &&
+		URXE_FAULT=drop=5%,seed=1 cases verbs_xrc migrates
 }
 @test "rate limits" { cases verbs_paced; }
 @test "null regions" { cases verbs_limits null_region && URXE_WIRE=udp cases verbs_limits null_region; }

@@ -375,6 +375,35 @@ static void modify_values(void)
 	EXPECT(state_of(e.qp), IBV_QPS_RTR);
 	TRY(rts, attr.cur_qp_state = IBV_QPS_RTR, rts_mask | IBV_QP_CUR_STATE, 0);
 	EXPECT(state_of(e.qp), IBV_QPS_RTS);
+
+	const int load = IBV_QP_ALT_PATH, ask = IBV_QP_PATH_MIG_STATE;
+	struct ibv_qp_attr alt = {.path_mig_state = IBV_MIG_REARM, .alt_port_num = 1};
+
+	alt.alt_ah_attr = av();
+	TRY(alt, attr.alt_port_num = 0, load, EINVAL);
+	TRY(alt, attr.alt_port_num = 2, load, EINVAL);
+	TRY(alt, attr.alt_ah_attr.port_num = 2, load, EINVAL);
+	TRY(alt, attr.alt_ah_attr.is_global = 0, load, EINVAL);
+	TRY(alt, attr.alt_ah_attr.grh.sgid_index = 200, load, EINVAL);
+	TRY(alt, memset(&attr.alt_ah_attr.grh.dgid, 0xff, 16), load, EINVAL);
+	TRY(alt, attr.alt_pkey_index = 1, load, EINVAL);
+	TRY(alt, attr.alt_timeout = 32, load, EINVAL);
+	TRY(alt, attr.timeout = 1, load | IBV_QP_TIMEOUT, EINVAL);
+	TRY(alt, attr.alt_port_num = 1, ask, EINVAL); /* none is loaded */
+	TRY(alt, attr.path_mig_state = IBV_MIG_ARMED, load | ask, EINVAL);
+	TRY(alt, attr.path_mig_state = 3, load | ask, EINVAL);
+	TRY(alt, attr.path_mig_state = -1, load | ask, EINVAL);
+	EXPECT(ibv_query_qp(e.qp, &now, ~0, &init), 0);
+	EXPECT(now.alt_port_num, 0);
+	EXPECT(now.path_mig_state, IBV_MIG_MIGRATED);
+	TRY(alt, attr.path_mig_state = IBV_MIG_MIGRATED, ask, 0); /* as it is */
+	TRY(alt, attr.alt_timeout = 7, load, 0);
+	TRY(alt, attr.alt_port_num = 0, ask, 0);
+	TRY(alt, attr.path_mig_state = IBV_MIG_MIGRATED, ask, EINVAL);
+	EXPECT(ibv_query_qp(e.qp, &now, ~0, &init), 0);
+	EXPECT(now.alt_port_num, 1);
+	EXPECT(now.alt_timeout, 7);
+	EXPECT(now.path_mig_state, IBV_MIG_REARM);
 	free_end(&e);
 }
 

@@ -347,20 +347,71 @@ static void request(enum ibv_wr_opcode opcode, uint32_t srqn, uint32_t length, u
 	EXPECT(post(initiator, &wr), 0);
 }
 
+/* A message to each SRQ. */
+static void one_to_each(uint32_t length)
+{
+	post_receive(&here, 1);
+	tell(RECEIVE, 0);
+	request(IBV_WR_SEND, there.srqn, length, 0, 0);
+	request(IBV_WR_SEND, here.srqn, length, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	tell(EXPECT_LARGE, length);
+	expect_message(&here, length);
+}
+
 static void messages(void)
 {
 	static const uint32_t lengths[] = {0, 1, 1023, 1024, 1025, 5000, 40000, LARGE};
 
 	begin();
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		post_receive(&here, 1);
-		tell(RECEIVE, 0);
-		request(IBV_WR_SEND, there.srqn, lengths[i], 0, 0);
-		request(IBV_WR_SEND, here.srqn, lengths[i], 0, 0);
-		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
-		EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
-		tell(EXPECT_LARGE, lengths[i]);
-		expect_message(&here, lengths[i]);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		one_to_each(lengths[i]);
+	tell(LEAVE, 0);
+	end();
+}
+
+static enum ibv_mig_state migration_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	EXPECT(ibv_query_qp(qp, &attr, IBV_QP_PATH_MIG_STATE, &init), 0);
+	return attr.path_mig_state;
+}
+
+static void rearm(struct ibv_qp *qp, int gid_index)
+{
+	struct ibv_qp_attr attr = {.path_mig_state = IBV_MIG_REARM,
+				   .alt_ah_attr = av(),
+				   .alt_port_num = 1,
+				   .alt_timeout = 14};
+
+	attr.alt_ah_attr.grh.sgid_index = gid_index;
+	EXPECT(ibv_query_gid(ctx, 1, gid_index, &attr.alt_ah_attr.grh.dgid), 0);
+	EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
+}
+
+/* Initiators and targets migrate, also with requests that another process carries out. */
+static void migrates(void)
+{
+	struct ibv_qp_attr attr = {.path_mig_state = IBV_MIG_MIGRATED};
+
+	begin();
+	for (int i = 0; i < 4; i++) {
+		struct ibv_qp *asked = i % 2 ? target : initiator;
+
+		rearm(initiator, !(i % 2));
+		rearm(target, !(i % 2));
+		one_to_each(5000);
+		EXPECT(migration_of(initiator), IBV_MIG_ARMED);
+		EXPECT(migration_of(target), IBV_MIG_ARMED);
+		EXPECT(ibv_modify_qp(asked, &attr, IBV_QP_PATH_MIG_STATE), 0);
+		one_to_each(40000);
+		EXPECT(next_event(), IBV_EVENT_PATH_MIG);
+		EXPECT(next_event(), IBV_EVENT_PATH_MIG);
+		EXPECT(migration_of(initiator), IBV_MIG_MIGRATED);
+		EXPECT(migration_of(target), IBV_MIG_MIGRATED);
 	}
 	tell(LEAVE, 0);
 	end();
@@ -571,6 +622,7 @@ int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"messages", messages},
+		{"migrates", migrates},
 		{"not_ready", not_ready},
 		{"in_turn", in_turn},
 		{"refused", refused},
