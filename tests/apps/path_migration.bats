@@ -29,6 +29,12 @@ migrating() {
 	URXE_WIRE=udp QUIET=1 PEER=$program migrating cycle 20
 }
 
+@test "QPs that access their peers' memory directly arm and migrate as others do" {
+	TYPE=writes PEER=$program migrating cycle 20
+	TYPE=writes migrating cycle 20
+	QUIET=1 TYPE=writes PEER=$program migrating cycle 20
+}
+
 @test "UC migrates by request" {
 	TYPE=uc PEER=$program migrating cycle 50
 	URXE_WIRE=udp TYPE=uc PEER=$program migrating cycle 50

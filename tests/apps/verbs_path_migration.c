@@ -15,6 +15,7 @@
  *		another host say; else it is a thread of this process
  *	CUT	a command that takes the first path away, CUT_TOO the second
  *	TYPE	uc: messages may be lost, and none may come twice
+ *		writes: RDMA WRITEs alone, one after the other, which neighbours carry out themselves
  *	QUIET	the second end sends nothing
  *
  * Cases:
@@ -51,7 +52,7 @@
 #define RETRIES	 3
 
 /* Kinds of messages, in turn. */
-enum { SEND, SEND_TOO, WRITE, COUNT, KINDS };
+enum { SEND, SEND_TOO, WRITE, COUNT, KINDS, WRITE_ALONE };
 
 struct hello {
 	uint64_t slots, counter;
@@ -86,7 +87,7 @@ struct end {
 	int told;		   /* by the peer: a letter, until it is waited for */
 };
 
-static bool lossy, quiet;
+static bool lossy, writes, quiet;
 static unsigned timeout = 14; /* of the first path, 67 ms; the second one's is the double */
 static const char *wanted;
 static unsigned count = 1;
@@ -146,7 +147,7 @@ static bool holds(const uint8_t *at, unsigned from, uint64_t n)
 
 static unsigned kind_of(uint64_t n)
 {
-	return lossy ? SEND : n % KINDS;
+	return writes ? WRITE_ALONE : lossy ? SEND : n % KINDS;
 }
 
 static void post_receive(struct end *e, uint64_t i)
@@ -169,7 +170,8 @@ static void post_message(struct end *e)
 	wr.wr.rdma.rkey = wr.wr.atomic.rkey = e->peer.rkey;
 	switch (kind_of(n)) {
 	case WRITE:
-		wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	case WRITE_ALONE:
+		wr.opcode = writes ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
 		wr.imm_data = n;
 		wr.wr.rdma.remote_addr = e->peer.slots + n % SLOTS * ROOM;
 		break;
@@ -241,7 +243,7 @@ static void turn(struct end *e)
 		sent(e, &wc);
 		idle = false;
 	}
-	while (!e->silent && e->sent - e->done < WINDOW)
+	while (!e->silent && e->sent - e->done < (writes ? 1 : WINDOW))
 		post_message(e);
 	if (!e->told && recv(e->fd, &letter, 1, MSG_DONTWAIT) == 1)
 		e->told = letter;
@@ -494,11 +496,13 @@ static void settle(struct end *e)
 	NEED(e, recv(e->fd, &theirs, sizeof(theirs), MSG_WAITALL) == sizeof(theirs));
 	if (theirs && kind_of(theirs - 1) == COUNT)
 		theirs--;
-	for (int i = 0; i < 1000 && e->expected < theirs; i++)
+	for (int i = 0; i < 1000 && e->expected < theirs && !writes; i++)
 		turn(e);
-	if (!lossy)
+	if (writes && theirs)
+		NEED(e, holds(e->memory->slots[(theirs - 1) % SLOTS], !e->number, theirs - 1));
+	else if (!lossy)
 		NEED(e, e->expected == theirs);
-	NEED(e, e->came > 0 || quiet);
+	NEED(e, e->came > 0 || writes || quiet);
 	meet(e, 'E');
 	NEED(e, next_event(e) == -1);
 }
@@ -521,6 +525,7 @@ static void cycle(struct end *e)
 		if (i % 2 == e->number)
 			migrate(e);
 		wait_migrated(e);
+		flow(e, 3);
 	}
 	flow(e, 50);
 	settle(e);
@@ -632,6 +637,7 @@ int main(int argc, char **argv)
 	wanted = argv[1];
 	count = argc > 2 ? atoi(argv[2]) : 1;
 	lossy = getenv("TYPE") && !strcmp(getenv("TYPE"), "uc");
+	writes = getenv("TYPE") && !strcmp(getenv("TYPE"), "writes");
 	quiet = getenv("QUIET");
 	if (!strcmp(wanted, "killed"))
 		timeout = 17; /* longer than it takes until somebody speaks for the dead */
