@@ -43,7 +43,7 @@ decoded() {
 	tshark -r "$capture" -d udp.port==4791,infiniband $(above) -Y "$1" 2>/dev/null
 }
 
-# judged LEAST: tshark and capture-check on the capture, which must hold at least so many packets.
+# judged LEAST [migrating]: tshark and capture-check on the capture, which must hold at least so many packets.
 judged() {
 	local all roce malformed
 	all=$(decoded 'udp.port == 4791' | wc -l)
@@ -53,7 +53,7 @@ judged() {
 	[ "$all" -ge "$1" ]
 	[ "$roce" -eq "$all" ]
 	[ -z "$malformed" ]
-	"$BATS_TEST_DIRNAME/capture-check" "$capture"
+	"$BATS_TEST_DIRNAME/capture-check" "$capture" "${@:2}"
 }
 
 setup() {
@@ -109,4 +109,19 @@ traffic() {
 	captured "$URXE" run -- "${URXE_BIN:-${URXE%/*}/tests/apps}/verbs_status" atomic_writes
 	judged 500
 	[ "$(decoded 'infiniband.bth.opcode == 0x1d' | wc -l)" -ge 100 ]
+}
+
+# Each end by itself: MigReq is 0 from the moment it rearms until it leaves by the other path (17.2.8).
+@test "path migration: MigReq follows the state, by each path" {
+	captured "$URXE" run -- "${URXE_BIN:-${URXE%/*}/tests/apps}/verbs_path_migration" cycle 2
+	judged 50 migrating
+	# shellcheck disable=SC2046
+	tshark -r "$capture" -d udp.port==4791,infiniband $(above) -T fields -e infiniband.bth.destqp -e ip.version \
+		-e infiniband.bth.m 2>/dev/null |
+		awk -F '\t' '{ now = $2 ":" $3 }
+			last[$1] != now { said[$1] = said[$1] " " now; last[$1] = now }
+			END { for (qp in said) print said[qp] }' >"$BATS_TEST_TMPDIR/said"
+	cat "$BATS_TEST_TMPDIR/said"
+	[ "$(sort -u "$BATS_TEST_TMPDIR/said")" = " 4:1 4:0 6:1 6:0 4:1" ]
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/said")" = 2 ]
 }
