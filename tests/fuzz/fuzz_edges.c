@@ -133,7 +133,12 @@ struct urxe_refs *make_refs(uint32_t len)
 	return refs;
 }
 
-static struct kept *keep(const struct urxe_tx_packet *pkt)
+static bool is_other(const struct urxe_path *path)
+{
+	return !memcmp(&path->src, &edges.port.gids[1], sizeof(path->src));
+}
+
+static struct kept *keep(const struct urxe_path *path, const struct urxe_tx_packet *pkt)
 {
 	bool referred = edges.near && pkt->stable && pkt->payload_len > URXE_COPY_MOST;
 	uint32_t body = referred ? 0 : pkt->payload_len + urxe_pad_of(pkt->payload_len);
@@ -142,6 +147,7 @@ static struct kept *keep(const struct urxe_tx_packet *pkt)
 	CHECK(k);
 	k->len = pkt->header_len + body;
 	k->span = pkt->span;
+	k->other = is_other(path);
 	memcpy(k->bytes, pkt->header, pkt->header_len);
 	if (referred)
 		k->refs = make_refs(pkt->payload_len);
@@ -153,6 +159,7 @@ static void put_on_wire(struct kept *k)
 {
 	note(&k->len, sizeof(k->len));
 	note(&k->span, sizeof(k->span));
+	note(&k->other, sizeof(k->other));
 	note(k->bytes, k->len);
 	if (k->refs)
 		note(k->refs->bytes, k->refs->len);
@@ -177,13 +184,13 @@ int urxe_wire_send(struct urxe_wire *w, const struct urxe_path *path, struct urx
 		CHECK(urxe_bth_pad((const struct urxe_bth *)pkt->header) ==
 		      urxe_pad_of(pkt->payload_len));
 		if (wire_head - wire_tail < KEPT)
-			put_on_wire(keep(pkt));
+			put_on_wire(keep(path, pkt));
 	}
 	return n;
 }
 
 /* A packet written for a neighbour. */
-static void keep_short(const uint8_t *bytes, uint32_t len)
+static void keep_short(const struct urxe_path *path, const uint8_t *bytes, uint32_t len)
 {
 	struct kept *k = calloc(1, sizeof(*k) + len);
 
@@ -191,6 +198,7 @@ static void keep_short(const uint8_t *bytes, uint32_t len)
 	CHECK(len >= sizeof(struct urxe_bth) && len % 4 == 0);
 	k->len = len;
 	k->span = 1;
+	k->other = is_other(path);
 	memcpy(k->bytes, bytes, len);
 	put_on_wire(k);
 }
@@ -213,9 +221,9 @@ void urxe_wire_short_send(struct urxe_wire *w, const struct urxe_path *path,
 			  const struct urxe_short *way, uint32_t first, uint32_t len)
 {
 	CHECK(first == len || len <= URXE_PAIR_MAX);
-	keep_short(short_bytes, first);
+	keep_short(path, short_bytes, first);
 	if (first < len)
-		keep_short(short_bytes + first, len - first);
+		keep_short(path, short_bytes + first, len - first);
 	free(short_bytes);
 	short_bytes = NULL;
 }

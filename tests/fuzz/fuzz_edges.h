@@ -45,6 +45,7 @@ struct urxe_refs {
 struct kept {
 	uint32_t len;
 	uint16_t span;
+	bool other; /* by the port's second GID */
 	struct urxe_refs *refs;
 	uint8_t bytes[];
 };

@@ -20,9 +20,11 @@ void urxe_device_unlock(void)
 static int resolve(struct urxe_path *path, const struct urxe_port *port,
 		   const struct ibv_ah_attr *attr, uint32_t hash)
 {
+	unsigned source = attr->grh.sgid_index < port->gid_len ? attr->grh.sgid_index : 0;
+
 	(void)hash;
 	memset(path, 0, sizeof(*path));
-	memcpy(&path->src, &port->gids[0], sizeof(path->src));
+	memcpy(&path->src, &port->gids[source], sizeof(path->src));
 	memcpy(&path->dst, &attr->grh.dgid, sizeof(path->dst));
 	path->port = port->index;
 	path->here = true;

@@ -9,7 +9,8 @@
  *
  * An input is a sequence of commands, a byte each with its arguments behind it:
  *
- *	0-5	a packet: QP, flags, PSN offset, key, address offset, length, bytes from the BTH on
+ *	0-4	a packet: QP, flags, PSN offset, key, address offset, length, bytes from the BTH on
+ *	5	a path to migrate to is loaded, armed or taken: QP, how
  *	6	the oldest packet sent is delivered; 7: lost; 8: delivered twice
  *	9	a send WR: QP, opcode, length, key, offset
  *	10	a receive WR: QP or SRQ, length, key
@@ -234,8 +235,8 @@ static void begin(void)
 		.num = 1,
 		.state = IBV_PORT_ACTIVE,
 		.active_mtu = IBV_MTU_1024,
-		.gids[0].raw[15] = 1,
-		.gid_len = 1,
+		.gids = {{.raw[15] = 1}, {.raw[15] = 2}},
+		.gid_len = 2,
 		.pkeys[0] = URXE_PKEY_DEFAULT,
 		.pkey_len = 1,
 	};
@@ -298,6 +299,9 @@ static void note_qp(const struct urxe_qp *qp)
 				   qp->proto.rnr_retries,
 				   qp->probes,
 				   qp->proto.nak_sent,
+				   qp->proto.attr.path_mig_state,
+				   qp->proto.migreq,
+				   qp->proto.path.dst.word[1],
 				   qp->proto.response_send,
 				   qp->proto.response_head,
 				   qp->rtt_start != 0,
@@ -335,11 +339,17 @@ static void check_regions(void)
 			CHECK(memory[fixed[i]][k] == FILL(fixed[i]));
 }
 
-static void check_engine(void)
+static uint64_t in_flight_to(const struct urxe_peer *peer)
 {
-	struct urxe_peer *peer = NULL;
 	uint64_t sum = 0;
 
+	for (unsigned i = 0; i < QPS; i++)
+		sum += to_qp(qps[i])->peer == peer ? to_qp(qps[i])->in_flight : 0;
+	return sum;
+}
+
+static void check_engine(void)
+{
 	for (unsigned i = 0; i < QPS; i++) {
 		struct urxe_qp *qp = to_qp(qps[i]);
 		uint32_t tail = qp->sq.tail, send = qp->sq.send, head = qp->sq.head;
@@ -349,13 +359,11 @@ static void check_engine(void)
 		      qp->proto.response_size);
 		CHECK(qp->proto.rd_count <= qp->proto.rd_size);
 		note_qp(qp);
-		if (qp->peer) {
-			CHECK(!peer || peer == qp->peer);
-			peer = qp->peer;
-			sum += qp->in_flight;
-		}
+		CHECK(!qp->peer || qp->peer->in_flight == in_flight_to(qp->peer));
+		CHECK(qp->proto.migreq ==
+		      (qp->proto.attr.path_mig_state == IBV_MIG_MIGRATED ? URXE_BTH_MIGREQ : 0));
+		CHECK(!qp->alternate == !qp->proto.attr.alt_port_num);
 	}
-	CHECK(!peer || peer->in_flight == sum);
 }
 
 static void end(void)
@@ -409,7 +417,8 @@ static uint32_t length_of(unsigned which)
 	return which < 200 ? which : which < 230 ? 256 + which - 210 : (which - 230) * 300;
 }
 
-static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, struct urxe_refs *refs)
+static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, bool other,
+		    struct urxe_refs *refs)
 {
 	uint8_t *exact = malloc(len); /* a byte too far is noticed */
 	struct urxe_rx_packet rx = {
@@ -424,7 +433,7 @@ static void deliver(const uint8_t *bytes, uint32_t len, uint16_t span, struct ur
 
 	CHECK(exact);
 	memcpy(exact, bytes, len);
-	memcpy(&rx.path.src, &edges.port.gids[0], 16);
+	memcpy(&rx.path.src, &edges.port.gids[other], 16);
 	rx.path.dst = rx.path.src;
 	urxe_engine_lock();
 	urxe_hca.now = urxe_now();
@@ -450,10 +459,12 @@ static void inject(struct input *in)
 	struct urxe_refs *refs = flags & 128 ? make_refs(length_of(byte(in))) : NULL;
 	struct urxe_bth *bth = (struct urxe_bth *)bytes;
 	uint64_t va;
+	bool other;
 
 	memset(bytes, 0, len);
 	for (uint32_t i = 0; i < 40 && i < len; i++)
 		bytes[i] = byte(in);
+	other = bytes[1] & 0x20;
 	if (!(flags & 1)) {
 		unsigned code = bytes[0] & 0x1f;
 
@@ -479,7 +490,7 @@ static void inject(struct input *in)
 
 		memcpy(bytes + at + 8, &rkey, 4);
 	}
-	deliver(bytes, len, span, refs);
+	deliver(bytes, len, span, other, refs);
 	free(refs);
 }
 
@@ -492,7 +503,7 @@ static void loop_back(bool deliver_it, bool stays)
 	if (!stays)
 		take_oldest();
 	if (deliver_it)
-		deliver(k->bytes, k->len, k->span, k->refs);
+		deliver(k->bytes, k->len, k->span, k->other, k->refs);
 	if (!stays)
 		forget(k);
 }
@@ -617,6 +628,19 @@ static void change_state(struct input *in)
 	(void)bring_to(i, state);
 }
 
+static void migration(struct input *in)
+{
+	struct ibv_qp *qp = qps[byte(in) % QPS];
+	unsigned how = byte(in);
+	struct ibv_qp_attr attr = {.path_mig_state = how % 4, .alt_port_num = 1, .alt_timeout = 9};
+
+	attr.alt_ah_attr = av();
+	attr.alt_ah_attr.grh.sgid_index = how >> 4 & 1;
+	attr.alt_ah_attr.grh.dgid = edges.port.gids[how >> 4 & 1];
+	urxe_modify_qp(qp, &attr,
+		       (how & 4 ? IBV_QP_ALT_PATH : 0) | (how & 8 ? IBV_QP_PATH_MIG_STATE : 0));
+}
+
 static void move_peers(unsigned how)
 {
 	edges.near = how & 1;
@@ -631,6 +655,7 @@ static void run(struct input in)
 	while (in.at < in.end && next_id < POSTED_MAX) {
 		switch (byte(&in) % 16) {
 		default: inject(&in); break;
+		case 5: migration(&in); break;
 		case 6: loop_back(true, false); break;
 		case 7: loop_back(false, false); break;
 		case 8: loop_back(true, true); break;

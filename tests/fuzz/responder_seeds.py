@@ -19,8 +19,8 @@ def recv(qp, local=ALL, length=250):
     return [10, (srq or qp << 1) | 0x40, local, length]
 
 
-def inject(qp, opcode, key=ALL, length=64, flags=8, psn=0, offset=0, rest=()):
-    body = [opcode, 0] + [0] * 38
+def inject(qp, opcode, key=ALL, length=64, flags=8, psn=0, offset=0, rest=(), way=0):
+    body = [opcode, way] + [0] * 38
     for place, value in enumerate(rest):
         body[24 + place] = value
     return [0, qp, flags, psn & 255, key, offset & 255, length] + body[:min(40, 12 + length // 4 * 4)]
@@ -36,6 +36,14 @@ def time(how):
 
 def neighbours(how):
     return [15, how]
+
+
+CLEAR, OTHER = 0x40, 0x20  # ways of a packet: MigReq = 0, by the second GID
+MIGRATED, REARM = 0, 1
+
+
+def migration(qp, state, load=False, other=True):
+    return [5, qp, 8 | state | (4 if load else 0) | (16 if other else 0)]
 
 
 def window(qp, how, addr=0, length=8):
@@ -69,6 +77,23 @@ def scenarios():
             yield inject(RC_B, opcode, key=key, length=28, rest=[0, 0, 0, 12])
             yield inject(UC_B, opcode, key=key, length=28, rest=[0, 0, 0, 12])
         yield send(RC_A, opcode % 9, length=235) + inject(RC_A, opcode, flags=12, psn=1, length=220)
+    for a, b in ((RC_A, RC_B), (UC_A, UC_B), (XRC_A, XRC_B), (RC_SRQ, RC_SRQ)):
+        rearm = migration(a, REARM, True) + migration(b, REARM, True)
+        message = recv(b) + send(a, 2, length=64) + DELIVER * 4 + POLL
+        for end in (a, b):
+            for op in range(9):
+                armed = rearm + message + recv(b) * 3 + send(a, op, length=235) + DELIVER * 2
+                yield armed + migration(end, MIGRATED) + DELIVER * 30 + time(17) + DELIVER * 30 + POLL
+                yield armed + (LOSE + time(17)) * 5 + DELIVER * 30 + (LOSE + time(17)) * 5 + POLL
+            back = migration(a, REARM, True, False) + migration(b, REARM, True, False)
+            yield rearm + message + migration(end, MIGRATED) + message + back + message + migration(end, MIGRATED) + message
+            for near in (1, 9):
+                yield neighbours(near) + rearm + message * 2 + migration(end, MIGRATED) + message * 3
+        for way in (0, CLEAR, OTHER, CLEAR | OTHER):
+            for opcode in (0, 4, 10, 12, 17, 18, 20):
+                one = inject(b, opcode, length=28, rest=[0, 0, 0, 12], way=way)
+                yield rearm + recv(b) * 2 + one + one
+                yield rearm + message + recv(b) * 2 + one + inject(b, opcode, length=28, rest=[0, 0, 0, 12], way=way ^ OTHER)
     yield window(RC_B, 7) + send(RC_A, 0, key=7, length=8) + DELIVER * 4 + window(RC_B, 0) + POLL
     yield (window(RC_B, 7) + recv(RC_B) + send(RC_A, 0, key=7, length=8, flags=66)) + DELIVER * 8 + POLL
     for how in (1, 3, 7):  # runs of packets; references; those to memory that has gone
@@ -97,8 +122,9 @@ def random_one(rng):
             DELIVER * rng.randrange(8), LOSE, TWICE, time(rng.randrange(20)), POLL,
             neighbours(rng.randrange(8)), state(qp, rng.randrange(7)), window(qp, rng.randrange(256), 3, 9),
             inject(qp, rng.randrange(32), key, rng.randrange(256), rng.randrange(256),
-                   rng.randrange(256), rng.randrange(256)),
-        ], [6, 6, 12, 1, 1, 2, 1, 1, .3, 1, 1])[0]
+                   rng.randrange(256), rng.randrange(256), way=rng.randrange(256)),
+            migration(qp, rng.randrange(4), rng.random() < .7, rng.random() < .5),
+        ], [6, 6, 12, 1, 1, 2, 1, 1, .3, 1, 1, .5])[0]
     return out
 
 
