@@ -49,7 +49,7 @@ enum urxe_cm_attr {
 	URXE_CM_DREP,
 	URXE_CM_SIDR_REQ,
 	URXE_CM_SIDR_REP,
-	/* LAP and APR ask for another path, and there is no migration: they are not known. */
+	/* LAP and APR agree on an alternate path, which programs load themselves: they are not known. */
 };
 
 /* Bytes of private data, and of additional information. */

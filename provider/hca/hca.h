@@ -301,7 +301,6 @@ struct urxe_qp {
 	struct urxe_response *responses;
 	struct urxe_atomic_result *atomics;
 	struct urxe_recv_wqe *recv_wqe;
-	struct urxe_alternate *alternate; /* path_migration.h; NULL: none is loaded */
 
 	/* Who waits for what; clocks. Engine lock. */
 	struct urxe_peer *peer;
@@ -360,6 +359,7 @@ struct urxe_qp {
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
 	struct urxe_async async;
+	struct urxe_alternate *alternate; /* path_migration.h; NULL: none is loaded. Engine lock. */
 
 	/* Last: memory for ex is there only with has_ex. */
 	union {
