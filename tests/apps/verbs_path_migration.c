@@ -578,6 +578,7 @@ static void killed(struct end *e)
 {
 	rearm(e);
 	flow(e, 10);
+	meet(e, 'K');
 	if (e->number)
 		raise(SIGKILL);
 	while (e->status == IBV_WC_SUCCESS)
