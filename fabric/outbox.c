@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What goes to programs. Datagrams of one turn of the loop are collected and written at its end,
+ * What goes to programs by their sockets. Datagrams of one turn of the loop are collected and written at its end,
  * all of a connection by one sendmmsg(2): a program that has asked for several things wakes up once
  * and finds all the answers.
  *
@@ -23,32 +23,34 @@
 
 union control {
 	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
+	char bytes[CMSG_SPACE(FABRIC_UMAD_FDS * sizeof(int))];
 };
 
-static void set_message(struct msghdr *msg, struct iovec *iov, union control *control, int fd)
+static void set_message(struct msghdr *msg, struct iovec *iov, union control *control,
+			const int *fds, unsigned num_fds)
 {
 	struct cmsghdr *c;
 
 	*msg = (struct msghdr){.msg_iov = iov, .msg_iovlen = 1};
-	if (fd < 0)
+	if (!num_fds)
 		return;
 	msg->msg_control = control;
-	msg->msg_controllen = sizeof(*control);
+	msg->msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
 	c = CMSG_FIRSTHDR(msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, num_fds * sizeof(int));
 }
 
-ssize_t outbox_send_now(struct connection *c, const void *bytes, size_t len, int fd)
+ssize_t outbox_send_now(struct connection *c, const void *bytes, size_t len, const int *fds,
+			unsigned num_fds)
 {
 	struct iovec iov = {(void *)bytes, len};
 	union control control;
 	struct msghdr msg;
 
-	set_message(&msg, &iov, &control, fd);
+	set_message(&msg, &iov, &control, fds, num_fds);
 	return sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -95,7 +97,7 @@ void outbox_drain(struct connection *c)
 	struct pending *p;
 
 	while ((p = c->first)) {
-		if (outbox_send_now(c, p->bytes, p->len, p->fd) < 0 && errno == EAGAIN)
+		if (outbox_send_now(c, p->bytes, p->len, &p->fd, p->fd >= 0) < 0 && errno == EAGAIN)
 			return;
 		c->first = p->link;
 		c->pending_bytes -= p->len;
@@ -124,7 +126,7 @@ static void flush_one(struct server *s, unsigned i)
 		if (o->to != c)
 			continue;
 		iovs[n] = (struct iovec){o->bytes, o->len};
-		set_message(&msgs[n].msg_hdr, &iovs[n], &controls[n], o->fd);
+		set_message(&msgs[n].msg_hdr, &iovs[n], &controls[n], &o->fd, o->fd >= 0);
 		o->to = NULL;
 		all[n++] = o;
 	}
@@ -205,9 +207,16 @@ void server_deliver(struct fabric *f, struct connection *file, const uint8_t *hd
 		    const uint8_t *mad, uint32_t len)
 {
 	uint32_t n = len < MAD_LEN ? len : MAD_LEN;
+	uint8_t *slot = rings_room(file, FABRIC_UMAD_HDR + len);
 	struct outgoing *o;
 	int fd = -1;
 
+	if (slot) {
+		memcpy(slot, hdr, FABRIC_UMAD_HDR);
+		memcpy(slot + FABRIC_UMAD_HDR, mad, len);
+		rings_publish(file);
+		return;
+	}
 	if (len > MAD_LEN) {
 		fd = file_of(hdr, mad, len);
 		if (fd < 0)

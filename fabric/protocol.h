@@ -8,7 +8,8 @@
  *		the process (register an agent, unregister it, read counters), each with an answer, one at a time
  *	UMAD	of an open /dev/infiniband/umadN: afterwards datagrams in both directions as read(2) and write(2) of
  *		that file have them (<rdma/ib_user_mad.h>, with the P_Key index). What is longer than FABRIC_INLINE
- *		has only its first FABRIC_INLINE bytes in the datagram, and a memory file with all of it beside it
+ *		has only its first FABRIC_INLINE bytes in the datagram, and a memory file with all of it beside it.
+ *		Shorter MADs go by rings in a memory file (mad_ring.h) that comes with the answer to the first datagram
  *	LEDGER	of a process that sends packets, with the descriptor of its ledger (ledger.h) beside the first datagram
  *	EVENTS	of a process with a device: tells it what becomes of its host's ports, and is told of packets that had a
  *		wrong key
@@ -23,7 +24,7 @@
 
 #include <stdint.h>
 
-#define FABRIC_PROTOCOL	     1
+#define FABRIC_PROTOCOL	     2
 #define FABRIC_HELLO_MAGIC   0x75666162u
 #define FABRIC_NAME_LEN	     64
 #define FABRIC_HOST_ADAPTERS 32
@@ -32,6 +33,9 @@
 /* The largest MAD that is taken from a program. */
 #define FABRIC_MAX_MAD (64u << 20)
 #define FABRIC_AGENTS  32 /* of an open umad, as the kernel's */
+/* Descriptors with the welcome of a UMAD: the rings (mad_ring.h), the program's event descriptor,
+ * fabricd's. */
+#define FABRIC_UMAD_FDS 3
 
 enum fabric_kind {
 	FABRIC_HOST = 1,

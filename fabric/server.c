@@ -2,7 +2,7 @@
 /*
  * Serves the programs of all hosts: accepts them, reads what they write to their umad files and
  * sends what arrives for them, registers their agents. One epoll descriptor, which a daemon's loop
- * watches; nothing blocks. What a program sends is not trusted: a datagram that makes no sense is
+ * watches; nothing blocks but that. What a program sends is not trusted: a datagram that makes no sense is
  * dropped, and so is a connection that does not begin as it should.
  *
  * fabricd's thread.
@@ -41,11 +41,6 @@ static uint64_t now_ms(void)
 
 /* ---- hosts ---- */
 
-static void welcome(struct connection *c, const struct fabric_welcome *w, int fd)
-{
-	outbox_send_now(c, w, sizeof(*w), fd);
-}
-
 static bool is_adapter_port(const struct fabric *f, uint32_t port)
 {
 	if (port >= f->map->num_ports)
@@ -80,10 +75,17 @@ static void find_host(struct connection *c, const struct fabric_hello *h, struct
 	memcpy(c->adapters, w->adapters, sizeof(c->adapters));
 }
 
+/* That go with a welcome. */
+static unsigned num_fds(uint32_t kind)
+{
+	return kind == FABRIC_HOST ? 1 : kind == FABRIC_UMAD ? FABRIC_UMAD_FDS : 0;
+}
+
 static void hello(struct connection *c, const struct fabric_hello *h, size_t len, int fd)
 {
 	struct server *s = c->server;
 	struct fabric_welcome w = {0};
+	int fds[FABRIC_UMAD_FDS] = {s->fabric.map_fd, -1, -1};
 
 	if (len != sizeof(*h) || h->magic != FABRIC_HELLO_MAGIC || h->version != FABRIC_PROTOCOL) {
 		server_drop(c);
@@ -106,9 +108,13 @@ static void hello(struct connection *c, const struct fabric_hello *h, size_t len
 		break;
 	default: w.error = EINVAL;
 	}
+	if (!w.error && h->kind == FABRIC_UMAD)
+		w.error = -rings_open(c, fds);
 	if (!w.error)
 		c->kind = h->kind;
-	welcome(c, &w, c->kind == FABRIC_HOST ? s->fabric.map_fd : -1);
+	outbox_send_now(c, &w, sizeof(w), fds, num_fds(c->kind));
+	if (h->kind == FABRIC_UMAD && fds[0] >= 0)
+		close(fds[0]);
 	if (c->kind == FABRIC_ISSM)
 		issm(&s->fabric, c->port, 1);
 	if (w.error)
@@ -286,7 +292,40 @@ static int fd_in(struct msghdr *msg)
 	return fd;
 }
 
-/* Reads what a program has written and carries it out. False: there was nothing. */
+/* Carries out what is in the ring of an open umad file. False: there was nothing. */
+static bool from_ring(struct connection *c)
+{
+	struct mad_ring *ring = c->rings ? &c->rings->to_fabric : NULL;
+	_Alignas(8) uint8_t bytes[FABRIC_INLINE];
+	unsigned n = 0;
+	ssize_t len;
+
+	while (ring && n < MAD_RING_SLOTS && (len = mad_ring_take(ring, bytes)) >= 0) {
+		from_umad(c, bytes, len, -1);
+		fabric_run(&c->server->fabric);
+		n++;
+	}
+	return n;
+}
+
+/* Is to be woken by the program that wrote last, from now on. True: it has written meanwhile. */
+static bool rest(const struct server *s)
+{
+	return s->recent && mad_ring_sleep(&s->recent->rings->to_fabric);
+}
+
+/* A program has rung. It need not ring again until another one has, or there is nothing to do. */
+static void rung(struct connection *c)
+{
+	struct server *s = c->server;
+
+	if (s->recent != c && rest(s))
+		from_ring(s->recent);
+	s->recent = c;
+	from_ring(c);
+}
+
+/* Reads what a program has written to its socket and carries it out. False: there was nothing. */
 static bool from_program(struct connection *c)
 {
 	static _Alignas(8) uint8_t bytes[BATCH][MOST_LEN];
@@ -322,8 +361,6 @@ static bool from_program(struct connection *c)
 			close(fd);
 		fabric_run(&s->fabric);
 	}
-	if (!c->over)
-		s->recent = c;
 	return true;
 }
 
@@ -350,6 +387,7 @@ static void accept_program(struct server *s)
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+	c->bell = c->event = -1;
 	c->server = s;
 	c->fd = fd;
 	c->last = &c->first;
@@ -381,6 +419,8 @@ void server_drop(struct connection *c)
 	if (c->ledger)
 		ledger_close(&s->fabric, c->ledger);
 	outbox_forget(c);
+	rings_forget(c);
+	rings_close(c);
 	close(c->fd);
 }
 
@@ -426,16 +466,24 @@ int server_open(struct server *s, const char *path)
 
 static void serve(struct server *s, const struct epoll_event *ev)
 {
-	struct connection *c = ev->data.ptr;
+	struct connection *c = (struct connection *)(uintptr_t)(ev->data.u64 & ~1ull);
 
 	if (!c) {
 		accept_program(s);
 		return;
 	}
-	if (!c->over && ev->events & EPOLLOUT)
+	if (c->over)
+		return;
+	if (ev->data.u64 & 1) {
+		rung(c);
+		return;
+	}
+	if (ev->events & EPOLLOUT)
 		outbox_drain(c);
-	if (!c->over && ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+		from_ring(c); /* what it wrote before it used the socket */
 		from_program(c);
+	}
 }
 
 /* An earlier event of the turn may have ended a connection that a later one is about. */
@@ -449,34 +497,39 @@ static void free_over(struct server *s)
 	}
 }
 
-/* Mostly it is the program that wrote last. True: so it was, and others are looked for in a later
- * turn. */
-static bool serve_same(struct server *s)
+static void tick(struct fabric *f)
 {
-	return s->recent && ++s->turns % SAME_TURNS && from_program(s->recent);
-}
-
-void server_serve(struct server *s)
-{
-	struct fabric *f = &s->fabric;
-	struct epoll_event evs[64];
-	int n = 0;
-
 	f->mads.now = now_ms();
 	timers_run(&f->mads.timers, f->mads.now);
 	fabric_run(f);
-	/* What comes in meanwhile makes the descriptor readable again. */
-	if (!serve_same(s))
-		n = epoll_wait(s->epoll, evs, 64, 0);
+}
+
+bool server_serve(struct server *s, int wait_ms)
+{
+	struct epoll_event evs[64];
+	bool same;
+	int n = 0;
+
+	tick(&s->fabric);
+	/* Mostly it is the program that wrote last; others are looked for now and then. */
+	same = s->recent && from_ring(s->recent);
+	if (!same || !(++s->turns % SAME_TURNS)) {
+		outbox_flush(s);
+		rings_flush(s);
+		n = epoll_wait(s->epoll, evs, 64, same || rest(s) ? 0 : wait_ms);
+		s->fabric.mads.now = now_ms();
+	}
 	for (int i = 0; i < n; i++)
 		serve(s, &evs[i]);
 	outbox_flush(s);
+	rings_flush(s);
 	free_over(s);
+	return same || n > 0;
 }
 
 int server_wait(const struct server *s)
 {
-	return timers_wait(&s->fabric.mads.timers, now_ms());
+	return rest(s) ? 0 : timers_wait(&s->fabric.mads.timers, now_ms());
 }
 
 void server_close(struct server *s)

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "fabric/fabric.h"
+#include "fabric/mad_ring.h"
 
 /* A datagram that a program's socket had no room for. */
 struct pending {
@@ -32,7 +33,13 @@ struct connection {
 	struct agent *agents[FABRIC_AGENTS];
 	struct pending *first, **last;
 	size_t pending_bytes;
-	bool over; /* to be freed when this turn of the loop is done */
+	/* UMAD: */
+	struct mad_rings *rings;
+	int bell;	 /* rung by the program */
+	int event;	 /* how many MADs it can read from its ring */
+	unsigned unread; /* MADs of this turn that event does not count yet */
+	bool by_socket;	 /* MADs go by the socket until it is empty */
+	bool over;	 /* to be freed when this turn of the loop is done */
 };
 
 #define OUTBOX_LEN 64
@@ -52,23 +59,38 @@ struct server {
 	struct sockaddr_un address;
 	struct connection *connections;
 	struct connection *over;
-	struct connection *recent; /* the one that wrote last; NULL: none */
+	struct connection *recent; /* the one that rang last, and need not ring again; NULL: none */
 	unsigned turns;
 	uint32_t next_cookie;
 	uint64_t mads; /* read from programs */
 	unsigned outgoing;
 	struct outgoing outbox[OUTBOX_LEN];
+	unsigned rung; /* connections that have MADs of this turn in their rings */
+	struct connection *to_ring[OUTBOX_LEN];
 };
 
 /* Listens at a path: 0, or -errno; -EADDRINUSE: a fabric is running there. */
 int server_open(struct server *s, const char *path);
-/* Serves all that has come in at server->epoll, and what is due. Does not wait. */
-void server_serve(struct server *s);
+/* Serves all that has come in at server->epoll, and what is due. Waits for so many ms at most for
+ * something to come in; false: nothing did. */
+bool server_serve(struct server *s, int wait_ms);
 /* In how many ms server_serve() has something to do though nothing comes in; -1: in none. */
 int server_wait(const struct server *s);
 void server_close(struct server *s);
 /* The program's connection is at its end. */
 void server_drop(struct connection *c);
+
+/* ---- rings.c ---- */
+
+/* Makes the rings of an open umad file; fds: what the program gets. -errno. */
+int rings_open(struct connection *c, int fds[FABRIC_UMAD_FDS]);
+void rings_close(struct connection *c);
+/* Where a short MAD for the program can be written; NULL: it has to go by the socket. */
+uint8_t *rings_room(struct connection *c, size_t len);
+void rings_publish(struct connection *c);
+/* Tells programs of what was published. */
+void rings_flush(struct server *s);
+void rings_forget(struct connection *c);
 
 /* ---- outbox.c ---- */
 
@@ -84,7 +106,9 @@ void outbox_flush(struct server *s);
 void outbox_drain(struct connection *c);
 /* What is still to go to a connection that ends. */
 void outbox_forget(struct connection *c);
-/* Past all that: the first word on a connection. fd stays the caller's. As sendmsg(2). */
-ssize_t outbox_send_now(struct connection *c, const void *bytes, size_t len, int fd);
+/* Past all that: the first word on a connection. Descriptors stay the caller's. As
+ * sendmsg(2). */
+ssize_t outbox_send_now(struct connection *c, const void *bytes, size_t len, const int *fds,
+			unsigned num_fds);
 
 #endif

@@ -49,10 +49,10 @@ static int connect_socket(void)
 	return -err;
 }
 
-/* The answer, and the descriptor that came with it (-1: none). */
-static int receive_welcome(int sock, struct fabric_welcome *welcome, int *map_fd)
+/* The answer, and the descriptors that came with it (-1: none). */
+static int receive_welcome(int sock, struct fabric_welcome *welcome, int fds[FABRIC_UMAD_FDS])
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FABRIC_UMAD_FDS * sizeof(int))];
 	struct iovec iov = {welcome, sizeof(*welcome)};
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,
@@ -61,7 +61,6 @@ static int receive_welcome(int sock, struct fabric_welcome *welcome, int *map_fd
 	struct cmsghdr *c;
 	ssize_t n;
 
-	*map_fd = -1;
 	do
 		n = urxe_libc.recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
@@ -69,7 +68,7 @@ static int receive_welcome(int sock, struct fabric_welcome *welcome, int *map_fd
 		return n < 0 ? -errno : -EPROTO;
 	c = CMSG_FIRSTHDR(&msg);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(map_fd, CMSG_DATA(c), sizeof(int));
+		memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	welcome->message[sizeof(welcome->message) - 1] = '\0';
 	return -welcome->error;
 }
@@ -95,22 +94,32 @@ static int send_hello(int sock, const struct fabric_hello *hello, int fd)
 	return urxe_libc.sendmsg(sock, &msg, MSG_NOSIGNAL) == sizeof(*hello) ? 0 : -errno;
 }
 
+static void close_all(const int fds[FABRIC_UMAD_FDS])
+{
+	for (unsigned i = 0; i < FABRIC_UMAD_FDS; i++)
+		if (fds[i] >= 0)
+			urxe_libc.close(fds[i]);
+}
+
 /* Connects and says what for. The connection, or -errno. */
-static int greet(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome, int *map_fd)
+static int greet(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome,
+		 int fds[FABRIC_UMAD_FDS])
 {
 	struct fabric_hello hello = {FABRIC_HELLO_MAGIC, FABRIC_PROTOCOL, kind, port, ""};
 	const char *host = getenv("URXE_HOST");
 	int sock = connect_socket(), ret;
 
-	*map_fd = -1;
+	for (unsigned i = 0; i < FABRIC_UMAD_FDS; i++)
+		fds[i] = -1;
 	if (sock < 0)
 		return sock;
 	snprintf(hello.host, sizeof(hello.host), "%s", host ? host : "");
 	ret = send_hello(sock, &hello, fd);
 	if (!ret)
-		ret = receive_welcome(sock, welcome, map_fd);
+		ret = receive_welcome(sock, welcome, fds);
 	if (!ret)
 		return sock;
+	close_all(fds);
 	urxe_fd_close(sock);
 	return ret;
 }
@@ -149,7 +158,7 @@ static const struct urxe_fabric_host *attach(void)
 {
 	struct fabric_welcome welcome = {0};
 	struct urxe_fabric_host *host;
-	int map_fd, sock = greet(FABRIC_HOST, 0, -1, &welcome, &map_fd);
+	int fds[FABRIC_UMAD_FDS], sock = greet(FABRIC_HOST, 0, -1, &welcome, fds);
 
 	if (sock < 0) {
 		complain(&welcome, sock);
@@ -157,8 +166,8 @@ static const struct urxe_fabric_host *attach(void)
 	}
 	host = calloc(1, sizeof(*host));
 	if (host)
-		host->map = map_of(map_fd);
-	urxe_libc.close(map_fd);
+		host->map = map_of(fds[0]);
+	close_all(fds);
 	if (!host || !host->map || welcome.num_adapters > FABRIC_HOST_ADAPTERS) {
 		urxe_fd_close(sock);
 		free(host);
@@ -214,11 +223,17 @@ const struct urxe_fabric_host *urxe_fabric_host(void)
 
 int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome)
 {
-	int map_fd, sock = greet(kind, port, fd, welcome, &map_fd);
+	int fds[FABRIC_UMAD_FDS], sock = greet(kind, port, fd, welcome, fds);
 
-	if (map_fd >= 0)
-		urxe_libc.close(map_fd);
+	if (sock >= 0)
+		close_all(fds);
 	return sock;
+}
+
+int urxe_fabric_connect_umad(uint32_t port, struct fabric_welcome *welcome,
+			     int fds[FABRIC_UMAD_FDS])
+{
+	return greet(FABRIC_UMAD, port, -1, welcome, fds);
 }
 
 uint32_t urxe_fabric_host_number(void)

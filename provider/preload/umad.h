@@ -5,13 +5,14 @@
  *
  *   umad.c        the table of open files, and the libc calls on their descriptors
  *   umad_file.c   one open file: its socket, agents, reading and writing
+ *   umad_rings.c  short MADs to fabricd and from it
  *   umad_lost.c   a fabric that ends and comes back
  *
  * A program's descriptor is an epoll descriptor, so that poll, epoll, dup and O_NONBLOCK are the
- * kernel's business. In it lies the socket to fabricd (fabric/protocol.h), which is replaced when
- * the fabric has ended and come back, and an event descriptor for what this process itself has to
- * say. For a RoCE device the MAD layer is in this process (cm/agents.h) and holds the other end of
- * the socket.
+ * kernel's business. In it lie the socket to fabricd (fabric/protocol.h) and the event descriptor
+ * of the ring (fabric/mad_ring.h), which are replaced when the fabric has ended and come back, and
+ * an event descriptor for what this process itself has to say. For a RoCE device the MAD layer is
+ * in this process (cm/agents.h) and holds the other end of the socket.
  *
  * Any thread. The lock of a file guards what it contains.
  */
@@ -25,7 +26,7 @@
 #include <sys/types.h>
 
 #include "cm/agents.h"
-#include "fabric/protocol.h"
+#include "fabric/mad_ring.h"
 
 #define URXE_UMAD_FLIGHTS 256
 
@@ -51,7 +52,11 @@ struct urxe_umad {
 	struct urxe_umad *link; /* of all open files */
 	atomic_uint refs;
 	pthread_mutex_t lock;
-	int fd, sock, event; /* fd: what the program has; sock: -1 while there is no fabric */
+	int fd, sock, event;	 /* fd: what the program has; sock: -1 while there is no fabric */
+	struct mad_rings *rings; /* NULL while there is none */
+	int arrived, bell;	 /* how many MADs are in the ring; wakes fabricd */
+	bool by_socket;		 /* MADs go by the socket until it is empty */
+	bool inherited;		 /* by fork(2): the parent writes to the ring */
 	bool issm, pkey_index;
 	bool used;	    /* an agent was registered once */
 	uint64_t node_guid; /* of the adapter, by which the port is found again */
@@ -104,6 +109,16 @@ int urxe_umad_file_ioctl(struct urxe_umad *file, unsigned long request, void *ar
 void urxe_umad_file_forked(struct urxe_umad *file);
 /* Connects, or connects again, and registers the agents anew. Under the file's lock; -errno. */
 int urxe_umad_file_connect(struct urxe_umad *file);
+
+/* ---- umad_rings.c: under the file's lock ---- */
+
+/* Takes over what came with the welcome of a file; -errno. */
+int urxe_umad_rings_begin(struct urxe_umad *file, const int fds[FABRIC_UMAD_FDS]);
+void urxe_umad_rings_end(struct urxe_umad *file);
+/* A MAD with its header, by the ring; false: it has to go by the socket. */
+bool urxe_umad_rings_send(struct urxe_umad *file, const uint8_t *umad, size_t len);
+/* The next one from the ring: its length; -EAGAIN: there is none; -EINVAL: it is longer than room. */
+ssize_t urxe_umad_rings_receive(struct urxe_umad *file, uint8_t umad[FABRIC_INLINE], size_t room);
 
 /* ---- umad_lost.c ---- */
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * One open umad or issm file: what reading, writing and ioctl do, with the results that the
- * kernel's user_mad.c has. On a fabric registrations are commands to fabricd and MADs datagrams on
- * the file's own socket; on RoCE both are calls of cm/agents.h, and what arrives comes by a socket
- * all the same. What the kernel refuses when it is written is refused here, because a datagram has no
+ * kernel's user_mad.c has. On a fabric registrations are commands to fabricd, and MADs go by the
+ * file's rings and socket; on RoCE both are calls of cm/agents.h, and what arrives comes by a socket
+ * all the same. What the kernel refuses when it is written is refused here, because those have no
  * answer: a MAD that is too short, an agent that is not there, a request whose transaction ID is
  * under way already. See umad.h.
  */
@@ -51,14 +51,21 @@ static int connect_fabric(struct urxe_umad *file)
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct fabric_welcome welcome;
 	struct fabric_reply reply;
+	int fds[FABRIC_UMAD_FDS];
 	uint32_t index;
-	int sock;
+	int sock, ret;
 
 	if (!find_port(file, &index))
 		return -ENODEV;
-	sock = urxe_fabric_connect(file->issm ? FABRIC_ISSM : FABRIC_UMAD, index, -1, &welcome);
+	sock = file->issm ? urxe_fabric_connect(FABRIC_ISSM, index, -1, &welcome)
+			  : urxe_fabric_connect_umad(index, &welcome, fds);
 	if (sock < 0)
 		return sock;
+	ret = file->issm ? 0 : urxe_umad_rings_begin(file, fds);
+	if (ret) {
+		urxe_fd_close(sock);
+		return ret;
+	}
 	file->cookie = welcome.cookie;
 	for (unsigned i = 0; i < FABRIC_AGENTS; i++) {
 		if (!(file->registered & 1u << i))
@@ -69,8 +76,10 @@ static int connect_fabric(struct urxe_umad *file)
 	}
 	/* An issm file says nothing: it is there to be closed. */
 	if (!file->issm && urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_ADD, sock, &ev)) {
+		ret = -errno;
+		urxe_umad_rings_end(file);
 		urxe_fd_close(sock);
-		return -errno;
+		return ret;
 	}
 	file->sock = sock;
 	return 0;
@@ -115,6 +124,7 @@ static int connect_roce(struct urxe_umad *file)
 void urxe_umad_file_forked(struct urxe_umad *file)
 {
 	pthread_mutex_init(&file->lock, NULL);
+	file->inherited = true;
 	file->here = NULL;
 	urxe_fd_close(file->far);
 	file->far = -1;
@@ -145,7 +155,7 @@ int urxe_umad_file_open(const struct urxe_umad_port *port, struct urxe_umad **ou
 	file->node_guid = host ? fabric_map_node(host->map, port->node)->guid : 0;
 	file->port = port->port;
 	file->roce = port->roce;
-	file->sock = file->far = file->held_fd = -1;
+	file->sock = file->far = file->arrived = file->bell = file->held_fd = -1;
 	file->fd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
 	file->event = urxe_fd_keep(urxe_libc.eventfd(0, EFD_NONBLOCK));
 	ret = file->fd < 0 || file->event < 0 ||
@@ -169,6 +179,7 @@ void urxe_umad_file_close(struct urxe_umad *file)
 	if (file->here)
 		urxe_agents_close(file->here);
 	urxe_fd_close(file->far);
+	urxe_umad_rings_end(file);
 	urxe_fd_close(file->sock);
 	urxe_fd_close(file->event);
 	urxe_fd_close(file->held_fd);
@@ -342,8 +353,25 @@ static ssize_t receive(struct urxe_umad *file, uint8_t *head, int *fd)
 	return n;
 }
 
-/* Under the lock: one datagram, if there is one. */
-static ssize_t read_datagram(struct urxe_umad *file, void *buf, size_t len)
+/* From the ring, or else from the socket: its length; -EAGAIN: there is none; 0: the fabric has
+ * ended. A program with no room for any MAD is refused before one is taken off: -EINVAL. */
+static ssize_t next_mad(struct urxe_umad *file, uint8_t *head, size_t room, int *fd)
+{
+	ssize_t n = urxe_umad_rings_receive(file, head, room);
+
+	*fd = -1;
+	if (n != -EAGAIN)
+		return n;
+	if (room < (file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR) + MAD_LEN &&
+	    urxe_libc.recv(file->sock, head, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) >
+		    (ssize_t)room)
+		return -EINVAL;
+	n = receive(file, head, fd);
+	return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
+}
+
+/* Under the lock: one MAD, if there is one. */
+static ssize_t read_mad(struct urxe_umad *file, void *buf, size_t len)
 {
 	_Alignas(8) uint8_t head[FABRIC_INLINE];
 	const struct ib_user_mad_hdr *hdr = (const void *)head;
@@ -353,13 +381,9 @@ static ssize_t read_datagram(struct urxe_umad *file, void *buf, size_t len)
 
 	if (file->sock < 0)
 		return -EAGAIN;
-	/* A program with no room for any MAD is refused before one is taken off. */
-	if (len < (file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR) + MAD_LEN &&
-	    urxe_libc.recv(file->sock, head, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) > (ssize_t)len)
-		return -EINVAL;
-	n = receive(file, head, &fd);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return -EAGAIN;
+	n = next_mad(file, head, len, &fd);
+	if (n == -EAGAIN || n == -EINVAL)
+		return n;
 	if (n < FABRIC_UMAD_HDR + 24 && file->roce)
 		return -EIO; /* the device is gone */
 	if (n < FABRIC_UMAD_HDR + 24) {
@@ -388,7 +412,7 @@ ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len)
 		pthread_mutex_lock(&file->lock);
 		ret = file->held_fd >= 0 ? read_held(file, buf, len) : read_late(file, buf, len);
 		if (ret == -EAGAIN)
-			ret = read_datagram(file, buf, len);
+			ret = read_mad(file, buf, len);
 		pthread_mutex_unlock(&file->lock);
 		if (ret != -EAGAIN || urxe_libc.fcntl(file->fd, F_GETFL) & O_NONBLOCK)
 			return ret;
@@ -458,6 +482,8 @@ static int transmit_fabric(struct urxe_umad *file, const uint8_t *umad, size_t l
 
 	if (file->sock < 0) /* no fabric: nothing arrives anywhere */
 		urxe_umad_file_lost(file);
+	else if (urxe_umad_rings_send(file, umad, len))
+		ret = 0;
 	else if (len > FABRIC_INLINE)
 		ret = send_long(file->sock, umad, umad + FABRIC_UMAD_HDR, len - FABRIC_UMAD_HDR);
 	else if (urxe_libc.sendto(file->sock, umad, len, MSG_NOSIGNAL, NULL, 0) < 0)

@@ -84,6 +84,7 @@ void urxe_umad_file_lost(struct urxe_umad *file)
 		urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_DEL, file->sock, NULL);
 		urxe_fd_close(file->sock);
 		file->sock = -1;
+		urxe_umad_rings_end(file);
 	}
 	while (*last)
 		last = &(*last)->next;

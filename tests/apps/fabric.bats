@@ -265,6 +265,13 @@ counter() {
 	[ "$(on h2 ls /sys/class/infiniband/urxe0/ports/1/counters | wc -l)" = 21 ]
 }
 
+@test "answers that a program has not read wait for it in their order" {
+	"${URXE%/*}/daemons/fabricd/fabricd" "$BATS_TEST_DIRNAME/fabric-ring.topo" 3>&- &
+	started+=($!)
+	await "$URXE" fabric show
+	[ "$(on h1 "$BATS_TEST_DIRNAME/fabric-umad-flood" 300 $! | tr '\n' ' ')" = "300 300 300 " ]
+}
+
 @test "a host has its own adapter and no RoCE device" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	[ "$(on h4 ls /sys/class/infiniband)" = urxe0 ]

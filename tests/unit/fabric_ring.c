@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The rings by which MADs go between an open umad file and fabricd. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "fabric/mad_ring.h"
+
+static struct mad_ring *ring;
+
+static int fresh(void **state)
+{
+	free(ring);
+	ring = aligned_alloc(_Alignof(struct mad_ring), sizeof(*ring));
+	memset(ring, 0, sizeof(*ring));
+	return 0;
+}
+
+static struct mad_slot *room(void)
+{
+	struct mad_slot *slot = mad_ring_room(ring);
+
+	if (!slot)
+		abort();
+	return slot;
+}
+
+static void write_mad(uint32_t number)
+{
+	struct mad_slot *slot = room();
+
+	slot->len = 64 + number % 256;
+	memcpy(slot->bytes, &number, sizeof(number));
+	slot->bytes[slot->len - 1] = number;
+	mad_ring_publish(ring);
+}
+
+static void read_mad(uint32_t number)
+{
+	uint8_t bytes[FABRIC_INLINE];
+
+	assert_int_equal(mad_ring_next(ring), 64 + number % 256);
+	assert_int_equal(mad_ring_take(ring, bytes), 64 + number % 256);
+	assert_memory_equal(bytes, &number, sizeof(number));
+	assert_int_equal(bytes[64 + number % 256 - 1], number & 0xff);
+}
+
+static void mads_come_out_as_they_went_in(void **state)
+{
+	uint8_t bytes[FABRIC_INLINE];
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		write_mad(2 * i);
+		write_mad(2 * i + 1);
+		read_mad(2 * i);
+		read_mad(2 * i + 1);
+	}
+	assert_int_equal(mad_ring_next(ring), -1);
+	assert_int_equal(mad_ring_take(ring, bytes), -1);
+}
+
+static void a_full_ring_has_no_room_until_one_is_taken(void **state)
+{
+	/* The counters wrap on the way. */
+	atomic_store(&ring->head, UINT32_MAX - 5);
+	atomic_store(&ring->tail, UINT32_MAX - 5);
+	for (uint32_t i = 0; i < MAD_RING_SLOTS; i++)
+		write_mad(i);
+	assert_null(mad_ring_room(ring));
+	read_mad(0);
+	write_mad(MAD_RING_SLOTS);
+	assert_null(mad_ring_room(ring));
+	for (uint32_t i = 1; i <= MAD_RING_SLOTS; i++)
+		read_mad(i);
+}
+
+static void an_idle_consumer_is_woken_once(void **state)
+{
+	assert_false(mad_ring_publish(ring));
+	assert_true(mad_ring_sleep(ring));
+	fresh(state);
+	assert_false(mad_ring_sleep(ring));
+	assert_true(mad_ring_publish(ring));
+	assert_false(mad_ring_publish(ring));
+}
+
+static void a_length_beyond_the_slot_is_not_believed(void **state)
+{
+	uint8_t bytes[FABRIC_INLINE + 1] = {[FABRIC_INLINE] = 0x55};
+
+	room()->len = UINT32_MAX;
+	mad_ring_publish(ring);
+	assert_int_equal(mad_ring_next(ring), FABRIC_INLINE);
+	assert_int_equal(mad_ring_take(ring, bytes), FABRIC_INLINE);
+	assert_int_equal(bytes[FABRIC_INLINE], 0x55);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(mads_come_out_as_they_went_in, fresh),
+		cmocka_unit_test_setup(a_full_ring_has_no_room_until_one_is_taken, fresh),
+		cmocka_unit_test_setup(an_idle_consumer_is_woken_once, fresh),
+		cmocka_unit_test_setup(a_length_beyond_the_slot_is_not_believed, fresh),
+	};
+	int ret = cmocka_run_group_tests(tests, NULL, NULL);
+
+	free(ring);
+	return ret;
+}
