@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -29,14 +30,24 @@
 #define SAME_TURNS 8
 #define BUFFER	   (4u << 20)
 
+#define SPIN_US	      50
+#define QUICK_RINGS   4	  /* one within 4 * SPIN_US of the other */
+#define CROWDED_US    200 /* without the CPU, after it was offered to others */
+#define CROWDED_TURNS 100
+
 static_assert(offsetof(struct server, fabric) == 0, "the fabric is the server's first member");
 
-static uint64_t now_ms(void)
+static uint64_t now_us(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
+}
+
+static uint64_t now_ms(void)
+{
+	return now_us() / 1000;
 }
 
 /* ---- hosts ---- */
@@ -308,6 +319,19 @@ static bool from_ring(struct connection *c)
 	return n;
 }
 
+/* Mostly it is the program that wrote last. */
+static bool serve_same(struct server *s)
+{
+	uint64_t now;
+
+	if (!s->recent || !from_ring(s->recent))
+		return false;
+	now = now_us();
+	s->quick = now - s->served_us < 4 * SPIN_US ? s->quick + 1 : 0;
+	s->served_us = now;
+	return true;
+}
+
 /* Is to be woken by the program that wrote last, from now on. True: it has written meanwhile. */
 static bool rest(const struct server *s)
 {
@@ -322,7 +346,7 @@ static void rung(struct connection *c)
 	if (s->recent != c && rest(s))
 		from_ring(s->recent);
 	s->recent = c;
-	from_ring(c);
+	serve_same(s);
 }
 
 /* Reads what a program has written to its socket and carries it out. False: there was nothing. */
@@ -504,6 +528,31 @@ static void tick(struct fabric *f)
 	fabric_run(f);
 }
 
+/*
+ * To wake up takes longer than to carry out an SMP. Where a program asks again and again, its ring
+ * is looked at for a moment before the sleep, and others get the CPU between two looks. Where they
+ * keep it, better sleep: who is woken gets the CPU at once, and who gave it away does not.
+ */
+static bool spin(struct server *s)
+{
+	uint64_t begin = now_us(), before = begin, now;
+	bool served = false;
+
+	if (s->crowded)
+		s->crowded--;
+	if (s->crowded || s->quick < QUICK_RINGS)
+		return false;
+	do {
+		sched_yield();
+		now = now_us();
+		if (now - before > CROWDED_US)
+			s->crowded = CROWDED_TURNS;
+		before = now;
+		served = serve_same(s);
+	} while (!served && !s->crowded && now - begin < SPIN_US);
+	return served;
+}
+
 bool server_serve(struct server *s, int wait_ms)
 {
 	struct epoll_event evs[64];
@@ -511,8 +560,8 @@ bool server_serve(struct server *s, int wait_ms)
 	int n = 0;
 
 	tick(&s->fabric);
-	/* Mostly it is the program that wrote last; others are looked for now and then. */
-	same = s->recent && from_ring(s->recent);
+	/* Others are looked for now and then. */
+	same = serve_same(s) || (wait_ms && spin(s));
 	if (!same || !(++s->turns % SAME_TURNS)) {
 		outbox_flush(s);
 		rings_flush(s);

@@ -60,6 +60,9 @@ struct server {
 	struct connection *connections;
 	struct connection *over;
 	struct connection *recent; /* the one that rang last, and need not ring again; NULL: none */
+	uint64_t served_us;	   /* when its ring had something */
+	unsigned quick;		   /* so many times in quick succession */
+	unsigned crowded;	   /* turns in which others need the CPU */
 	unsigned turns;
 	uint32_t next_cookie;
 	uint64_t mads; /* read from programs */
