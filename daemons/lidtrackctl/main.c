@@ -15,6 +15,7 @@
 
 #define POLL_US	  20000
 #define CONFIRM_S 5
+#define LOST	  50 /* answers in a row without the guest: no record is on its way for so long */
 
 static const char usage[] =
 	"usage: lidtrackctl [--socket PATH] [--json] [--timeout S] COMMAND\n"
@@ -197,8 +198,10 @@ static int plan_command(struct arguments *args)
 
 /* What status says of the guest that is moved. */
 static struct {
-	bool here, there; /* settled at its source, or where it is to go */
-	bool confirmed;	  /* the source has said that it has forgotten it */
+	bool here, there;    /* settled at its source, or where it is to go */
+	bool known;	     /* somebody has it */
+	char elsewhere[128]; /* where it is settled, if that is neither */
+	bool confirmed;	     /* the source has said that it has forgotten it */
 	const char *from, *to;
 	int lid;
 	char reason[300];
@@ -208,6 +211,10 @@ static void look_at(struct json_object *row)
 {
 	bool settled = !strcmp(text(row, "state"), "here");
 
+	seen.known = true;
+	if (settled && strcmp(text(row, "host"), seen.to) != 0 &&
+	    strcmp(text(row, "host"), seen.from) != 0)
+		snprintf(seen.elsewhere, sizeof(seen.elsewhere), "%s", text(row, "host"));
 	if (!strcmp(text(row, "host"), seen.to) && settled) {
 		seen.there = true;
 		seen.confirmed = !*text(row, "peer");
@@ -227,18 +234,29 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+static bool all_answered(struct json_object *answer)
+{
+	struct json_object *silent;
+
+	return json_object_object_get_ex(answer, "silent", &silent) &&
+	       !json_object_array_length(silent);
+}
+
 static int follow(struct arguments *args)
 {
 	double began = now(), arrived = 0;
 	int status = CLIENT_DONE;
+	unsigned lost = 0;
 
 	args->client.each = look_at;
 	while (status == CLIENT_DONE) {
 		struct json_object *request = request_of("status"), *answer = NULL;
 
 		add_text(request, "guest", args->words[0]);
-		seen.here = seen.there = false;
+		seen.here = seen.there = seen.known = false;
+		seen.elsewhere[0] = '\0';
 		status = ask(args, request, &answer);
+		lost = status == CLIENT_DONE && !seen.known && all_answered(answer) ? lost + 1 : 0;
 		json_object_put(answer);
 		/* Until the source confirms it could not be moved on; it is there all the same. */
 		if (seen.there && !arrived)
@@ -250,6 +268,11 @@ static int follow(struct arguments *args)
 		}
 		if (seen.here && status == CLIENT_DONE) {
 			client_error("%s stays at %s: %s", args->words[0], seen.from, seen.reason);
+			return CLIENT_REFUSED;
+		}
+		if (!seen.there && status == CLIENT_DONE && (seen.elsewhere[0] || lost > LOST)) {
+			client_error("%s is %s%s: another order has been given", args->words[0],
+				     seen.elsewhere[0] ? "at " : "with nobody", seen.elsewhere);
 			return CLIENT_REFUSED;
 		}
 		usleep(POLL_US);

@@ -203,7 +203,8 @@ static bool asked_name(struct control_client *client, struct json_object *reques
 	const char *text = NULL;
 
 	if (!json_get_text(request, key, &text) || !text || !record_name_valid(text)) {
-		control_fail(client, "%s: a name of letters, digits, '.', '_' and '-'", key);
+		control_fail(client, "%s: a name of up to %d letters, digits, '.', '_' and '-'",
+			     key, RECORD_NAME_LEN - 1);
 		return false;
 	}
 	snprintf(name, RECORD_NAME_LEN, "%s", text);
@@ -487,18 +488,21 @@ static void finish_add(struct job *j)
 
 static bool asked_guid(struct control_client *client, struct json_object *request, uint64_t *guid)
 {
-	const char *text = NULL;
-	char *end;
+	const char *text = NULL, *digits;
+	size_t len;
 
 	*guid = 0;
-	if (json_get_text(request, "guid", &text) && !text)
-		return true;
-	if (text)
-		*guid = strtoull(text, &end, 16);
-	if (text && *guid && !*end)
-		return true;
-	control_fail(client, "guid: 64 bits in hexadecimal");
-	return false;
+	if (!json_get_text(request, "guid", &text) || text) {
+		digits = text && !strncmp(text, "0x", 2) ? text + 2 : text ? text : "";
+		len = strspn(digits, "0123456789abcdefABCDEF");
+		if (len && len <= 16 && !digits[len])
+			*guid = strtoull(digits, NULL, 16);
+		if (!*guid) {
+			control_fail(client, "guid: 1 to 16 hexadecimal digits, and not 0");
+			return false;
+		}
+	}
+	return true;
 }
 
 static void add(struct control_client *client, struct json_object *request)

@@ -140,6 +140,16 @@ move_afresh() {
 	until is_at "$1" "$3"; do sleep 0.02; done
 }
 
+# move_with_takeover GUEST FROM TO PID: the master SM of that pid hangs when the guest is to go, and is killed when it is
+# detached.
+move_with_takeover() {
+	kill -STOP "$4"
+	ctl "$2" move "$1" --to "$3" --no-wait
+	await grep -q 'clearing -> leaving' "$dir/$2.log"
+	kill -KILL "$4"
+	await is_at "$1" "$3"
+}
+
 # is_at GUEST HOST: it is settled there, and nobody else knows it.
 is_at() {
 	[ "$(ctl h1 status "$1" | awk -v guest="$1" '$1 == guest { print $3, $6, $7 == "with" }')" = "$2 here 0" ]
@@ -176,13 +186,13 @@ shared_port() {
 		"lids $dir/lids" "$@"
 }
 
-# paths [LID]: how many PathRecord requests the SA has had, from that LID; see migrate_count.c.
+# paths [LID]: how many PathRecord requests the SA (of the host $sm; h0) has had, from that LID; see migrate_count.c.
 paths() {
 	local count
 	if [ -n "${1:-}" ]; then
-		count=$(tail -c +$((43 + 8 * $1)) "$dir/h0.count" | head -c 8 | tr -d '\0 \n')
+		count=$(tail -c +$((43 + 8 * $1)) "$dir/${sm:-h0}.count" | head -c 8 | tr -d '\0 \n')
 	else
-		count=$(head -c 20 "$dir/h0.count" | tr -d ' ')
+		count=$(head -c 20 "$dir/${sm:-h0}.count" | tr -d ' ')
 	fi
 	echo "${count:-0}"
 }

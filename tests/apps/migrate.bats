@@ -89,6 +89,57 @@ teardown() {
 	is_at a h1
 }
 
+@test "names and GUIDs that cannot be are refused, and say what can" {
+	local bad
+	hosts 1
+	agents
+	for bad in 0x12345678901234567 -5 0x 0 1g ' 5'; do
+		run ctl h1 add a --guid "$bad"
+		[ "$status" = 1 ]
+		[[ $output == *"guid: 1 to 16 hexadecimal digits, and not 0"* ]]
+	done
+	for bad in "$(printf 'a%.0s' {1..64})" 'a b' '' $'a\n'; do
+		run ctl h1 add "$bad"
+		[ "$status" = 1 ]
+		[[ $output == *"guest: a name of up to 63 letters, digits, '.', '_' and '-'"* ]]
+	done
+	run ctl h1 add a --pkeys 0x10000
+	[ "$status" = 1 ]
+	guest "$(printf 'a%.0s' {1..63})" h1
+	ctl h1 move "$(printf 'a%.0s' {1..63})" --to h2
+}
+
+@test "who waits for a move is told when another order sends the guest on, or takes it away" {
+	local waits
+	hosts 2
+	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	agents "guest_command $dir/guests"
+	guest guest7 h1
+	guest guest8 h1
+	for guest in guest7 guest8; do
+		"$LIDTRACKCTL" --socket "$dir/h1.ctl" move $guest --to h2 >"$dir/$guest.said" 2>&1 3>&- &
+		pids[$guest]=$!
+		moving() { ctl h1 status $guest | grep -q 'detaching'; }
+		await moving
+		kill -STOP "${pids[$guest]}"
+	done
+	touch "$dir/go"
+	await is_at guest7 h2
+	await is_at guest8 h2
+	ctl h2 move guest7 --to h3
+	ctl h2 remove guest8
+	gone() { ! ctl h2 status guest8 | grep -q guest8; }
+	await gone
+	kill -CONT "${pids[guest7]}" "${pids[guest8]}"
+	for guest in guest7 guest8; do
+		ended() { ! kill -0 "${pids[$guest]}"; }
+		TRIES=200 await ended
+	done
+	grep -q 'guest7 is at h3: another order has been given' "$dir/guest7.said"
+	grep -q 'guest8 is with nobody: another order has been given' "$dir/guest8.said"
+}
+
 @test "a source that is stopped before it has cleared holds its guest, and nobody else" {
 	local guid
 	hosts 2
@@ -176,6 +227,33 @@ teardown() {
 	newcomer() { [ "$(on newcomer ibstat | sed -n 's/.*Base lid: //p')" != 0 ]; }
 	await newcomer
 	[ "$(on newcomer ibstat | sed -n 's/.*Base lid: //p')" != "$lid" ]
+}
+
+@test "a standby takes over while the guest of a crowd is detached: its LID stays, and each peer asks once at most" {
+	local lid asked
+	guests_program
+	hosts 2
+	mkdir "$dir/standby"
+	ONLY_h1="guid2lid $dir/guid2lid"
+	# shellcheck disable=SC2034
+	ONLY_h2=$(printf '%s\n' 'follow h1' 'follow_every 50' "guid2lid $dir/standby/guid2lid")
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	await test -S "$dir/guest7.crowd"
+	OSM_CACHE_DIR=$dir/standby opensm_at h2
+	await grep -q 'Entering STANDBY' "$dir/h2.osm.log"
+	follows() { grep -q "$guid" "$dir/standby/guid2lid"; }
+	await follows
+	export -f move_with_takeover await ctl is_at
+	export dir LIDTRACKCTL
+	on h3 "$PEERS" --peers 200 "$dir/guest7.crowd" bash -ec "move_with_takeover guest7 h1 h2 ${pids[h0.osm]}" |
+		tee "$dir/said"
+	grep -q 'Entering MASTER' "$dir/h2.osm.log"
+	[ "$(lid_of guest7)" = "$lid" ]
+	grep -q " 200 of 200 peers' last writes are there, with their checksums\$" "$dir/said"
+	asked=$(sed -n 's/.* all peers back .*, \([0-9]*\) questions to the SA$/\1/p' "$dir/said")
+	[ "$asked" -le 200 ]
 }
 
 @test "many guests move at once, crossing ones included, and none loses its LID" {
