@@ -136,8 +136,10 @@ static int receive(struct client *client, struct json_object **answer)
 	for (;;) {
 		errno = 0;
 		if (getline(&line, &room, in) < 0) {
-			if (errno == EINTR)
+			if (errno == EINTR) {
+				clearerr(in); /* the process was stopped, and goes on */
 				continue;
+			}
 			if (errno)
 				not_running(client, errno);
 			else
