@@ -268,8 +268,8 @@ teardown() {
 	await settled
 	before=$(ctl h1 status | awk 'NR > 1 { print $1, $2, $4 }' | sort)
 	for n in 1 2 3 4 5 6; do
-		ctl h1 move "a$n" --to h2 --no-wait
-		ctl h2 move "b$n" --to h1 --no-wait
+		ctl h1 move "a$n" --to h2 --wait 60 --no-wait
+		ctl h2 move "b$n" --to h1 --wait 60 --no-wait
 	done
 	there() { [ "$(ctl h3 status | awk '$1 ~ /^a/ && $3 == "h2" && $6 == "here" && $7 == "" ||
 		$1 ~ /^b/ && $3 == "h1" && $6 == "here" && $7 == ""' | wc -l)" = 12 ]; }
