@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Completion queues (IBTA vol. 1, 11.2.8, 11.4.2): a ring that the engine fills and the program
- * polls, both under cq->lock; of a thread domain, or of one thread, the program polls without. A poll that finds nothing turns the engine.
+ * Completion queues (IBTA vol. 1, 11.2.8, 11.4.2): a ring with one producer, the holder of the
+ * engine lock, and consumers that take turns by cq->lock; those of a thread domain, or of one
+ * thread, need no turns. The producer writes an entry and releases it by `head`, a consumer copies
+ * entries and releases their places by `tail`: neither waits for the other, and neither takes a
+ * lock for it. A CQ with a channel is the exception: whether it is armed is decided together with
+ * the place of the entry, under cq->lock. Who moves entries has the engine lock, and cq->lock.
+ *
+ * A poll that finds nothing turns the engine.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -115,7 +121,7 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	return &cq->ex;
 }
 
-/* Moves the entries to another ring and exchanges the rings. Under cq->lock. */
+/* Moves the entries to another ring and exchanges the rings. Under both locks. */
 static int move(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custom)
 {
 	uint32_t head = atomic_load(&cq->head), tail = atomic_load(&cq->tail), count = head - tail;
@@ -157,9 +163,11 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	 * it, too. */
 	urxe_engine_lock();
 	urxe_engine_unlock();
+	urxe_engine_lock();
 	urxe_lock(&cq->lock);
 	ret = move(cq, cqe, &ring, &custom);
 	urxe_unlock(&cq->lock);
+	urxe_engine_unlock();
 	urxe_buffer_free(cq->pd, ring, URXE_BUFFER_CQ, custom);
 	return ret;
 }
@@ -274,25 +282,25 @@ static void overrun(struct urxe_cq *cq, struct urxe_qp *qp)
 
 struct urxe_cqe *urxe_cq_claim(struct urxe_cq *cq, struct urxe_qp *qp)
 {
-	uint32_t head;
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 
-	urxe_lock(&cq->lock);
-	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	if (head - atomic_load(&cq->tail) < (uint32_t)cq->ibv.cqe)
+	/* Acquire: the consumer has read the entry whose place this is. */
+	if (head - atomic_load_explicit(&cq->tail, memory_order_acquire) < (uint32_t)cq->ibv.cqe)
 		return &cq->ring[head & (cq->size - 1)];
-	urxe_unlock(&cq->lock);
 	overrun(cq, qp);
 	return NULL;
 }
 
-void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
+/* Between asking for an event and looking for what has come, and the same here the other way round,
+ * lies the lock: one of the two sees the other. */
+static void push_and_notify(struct urxe_cq *cq, const struct urxe_cqe *cqe)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	bool notify = notifies(cq->arm, cqe);
+	bool notify;
 
-	if (cq->want_timestamp)
-		cqe->timestamp = urxe_now();
+	urxe_lock(&cq->lock);
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+	notify = notifies(cq->arm, cqe);
 	if (notify) {
 		cq->event_at = head;
 		urxe_cq_disarm(cq);
@@ -300,6 +308,18 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
 	urxe_unlock(&cq->lock);
 	if (notify)
 		urxe_channel_notify(cq);
+}
+
+void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	if (cq->want_timestamp)
+		cqe->timestamp = urxe_now();
+	if (cq->ibv.channel)
+		push_and_notify(cq, cqe);
+	else
+		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 }
 
 void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe)
@@ -314,7 +334,7 @@ void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *
 
 /*
  * Takes out the entries of a QP that is destroyed or reset, as hardware does: what a program polls
- * afterwards is of QPs that it still knows.
+ * afterwards is of QPs that it still knows. Engine lock.
  */
 void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
 {

@@ -454,8 +454,8 @@ struct urxe_port *urxe_context_port(struct ibv_context *context, unsigned num);
  * when the engine next runs it, with IBV_EVENT_QP_FATAL. Engine lock.
  */
 void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe);
-/* The same in two steps, to write it where it will lie: NULL when it is lost; else the CQ is locked until
- * urxe_cq_push(), and all fields are the caller's to write. */
+/* The same in two steps, to write it where it will lie: NULL when it is lost; else all fields are the
+ * caller's to write before urxe_cq_push(). */
 struct urxe_cqe *urxe_cq_claim(struct urxe_cq *cq, struct urxe_qp *qp);
 void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe);
 void urxe_cq_disarm(struct urxe_cq *cq);
