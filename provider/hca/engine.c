@@ -20,6 +20,7 @@
 #include "host/fd.h"
 
 #define RX_BUDGET    128
+#define NEAR_MOST    64
 #define HOUSEKEEP_NS 1000000000ull
 #define HELD_NS	     100000 /* between looks at what neighbours do */
 
@@ -377,6 +378,7 @@ static bool turn(void)
 
 	if (!e->wire)
 		return false;
+	e->near_since = 0;
 	atomic_store_explicit(&e->turned_at, urxe_engine_clock(), memory_order_relaxed);
 	urxe_wire_attend(e->wire, e->acks_may_wait);
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
@@ -388,6 +390,23 @@ static bool turn(void)
 		run_held();
 	if (e->now != e->ran_at)
 		run_timers();
+	return n > 0;
+}
+
+/*
+ * A turn for neighbours' packets alone: a program that waits for one is to have it before the
+ * sockets are asked, and timers looked at. Those have their turn when the rings are empty, and after
+ * NEAR_MOST packets. False: there were none.
+ */
+static bool turn_near(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+	int n;
+
+	if (!e->wire || e->near_since >= NEAR_MOST || !cds_list_empty(&e->full))
+		return false;
+	n = urxe_wire_poll_near(e->wire, RX_BUDGET, urxe_dispatch);
+	e->near_since += n;
 	return n > 0;
 }
 
@@ -408,7 +427,8 @@ void urxe_engine_progress(void)
 	}
 	/* Only if the service thread, too, looks again soon. */
 	urxe_hca.acks_may_wait = atomic_load(&urxe_hca.leased);
-	turn();
+	if (!turn_near())
+		turn();
 	urxe_hca.acks_may_wait = false;
 	urxe_engine_polled(urxe_hca.now);
 	urxe_engine_unlock();

@@ -72,6 +72,7 @@ struct urxe_engine {
 	_Atomic uint64_t turned_at;   /* ticks */
 	_Atomic uint64_t renewed_at;  /* ticks: polled_at, without a turn */
 	_Atomic bool acks_wait;	      /* acks_waiting is not empty */
+	unsigned near_since;	      /* packets of neighbours since the last whole turn */
 	uint64_t ran_at;	      /* `now` when timers were last looked at */
 	uint64_t clock_ticks;	      /* when `now` was read, */
 	uint64_t clock_step;	      /* and after how many ticks it is read again */

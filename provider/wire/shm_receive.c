@@ -60,6 +60,13 @@ static void deliver(struct urxe_wire *wire, struct urxe_arrival *from, const str
 	from->pkt.refs = NULL;
 }
 
+/* The payload of a packet in a cell is read where it lies: not in the copy, whose stores a load
+ * across two of them would have to wait for. */
+static const uint8_t *payload_of(const uint8_t *head, const uint8_t *bytes)
+{
+	return qpn_of(head) == URXE_QPN_GSI ? head : bytes;
+}
+
 static void deliver_packet(struct urxe_wire *wire, struct urxe_arrival *from,
 			   const struct urxe_record *rec)
 {
@@ -68,6 +75,7 @@ static void deliver_packet(struct urxe_wire *wire, struct urxe_arrival *from,
 
 	if (rec->len <= URXE_RING_INLINE) {
 		urxe_ring_copy(head, rec->bytes, URXE_RING_INLINE);
+		p.bytes = payload_of(head, rec->bytes);
 	} else {
 		urxe_ring_copy(head, rec->bytes, URXE_MAX_HEADER);
 		if (qpn_of(head) == URXE_QPN_GSI && rec->len <= sizeof(head))
@@ -136,11 +144,11 @@ static void set_flow(struct urxe_wire *wire, struct urxe_inlet *inlet,
 		urxe_link_of(&path)->has_other_ways || path.multicast || path.port != URXE_NO_PORT;
 }
 
-/* A packet in memory of our own. */
-static void receive_own(struct urxe_wire *wire, struct urxe_arrival *from, const void *bytes,
-			uint32_t len, uint16_t span)
+/* A packet whose headers are in memory of our own. */
+static void receive_own(struct urxe_wire *wire, struct urxe_arrival *from, const void *head,
+			const void *bytes, uint32_t len, uint16_t span)
 {
-	struct packet p = {.head = bytes, .bytes = bytes, .len = len, .span = span};
+	struct packet p = {.head = head, .bytes = bytes, .len = len, .span = span};
 
 	deliver(wire, from, &p);
 }
@@ -154,6 +162,7 @@ static void receive_pair(struct urxe_wire *wire, struct urxe_arrival *from,
 			 const struct urxe_record *pair)
 {
 	_Alignas(8) uint8_t both[URXE_RING_INLINE];
+	const uint8_t *bytes = pair->bytes;
 	uint32_t lens[2] = {pair->span, pair->len - pair->span};
 	struct urxe_record one = {.kind = URXE_RECORD_PACKET, .span = 1, .bytes = both};
 
@@ -165,8 +174,10 @@ static void receive_pair(struct urxe_wire *wire, struct urxe_arrival *from,
 		if (is_faulty(wire, from))
 			urxe_fault_in_record(wire, from, &one);
 		else
-			receive_own(wire, from, one.bytes, one.len, 1);
+			receive_own(wire, from, one.bytes, payload_of(one.bytes, bytes), one.len,
+				    1);
 		one.bytes = both + lens[0];
+		bytes += lens[0];
 	}
 }
 
@@ -195,7 +206,7 @@ void urxe_shm_receive_raw(struct urxe_wire *wire, struct urxe_arrival *from,
 	if (rec->kind == URXE_RECORD_REFS)
 		deliver_refs(wire, from, rec);
 	else
-		receive_own(wire, from, rec->bytes, rec->len, rec->span);
+		receive_own(wire, from, rec->bytes, rec->bytes, rec->len, rec->span);
 }
 
 static unsigned receive(struct urxe_wire *wire, struct urxe_inlet *inlet, unsigned budget)

@@ -260,6 +260,15 @@ int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_w
 	return packets;
 }
 
+int urxe_wire_poll_near(struct urxe_wire *wire, unsigned budget, urxe_wire_rx_fn *fn)
+{
+	if (!wire->shm || wire->delayed.head || wire->passed.head)
+		return 0;
+	wire->fn = fn;
+	wire->arg = NULL;
+	return urxe_shm_receive(wire, budget);
+}
+
 int urxe_wire_fd(const struct urxe_wire *wire)
 {
 	return wire->epfd;

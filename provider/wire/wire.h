@@ -153,6 +153,10 @@ int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct i
 int urxe_wire_poll(struct urxe_wire *wire, unsigned budget, uint64_t now, urxe_wire_rx_fn *fn,
 		   void *arg);
 
+/* The same from the rings of neighbours alone. 0 also where more is to be done than to take packets
+ * from them. */
+int urxe_wire_poll_near(struct urxe_wire *wire, unsigned budget, urxe_wire_rx_fn *fn);
+
 /*
  * Which process of this host a MAD to QP 1 is for: the first rule that fits says. Rules are added
  * before a wire is made, in each process the same ones. -ENOSPC beyond 16.

@@ -404,6 +404,11 @@ int urxe_wire_poll(struct urxe_wire *w, unsigned budget, uint64_t now, urxe_wire
 	return 0;
 }
 
+int urxe_wire_poll_near(struct urxe_wire *w, unsigned budget, urxe_wire_rx_fn *fn)
+{
+	return 0;
+}
+
 uint64_t urxe_wire_deadline(const struct urxe_wire *w)
 {
 	return UINT64_MAX;
