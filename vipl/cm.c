@@ -182,7 +182,7 @@ struct rdma_conn_param vipl_conn_param(struct vipl_conn *conn, const void *data,
 
 static void poll_queue(struct vipl_queue *queue)
 {
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	vipl_cq_poll(queue->cq);
 	vipl_cq_unlock(queue->cq);
 }

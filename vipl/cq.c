@@ -48,7 +48,7 @@ void vipl_cq_close(struct vipl_cq *cq)
 {
 	struct ibv_cq *ibv;
 
-	vipl_lock(&cq->lock);
+	owned_lock(&cq->lock);
 	ibv = cq->ibv;
 	cq->ibv = NULL;
 	vipl_notices_cancel(cq, NULL);
@@ -156,7 +156,7 @@ void vipl_cq_run_deferred(struct vipl_cq *cq, unsigned deferred)
 
 	cq->deferred = 0;
 	cq->broken = NULL;
-	vipl_unlock(&cq->lock);
+	owned_unlock(&cq->lock);
 	if (deferred & VIPL_WAKE)
 		vipl_wake(nic, cq);
 	for (; broken; broken = next) {
@@ -236,7 +236,7 @@ VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries)
 		return VIP_INVALID_PARAMETER;
 	if (entries > (VIP_ULONG)cq->nic->limits.max_cqe)
 		return VIP_ERROR_RESOURCE;
-	vipl_lock(&cq->lock);
+	owned_lock(&cq->lock);
 	if (!cq->ibv)
 		result = VIP_INVALID_PARAMETER;
 	else if (cq->tail - cq->head > entries)
@@ -270,7 +270,7 @@ VIP_RETURN VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 
 	if (!cq || !vi || !recv)
 		return VIP_INVALID_PARAMETER;
-	vipl_lock_often(&cq->lock);
+	owned_lock_often(&cq->lock);
 	found = vipl_cq_take(cq, vi, recv);
 	vipl_cq_unlock(cq);
 	return found ? VIP_SUCCESS : VIP_NOT_DONE;
@@ -287,7 +287,7 @@ VIP_RETURN VipCQWait(VIP_CQ_HANDLE handle, VIP_ULONG timeout, VIP_VI_HANDLE *vi,
 		return VIP_INVALID_PARAMETER;
 	deadline = vipl_deadline(timeout);
 	while (true) {
-		vipl_lock_often(&cq->lock);
+		owned_lock_often(&cq->lock);
 		found = vipl_cq_take(cq, vi, recv);
 		if (!found && !ret && cq->ibv && !ibv_req_notify_cq(cq->ibv, 0))
 			found = vipl_cq_take(cq, vi, recv);

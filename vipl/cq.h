@@ -12,7 +12,8 @@
 #include <sys/queue.h>
 #include <infiniband/verbs.h>
 
-#include "vipl/lock.h"
+#include "common/owned_lock.h"
+#include "vipl/branch.h"
 #include "vipl/vipl.h"
 
 struct vipl_nic;
@@ -39,7 +40,7 @@ enum vipl_deferred {
 };
 
 struct vipl_cq {
-	struct vipl_lock lock;
+	struct owned_lock lock;
 	unsigned deferred;
 	struct ibv_cq *ibv; /* NULL: closed */
 	struct vipl_nic *nic;
@@ -96,7 +97,7 @@ static inline void vipl_cq_unlock(struct vipl_cq *cq)
 	unsigned deferred = cq->deferred;
 
 	if (vipl_likely(!deferred)) {
-		vipl_unlock(&cq->lock);
+		owned_unlock(&cq->lock);
 		return;
 	}
 	vipl_cq_run_deferred(cq, deferred); /* unlocks */

@@ -10,7 +10,7 @@ static VIP_RETURN done(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
 	struct vipl_cq *cq = queue->cq;
 	VIP_RETURN result;
 
-	vipl_lock_often(&cq->lock);
+	owned_lock_often(&cq->lock);
 	result = vipl_queue_take(queue, descriptor);
 	vipl_cq_unlock(cq);
 	return result;
@@ -22,7 +22,7 @@ static VIP_RETURN done_or_armed(struct vipl_queue *queue, VIP_DESCRIPTOR **descr
 	struct vipl_cq *cq = queue->cq;
 	VIP_RETURN result;
 
-	vipl_lock_often(&cq->lock);
+	owned_lock_often(&cq->lock);
 	result = vipl_queue_take(queue, descriptor);
 	if (result == VIP_NOT_DONE && cq->ibv && !ibv_req_notify_cq(cq->ibv, 0))
 		result = vipl_queue_take(queue, descriptor);

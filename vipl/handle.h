@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "vipl/lock.h"
+#include "vipl/branch.h"
 
 enum vipl_kind {
 	VIPL_KIND_NIC = 1,

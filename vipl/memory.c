@@ -43,11 +43,11 @@ static bool insert(struct vipl_nic *nic, struct vipl_region *region)
 {
 	bool fresh;
 
-	vipl_lock(&nic->memory_lock);
+	owned_lock(&nic->memory_lock);
 	fresh = region->handle && !find(nic, region->handle);
 	if (fresh)
 		LIST_INSERT_HEAD(bucket(nic, region->handle), region, link);
-	vipl_unlock(&nic->memory_lock);
+	owned_unlock(&nic->memory_lock);
 	return fresh;
 }
 
@@ -59,10 +59,10 @@ static void forget(struct vipl_nic *nic)
 
 static void take_out(struct vipl_nic *nic, struct vipl_region *region)
 {
-	vipl_lock(&nic->memory_lock);
+	owned_lock(&nic->memory_lock);
 	LIST_REMOVE(region, link);
 	forget(nic);
-	vipl_unlock(&nic->memory_lock);
+	owned_unlock(&nic->memory_lock);
 }
 
 int vipl_memory_access(struct vipl_nic *nic, VIP_MEM_HANDLE handle, struct vipl_ptag *ptag,
@@ -71,10 +71,10 @@ int vipl_memory_access(struct vipl_nic *nic, VIP_MEM_HANDLE handle, struct vipl_
 	struct vipl_region *region;
 	int ret = 0;
 
-	vipl_lock(&nic->memory_lock);
+	owned_lock(&nic->memory_lock);
 	region = find(nic, handle);
 	if (!region) {
-		vipl_unlock(&nic->memory_lock);
+		owned_unlock(&nic->memory_lock);
 		return -ENOENT;
 	}
 	*access = (struct vipl_access){
@@ -97,7 +97,7 @@ int vipl_memory_access(struct vipl_nic *nic, VIP_MEM_HANDLE handle, struct vipl_
 		else
 			ret = -EACCES;
 	}
-	vipl_unlock(&nic->memory_lock);
+	owned_unlock(&nic->memory_lock);
 	return ret;
 }
 
@@ -289,7 +289,7 @@ static VIP_RETURN change(struct vipl_nic *nic, struct vipl_region *region,
 
 	if (result)
 		return result;
-	vipl_lock(&nic->memory_lock);
+	owned_lock(&nic->memory_lock);
 	ret = change_mr(nic, region, ptag, attributes);
 	if (!ret) {
 		if (region->second && vipl_ptag_domain(nic, ptag) == &nic->first) {
@@ -304,7 +304,7 @@ static VIP_RETURN change(struct vipl_nic *nic, struct vipl_region *region,
 		region->attributes = *attributes;
 	}
 	forget(nic);
-	vipl_unlock(&nic->memory_lock);
+	owned_unlock(&nic->memory_lock);
 	return ret ? VIP_ERROR_RESOURCE : VIP_SUCCESS;
 }
 

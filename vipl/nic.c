@@ -172,7 +172,7 @@ VIP_RETURN VipOpenNic(const VIP_CHAR *name, VIP_NIC_HANDLE *handle)
 	if (!name || !handle)
 		return VIP_INVALID_PARAMETER;
 	*handle = NULL;
-	pthread_once(&once, vipl_lock_init);
+	pthread_once(&once, owned_lock_init);
 	nic = vipl_object_get(VIPL_KIND_NIC, sizeof(*nic));
 	if (!nic)
 		return VIP_ERROR_RESOURCE;

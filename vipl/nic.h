@@ -45,7 +45,7 @@ struct vipl_nic {
 	/* Memory. */
 	struct vipl_domain first;
 	LIST_HEAD(, vipl_ptag) ptags;
-	struct vipl_lock memory_lock; /* the table of regions */
+	struct owned_lock memory_lock; /* the table of regions */
 	struct vipl_regions *regions;
 	_Atomic uint32_t memory_generation;
 

@@ -87,7 +87,7 @@ static bool next_call(struct vipl_cq *cq, struct call *call)
 {
 	struct vipl_notice *notice;
 
-	vipl_lock(&cq->lock);
+	owned_lock(&cq->lock);
 	notice = cq->ibv && cq->noticed ? STAILQ_FIRST(notices(cq)) : NULL;
 	if (!notice) {
 		vipl_cq_unlock(cq);
@@ -146,7 +146,7 @@ static VIP_RETURN notify(struct vipl_cq *cq, const struct vipl_notice *wanted)
 		return VIP_ERROR_RESOURCE;
 	}
 	*notice = *wanted;
-	vipl_lock(&cq->lock);
+	owned_lock(&cq->lock);
 	if (!cq->ibv) {
 		vipl_cq_unlock(cq);
 		free(notice);

@@ -430,7 +430,7 @@ static inline VIP_RETURN post(struct vipl_queue *queue, VIP_DESCRIPTOR *descript
 	struct ibv_sge sge;
 	unsigned control;
 
-	vipl_lock_often(&cq->lock);
+	owned_lock_often(&cq->lock);
 	if (vipl_likely(is_plain(queue, descriptor, memory, &control, &sge)))
 		post_plain(queue, descriptor, memory, control, &sge);
 	else
@@ -468,7 +468,7 @@ static int post_own(struct vipl_vi *vi, struct ibv_send_wr *wr)
 
 	wr->wr_id = vipl_wr_id(&vi->sq) | VIPL_WR_GREETING;
 	wr->send_flags = IBV_SEND_SIGNALED;
-	vipl_lock(&vi->sq.cq->lock);
+	owned_lock(&vi->sq.cq->lock);
 	if (reserve(&vi->sq, 1))
 		ret = ibv_post_send(vi->qp, wr, &bad);
 	vi->sq.wrs += !ret;

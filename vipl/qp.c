@@ -85,7 +85,7 @@ static int release_receives(struct vipl_vi *vi)
 	struct vipl_queue *queue = &vi->rq;
 	int ret = 0;
 
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	queue->generation++;
 	queue->wrs = 0;
 	if (vi->headers)
@@ -107,7 +107,7 @@ int vipl_qp_prepare(struct vipl_vi *vi, struct rdma_cm_id *id)
 		ret = modify(vi, id, IBV_QPS_INIT);
 	if (ret)
 		return ret;
-	vipl_lock(&vi->sq.cq->lock);
+	owned_lock(&vi->sq.cq->lock);
 	vi->sq.generation++;
 	vi->sq.wrs = 0; /* a greeting may have been on its way */
 	vipl_cq_unlock(vi->sq.cq);
@@ -135,7 +135,7 @@ void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later)
 {
 	struct vipl_queue *queue = &vi->rq;
 
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	queue->generation++;
 	vipl_queue_set_mode(queue, vipl_recv_mode(vi->state));
 	vipl_cq_unlock(queue->cq);
@@ -146,7 +146,7 @@ void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later)
 	}
 	if (vi->prepared)
 		vipl_qp_destroy(vi);
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	for (unsigned i = queue->done; i != queue->tail; i++)
 		vipl_post_take_back(queue, vipl_slot(queue, i));
 	vipl_cq_unlock(queue->cq);
@@ -157,7 +157,7 @@ static bool drained(struct vipl_queue *queue)
 {
 	bool empty;
 
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	vipl_cq_poll(queue->cq);
 	empty = !queue->wrs;
 	vipl_cq_unlock(queue->cq);
@@ -176,7 +176,7 @@ void vipl_qp_settle(struct vipl_vi *vi)
 
 static void flush(struct vipl_queue *queue)
 {
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	vipl_queue_flush(queue);
 	queue->generation++;
 	vipl_cq_unlock(queue->cq);

@@ -12,7 +12,7 @@
 
 static void set_mode(struct vipl_queue *queue, enum vipl_mode mode)
 {
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	vipl_queue_set_mode(queue, mode);
 	vipl_cq_unlock(queue->cq);
 }
@@ -135,7 +135,7 @@ static void close_queue(struct vipl_queue *queue)
 
 	if (!cq)
 		return;
-	vipl_lock(&cq->lock);
+	owned_lock(&cq->lock);
 	if (queue->mode != VIPL_CLOSED)
 		cq->users--;
 	vipl_queue_set_mode(queue, VIPL_CLOSED);
@@ -266,7 +266,7 @@ static bool is_empty(struct vipl_queue *queue)
 {
 	bool empty;
 
-	vipl_lock(&queue->cq->lock);
+	owned_lock(&queue->cq->lock);
 	empty = queue->head == queue->tail;
 	vipl_cq_unlock(queue->cq);
 	return empty;

@@ -5,16 +5,21 @@
  * takes as long as the lock itself, and few programs ever cancel a thread.
  */
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "hca/engine.h"
 #include "hca/verbs.h"
+
+#define MOST_MS 1000
 
 static atomic_bool may_cancel = true;
 static atomic_bool all_know = true; /* that they may be cancelled */
 
 void urxe_may_cancel(bool may)
 {
-	struct timespec until;
+	const struct timespec a_while = {.tv_nsec = 1000000};
 
 	if (!may) {
 		atomic_store(&all_know, false);
@@ -25,11 +30,14 @@ void urxe_may_cancel(bool may)
 		return;
 	atomic_store(&may_cancel, true);
 	/* A thread that has not seen it gives the lock back first. Bounded: it may be the thread
-	 * that this interrupts. */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	if (!pthread_mutex_timedlock(&urxe_hca.lock, &until))
-		pthread_mutex_unlock(&urxe_hca.lock);
+	 * that this interrupts. By syscall(2), as in lock.c. */
+	for (unsigned i = 0; i < MOST_MS; i++) {
+		if (urxe_engine_try(false)) {
+			urxe_engine_give();
+			break;
+		}
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &a_while, NULL);
+	}
 	atomic_store(&all_know, true);
 }
 

@@ -24,7 +24,7 @@
 #define HOUSEKEEP_NS 1000000000ull
 #define HELD_NS	     100000 /* between looks at what neighbours do */
 
-struct urxe_engine urxe_hca = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct urxe_engine urxe_hca;
 
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -63,6 +63,7 @@ static int start(void)
 	int ret;
 
 	init_lists();
+	owned_lock_init();
 	e->qps = mmap(NULL, sizeof(*e->qps) * URXE_QP_SLOTS, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (e->qps == MAP_FAILED)
@@ -296,7 +297,7 @@ static void locked(void)
 
 void urxe_engine_lock(void)
 {
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_take();
 	urxe_engine_locked();
 }
 
@@ -308,7 +309,7 @@ void urxe_engine_locked(void)
 
 static bool try_lock(void)
 {
-	if (pthread_mutex_trylock(&urxe_hca.lock))
+	if (!urxe_engine_try(true))
 		return false;
 	locked();
 	return true;
@@ -340,10 +341,10 @@ void urxe_engine_unlock(void)
 			if (service_oversleeps())
 				urxe_service_wake();
 		}
-		pthread_mutex_unlock(&urxe_hca.lock);
+		urxe_engine_give();
 		/* A thread that pushed after the stack was taken, and found the lock held, relies
 		 * on us. */
-	} while (alive && atomic_load(&urxe_hca.kicked) && !pthread_mutex_trylock(&urxe_hca.lock));
+	} while (alive && atomic_load(&urxe_hca.kicked) && urxe_engine_try(false));
 	if (cancel == PTHREAD_CANCEL_ENABLE)
 		pthread_setcancelstate(cancel, NULL);
 }
@@ -532,7 +533,7 @@ void urxe_ending(bool in_handler)
 	if (in_handler) {
 		urxe_wire_ending(urxe_hca.wire);
 		send_acks(&urxe_hca.acks_due);
-		pthread_mutex_unlock(&urxe_hca.lock);
+		urxe_engine_give();
 	} else {
 		urxe_engine_unlock();
 	}
@@ -562,7 +563,8 @@ void urxe_forked(void)
 	e->wire = NULL;
 	e->seg = NULL;
 	e->users = 0;
-	pthread_mutex_init(&e->lock, NULL);
+	memset(&e->lock, 0, sizeof(e->lock));
+	atomic_store(&e->holder, 0);
 	pthread_mutex_init(&users_lock, NULL);
 	init_lists();
 }

@@ -20,6 +20,7 @@
 
 #include <netinet/in.h>
 
+#include "common/owned_lock.h"
 #include "hca/adapter.h"
 #include "hca/hca.h"
 #include "wire/neighbour.h"
@@ -31,7 +32,8 @@
 struct urxe_batch;
 
 struct urxe_engine {
-	pthread_mutex_t lock;
+	struct owned_lock lock;
+	_Atomic uintptr_t holder; /* the thread that has it, by its thread pointer; else 0 */
 	struct urxe_segment *seg;
 	struct urxe_wire *wire;
 	struct mempool_table *table; /* the memory unit */
@@ -95,10 +97,32 @@ static inline uint64_t urxe_ticks(void)
 #endif
 }
 
-/* What else there is to taking the lock, for one who took the mutex itself. */
+/* The lock itself; often: to post, or to poll. While it changes hands the holder is not known, but
+ * to the thread that is it. */
+static inline bool urxe_engine_try(bool often)
+{
+	if (!owned_trylock(&urxe_hca.lock, often))
+		return false;
+	atomic_store_explicit(&urxe_hca.holder, owned_lock_self(), memory_order_relaxed);
+	return true;
+}
+
+static inline void urxe_engine_take(void)
+{
+	owned_lock(&urxe_hca.lock);
+	atomic_store_explicit(&urxe_hca.holder, owned_lock_self(), memory_order_relaxed);
+}
+
+static inline void urxe_engine_give(void)
+{
+	atomic_store_explicit(&urxe_hca.holder, 0, memory_order_relaxed);
+	owned_unlock(&urxe_hca.lock);
+}
+
+/* What else there is to taking the lock, for one who took it by itself. */
 void urxe_engine_locked(void);
 
-/* cancel.c: by the holder of the mutex. cancel: the state to return to afterwards; DISABLE also where none was
+/* cancel.c: by the holder of the lock. cancel: the state to return to afterwards; DISABLE also where none was
  * asked for. */
 void urxe_cancel_disable(int *cancel);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A lock for the few instructions that a work queue or a completion queue needs it for. To take it
- * is one locked operation, to give it back none: a posted and polled message takes five of them.
+ * is one locked operation, to give it back none: a posted and polled message takes three of them.
  * Whoever finds it taken waits a moment and then gives way, since its holder may be waiting for the
  * core.
  *

@@ -29,6 +29,11 @@ enum loss { NO_LOSS, UNMAPPED, PROTECTED, NO_PAGE };
 
 /* ---- in the handler ---- */
 
+static bool has_engine(void)
+{
+	return atomic_load(&urxe_hca.holder) == owned_lock_self();
+}
+
 /* The mutex says who has it: no thread pays for being found here. */
 static bool has(const pthread_mutex_t *lock)
 {
@@ -142,7 +147,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	enum loss loss = loss_of(number, info->si_code);
 	int saved = errno;
 
-	if (loss && has(&urxe_hca.lock) && mend((uintptr_t)info->si_addr, loss))
+	if (loss && has_engine() && mend((uintptr_t)info->si_addr, loss))
 		urxe_payload_lost = true;
 	else
 		pass_on(number, info);

@@ -187,7 +187,7 @@ static bool take_lock(void)
 	for (unsigned i = 0; i < LOOKS; i++) {
 		uint64_t now;
 
-		if (!pthread_mutex_trylock(&urxe_hca.lock))
+		if (urxe_engine_try(false))
 			return true;
 		now = urxe_now();
 		if (!began)
@@ -198,7 +198,7 @@ static bool take_lock(void)
 		if (ts.tv_nsec < LOOK_MAX)
 			ts.tv_nsec *= 2;
 	}
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_take();
 	return true;
 }
 
@@ -233,7 +233,7 @@ static void *service(void *arg)
 			continue;
 		until = next_deadline();
 		atomic_store(&e->sleep_until, busy ? 0 : until);
-		pthread_mutex_unlock(&e->lock);
+		urxe_engine_give();
 		wire = true;
 		if (!busy && until)
 			wait_for(&wire, until, urxe_now());

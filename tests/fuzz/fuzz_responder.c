@@ -585,7 +585,7 @@ static void post_recv(struct input *in)
 static void pass_time(unsigned how)
 {
 	edges.clock_now += 1000ull << how % 24;
-	pthread_mutex_lock(&urxe_hca.lock);
+	urxe_engine_take();
 	urxe_engine_locked();
 	urxe_engine_turn();
 }

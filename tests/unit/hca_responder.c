@@ -516,7 +516,7 @@ static void ending_in_a_handler_takes_no_locks(void **state)
 	urxe_hca.acks_may_wait = false;
 	/* What would complete, as soon as it runs: a QP in error, with a receive in its queue. */
 	atomic_store(&to_qp(busy)->proto.state, IBV_QPS_ERR);
-	pthread_mutex_unlock(&urxe_hca.lock);
+	urxe_engine_give();
 	urxe_engine_defer(to_qp(busy));
 	urxe_lock(&to_cq(cq)->lock);
 	urxe_ending(true);

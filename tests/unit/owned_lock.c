@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The lock that a thread may own: that thread, others, and handlers of signals. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "common/owned_lock.h"
+
+#define ROUNDS 20000
+
+static struct owned_lock lock;
+static unsigned counter; /* guarded by it */
+static atomic_bool over;
+
+static int make_anew(void **state)
+{
+	lock = (struct owned_lock){0};
+	counter = 0;
+	atomic_store(&over, false);
+	return 0;
+}
+
+/* Where the kernel has no membarrier(2), nobody owns locks. */
+static bool owned(void)
+{
+	owned_lock_init();
+	owned_lock_often(&lock);
+	owned_unlock(&lock);
+	return atomic_load(&lock.owner) == owned_lock_self();
+}
+
+static void who_takes_it_often_owns_it(void **state)
+{
+	owned_lock(&lock);
+	owned_unlock(&lock);
+	assert_int_equal(lock.owner, 0);
+	if (!owned())
+		skip();
+	owned_lock(&lock);
+	assert_int_equal(lock.held, OWNED_LOCK_OWN);
+	assert_int_equal(lock.taken, 0);
+	owned_unlock(&lock);
+	assert_int_equal(lock.held, OWNED_LOCK_NOT);
+}
+
+static void *take_once(void *ignored)
+{
+	owned_lock(&lock);
+	counter++;
+	owned_unlock(&lock);
+	return NULL;
+}
+
+static void run(void *(*function)(void *))
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, function, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void the_owner_keeps_it_after_a_stranger(void **state)
+{
+	if (!owned())
+		skip();
+	run(take_once);
+	owned_lock(&lock);
+	assert_int_equal(lock.held, OWNED_LOCK_OWN);
+	assert_int_equal(counter, 1);
+	owned_unlock(&lock);
+}
+
+static void *take_often(void *ignored)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		owned_lock_often(&lock);
+		counter++;
+		owned_unlock(&lock);
+	}
+	return NULL;
+}
+
+static void after_many_strangers_it_is_shared(void **state)
+{
+	if (!owned())
+		skip();
+	run(take_often);
+	owned_lock_often(&lock);
+	assert_int_equal(lock.taken, 1);
+	assert_int_equal(lock.held, OWNED_LOCK_SHARED);
+	owned_unlock(&lock);
+	assert_int_equal(lock.taken, 0);
+	assert_int_equal(lock.held, OWNED_LOCK_NOT);
+	assert_int_equal(counter, ROUNDS);
+}
+
+/* As soon as a while has passed without strangers. */
+static void the_owner_gets_it_back(void **state)
+{
+	if (!owned())
+		skip();
+	run(take_often);
+	do {
+		owned_lock_often(&lock);
+		counter = lock.held;
+		owned_unlock(&lock);
+	} while (counter != OWNED_LOCK_OWN);
+	run(take_once);
+	owned_lock(&lock);
+	assert_int_equal(lock.held, OWNED_LOCK_OWN);
+	owned_unlock(&lock);
+}
+
+static atomic_int tried;
+
+static void try_in_a_handler(int number)
+{
+	atomic_store(&tried, owned_trylock(&lock, true) ? 1 : -1);
+}
+
+static void raise_while_it_is_held(void)
+{
+	atomic_store(&tried, 0);
+	owned_lock_often(&lock);
+	raise(SIGUSR1);
+	owned_unlock(&lock);
+	assert_int_equal(tried, -1);
+}
+
+/* By its own way, by the shared lock, and by that after it was given back. */
+static void a_handler_does_not_take_it_from_the_thread_that_it_interrupts(void **state)
+{
+	signal(SIGUSR1, try_in_a_handler);
+	raise_while_it_is_held(); /* becomes the owner */
+	raise_while_it_is_held();
+	run(take_often);
+	raise_while_it_is_held();
+	owned_lock_often(&lock);
+	atomic_store(&lock.revoked, 0);
+	raise(SIGUSR1);
+	assert_int_equal(tried, -1);
+	owned_unlock(&lock);
+	assert_true(owned_trylock(&lock, true));
+	owned_unlock(&lock);
+}
+
+/* Work that is left to the holder when it has the lock is done: by it, or by who has left it. */
+static atomic_uint work, done;
+
+static void do_work(void)
+{
+	unsigned seen;
+
+	do {
+		seen = atomic_exchange(&work, 0);
+		atomic_fetch_add(&done, seen);
+		owned_unlock(&lock);
+	} while (atomic_load(&work) && owned_trylock(&lock, true));
+}
+
+static void *leave_work(void *ignored)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		atomic_fetch_add(&work, 1);
+		if (owned_trylock(&lock, true))
+			do_work();
+	}
+	return NULL;
+}
+
+static void no_work_is_left(void **state)
+{
+	pthread_t threads[2];
+
+	atomic_store(&work, 0);
+	atomic_store(&done, 0);
+	owned();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, leave_work, NULL), 0);
+	leave_work(NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(work, 0);
+	assert_int_equal(done, 3 * ROUNDS);
+}
+
+static void *be_a_stranger(void *count)
+{
+	struct timespec moment = {.tv_nsec = 20000};
+
+	for (unsigned *left = count; *left; --*left) {
+		nanosleep(&moment, NULL);
+		take_once(NULL);
+	}
+	atomic_store(&over, true);
+	return NULL;
+}
+
+/* Few strangers, each of whom holds the owner off; then more than make it nobody's. */
+static void one_thread_at_a_time_has_it(void **state)
+{
+	static const unsigned strangers[] = {50, 500};
+	unsigned own = 0, all = 0;
+
+	owned();
+	for (int i = 0; i < 2; i++) {
+		unsigned left = strangers[i];
+		pthread_t thread;
+
+		atomic_store(&over, false);
+		assert_int_equal(pthread_create(&thread, NULL, be_a_stranger, &left), 0);
+		while (!atomic_load(&over)) {
+			owned_lock_often(&lock);
+			counter++;
+			owned_unlock(&lock);
+			own++;
+		}
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		all += strangers[i];
+		assert_int_equal(counter, own + all);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(who_takes_it_often_owns_it, make_anew),
+		cmocka_unit_test_setup(the_owner_keeps_it_after_a_stranger, make_anew),
+		cmocka_unit_test_setup(after_many_strangers_it_is_shared, make_anew),
+		cmocka_unit_test_setup(the_owner_gets_it_back, make_anew),
+		cmocka_unit_test_setup(
+			a_handler_does_not_take_it_from_the_thread_that_it_interrupts, make_anew),
+		cmocka_unit_test_setup(no_work_is_left, make_anew),
+		cmocka_unit_test_setup(one_thread_at_a_time_has_it, make_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Which way a branch mostly goes. */
+#ifndef VIPL_BRANCH_H
+#define VIPL_BRANCH_H
+
+#define vipl_likely(x)	 __builtin_expect(!!(x), 1)
+#define vipl_unlikely(x) __builtin_expect(!!(x), 0)
+
+#endif
