@@ -471,10 +471,15 @@ static void no_receive(void)
 		post_recv(&end, 63, 0);
 	meet("no_receive");
 	if (!reliable()) {
-		/* Of many to one receive at least one arrives; the others leave no trace. */
+		/* Of many to one receive at least one arrives; the others leave no trace. With the one
+		 * that has arrived the receiver may go, and what is then under way is flushed. */
 		for (int i = 0; peer && i < 10; i++) {
 			post_send(&end, i, 0);
-			EXPECT(sent(&end, i)->CS.Status, VIP_STATUS_DONE);
+			VipSendWait(end.vi, LONG_TIME, &d);
+			EXPECT_TRUE(d == &end.memory->descriptors[i].d);
+			EXPECT_TRUE(d->CS.Status == VIP_STATUS_DONE ||
+				    (i && d->CS.Status == (VIP_STATUS_DONE |
+							   VIP_STATUS_DESC_FLUSHED_ERROR)));
 		}
 		if (!peer)
 			received(&end, 63);
