@@ -4,8 +4,8 @@
  * engine lock, and consumers that take turns by cq->lock; those of a thread domain, or of one
  * thread, need no turns. The producer writes an entry and releases it by `head`, a consumer copies
  * entries and releases their places by `tail`: neither waits for the other, and neither takes a
- * lock for it. A CQ with a channel is the exception: whether it is armed is decided together with
- * the place of the entry, under cq->lock. Who moves entries has the engine lock, and cq->lock.
+ * lock for it. A CQ that has ever been armed is the exception: whether it is armed is decided
+ * together with the place of the entry, under cq->lock. Who moves entries has the engine lock, and cq->lock.
  *
  * A poll that finds nothing turns the engine.
  */
@@ -246,6 +246,12 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 
 	if (!ibv->channel)
 		return 0; /* nobody can wait for the event */
+	/* Between the last entry that was made without the lock, and a look at what there is. */
+	if (!atomic_load_explicit(&cq->armed_once, memory_order_acquire)) {
+		urxe_engine_lock();
+		atomic_store_explicit(&cq->armed_once, true, memory_order_release);
+		urxe_engine_unlock();
+	}
 	urxe_lock(&cq->lock);
 	now = missed(cq, arm);
 	if (now) {
@@ -316,7 +322,7 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
 
 	if (cq->want_timestamp)
 		cqe->timestamp = urxe_now();
-	if (cq->ibv.channel)
+	if (atomic_load_explicit(&cq->armed_once, memory_order_relaxed))
 		push_and_notify(cq, cqe);
 	else
 		atomic_store_explicit(&cq->head, head + 1, memory_order_release);

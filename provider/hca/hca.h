@@ -174,8 +174,9 @@ struct urxe_cq {
 	_Atomic uint32_t tail; /* next to poll */
 	_Atomic unsigned idle; /* turns of the engine since something was found */
 	enum urxe_arm arm;
-	uint32_t event_at; /* place in the ring that the last event was for */
-	bool overflow;	   /* was reported */
+	uint32_t event_at;	 /* place in the ring that the last event was for */
+	_Atomic bool armed_once; /* written under the engine lock */
+	bool overflow;		 /* was reported */
 	bool ignore_overrun;
 	bool want_timestamp;
 	bool custom;	   /* ring, as buffer.h has it */
