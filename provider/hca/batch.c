@@ -5,48 +5,9 @@
 #include "hca/engine.h"
 #include "hca/lost_memory.h"
 
-#define IOVS (sizeof(urxe_hca.iov) / sizeof(urxe_hca.iov[0]))
-
-void urxe_batch_begin(struct urxe_batch *batch, const struct urxe_path *path)
-{
-	batch->path = path;
-	batch->n = 0;
-	batch->iov_used = 0;
-}
-
-struct urxe_tx_packet *urxe_batch_add(struct urxe_batch *batch)
-{
-	struct urxe_tx_packet *pkt;
-
-	if (batch->n == URXE_TX_BATCH || batch->iov_used + URXE_MAX_SGE > IOVS)
-		return NULL;
-	pkt = &urxe_hca.tx[batch->n++];
-	pkt->header_len = 0;
-	pkt->iovcnt = 0;
-	pkt->span = 1;
-	pkt->stable = false;
-	pkt->payload_len = 0;
-	return pkt;
-}
-
 void urxe_batch_undo(struct urxe_batch *batch)
 {
 	batch->n--;
-}
-
-struct iovec *urxe_batch_iov(struct urxe_batch *batch)
-{
-	return &urxe_hca.iov[batch->iov_used];
-}
-
-void urxe_batch_payload(struct urxe_batch *batch, unsigned n, uint32_t len)
-{
-	struct urxe_tx_packet *pkt = &urxe_hca.tx[batch->n - 1];
-
-	pkt->iov = urxe_batch_iov(batch);
-	pkt->iovcnt = n;
-	pkt->payload_len = len;
-	batch->iov_used += n;
 }
 
 void urxe_batch_stage(struct urxe_batch *batch, unsigned n, uint32_t len)

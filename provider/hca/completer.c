@@ -48,25 +48,23 @@ static enum ibv_wc_opcode wc_opcode(uint8_t op)
 	}
 }
 
-/* Reports the WR at the tail of the send queue, if it wants that or failed, and frees its place. */
-void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
+/* A WR that a tag matching SRQ has made. */
+static __attribute__((noinline)) void
+complete_tm(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, enum ibv_wc_status status)
+{
+	struct urxe_send_wqe done = *wqe;
+
+	atomic_store_explicit(&qp->sq.tail, atomic_load(&qp->sq.tail) + 1, memory_order_release);
+	urxe_tm_sent(qp, &done, status);
+}
+
+/* Reports the WR at the tail of the send queue and frees its place. */
+static __attribute__((noinline)) void report(struct urxe_qp *qp, const struct urxe_send_wqe *wqe,
+					     enum ibv_wc_status status, enum ibv_wc_opcode opcode)
 {
 	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
-	bool report =
-		status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED);
-	enum ibv_wc_opcode opcode = wc_opcode(wqe->opcode);
-	struct urxe_cqe *cqe;
+	struct urxe_cqe *cqe = urxe_cq_claim(qp->scq, qp);
 
-	if (wqe->tm) {
-		struct urxe_send_wqe done = *wqe;
-
-		atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
-		urxe_tm_sent(qp, &done, status);
-		return;
-	}
-	if (status == IBV_WC_SUCCESS && opcode == IBV_WC_SEND)
-		urxe_count(qp->port, URXE_CNT_RDMA_SEND);
-	cqe = report ? urxe_cq_claim(qp->scq, qp) : NULL;
 	if (cqe)
 		*cqe = (struct urxe_cqe){
 			.wr_id = wqe->wr_id,
@@ -79,6 +77,24 @@ void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_
 	atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
 	if (cqe)
 		urxe_cq_push(qp->scq, cqe);
+}
+
+/* The same, if it wants to be reported, or failed. */
+void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status)
+{
+	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
+	enum ibv_wc_opcode opcode = wc_opcode(wqe->opcode);
+
+	if (wqe->tm) {
+		complete_tm(qp, wqe, status);
+		return;
+	}
+	if (status == IBV_WC_SUCCESS && opcode == IBV_WC_SEND)
+		urxe_count(qp->port, URXE_CNT_RDMA_SEND);
+	if (status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED))
+		report(qp, wqe, status, opcode);
+	else
+		atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
 }
 
 static bool wqe_finished(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)

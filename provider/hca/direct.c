@@ -528,19 +528,14 @@ void urxe_direct_housekeep(void)
 	direct_peers_housekeep();
 }
 
-enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+static __attribute__((noinline)) enum urxe_direct_outcome
+run(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, enum kind kind)
 {
-	struct access a = {.qp = qp,
-			   .wqe = wqe,
-			   .kind = kind_of(wqe->opcode),
-			   .qpn = qp->proto.attr.dest_qp_num};
+	struct access a = {.qp = qp, .wqe = wqe, .kind = kind, .qpn = qp->proto.attr.dest_qp_num};
 	unsigned owner = urxe_owner_of(urxe_hca.seg, a.qpn);
 	struct direct_peer *peer = NULL;
 
-	if (wr_is_local(wqe->opcode))
-		return URXE_DIRECT_NO;
-	if (a.kind == OTHER || !qp->transport->direct || !in_order(qp) || !is_near(qp) ||
-	    !urxe_wire_reaches(&qp->proto.path, urxe_qp_pkey(qp)) ||
+	if (!is_near(qp) || !urxe_wire_reaches(&qp->proto.path, urxe_qp_pkey(qp)) ||
 	    (a.kind != WRITE && !qp->proto.attr.max_rd_atomic) ||
 	    (!qp->direct.offset && declined(qp)))
 		return by_packets(qp);
@@ -560,4 +555,16 @@ enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_s
 	qp->direct.offset = 0;
 	count_packets(&a);
 	return URXE_DIRECT_DONE;
+}
+
+/* Most of those that go by packets are behind others which do. */
+enum urxe_direct_outcome urxe_direct_run(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	enum kind kind = kind_of(wqe->opcode);
+
+	if (wr_is_local(wqe->opcode))
+		return URXE_DIRECT_NO;
+	if (kind == OTHER || !qp->transport->direct || !in_order(qp))
+		return by_packets(qp);
+	return run(qp, wqe, kind);
 }

@@ -75,9 +75,9 @@ void urxe_pace_idle(struct urxe_qp *qp)
 	qp->pace.waits = false;
 }
 
-void urxe_pace_packet(struct urxe_qp *qp, uint32_t span, uint32_t payload)
+void urxe_pace_count(struct urxe_qp *qp, uint32_t span, uint32_t payload)
 {
-	if (!qp->proto.attr.rate_limit || urxe_psn_diff(qp->proto.psn, qp->pace.paid) < 0)
+	if (urxe_psn_diff(qp->proto.psn, qp->pace.paid) < 0)
 		return;
 	qp->pace.paid = urxe_psn_add(qp->proto.psn, span);
 	urxe_pace_charge(qp, payload);

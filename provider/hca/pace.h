@@ -24,7 +24,12 @@ bool urxe_pace_admits(const struct urxe_qp *qp);
 /* All that the program has posted has left. */
 void urxe_pace_idle(struct urxe_qp *qp);
 /* A packet of so many PSNs leaves, from the QP's PSN on. One that is sent again costs nothing. */
-void urxe_pace_packet(struct urxe_qp *qp, uint32_t span, uint32_t payload);
+void urxe_pace_count(struct urxe_qp *qp, uint32_t span, uint32_t payload);
+static inline void urxe_pace_packet(struct urxe_qp *qp, uint32_t span, uint32_t payload)
+{
+	if (qp->proto.attr.rate_limit)
+		urxe_pace_count(qp, span, payload);
+}
 /* A frame leaves. */
 void urxe_pace_charge(struct urxe_qp *qp, uint32_t payload);
 

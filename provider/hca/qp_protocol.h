@@ -92,14 +92,21 @@ static inline bool wr_is_atomic(uint8_t opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* One instruction for what is asked several times for each message. Opcodes of WRs that were taken are
+ * below 32. */
 static inline bool wr_is_answered(uint8_t opcode)
 {
-	return wr_is_read(opcode) || wr_is_atomic(opcode) || opcode == IBV_WR_ATOMIC_WRITE;
+	const uint32_t answered = 1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP |
+				  1u << IBV_WR_ATOMIC_FETCH_AND_ADD | 1u << IBV_WR_ATOMIC_WRITE;
+
+	return answered >> (opcode & 31) & 1;
 }
 
 static inline bool wr_is_local(uint8_t opcode)
 {
-	return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
+	const uint32_t local = 1u << IBV_WR_BIND_MW | 1u << IBV_WR_LOCAL_INV;
+
+	return local >> (opcode & 31) & 1;
 }
 
 /* Responses that wait to be sent, in PSN order: data of reads and results of atomics. */

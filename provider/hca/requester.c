@@ -31,7 +31,7 @@
 
 static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
 {
-	return length ? (length + qp->proto.mtu - 1) / qp->proto.mtu : 1;
+	return length <= qp->proto.mtu ? 1 : (length + qp->proto.mtu - 1) / qp->proto.mtu;
 }
 
 static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, bool first, bool last)
@@ -134,26 +134,24 @@ static uint32_t read_chunk(const struct urxe_qp *qp, const struct urxe_send_wqe 
 	return left < chunk ? left : chunk;
 }
 
-static void put(struct urxe_tx_packet *pkt, const void *header, size_t len)
+/* Where the next header is to be written. */
+static void *next_header(struct urxe_tx_packet *pkt, size_t len)
 {
-	memcpy(pkt->header + pkt->header_len, header, len);
+	uint8_t *at = pkt->header + pkt->header_len;
+
 	pkt->header_len += len;
+	return at;
 }
 
-static void put_bth(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode,
-		    bool solicited, uint32_t payload, uint32_t qpn, uint32_t srqn)
+static inline __attribute__((always_inline)) void
+put_bth(struct urxe_qp *qp, struct urxe_tx_packet *pkt, enum urxe_opcode opcode, bool solicited,
+	uint32_t payload, uint32_t qpn, uint32_t srqn)
 {
-	struct urxe_bth bth;
-
-	urxe_bth_fill(&bth, opcode, qp->proto.migreq | (solicited ? URXE_BTH_SE : 0),
-		      urxe_pad_of(payload), urxe_qp_pkey(qp), qpn, false, qp->proto.psn);
-	put(pkt, &bth, sizeof(bth));
-	if (qp->transport->shared_receive) {
-		struct urxe_xrceth xrceth;
-
-		urxe_xrceth_fill(&xrceth, srqn);
-		put(pkt, &xrceth, sizeof(xrceth));
-	}
+	urxe_bth_fill(next_header(pkt, sizeof(struct urxe_bth)), opcode,
+		      qp->proto.migreq | (solicited ? URXE_BTH_SE : 0), urxe_pad_of(payload),
+		      urxe_qp_pkey(qp), qpn, false, qp->proto.psn);
+	if (qp->transport->shared_receive)
+		urxe_xrceth_fill(next_header(pkt, sizeof(struct urxe_xrceth)), srqn);
 }
 
 static void awaits_answer(struct urxe_qp *qp, uint32_t last)
@@ -164,12 +162,11 @@ static void awaits_answer(struct urxe_qp *qp, uint32_t last)
 static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
 {
 	uint32_t len = read_chunk(qp, wqe), n = packets_of(qp, len);
-	struct urxe_reth reth;
 
 	put_bth(qp, pkt, URXE_RC_READ_REQUEST + qp->transport->service, false, 0,
 		qp->proto.attr.dest_qp_num, wqe->rdma.srqn);
-	urxe_reth_fill(&reth, wqe->rdma.remote_addr + qp->proto.offset, wqe->rdma.rkey, len);
-	put(pkt, &reth, sizeof(reth));
+	urxe_reth_fill(next_header(pkt, sizeof(struct urxe_reth)),
+		       wqe->rdma.remote_addr + qp->proto.offset, wqe->rdma.rkey, len);
 	urxe_pace_packet(qp, n, 0);
 	qp->proto.offset += len;
 	qp->proto.psn = urxe_psn_add(qp->proto.psn, n);
@@ -180,14 +177,12 @@ static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
 {
 	bool swap = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-	struct urxe_atomic_eth eth;
 
 	put_bth(qp, pkt, (swap ? URXE_RC_COMPARE_SWAP : URXE_RC_FETCH_ADD) + qp->transport->service,
 		wqe->flags & IBV_SEND_SOLICITED, 0, qp->proto.attr.dest_qp_num, wqe->rdma.srqn);
-	urxe_atomic_fill(&eth, wqe->rdma.remote_addr, wqe->rdma.rkey,
-			 swap ? wqe->rdma.swap : wqe->rdma.compare_add,
+	urxe_atomic_fill(next_header(pkt, sizeof(struct urxe_atomic_eth)), wqe->rdma.remote_addr,
+			 wqe->rdma.rkey, swap ? wqe->rdma.swap : wqe->rdma.compare_add,
 			 swap ? wqe->rdma.compare_add : 0);
-	put(pkt, &eth, sizeof(eth));
 	urxe_pace_packet(qp, 1, 0);
 	qp->proto.offset = wqe->length;
 	awaits_answer(qp, qp->proto.psn);
@@ -231,26 +226,16 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 	put_bth(qp, pkt, opcode, last && (wqe->flags & IBV_SEND_SOLICITED), len,
 		qp->transport->connected ? qp->proto.attr.dest_qp_num : wqe->ud.qpn,
 		wqe->rdma.srqn);
-	if (urxe_op_any(mask, URXE_OP_HAS_DETH)) {
-		struct urxe_deth deth;
-
-		urxe_deth_fill(&deth, wqe->ud.qkey, qp->proto.qpn);
-		put(pkt, &deth, sizeof(deth));
-	}
-	if (urxe_op_any(mask, URXE_OP_HAS_RETH)) {
-		struct urxe_reth reth;
-
-		urxe_reth_fill(&reth, wqe->rdma.remote_addr, wqe->rdma.rkey, wqe->length);
-		put(pkt, &reth, sizeof(reth));
-	}
-	if (urxe_op_any(mask, URXE_OP_HAS_IMM)) {
-		put(pkt, &wqe->imm, sizeof(wqe->imm));
-	} else if (urxe_op_any(mask, URXE_OP_HAS_IETH)) {
-		struct urxe_ieth ieth;
-
-		urxe_ieth_fill(&ieth, wqe->imm);
-		put(pkt, &ieth, sizeof(ieth));
-	}
+	if (urxe_op_any(mask, URXE_OP_HAS_DETH))
+		urxe_deth_fill(next_header(pkt, sizeof(struct urxe_deth)), wqe->ud.qkey,
+			       qp->proto.qpn);
+	if (urxe_op_any(mask, URXE_OP_HAS_RETH))
+		urxe_reth_fill(next_header(pkt, sizeof(struct urxe_reth)), wqe->rdma.remote_addr,
+			       wqe->rdma.rkey, wqe->length);
+	if (urxe_op_any(mask, URXE_OP_HAS_IMM))
+		memcpy(next_header(pkt, sizeof(wqe->imm)), &wqe->imm, sizeof(wqe->imm));
+	else if (urxe_op_any(mask, URXE_OP_HAS_IETH))
+		urxe_ieth_fill(next_header(pkt, sizeof(struct urxe_ieth)), wqe->imm);
 	pkt->span = span;
 	/* The first time from where it lies; again, from a copy: the program may be writing to it,
 	 * and then its ICRC would never fit. */

@@ -155,8 +155,6 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	default: break;
 	}
 	ret = set_data(qp, wqe, wr);
-	if (!ret && wr->opcode == IBV_WR_ATOMIC_WRITE && wqe->length != URXE_ATOMIC_LEN)
-		ret = EINVAL;
 	if (ret)
 		return ret;
 	if (qp->transport->addressed)
@@ -165,7 +163,7 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	wqe->rdma.srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
 	wqe->rdma.rkey = wr->wr.rdma.rkey;
-	return 0;
+	return wr->opcode == IBV_WR_ATOMIC_WRITE && wqe->length != URXE_ATOMIC_LEN ? EINVAL : 0;
 }
 
 /* Sees that what was published gets sent: now, or with what follows it. */
