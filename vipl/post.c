@@ -27,6 +27,7 @@ static inline struct vipl_slot *fill_slot(struct vipl_queue *queue, VIP_DESCRIPT
 	slot->handle = handle;
 	slot->wrs = 0;
 	slot->memory_generation = vipl_queue_memory_generation(queue);
+	__builtin_prefetch(slot + 2, 1); /* the next line */
 	return slot;
 }
 

@@ -97,8 +97,11 @@ void vipl_queue_settle(struct vipl_queue *queue)
 static inline void finish(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
 {
 	finish_one(queue, slot, status | VIP_STATUS_DONE);
-	if (queue->done != queue->tail &&
-	    vipl_unlikely(vipl_slot(queue, queue->done)->status & VIP_STATUS_DONE))
+	if (queue->done == queue->tail)
+		return;
+	slot = vipl_slot(queue, queue->done);
+	__builtin_prefetch(slot->descriptor, 1); /* it was last looked at a whole queue ago */
+	if (vipl_unlikely(slot->status & VIP_STATUS_DONE))
 		vipl_queue_settle(queue);
 }
 

@@ -326,6 +326,7 @@ void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe)
 		push_and_notify(cq, cqe);
 	else
 		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+	urxe_prefetch(cqe + 1, sizeof(*cqe));
 }
 
 void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe)

@@ -75,6 +75,7 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 			      memory_order_release);
 	if (cqe)
 		urxe_cq_push(qp->rcq, cqe);
+	urxe_prefetch((const uint8_t *)wqe + rq->stride, 64);
 	qp->proto.executed_psn = qp->proto.epsn;
 	urxe_responder_expect(qp, urxe_psn_add(qp->proto.epsn, 1));
 	qp->proto.msn = (qp->proto.msn + 1) & URXE_PSN_MASK;

@@ -54,6 +54,7 @@ int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 		length += wr->sg_list[i].length;
 	}
 	wqe->length = length > UINT32_MAX ? UINT32_MAX : length;
+	urxe_prefetch((uint8_t *)wqe + rq->stride, 64);
 	atomic_store_explicit(&rq->head, head + 1, memory_order_release);
 	return 0;
 }

@@ -56,6 +56,7 @@ struct urxe_send_wqe *urxe_sq_claim(struct urxe_qp *qp)
 		return NULL;
 	memset(wqe, 0, offsetof(struct urxe_send_wqe, rdma));
 	sq->build++;
+	urxe_prefetch((uint8_t *)wqe + sq->stride, 128);
 	return wqe;
 }
 
