@@ -294,7 +294,7 @@ static pid_t start_daemon(struct options *o)
 static int run_command(struct options *o)
 {
 	struct sigaction act = {.sa_handler = forward};
-	pid_t daemon = start_daemon(o);
+	pid_t daemon = start_daemon(o), parent = getpid();
 	int status = 0;
 
 	if (daemon < 0)
@@ -302,8 +302,11 @@ static int run_command(struct options *o)
 	if (!o->addressed)
 		setenv("URXE_HOST_NET", "10.77.0.0", 1);
 	command = fork();
-	if (!command)
-		_exit(run(o, o->command));
+	if (!command) {
+		/* Without its interface it has no network. */
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		_exit(getppid() == parent ? run(o, o->command) : 1);
+	}
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	sigaction(SIGTERM, &act, NULL);
