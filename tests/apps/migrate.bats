@@ -562,10 +562,10 @@ certificate_of() {
 	ctl h1 add guest7 --guid 0x0255525800010000
 	at_home() { ctl h1 status guest7 | grep -q 'guest7 .* h1 .* here'; }
 	await at_home
-	run ctl h1 move guest7 --to h2
+	run ctl h1 plan guest7 --to h2
 	[ "$status" = 1 ]
 	[[ $output == *"h2 does not answer: its certificate has expired"* ]]
-	run ctl h1 move guest7 --to h3
+	run ctl h1 plan guest7 --to h3
 	[ "$status" = 1 ]
 	[[ $output == *"h3 does not answer: its certificate is not one of tls_ca"* ]]
 	at_home
@@ -574,7 +574,7 @@ certificate_of() {
 	ctl h2 add guest8 --guid 0x0255525800020000
 	here() { ctl h2 status guest8 | grep -q 'guest8 .* h2 .* here'; }
 	await here
-	run ctl h2 move guest8 --to h1
+	run ctl h2 plan guest8 --to h1
 	[ "$status" = 1 ]
 	[[ $output == *"h1 does not answer: it does not accept this host's certificate, see its log"* ]]
 }
