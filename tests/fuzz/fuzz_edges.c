@@ -16,6 +16,7 @@
 #include "hca/engine.h"
 #include "hca/query.h"
 #include "hca/service.h"
+#include "host/segment_ports.h"
 #include "host/segment_records.h"
 #include "host/segment_window.h"
 #include "host/sysinfo.h"
@@ -535,7 +536,41 @@ void urxe_engine_watch(void)
 {
 }
 
-/* No records for those who come after this process, and no frames of a netdev. */
+/* No agents of management classes, */
+void urxe_segment_reap(struct urxe_segment *seg)
+{
+}
+
+void urxe_segment_lock(struct urxe_segment *seg)
+{
+}
+
+void urxe_segment_unlock(struct urxe_segment *seg)
+{
+}
+
+int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port, uint32_t except,
+			   urxe_port_visit *visit, void *arg)
+{
+	return -ENOSPC;
+}
+
+int urxe_segment_port_add(struct urxe_segment *seg, const struct urxe_binding *b, uint32_t *row)
+{
+	return -ENOSPC;
+}
+
+void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
+{
+}
+
+bool urxe_segment_port_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, uint16_t port,
+			    urxe_port_merit *merit, const void *arg, unsigned *slot, uint32_t *id)
+{
+	return false;
+}
+
+/* no records for those who come after this process, and no frames of a netdev. */
 int urxe_segment_records_put(struct urxe_segment *seg, enum urxe_record_kind kind,
 			     const uint8_t record[URXE_RECORD_BYTES], uint32_t *index)
 {
