@@ -51,8 +51,8 @@ refused() { # TEXT COMMAND…
 @test "ECMP keeps packets in order, and so does the shared queue where nothing is lost" {
 	json=$("$SIM" $SMALL --lb ecmp --json)
 	[ "$(value nic_out_of_order "$json")" -eq 0 ]
-	json=$("$SIM" $SMALL --lb shared --high 5us --low 3us --gain 3us --rest 10us --pace 8us \
-		--budget 65536 --json)
+	json=$("$SIM" $SMALL --lb shared --high 4us --low 100us --gain 4us --rest 8us --pace 2us \
+		--budget 1000000 --json)
 	echo "$json"
 	[ "$(value reroutes "$json")" -gt 10 ]
 	[ "$(value by_tail "$json")" -gt 10 ]
