@@ -69,26 +69,6 @@ static bool socket_of(char path[PATH_LEN], const char *suffix, bool make)
 
 /* ---- up ---- */
 
-/* fabricd lies where this program does, or in the build folder's place. */
-static bool find_daemon(char path[PATH_MAX])
-{
-	static const char *const places[] = {"fabricd", "daemons/fabricd/fabricd"};
-	char self[PATH_MAX - 32], *slash;
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[len > 0 ? len : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (unsigned i = 0; i < 2; i++) {
-		snprintf(path, PATH_MAX, "%s/%s", self, places[i]);
-		if (!access(path, X_OK))
-			return true;
-	}
-	urxe_complain("fabricd is not in %s; install it beside urxe", self);
-	return false;
-}
-
 static void become_daemon(const char *path, const char *file, const char *log, int ready, int said)
 {
 	char number[16];
@@ -135,7 +115,7 @@ static int up(int argc, char **argv)
 		urxe_complain("%s: %s", argv[1], strerror(errno));
 		return 1;
 	}
-	if (!find_daemon(daemon) || !socket_of(log, ".log", true))
+	if (!urxe_find_daemon("fabricd", daemon) || !socket_of(log, ".log", true))
 		return 1;
 	if (pipe(ready) || pipe(said)) {
 		urxe_complain("%s", strerror(errno));

@@ -56,26 +56,6 @@ struct options {
 	char **command;	       /* NULL: none */
 };
 
-/* It lies where this program does, or in the build folder's place. */
-static bool find_daemon(char path[PATH_MAX])
-{
-	static const char *const places[] = {"urxe-ipoib", "daemons/urxe-ipoib/urxe-ipoib"};
-	char self[PATH_MAX - 40], *slash;
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[len > 0 ? len : 0] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (unsigned i = 0; i < 2; i++) {
-		snprintf(path, PATH_MAX, "%s/%s", self, places[i]);
-		if (!access(path, X_OK))
-			return true;
-	}
-	urxe_complain("urxe-ipoib is not in %s; install it beside urxe", self);
-	return false;
-}
-
 static bool pass(struct options *o, char *word)
 {
 	if (o->num_pass + 8 >= MAX_WORDS) {
@@ -233,7 +213,7 @@ static int run_daemon(struct options *o, int ready)
 	char *words[MAX_WORDS + 4] = {path};
 	unsigned n = 1;
 
-	if (!find_daemon(path) || (!o->addressed && !own_address(address)))
+	if (!urxe_find_daemon("urxe-ipoib", path) || (!o->addressed && !own_address(address)))
 		return 1;
 	if (ready >= 0) {
 		snprintf(number, sizeof(number), "%d", ready);
@@ -329,7 +309,7 @@ static int show(int argc, char **argv)
 		else
 			name = argv[i];
 	}
-	if (!find_daemon(path))
+	if (!urxe_find_daemon("urxe-ipoib", path))
 		return 1;
 	execl(path, "urxe-ipoib", "-s", name, what, (char *)NULL);
 	urxe_complain("%s: %s", path, strerror(errno));

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/urxe.h"
 
@@ -67,6 +68,26 @@ void urxe_complain(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
+}
+
+bool urxe_find_daemon(const char *name, char path[PATH_MAX])
+{
+	char self[PATH_MAX], *slash;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[len > 0 ? len : 0] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	for (int built = 0; built < 2; built++) {
+		int n = built ? snprintf(path, PATH_MAX, "%s/daemons/%s/%s", self, name, name)
+			      : snprintf(path, PATH_MAX, "%s/%s", self, name);
+
+		if (n < PATH_MAX && !access(path, X_OK))
+			return true;
+	}
+	urxe_complain("%s is not in %s; install it beside urxe", name, self);
+	return false;
 }
 
 static bool is_one_of(const char *arg, const char *a, const char *b, const char *c)

@@ -8,6 +8,7 @@
 #ifndef URXE_TOOLS_URXE_H
 #define URXE_TOOLS_URXE_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #define URXE_EXIT_USAGE	    2
@@ -27,6 +28,9 @@ bool urxe_on_host(const char *fabric, const char *host);
 
 /* One line on stderr, "urxe: ..." in front, with the cure in it. */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The program of a daemon: beside this one, or in the build folder's place; false after a complaint. */
+bool urxe_find_daemon(const char *name, char path[PATH_MAX]);
 
 /* What the dynamic linker will make of a file. */
 enum urxe_elf_kind {

@@ -7,6 +7,7 @@
  * does what its number says.
  */
 #include "wire_test.h"
+#include "qp_test.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -712,45 +713,22 @@ static void open_lo(void)
 /* A QP that neighbours may write through, with a receive posted. */
 static struct ibv_qp *shown_qp(void)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-	};
+	struct urxe_device *dev = lo_device();
+	union ibv_gid own = gid_of("::ffff:127.0.0.1");
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 		.path_mtu = IBV_MTU_256,
 		.dest_qp_num = 0x12300,
-		.ah_attr = {.is_global = 1, .port_num = 1},
+		.ah_attr = {.is_global = 1,
+			    .port_num = 1,
+			    .grh.dgid = own,
+			    .grh.sgid_index = urxe_port_gid_index(dev->ports, &own)},
 	};
 	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
-	union ibv_gid own = gid_of("::ffff:127.0.0.1");
-	struct ibv_qp *qp = urxe_create_qp(pd, &init);
-	struct urxe_device *dev = lo_device();
+	struct ibv_qp *qp = small_qp(pd, cq, IBV_QPT_RC);
 
-	if (!qp)
-		abort();
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						IBV_QP_ACCESS_FLAGS),
-			 0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.ah_attr.grh.dgid = own;
-	attr.ah_attr.grh.sgid_index = urxe_port_gid_index(dev->ports, &own);
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-			 0);
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-						IBV_QP_MAX_QP_RD_ATOMIC),
-			 0);
+	enter_rtr(qp, &attr);
+	enter_rts(qp, &attr);
 	wr.wr_id = qp->qp_num;
 	assert_int_equal(urxe_post_recv(qp, &wr, &bad), 0);
 	return qp;

@@ -5,6 +5,7 @@
  * sends is kept here instead (urxe_wire_send is wrapped).
  */
 #include "wire_test.h"
+#include "qp_test.h"
 
 #include "hca/engine.h"
 #include "hca/path_migration.h"
@@ -121,15 +122,7 @@ static void alternate(struct ibv_qp_attr *attr, int which)
 
 static struct ibv_qp *make_qp(enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = type,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-	};
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = IBV_MTU_256,
 		.dest_qp_num = PEER_QPN,
@@ -137,31 +130,12 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 		.max_rd_atomic = 4,
 		.timeout = 8,
 		.retry_cnt = 1,
+		.ah_attr = av(0),
 	};
-	struct ibv_qp *qp = urxe_create_qp(pd, &init);
-	bool rc = type == IBV_QPT_RC;
+	struct ibv_qp *qp = small_qp(pd, cq, type);
 
-	assert_non_null(qp);
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						IBV_QP_ACCESS_FLAGS),
-			 0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.ah_attr = av(0);
-	assert_int_equal(
-		urxe_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				       IBV_QP_RQ_PSN |
-				       (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
-		0);
-	attr.qp_state = IBV_QPS_RTS;
-	assert_int_equal(
-		urxe_modify_qp(qp, &attr,
-			       IBV_QP_STATE | IBV_QP_SQ_PSN |
-				       (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-							IBV_QP_MAX_QP_RD_ATOMIC
-					   : 0)),
-		0);
+	enter_rtr(qp, &attr);
+	enter_rts(qp, &attr);
 	num_sent = 0;
 	return qp;
 }

@@ -5,6 +5,7 @@
  * wrapped).
  */
 #include "wire_test.h"
+#include "qp_test.h"
 
 #include "hca/engine.h"
 #include "hca/verbs.h"
@@ -63,15 +64,7 @@ static uint32_t sent_msn(unsigned i)
 
 static struct ibv_qp *make_qp(enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = type,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-	};
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
 		.qkey = QKEY,
 		.qp_access_flags =
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
@@ -80,26 +73,13 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 		.max_dest_rd_atomic = 4,
 		.ah_attr = {.is_global = 1, .port_num = 1},
 	};
-	struct ibv_qp *qp = urxe_create_qp(pd, &init);
+	struct ibv_qp *qp = small_qp(pd, cq, type);
 	union ibv_gid gid;
-	bool ud = type == IBV_QPT_UD;
 
-	assert_non_null(qp);
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						(ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
-			 0);
-	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr.grh.dgid = gid_of("::ffff:127.0.0.9");
 	memcpy(&gid, &own_gid, sizeof(gid));
 	attr.ah_attr.grh.sgid_index = urxe_port_gid_index(dev->ports, &gid);
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					ud ? IBV_QP_STATE
-					   : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-							IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-							IBV_QP_MAX_DEST_RD_ATOMIC |
-							IBV_QP_MIN_RNR_TIMER),
-			 0);
+	enter_rtr(qp, &attr);
 	num_sent = 0;
 	return qp;
 }
@@ -300,11 +280,7 @@ static void atomic_writes_look_as_the_kernels(void **state)
 		0x01,
 	};
 
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_MAX_QP_RD_ATOMIC),
-			 0);
+	enter_rts(qp, &attr);
 	for (unsigned i = 0; i < 8; i++)
 		memory[i] = 0xa0 + i;
 	wr.wr.rdma.remote_addr = 0x0102030405060708;
@@ -444,7 +420,7 @@ static void acknowledge(const struct ibv_qp *qp, uint32_t psn)
 static void a_qp_goes_on_from_a_copy(void **state)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .sq_psn = 5, .max_rd_atomic = 1};
+	struct ibv_qp_attr attr = {.sq_psn = 5, .max_rd_atomic = 1};
 	struct ibv_sge sge = {(uintptr_t)memory + 1024, 300, mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = 77,
 				 .sg_list = &sge,
@@ -454,11 +430,7 @@ static void a_qp_goes_on_from_a_copy(void **state)
 			   *bad;
 	struct ibv_wc wc;
 
-	assert_int_equal(urxe_modify_qp(qp, &attr,
-					IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-						IBV_QP_MAX_QP_RD_ATOMIC),
-			 0);
+	enter_rts(qp, &attr);
 	post_recv(qp);
 	post_recv(qp);
 	fetch_add(qp, 0);
