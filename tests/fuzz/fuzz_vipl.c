@@ -131,7 +131,7 @@ bool vipl_cq_make_room(struct vipl_cq *of)
 void vipl_cq_run_deferred(struct vipl_cq *of, unsigned deferred)
 {
 	of->deferred = 0;
-	vipl_unlock(&of->lock);
+	owned_unlock(&of->lock);
 }
 
 static int poll_cq(struct ibv_cq *of, int count, struct ibv_wc *wc)
