@@ -26,6 +26,7 @@
 #ifndef URXE_FABRIC_MAD_RING_H
 #define URXE_FABRIC_MAD_RING_H
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -81,17 +82,22 @@ static inline ssize_t mad_ring_next(const struct mad_ring *r)
 	return len < FABRIC_INLINE ? len : FABRIC_INLINE;
 }
 
-/* Copies the next MAD, for the producer can still write to its slot. As mad_ring_next(). */
-static inline ssize_t mad_ring_take(struct mad_ring *r, uint8_t bytes[FABRIC_INLINE])
+/*
+ * Copies the next MAD, for the producer can still write to its slot, and takes it off. As
+ * mad_ring_next(); -EINVAL: it is longer than room, and stays.
+ */
+static inline ssize_t mad_ring_take(struct mad_ring *r, uint8_t *bytes, size_t room)
 {
 	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 	ssize_t len = mad_ring_next(r);
 
 	if (len < 0)
 		return len;
+	if ((size_t)len > room)
+		return -EINVAL;
 	memcpy(bytes, r->slots[tail % MAD_RING_SLOTS].bytes, len);
 	if (!atomic_compare_exchange_strong(&r->tail, &tail, tail + 1))
-		return mad_ring_take(r, bytes);
+		return mad_ring_take(r, bytes, room);
 	return len;
 }
 

@@ -311,7 +311,7 @@ static bool from_ring(struct connection *c)
 	unsigned n = 0;
 	ssize_t len;
 
-	while (ring && n < MAD_RING_SLOTS && (len = mad_ring_take(ring, bytes)) >= 0) {
+	while (ring && n < MAD_RING_SLOTS && (len = mad_ring_take(ring, bytes, sizeof(bytes))) >= 0) {
 		from_umad(c, bytes, len, -1);
 		fabric_run(&c->server->fabric);
 		n++;

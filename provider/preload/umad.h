@@ -117,7 +117,8 @@ int urxe_umad_rings_begin(struct urxe_umad *file, const int fds[FABRIC_UMAD_FDS]
 void urxe_umad_rings_end(struct urxe_umad *file);
 /* A MAD with its header, by the ring; false: it has to go by the socket. */
 bool urxe_umad_rings_send(struct urxe_umad *file, const uint8_t *umad, size_t len);
-/* The next one from the ring: its length; -EAGAIN: there is none; -EINVAL: it is longer than room. */
+/* The next one from the ring: its length; -EAGAIN: there is none; -EINVAL: it is longer than room,
+ * and stays. */
 ssize_t urxe_umad_rings_receive(struct urxe_umad *file, uint8_t umad[FABRIC_INLINE], size_t room);
 
 /* ---- umad_lost.c ---- */

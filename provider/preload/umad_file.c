@@ -353,8 +353,11 @@ static ssize_t receive(struct urxe_umad *file, uint8_t *head, int *fd)
 	return n;
 }
 
-/* From the ring, or else from the socket: its length; -EAGAIN: there is none; 0: the fabric has
- * ended. A program with no room for any MAD is refused before one is taken off: -EINVAL. */
+/*
+ * From the ring, or else from the socket: its length; -EAGAIN: there is none; 0: the fabric has
+ * ended. room: for a header with the P_Key index and a MAD; what is longer is refused before it is
+ * taken off: -EINVAL.
+ */
 static ssize_t next_mad(struct urxe_umad *file, uint8_t *head, size_t room, int *fd)
 {
 	ssize_t n = urxe_umad_rings_receive(file, head, room);
@@ -362,11 +365,17 @@ static ssize_t next_mad(struct urxe_umad *file, uint8_t *head, size_t room, int 
 	*fd = -1;
 	if (n != -EAGAIN)
 		return n;
-	if (room < (file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR) + MAD_LEN &&
+	if (room < FABRIC_INLINE &&
 	    urxe_libc.recv(file->sock, head, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC) >
 		    (ssize_t)room)
 		return -EINVAL;
 	n = receive(file, head, fd);
+	/* Another process that has the file took the one that was looked at. */
+	if (n > (ssize_t)room) {
+		if (*fd >= 0)
+			urxe_libc.close(*fd);
+		return -EINVAL;
+	}
 	return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
 }
 
@@ -375,13 +384,13 @@ static ssize_t read_mad(struct urxe_umad *file, void *buf, size_t len)
 {
 	_Alignas(8) uint8_t head[FABRIC_INLINE];
 	const struct ib_user_mad_hdr *hdr = (const void *)head;
-	size_t at;
+	size_t hidden = file->pkey_index ? 0 : FABRIC_UMAD_HDR - OLD_HDR, at;
 	ssize_t n;
 	int fd;
 
 	if (file->sock < 0)
 		return -EAGAIN;
-	n = next_mad(file, head, len, &fd);
+	n = next_mad(file, head, len < FABRIC_INLINE ? len + hidden : FABRIC_INLINE, &fd);
 	if (n == -EAGAIN || n == -EINVAL)
 		return n;
 	if (n < FABRIC_UMAD_HDR + 24 && file->roce)
@@ -485,7 +494,7 @@ static int transmit_fabric(struct urxe_umad *file, const uint8_t *umad, size_t l
 	else if (urxe_umad_rings_send(file, umad, len))
 		ret = 0;
 	else if (len > FABRIC_INLINE)
-		ret = send_long(file->sock, umad, umad + FABRIC_UMAD_HDR, len - FABRIC_UMAD_HDR);
+		ret = send_long(file->sock, umad, umad + FABRIC_UMAD_HDR, len - FABRIC_UMAD_HDR, 0);
 	else if (urxe_libc.sendto(file->sock, umad, len, MSG_NOSIGNAL, NULL, 0) < 0)
 		ret = -errno;
 	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ENOTCONN) {

@@ -84,10 +84,13 @@ ssize_t urxe_umad_rings_receive(struct urxe_umad *file, uint8_t umad[FABRIC_INLI
 	uint64_t one;
 	ssize_t n;
 
-	if (file->rings && mad_ring_next(&file->rings->to_program) > (ssize_t)room)
-		return -EINVAL;
 	if (!file->rings || urxe_libc.read(file->arrived, &one, sizeof(one)) != sizeof(one))
 		return -EAGAIN;
-	n = mad_ring_take(&file->rings->to_program, umad);
-	return n < 0 ? -EAGAIN : n;
+	n = mad_ring_take(&file->rings->to_program, umad, room);
+	if (n != -EINVAL)
+		return n < 0 ? -EAGAIN : n;
+	/* It is still there to be read. */
+	one = 1;
+	urxe_libc.write(file->arrived, &one, sizeof(one));
+	return n;
 }

@@ -225,6 +225,13 @@ goes_by() {
 	diff "$BATS_TEST_DIRNAME/umad_probe.kernel" "$XDG_RUNTIME_DIR/probe"
 }
 
+@test "a umad file without the P_Key index needs no room for one" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1 -o
+	on h1 "$URXE_BIN/umad_probe" 0 old >"$XDG_RUNTIME_DIR/probe"
+	diff "$BATS_TEST_DIRNAME/umad_probe.old" "$XDG_RUNTIME_DIR/probe"
+}
+
 # counter HOST NAME: of its port 1, in sysfs.
 counter() {
 	on "$1" cat "/sys/class/infiniband/urxe0/ports/1/counters/$2"

@@ -21,6 +21,10 @@ probe() {
 	URXE_WIRE=udp probe 1 roce | diff "$BATS_TEST_DIRNAME/umad_probe.roce" -
 }
 
+@test "a file without the P_Key index needs no room for one" {
+	probe 1 old | diff "$BATS_TEST_DIRNAME/umad_probe.old" -
+}
+
 @test "an answer of many segments crosses from host to host, beside connections" {
 	two_hosts '
 		$there $run "$1" 0 serve >server & server=$!

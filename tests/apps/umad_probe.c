@@ -6,6 +6,7 @@
  *
  *	umad_probe GID-INDEX		what both have
  *	umad_probe GID-INDEX roce	what a RoCE device has: no QP 0, a GRH always; two processes
+ *	umad_probe GID-INDEX old	what a file without the P_Key index has
  *	umad_probe GID-INDEX serve	answers questions with many segments, until it is killed
  *	umad_probe GID-INDEX ask GID	asks one
  */
@@ -16,6 +17,7 @@
 #include <rdma/ib_user_mad.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@
 #include <unistd.h>
 
 #define HDR	   64
+#define OLD_HDR	   56
 #define VENDOR	   0x32
 #define OUI	   0x001405
 #define GET	   1
@@ -36,18 +39,23 @@ static int number, gid_index;
 static uint8_t gid[16];
 static uint16_t lid;
 
-static int open_umad(void)
+static int open_umad_as(bool pkey_index)
 {
 	char path[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/dev/infiniband/umad%d", number);
 	fd = open(path, O_RDWR | O_NONBLOCK);
-	if (fd < 0 || ioctl(fd, IB_USER_MAD_ENABLE_PKEY, NULL)) {
+	if (fd < 0 || (pkey_index && ioctl(fd, IB_USER_MAD_ENABLE_PKEY, NULL))) {
 		perror(path);
 		exit(1);
 	}
 	return fd;
+}
+
+static int open_umad(void)
+{
+	return open_umad_as(true);
 }
 
 static int find_self(void)
@@ -307,6 +315,24 @@ static void echo_in_segments(int fd)
 	printf("nothing more: %s\n", result(get(fd, buf, sizeof(buf), 200)));
 }
 
+/* A header without the P_Key index, and room for exactly what arrives. */
+static void old_header(void)
+{
+	int fd = open_umad_as(false), asks = reg(fd, 1, 0, 0, 0, 0, 0);
+	uint8_t buf[OLD_HDR + 256], *m = mad_of(asks, 0x34, 1, GET, 78, 3000, 256);
+
+	memmove(m + OLD_HDR, m + HDR, 256);
+	put(fd, m, OLD_HDR + 256);
+	printf("read of 311: %s\n", result(get(fd, buf, sizeof(buf) - 1, 3000)));
+	printf("read of 312: %s\n", result(get(fd, buf, sizeof(buf), 3000)));
+	m = mad_of(asks, 0x34, 1, 3, 77, 1, 256);
+	memmove(m + OLD_HDR, m + HDR, 256);
+	put(fd, m, OLD_HDR + 256);
+	printf("timed out, read of 79: %s\n", result(get(fd, buf, OLD_HDR + 23, 3000)));
+	printf("timed out, read of 80: %s\n", result(get(fd, buf, OLD_HDR + 24, 3000)));
+	close(fd);
+}
+
 /* ---- RoCE ---- */
 
 static void show_header(const struct ib_user_mad_hdr *h)
@@ -451,6 +477,10 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[2], "serve")) {
 		serve(open_umad());
 		return 1;
+	}
+	if (argc > 2 && !strcmp(argv[2], "old")) {
+		old_header();
+		return 0;
 	}
 	if (argc > 3)
 		return ask(open_umad(), argv[3]);

@@ -43,7 +43,7 @@ static void read_mad(uint32_t number)
 	uint8_t bytes[FABRIC_INLINE];
 
 	assert_int_equal(mad_ring_next(ring), 64 + number % 256);
-	assert_int_equal(mad_ring_take(ring, bytes), 64 + number % 256);
+	assert_int_equal(mad_ring_take(ring, bytes, FABRIC_INLINE), 64 + number % 256);
 	assert_memory_equal(bytes, &number, sizeof(number));
 	assert_int_equal(bytes[64 + number % 256 - 1], number & 0xff);
 }
@@ -59,7 +59,7 @@ static void mads_come_out_as_they_went_in(void **state)
 		read_mad(2 * i + 1);
 	}
 	assert_int_equal(mad_ring_next(ring), -1);
-	assert_int_equal(mad_ring_take(ring, bytes), -1);
+	assert_int_equal(mad_ring_take(ring, bytes, FABRIC_INLINE), -1);
 }
 
 static void a_full_ring_has_no_room_until_one_is_taken(void **state)
@@ -94,8 +94,17 @@ static void a_length_beyond_the_slot_is_not_believed(void **state)
 	room()->len = UINT32_MAX;
 	mad_ring_publish(ring);
 	assert_int_equal(mad_ring_next(ring), FABRIC_INLINE);
-	assert_int_equal(mad_ring_take(ring, bytes), FABRIC_INLINE);
+	assert_int_equal(mad_ring_take(ring, bytes, FABRIC_INLINE), FABRIC_INLINE);
 	assert_int_equal(bytes[FABRIC_INLINE], 0x55);
+}
+
+static void a_mad_that_is_too_long_stays(void **state)
+{
+	uint8_t bytes[100];
+
+	write_mad(100);
+	assert_int_equal(mad_ring_take(ring, bytes, 100), -EINVAL);
+	read_mad(100);
 }
 
 int main(void)
@@ -105,6 +114,7 @@ int main(void)
 		cmocka_unit_test_setup(a_full_ring_has_no_room_until_one_is_taken, fresh),
 		cmocka_unit_test_setup(an_idle_consumer_is_woken_once, fresh),
 		cmocka_unit_test_setup(a_length_beyond_the_slot_is_not_believed, fresh),
+		cmocka_unit_test_setup(a_mad_that_is_too_long_stays, fresh),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
