@@ -87,7 +87,7 @@ static int connect_fabric(struct urxe_umad *file)
 
 /* ---- on RoCE ---- */
 
-static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t len);
+static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t len, int flags);
 
 /* Under the engine's lock. A program that does not read what its socket has no room for loses
  * it. */
@@ -100,7 +100,7 @@ static void deliver(void *arg, const uint8_t *hdr, const uint8_t *mad, uint32_t 
 	if (!mad)
 		syscall(SYS_shutdown, file->far, SHUT_WR);
 	else if (len > MAD_LEN)
-		send_long(file->far, hdr, mad, len);
+		send_long(file->far, hdr, mad, len, MSG_DONTWAIT);
 	else
 		urxe_libc.sendmsg(file->far, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -432,7 +432,7 @@ ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len)
 
 /* ---- writing ---- */
 
-static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t len)
+static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t len, int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
 	struct iovec iov[2] = {{(void *)hdr, FABRIC_UMAD_HDR}, {(void *)mad, MAD_LEN}};
@@ -452,7 +452,7 @@ static int send_long(int sock, const uint8_t *hdr, const uint8_t *mad, size_t le
 	memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	if (urxe_libc.write(fd, hdr, FABRIC_UMAD_HDR) != FABRIC_UMAD_HDR ||
 	    urxe_libc.write(fd, mad, len) != (ssize_t)len ||
-	    urxe_libc.sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
+	    urxe_libc.sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0)
 		ret = -errno;
 	urxe_libc.close(fd);
 	return ret;

@@ -25,6 +25,14 @@ probe() {
 	probe 1 old | diff "$BATS_TEST_DIRNAME/umad_probe.old" -
 }
 
+@test "a program that does not read long answers holds nobody up" {
+	probe 1 full >"$BATS_TEST_TMPDIR/out"
+	diff - "$BATS_TEST_TMPDIR/out" <<-END
+		answered: 8000
+		read of 320: errno 28
+	END
+}
+
 @test "an answer of many segments crosses from host to host, beside connections" {
 	two_hosts '
 		$there $run "$1" 0 serve >server & server=$!

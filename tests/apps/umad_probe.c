@@ -7,6 +7,7 @@
  *	umad_probe GID-INDEX		what both have
  *	umad_probe GID-INDEX roce	what a RoCE device has: no QP 0, a GRH always; two processes
  *	umad_probe GID-INDEX old	what a file without the P_Key index has
+ *	umad_probe GID-INDEX full	answers more questions with many segments than who asked reads
  *	umad_probe GID-INDEX serve	answers questions with many segments, until it is killed
  *	umad_probe GID-INDEX ask GID	asks one
  */
@@ -333,6 +334,25 @@ static void old_header(void)
 	close(fd);
 }
 
+/* Who asks does not read what it is answered: more of two segments than its socket has room for,
+ * which is 8 MiB at most. */
+static void full(void)
+{
+	int server = open_umad(), fd = open_umad();
+	int serves = reg(server, 1, VENDOR, 2, 1, OUI, 1 << GET);
+	int asks = reg(fd, 1, VENDOR, 2, 1, OUI, 0), n = 0;
+	uint8_t buf[HDR + 256];
+
+	for (; n < 8000; n++) {
+		put(fd, mad_of(asks, VENDOR, 2, GET, 1000 + n, 10000, 256), HDR + 256);
+		if (get(server, buf, sizeof(buf), 3000) < 0)
+			break;
+		put(server, long_answer(serves, buf), HDR + VENDOR_HDR + 300);
+	}
+	printf("answered: %d\n", n);
+	printf("read of 320: %s\n", result(get(fd, buf, sizeof(buf), 3000)));
+}
+
 /* ---- RoCE ---- */
 
 static void show_header(const struct ib_user_mad_hdr *h)
@@ -480,6 +500,10 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2 && !strcmp(argv[2], "old")) {
 		old_header();
+		return 0;
+	}
+	if (argc > 2 && !strcmp(argv[2], "full")) {
+		full();
 		return 0;
 	}
 	if (argc > 3)
