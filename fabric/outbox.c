@@ -145,6 +145,8 @@ static void flush_one(struct server *s, unsigned i)
 
 void outbox_flush(struct server *s)
 {
+	/* A ring was full before its connection's socket was used: what is in it comes first. */
+	rings_flush(s);
 	for (unsigned i = 0; i < s->outgoing; i++)
 		if (s->outbox[i].to)
 			flush_one(s, i);

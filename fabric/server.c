@@ -311,7 +311,8 @@ static bool from_ring(struct connection *c)
 	unsigned n = 0;
 	ssize_t len;
 
-	while (ring && n < MAD_RING_SLOTS && (len = mad_ring_take(ring, bytes, sizeof(bytes))) >= 0) {
+	while (ring && n < MAD_RING_SLOTS &&
+	       (len = mad_ring_take(ring, bytes, sizeof(bytes))) >= 0) {
 		from_umad(c, bytes, len, -1);
 		fabric_run(&c->server->fabric);
 		n++;
@@ -564,14 +565,12 @@ bool server_serve(struct server *s, int wait_ms)
 	same = serve_same(s) || (wait_ms && spin(s));
 	if (!same || !(++s->turns % SAME_TURNS)) {
 		outbox_flush(s);
-		rings_flush(s);
 		n = epoll_wait(s->epoll, evs, 64, same || rest(s) ? 0 : wait_ms);
 		s->fabric.mads.now = now_ms();
 	}
 	for (int i = 0; i < n; i++)
 		serve(s, &evs[i]);
 	outbox_flush(s);
-	rings_flush(s);
 	free_over(s);
 	return same || n > 0;
 }

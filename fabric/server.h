@@ -103,7 +103,7 @@ void server_deliver(struct fabric *f, struct connection *file, const uint8_t *hd
 
 /* A datagram of FABRIC_INLINE bytes at most. Takes fd over; -1: none. */
 void to_program(struct connection *c, const void *bytes, size_t len, int fd);
-/* Writes what was collected for programs. */
+/* Tells programs of what is in their rings, and writes what was collected for their sockets. */
 void outbox_flush(struct server *s);
 /* There is room again in a connection's socket. */
 void outbox_drain(struct connection *c);

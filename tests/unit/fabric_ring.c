@@ -7,7 +7,11 @@
 
 #include <cmocka.h>
 
-#include "fabric/mad_ring.h"
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fabric/server.h"
 
 static struct mad_ring *ring;
 
@@ -107,6 +111,35 @@ static void a_mad_that_is_too_long_stays(void **state)
 	read_mad(100);
 }
 
+/* Even where a turn has so much for programs that it is written before the turn ends. */
+static void a_program_hears_of_its_ring_before_the_socket_has_more(void **state)
+{
+	static struct server s;
+	static const uint8_t hdr[FABRIC_UMAD_HDR], mad[MAD_LEN];
+	struct connection c = {.server = &s, .last = &c.first};
+	int pair[2], fds[FABRIC_UMAD_FDS];
+	uint8_t byte;
+	uint64_t one;
+
+	s.epoll = epoll_create1(0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	c.fd = pair[0];
+	assert_int_equal(rings_open(&c, fds), 0);
+	for (unsigned i = 0; i < MAD_RING_SLOTS + OUTBOX_LEN + 1; i++)
+		server_deliver(&s.fabric, &c, hdr, mad, sizeof(mad));
+	assert_int_equal(recv(pair[1], &byte, 1, MSG_PEEK), 1);
+	for (unsigned i = 0; i < MAD_RING_SLOTS; i++)
+		assert_int_equal(read(c.event, &one, sizeof(one)), sizeof(one));
+	assert_int_equal(read(c.event, &one, sizeof(one)), -1);
+	outbox_forget(&c);
+	rings_forget(&c);
+	rings_close(&c);
+	close(fds[0]);
+	close(pair[0]);
+	close(pair[1]);
+	close(s.epoll);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +148,7 @@ int main(void)
 		cmocka_unit_test_setup(an_idle_consumer_is_woken_once, fresh),
 		cmocka_unit_test_setup(a_length_beyond_the_slot_is_not_believed, fresh),
 		cmocka_unit_test_setup(a_mad_that_is_too_long_stays, fresh),
+		cmocka_unit_test(a_program_hears_of_its_ring_before_the_socket_has_more),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
