@@ -365,7 +365,8 @@ static bool from_program(struct connection *c)
 		msgs[i].msg_hdr.msg_iov = &iovs[i];
 		msgs[i].msg_hdr.msg_iovlen = 1;
 		msgs[i].msg_hdr.msg_control = controls[i];
-		msgs[i].msg_hdr.msg_controllen = sizeof(controls[i]);
+		/* Without the padding, where the kernel would put a second descriptor. */
+		msgs[i].msg_hdr.msg_controllen = CMSG_LEN(sizeof(int));
 	}
 	n = recvmmsg(c->fd, msgs, BATCH, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

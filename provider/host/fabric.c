@@ -54,10 +54,11 @@ static int receive_welcome(int sock, struct fabric_welcome *welcome, int fds[FAB
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FABRIC_UMAD_FDS * sizeof(int))];
 	struct iovec iov = {welcome, sizeof(*welcome)};
+	/* Without the padding, where one more descriptor would have room. */
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,
 			     .msg_control = control,
-			     .msg_controllen = sizeof(control)};
+			     .msg_controllen = CMSG_LEN(FABRIC_UMAD_FDS * sizeof(int))};
 	struct cmsghdr *c;
 	ssize_t n;
 

@@ -232,6 +232,34 @@ goes_by() {
 	diff "$BATS_TEST_DIRNAME/umad_probe.old" "$XDG_RUNTIME_DIR/probe"
 }
 
+@test "fabricd keeps no descriptors that it was not meant to get" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	python3 - "$(find "$XDG_RUNTIME_DIR" -type s ! -name '*.control')" <<-'END'
+		import array, os, socket, struct, sys
+
+		def connect():
+		    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		    s.connect(sys.argv[1])
+		    return s
+
+		def open_files():
+		    return len(os.listdir(f"/proc/{fabricd}/fd"))
+
+		def pass_two():
+		    with connect() as s:
+		        s.sendmsg([b"no hello"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1]))])
+		        assert s.recv(1) == b""
+
+		with connect() as s:
+		    fabricd = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+		pass_two()
+		before = open_files()
+		for _ in range(20):
+		    pass_two()
+		assert open_files() <= before + 1, f"{before} files were open, now {open_files()}"
+	END
+}
+
 # counter HOST NAME: of its port 1, in sysfs.
 counter() {
 	on "$1" cat "/sys/class/infiniband/urxe0/ports/1/counters/$2"
