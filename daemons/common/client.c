@@ -36,12 +36,27 @@ static int not_running(const struct client *client, int error)
 	else if (error == EAGAIN || error == EWOULDBLOCK)
 		client_error("%s does not answer at %s within %u s", client->daemon, client->socket,
 			     client->timeout);
+	else if (error == ECONNREFUSED && client->socket[0] == '@')
+		client_error("%s does not answer at %s: is it running, and in this network "
+			     "namespace?",
+			     client->daemon, client->socket);
 	else if (error == ENOENT || error == ECONNREFUSED)
 		client_error("%s does not answer at %s: is it running? systemctl status %s",
 			     client->daemon, client->socket, client->daemon);
 	else
 		client_error("%s: %s", client->socket, strerror(error));
 	return CLIENT_NOT_RUNNING;
+}
+
+/* An abstract name is anybody's to take (control.h): is it the user's own daemon, or root's? */
+static bool is_trusted(const struct client *client)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return client->socket[0] != '@' ||
+	       (!getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+		(!peer.uid || peer.uid == geteuid()));
 }
 
 int client_open(struct client *client)
@@ -63,7 +78,10 @@ int client_open(struct client *client)
 	setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	if (connect(client->fd, (struct sockaddr *)&address, sizeof(address)))
 		return not_running(client, errno);
-	return CLIENT_DONE;
+	if (is_trusted(client))
+		return CLIENT_DONE;
+	client_error("%s: another user listens there, who is not believed", client->socket);
+	return CLIENT_NOT_RUNNING;
 }
 
 void client_close(struct client *client)

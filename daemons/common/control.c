@@ -388,8 +388,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 		return;
 	}
 	client->control = control;
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &size);
-	if (is_abstract(&control->options) && client->peer.uid && client->peer.uid != geteuid()) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &client->peer, &size) ||
+	    (is_abstract(&control->options) && client->peer.uid && client->peer.uid != geteuid())) {
 		event_free(client->later);
 		bufferevent_free(client->stream);
 		free(client);

@@ -209,6 +209,28 @@ s.sendto(b"to the group", ("239.1.2.3", 5007))'
 	await reaches
 }
 
+@test "another user who took an interface's name is not believed" {
+	[ "$(id -u)" = 0 ] || skip "only root is several users"
+	cat >"$XDG_RUNTIME_DIR/squat.py" <<-'END'
+		import os, socket, sys
+		s = socket.socket(socket.AF_UNIX)
+		os.setuid(65534)
+		s.bind(b"\0urxe-ipoib/ib0".ljust(108, b"\0"))
+		s.listen()
+		print("pid", os.getpid(), flush=True)
+		while True:
+		    c = s.accept()[0]
+		    c.recv(1000)
+		    c.sendall(b'{"ok":true,"name":"ib0","state":"up"}\n')
+	END
+	unshare -n python3 "$XDG_RUNTIME_DIR/squat.py" >"$XDG_RUNTIME_DIR/squatter" 3>&- &
+	started+=($!)
+	await said squatter pid
+	run show squatter
+	[ "$status" = 3 ]
+	[[ $output == *'another user listens there'* ]]
+}
+
 @test "who cannot have an interface is told why" {
 	managed h1
 	run "$URXE" ipoib --host h2 10.1.0.2
