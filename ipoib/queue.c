@@ -132,6 +132,10 @@ static void complete(struct ipoib *ib)
 
 			if (wc[i].status)
 				fail(ib);
+			/* Segments that fail complete one by one, though the last alone is
+			 * signaled: the first of them has freed the packet. */
+			if (!packet->posted)
+				continue;
 			q->outstanding -= packet->posted;
 			queue_free(ib, packet);
 		}
