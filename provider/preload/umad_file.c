@@ -506,23 +506,22 @@ static int transmit_fabric(struct urxe_umad *file, const uint8_t *umad, size_t l
 
 static int transmit_roce(struct urxe_umad *file, const uint8_t *umad, size_t len)
 {
-	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
-	int ret = file->here ? urxe_agents_send(file->here, umad, len) : -EIO;
-
-	if (ret)
-		flight_drop(file, mad, is_response(mad));
-	return ret;
+	return file->here ? urxe_agents_send(file->here, umad, len) : -EIO;
 }
 
 static int transmit(struct urxe_umad *file, const uint8_t *umad, size_t len)
 {
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
 	int ret = check(file, umad, len);
 
 	if (!ret)
 		ret = flight_begin(file, umad);
 	if (ret)
 		return ret;
-	return file->roce ? transmit_roce(file, umad, len) : transmit_fabric(file, umad, len);
+	ret = file->roce ? transmit_roce(file, umad, len) : transmit_fabric(file, umad, len);
+	if (ret)
+		flight_drop(file, mad, is_response(mad));
+	return ret;
 }
 
 /* A header of the old kind made into one with a P_Key index. */

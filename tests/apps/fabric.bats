@@ -232,6 +232,16 @@ goes_by() {
 	diff "$BATS_TEST_DIRNAME/umad_probe.old" "$XDG_RUNTIME_DIR/probe"
 }
 
+@test "a request that could not be written can be written again" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1 -o
+	on h1 "$URXE_BIN/umad_probe" 0 failing >"$XDG_RUNTIME_DIR/probe"
+	diff - "$XDG_RUNTIME_DIR/probe" <<-END
+		errno 24
+		1064
+	END
+}
+
 @test "fabricd keeps no descriptors that it was not meant to get" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	python3 - "$(find "$XDG_RUNTIME_DIR" -type s ! -name '*.control')" <<-'END'

@@ -7,6 +7,7 @@
  *	umad_probe GID-INDEX		what both have
  *	umad_probe GID-INDEX roce	what a RoCE device has: no QP 0, a GRH always; two processes
  *	umad_probe GID-INDEX old	what a file without the P_Key index has
+ *	umad_probe GID-INDEX failing	a write that fails, and once more
  *	umad_probe GID-INDEX full	answers more questions with many segments than who asked reads
  *	umad_probe GID-INDEX serve	answers questions with many segments, until it is killed
  *	umad_probe GID-INDEX ask GID	asks one
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -334,6 +336,24 @@ static void old_header(void)
 	close(fd);
 }
 
+/* A request in segments fails for want of a descriptor, and was never under way. */
+static void failing(void)
+{
+	int fd = open_umad(), asks = reg(fd, 1, VENDOR, 2, 1, OUI, 0);
+	struct rlimit limit, none;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){0, limit.rlim_max};
+	for (int i = 0; i < 2; i++) {
+		uint8_t *m = mad_of(asks, VENDOR, 2, GET, 5, 100, 1000);
+
+		m[HDR + 24] = m[HDR + 25] = m[HDR + 26] = 1;
+		setrlimit(RLIMIT_NOFILE, i ? &limit : &none);
+		printf("%s\n", result(put(fd, m, HDR + 1000)));
+	}
+	close(fd);
+}
+
 /* Who asks does not read what it is answered: more of two segments than its socket has room for,
  * which is 8 MiB at most. */
 static void full(void)
@@ -500,6 +520,10 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2 && !strcmp(argv[2], "old")) {
 		old_header();
+		return 0;
+	}
+	if (argc > 2 && !strcmp(argv[2], "failing")) {
+		failing();
 		return 0;
 	}
 	if (argc > 2 && !strcmp(argv[2], "full")) {
