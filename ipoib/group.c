@@ -249,7 +249,8 @@ static void leave(struct group *g)
 	struct umad_sa_mcmember_record record;
 
 	fill(g, &record);
-	if (g->state == JOINED)
+	/* One that is being joined may be a member already, or becomes one. */
+	if (g->state != ABSENT)
 		sa_leave(g->ib, &record);
 	remove_group(g);
 }
