@@ -223,14 +223,14 @@ void queue_send(struct ipoib *ib, struct ipoib_packet *packet, const struct ipoi
 		uint32_t qpn)
 {
 	struct ipoib_queue *q = ib->queue;
-	unsigned count = segment_count(packet);
+	unsigned count = segment_count(packet, ib->mtu);
 	struct ibv_send_wr *wr;
 
 	if (q->outstanding + count > SEND_DEPTH) {
 		post(ib);
 		complete(ib);
 	}
-	if (!count || (!packet->segment_size && packet->len > IPOIB_HEADER + ib->mtu)) {
+	if (!count) {
 		ib->stats.malformed++;
 		queue_free(ib, packet);
 		return;

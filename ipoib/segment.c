@@ -29,13 +29,13 @@ static unsigned tcp_at(const struct ipoib_packet *packet, unsigned *end)
 	return *end >= at + sizeof(struct tcphdr) && *end <= len ? at : 0;
 }
 
-unsigned segment_count(const struct ipoib_packet *packet)
+unsigned segment_count(const struct ipoib_packet *packet, unsigned mtu)
 {
 	unsigned end, n, payload;
 
 	if (!packet->segment_size)
-		return 1;
-	if (!tcp_at(packet, &end))
+		return packet->len - IPOIB_HEADER <= mtu;
+	if (!tcp_at(packet, &end) || end + packet->segment_size > mtu)
 		return 0;
 	payload = packet->len - IPOIB_HEADER - end;
 	n = (payload + packet->segment_size - 1) / packet->segment_size;

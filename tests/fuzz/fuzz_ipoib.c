@@ -5,6 +5,7 @@
  * has to be the packets that came: as many, each with a checksum that holds.
  */
 #include <endian.h>
+#include <limits.h>
 #include <linux/virtio_net.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ void tun_give(struct ipoib *ib, const struct iovec *iov, int count)
 	if (h->gso_type == VIRTIO_NET_HDR_GSO_NONE)
 		return;
 	packet.segment_size = h->gso_size;
-	if (segment_count(&packet) != (unsigned)count - 1)
+	if (segment_count(&packet, UINT_MAX) != (unsigned)count - 1)
 		abort();
 	for (unsigned n = 0; n + 1 < (unsigned)count; n++) {
 		uint8_t one[8192];

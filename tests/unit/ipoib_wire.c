@@ -378,7 +378,7 @@ static void tcp_is_cut_into_packets_that_stand_alone(void **state)
 			tcp_packet(cuts[i].ipv4, cuts[i].options, cuts[i].payload, cuts[i].mss);
 		unsigned payload = 0;
 
-		assert_int_equal(segment_count(&packet), cuts[i].count);
+		assert_int_equal(segment_count(&packet, 65535), cuts[i].count);
 		for (unsigned n = 0; n < cuts[i].count; n++) {
 			struct segment s;
 
@@ -395,13 +395,25 @@ static void what_is_not_tcp_cannot_be_cut(void **state)
 	struct ipoib_packet packet = tcp_packet(true, 0, 5000, 1000);
 
 	buffer[4 + 9] = 17;
-	assert_int_equal(segment_count(&packet), 0);
+	assert_int_equal(segment_count(&packet, 65535), 0);
 	packet = tcp_packet(true, 0, 5000, 1000);
 	buffer[4 + 32] = 0x40; /* a header of 16 bytes */
-	assert_int_equal(segment_count(&packet), 0);
+	assert_int_equal(segment_count(&packet, 65535), 0);
 	packet = tcp_packet(true, 0, 0, 1000);
 	buffer[4 + 32] = 0xf0; /* options beyond the end */
-	assert_int_equal(segment_count(&packet), 0);
+	assert_int_equal(segment_count(&packet, 65535), 0);
+}
+
+/* The kernel cuts to the interface's MTU, which may have been set to more than the group's. */
+static void what_the_link_does_not_take_is_not_sent(void **state)
+{
+	struct ipoib_packet packet = tcp_packet(true, 12, 5000, 1992);
+
+	assert_int_equal(segment_count(&packet, 2044), 3);
+	assert_int_equal(segment_count(&packet, 2043), 0);
+	packet.segment_size = 0;
+	assert_int_equal(segment_count(&packet, 5052), 1);
+	assert_int_equal(segment_count(&packet, 5051), 0);
 }
 
 int main(void)
@@ -419,6 +431,7 @@ int main(void)
 		cmocka_unit_test(senders_are_told_that_nobody_has_an_address),
 		cmocka_unit_test(tcp_is_cut_into_packets_that_stand_alone),
 		cmocka_unit_test(what_is_not_tcp_cannot_be_cut),
+		cmocka_unit_test(what_the_link_does_not_take_is_not_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
