@@ -19,7 +19,8 @@
  *	server.c      connections of programs (umad, issm, hosts); outbox.c: what goes to them
  *
  * A MAD that is sent is put into a queue and is at its destination when fabric_run() gets to it: an
- * agent that answers an answer runs in a loop, not in a recursion.
+ * agent that answers an answer runs in a loop, not in a recursion. When links on its way have a
+ * delay, a timer lets it arrive.
  */
 #ifndef URXE_FABRIC_FABRIC_H
 #define URXE_FABRIC_FABRIC_H
@@ -75,6 +76,11 @@ struct fabric {
 	struct node_private *nodes;
 	struct packet *queue; /* a ring of packets */
 	uint32_t head, tail, queue_mask;
+	/* Packets that are under way on links with a delay, in the order in which they arrive. */
+	struct late_packet *late, *last_late;
+	unsigned num_late;
+	struct timer arrival;	 /* of the first one */
+	uint64_t (*clock)(void); /* ms, newer than mads.now; NULL: mads.now is exact */
 
 	struct ledger *ledgers; /* of programs' packets */
 	struct member *members; /* of multicast groups */
@@ -143,8 +149,10 @@ struct packet *fabric_send_room(struct fabric *f);
 void fabric_send_done(struct fabric *f);
 /* Turns a packet round: it is an answer now. */
 void fabric_turn(struct fabric *f, struct packet *p);
-/* Carries out all that is under way. */
+/* Carries out all that is under way, but for what links with a delay keep. */
 void fabric_run(struct fabric *f);
+/* Drops what they keep. */
+void fabric_forget_late(struct fabric *f);
 /* Can a route of that SMP begin at this port? mad.c refuses others when they are sent. */
 bool fabric_route_begins(const struct fabric_port *port, const uint8_t *smp);
 
@@ -218,9 +226,12 @@ void host_node_down(struct fabric *f, struct fabric_node *node);
 /*
  * Faults of a cable, in the direction away from the port: shares of packets that vanish and that
  * arrive corrupted, from 0 to 1. Which they are depends on the fabric's seed, the link, the
- * packet's addresses and how many came before it, and so is the same in each run.
+ * packet's addresses and how many came before it, and so is the same in each run. delay: in ns, of
+ * each packet, at most LINK_MAX_DELAY.
  */
-void link_set_faults(struct fabric *f, struct fabric_port *port, double loss, double corruption);
+#define LINK_MAX_DELAY 10000000000ull
+void link_set_faults(struct fabric *f, struct fabric_port *port, double loss, double corruption,
+		     uint64_t delay);
 /* A packet has come in at a port with a physical error. Too many of them are an error of the link.
  * */
 void link_damaged(struct fabric *f, struct fabric_port *port);

@@ -82,6 +82,7 @@ static struct fabric_port *cross(struct fabric *f, struct packet *p, struct fabr
 		c->xmit_discards++;
 		return NULL;
 	}
+	p->delay += out->delay;
 	c->xmit_pkts++;
 	c->ucast_xmit_pkts++;
 	c->xmit_data += words_of(p);
@@ -348,21 +349,107 @@ static bool answer_other(struct fabric *f, struct packet *p)
 	return false;
 }
 
+/* At the port where it arrives. True: the packet is the answer now. */
+static bool arrive(struct fabric *f, struct packet *p)
+{
+	return mad_is_smp(p->mad) ? answer_smp(f, p) : answer_other(f, p);
+}
+
+/* ---- links with a delay ---- */
+
+#define MAX_LATE 16384 /* packets; what comes on top is lost */
+
+/* A packet that has crossed all of its links, which counted it, and is not there yet. */
+struct late_packet {
+	struct late_packet *next;
+	uint64_t due; /* ms */
+	struct packet packet;
+};
+
+static void arrive_late(struct timer *timer, void *arg);
+
+/* Behind those that arrive no later. */
+static void add_late(struct fabric *f, struct late_packet *late)
+{
+	struct late_packet **at = &f->late;
+
+	if (f->late && f->last_late->due <= late->due)
+		at = &f->last_late->next;
+	while (*at && (*at)->due <= late->due)
+		at = &(*at)->next;
+	late->next = *at;
+	*at = late;
+	if (!late->next)
+		f->last_late = late;
+	f->num_late++;
+}
+
+static void drop_first_late(struct fabric *f)
+{
+	struct late_packet *late = f->late;
+
+	f->late = late->next;
+	f->num_late--;
+	free(late);
+}
+
+/* A clock of milliseconds may be one behind: so none arrives too early. */
+static void delay_arrival(struct fabric *f, const struct packet *p)
+{
+	struct late_packet *late = f->num_late < MAX_LATE ? malloc(sizeof(*late)) : NULL;
+
+	if (!late) /* lost, as in a full buffer */
+		return;
+	late->due = (f->clock ? f->clock() : f->mads.now) + (p->delay + 999999) / 1000000 + 1;
+	late->packet = *p;
+	add_late(f, late);
+	if (f->late == late)
+		timer_start(&f->mads.timers, &f->arrival, late->due, arrive_late);
+}
+
 /* One packet, and the answer to it, and so on. */
 static void carry(struct fabric *f, struct packet *p)
 {
 	bool more = true;
 
 	while (more) {
-		struct fabric_port *to = p->mad[MAD_CLASS] == CLASS_SUBN_DR
-						 ? walk_directed(f, p)
-						 : walk_lid(f, p, port_at(f, p->port), false);
+		struct fabric_port *to;
 
+		p->delay = 0;
+		to = p->mad[MAD_CLASS] == CLASS_SUBN_DR
+			     ? walk_directed(f, p)
+			     : walk_lid(f, p, port_at(f, p->port), false);
 		if (!to || p->mad[MAD_BASE_VERSION] != 1)
 			return;
 		p->port = index_of(f, to);
-		more = mad_is_smp(p->mad) ? answer_smp(f, p) : answer_other(f, p);
+		if (p->delay) {
+			delay_arrival(f, p);
+			return;
+		}
+		more = arrive(f, p);
 	}
+}
+
+static void arrive_late(struct timer *timer, void *arg)
+{
+	struct fabric *f = arg;
+
+	while (f->late && f->late->due <= f->mads.now) {
+		struct packet p = f->late->packet;
+
+		drop_first_late(f);
+		if (arrive(f, &p))
+			carry(f, &p);
+	}
+	if (f->late)
+		timer_start(&f->mads.timers, &f->arrival, f->late->due, arrive_late);
+}
+
+void fabric_forget_late(struct fabric *f)
+{
+	timer_stop(&f->mads.timers, &f->arrival);
+	while (f->late)
+		drop_first_late(f);
 }
 
 void fabric_run(struct fabric *f)

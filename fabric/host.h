@@ -30,6 +30,7 @@ struct packet {
 	uint16_t pkey;	 /* the value, as in the BTH */
 	uint32_t src_qp, dst_qp, qkey;
 	uint8_t sgid[16], dgid[16];
+	uint64_t delay; /* ns: of the links that it has crossed */
 	uint32_t flow_label;
 	uint8_t traffic_class, hop_limit;
 	uint8_t mad[MAD_LEN];

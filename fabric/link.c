@@ -103,11 +103,13 @@ void link_set(struct fabric *f, struct fabric_port *port, bool up)
 	link_update(f, port);
 }
 
-void link_set_faults(struct fabric *f, struct fabric_port *port, double loss, double corruption)
+void link_set_faults(struct fabric *f, struct fabric_port *port, double loss, double corruption,
+		     uint64_t delay)
 {
 	map_begin(f);
 	port->loss = loss >= 1 ? UINT32_MAX : loss * 4294967296.0;
 	port->corruption = corruption >= 1 ? UINT32_MAX : corruption * 4294967296.0;
+	port->delay = delay;
 	map_end(f);
 	f->ports[index_of(f, port)].packets = 0;
 }

@@ -262,6 +262,7 @@ int fabric_create(struct fabric *f, const struct topology *t, const char *name)
 
 void fabric_destroy(struct fabric *f)
 {
+	fabric_forget_late(f);
 	mads_destroy(&f->mads);
 	for (uint32_t i = 0; f->map && f->nodes && i < f->map->num_nodes; i++)
 		free(f->nodes[i].own_desc);

@@ -87,6 +87,7 @@ struct fabric_port {
 	uint8_t pad;
 	/* Faults on the way from here to the peer: parts of 2^32 of the packets. */
 	uint32_t loss, corruption;
+	uint64_t delay; /* ns that each of them takes on that way */
 };
 
 enum {
@@ -103,7 +104,7 @@ enum {
 
 static_assert(sizeof(struct fabric_map) == 128, "map header");
 static_assert(sizeof(struct fabric_node) == 152, "node");
-static_assert(sizeof(struct fabric_port) == 120, "port");
+static_assert(sizeof(struct fabric_port) == 128, "port");
 
 static inline struct fabric_node *fabric_map_node(const struct fabric_map *map, uint32_t i)
 {

@@ -24,7 +24,7 @@
 
 #include <stdint.h>
 
-#define FABRIC_PROTOCOL	     2
+#define FABRIC_PROTOCOL	     3
 #define FABRIC_HELLO_MAGIC   0x75666162u
 #define FABRIC_NAME_LEN	     64
 #define FABRIC_HOST_ADAPTERS 32

@@ -75,6 +75,7 @@ static const struct fabric_port *cross(const struct fabric_map *map, struct fabr
 	if (mtu < r->mtu)
 		r->mtu = mtu;
 	r->faulty = r->faulty || out->loss || out->corruption;
+	r->delay += out->delay;
 	r->links[r->num_links++] = index_of(map, out);
 	return next;
 }

@@ -30,11 +30,12 @@ enum fabric_loss {
 struct fabric_route {
 	uint32_t links[FABRIC_HOPS_MAX]; /* the ports that it leaves by, in order */
 	uint16_t num_links;
-	uint8_t loss;  /* enum fabric_loss */
-	uint8_t mtu;   /* enum ibv_mtu: the smallest of the links */
-	bool enforced; /* a switch looks at P_Keys */
-	bool faulty;   /* a link has faults */
-	uint32_t to;   /* the port where it arrives, or is lost */
+	uint8_t loss;	/* enum fabric_loss */
+	uint8_t mtu;	/* enum ibv_mtu: the smallest of the links */
+	bool enforced;	/* a switch looks at P_Keys */
+	bool faulty;	/* a link loses or corrupts packets */
+	uint64_t delay; /* ns: of all its links */
+	uint32_t to;	/* the port where it arrives, or is lost */
 };
 
 /* From an adapter's port to a LID. */

@@ -486,6 +486,7 @@ int server_open(struct server *s, const char *path)
 		return -errno;
 	s->fabric.port_changed = port_changed;
 	s->fabric.mads.now = now_ms();
+	s->fabric.clock = now_ms;
 	timers_init(&s->fabric.mads.timers, s->fabric.mads.now, &s->fabric);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "host/segment.h"
 #include "tools/fabric_svg.h"
 #include "tools/urxe.h"
+#include "wire/fault.h"
 
 #define PATH_LEN 128
 
@@ -29,8 +30,8 @@ static const char help[] =
 	"       urxe fabric show [--dot|--svg] [NODE]       its nodes, ports and cables\n"
 	"       urxe fabric link NODE PORT up|down  plugs a cable in, or pulls it\n"
 	"       urxe fabric node NODE up|down       switches a node on or off\n"
-	"       urxe fabric errors NODE PORT [--loss SHARE] [--symbol SHARE]   damages what leaves "
-	"there\n"
+	"       urxe fabric errors NODE PORT [--loss SHARE] [--symbol SHARE] [--delay TIME]\n"
+	"                                           damages or delays what leaves there\n"
 	"       urxe fabric vf [HOST [NUMBER]] [--guid GUID] [--vm NAME] [--force] [up|down]\n"
 	"                                           virtual functions: shows or changes them\n"
 	"       urxe fabric status                  how much it has done\n"
@@ -47,6 +48,7 @@ static struct {
 	bool json, dot, svg, force;
 	const char *guid, *vm;
 	double loss, symbol;
+	uint64_t delay; /* ns */
 } options = {.name = FABRIC_DEFAULT_NAME};
 
 static bool socket_of(char path[PATH_LEN], const char *suffix, bool make)
@@ -149,16 +151,31 @@ static int number(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &v) ? json_object_get_int(v) : 0;
 }
 
+/* A fault of a link. */
+static void print_share(struct json_object *port, const char *key)
+{
+	struct json_object *v;
+
+	if (json_object_object_get_ex(port, key, &v))
+		printf("  %s %.6g", key, json_object_get_double(v));
+}
+
 static void print_cable(struct json_object *port)
 {
+	struct json_object *delay;
 	const char *ip = text(port, "ip");
 	char lid[16] = "";
 
 	if (number(port, "lid"))
 		snprintf(lid, sizeof(lid), "lid %d", number(port, "lid"));
-	printf("  %3d  %-9s %-6s %2dx%-5s  %s[%d]%s%s\n", number(port, "port"), lid,
+	printf("  %3d  %-9s %-6s %2dx%-5s  %s[%d]%s%s", number(port, "port"), lid,
 	       text(port, "state"), number(port, "width"), text(port, "speed"), text(port, "peer"),
 	       number(port, "peer_port"), *ip ? "  " : "", ip);
+	print_share(port, "loss");
+	print_share(port, "symbol");
+	if (json_object_object_get_ex(port, "delay", &delay))
+		printf("  delay %.9gus", (double)json_object_get_int64(delay) / 1e3);
+	putchar('\n');
 }
 
 /* For graphviz: a cable is drawn from the end whose name comes first. */
@@ -365,6 +382,7 @@ static int errors(int argc, char **argv)
 	json_object_object_add(o, "port", json_object_new_int(atoi(argv[2])));
 	json_object_object_add(o, "loss", json_object_new_double(options.loss));
 	json_object_object_add(o, "symbol", json_object_new_double(options.symbol));
+	json_object_object_add(o, "delay", json_object_new_int64((int64_t)options.delay));
 	return ask(o, false);
 }
 
@@ -434,19 +452,31 @@ static bool share(const char *arg, double *to)
 	return false;
 }
 
+/* As URXE_FAULT has it. */
+static bool parse_delay(const char *arg)
+{
+	char spec[64], err[200];
+	struct urxe_fault fault;
+
+	if (!strchr(arg, ',') &&
+	    (size_t)snprintf(spec, sizeof(spec), "delay=%s", arg) < sizeof(spec) &&
+	    !urxe_fault_parse(spec, &fault, err, sizeof(err))) {
+		options.delay = fault.delay;
+		return true;
+	}
+	urxe_complain("\"%s\" is no delay: a number with ns, us, ms or s, at most 10s", arg);
+	return false;
+}
+
 int urxe_cmd_fabric(int argc, char **argv)
 {
-	static const struct option known[] = {{"name", required_argument, NULL, 'n'},
-					      {"json", no_argument, NULL, 'j'},
-					      {"dot", no_argument, NULL, 'd'},
-					      {"svg", no_argument, NULL, 'p'},
-					      {"guid", required_argument, NULL, 'g'},
-					      {"vm", required_argument, NULL, 'v'},
-					      {"force", no_argument, NULL, 'f'},
-					      {"loss", required_argument, NULL, 'l'},
-					      {"symbol", required_argument, NULL, 's'},
-					      {"help", no_argument, NULL, 'h'},
-					      {NULL}};
+	static const struct option known[] = {
+		{"name", required_argument, NULL, 'n'},	  {"json", no_argument, NULL, 'j'},
+		{"dot", no_argument, NULL, 'd'},	  {"svg", no_argument, NULL, 'p'},
+		{"guid", required_argument, NULL, 'g'},	  {"vm", required_argument, NULL, 'v'},
+		{"force", no_argument, NULL, 'f'},	  {"loss", required_argument, NULL, 'l'},
+		{"symbol", required_argument, NULL, 's'}, {"delay", required_argument, NULL, 't'},
+		{"help", no_argument, NULL, 'h'},	  {NULL}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", known, NULL)) != -1) {
@@ -461,6 +491,10 @@ int urxe_cmd_fabric(int argc, char **argv)
 		case 'l':
 		case 's':
 			if (!share(optarg, c == 'l' ? &options.loss : &options.symbol))
+				return URXE_EXIT_USAGE;
+			break;
+		case 't':
+			if (!parse_delay(optarg))
 				return URXE_EXIT_USAGE;
 			break;
 		case 'h': fputs(help, stdout); return 0;

@@ -66,6 +66,17 @@ static void add_ip(struct json_object *o, const struct fabric_map *map, uint32_t
 		json_add_text(o, "ip", text);
 }
 
+/* Of what leaves there. */
+static void add_faults(struct json_object *o, const struct fabric_port *port)
+{
+	if (port->loss)
+		json_add(o, "loss", json_object_new_double(port->loss / 4294967296.0));
+	if (port->corruption)
+		json_add(o, "symbol", json_object_new_double(port->corruption / 4294967296.0));
+	if (port->delay)
+		json_add(o, "delay", json_object_new_int64((int64_t)port->delay));
+}
+
 static struct json_object *show_port(struct fabric *f, const struct fabric_port *port)
 {
 	struct json_object *o = json_object_new_object();
@@ -81,6 +92,7 @@ static struct json_object *show_port(struct fabric *f, const struct fabric_port 
 	add_desc(o, "peer", node_of(f, peer));
 	json_add_hex(o, "peer_guid", node_of(f, peer)->guid, 16);
 	json_add_number(o, "peer_port", peer->num);
+	add_faults(o, port);
 	return o;
 }
 
@@ -400,11 +412,25 @@ static bool asked_share(struct json_object *request, const char *key, double *sh
 	return *share >= 0 && *share <= 1;
 }
 
+static bool asked_delay(struct json_object *request, uint64_t *delay)
+{
+	struct json_object *v;
+	int64_t ns;
+
+	*delay = 0;
+	if (!json_object_object_get_ex(request, "delay", &v))
+		return true;
+	ns = json_object_get_int64(v);
+	*delay = ns;
+	return json_object_is_type(v, json_type_int) && ns >= 0 && ns <= (int64_t)LINK_MAX_DELAY;
+}
+
 static void errors(struct control_client *client, struct json_object *request)
 {
 	struct fabric_node *node = asked_node(client, request);
 	struct fabric_port *port = node ? asked_port(client, request, node) : NULL;
 	double loss, symbol;
+	uint64_t delay;
 
 	if (!port)
 		return;
@@ -412,11 +438,15 @@ static void errors(struct control_client *client, struct json_object *request)
 		control_fail(client, "loss, symbol: a share from 0 to 1 of the packets");
 		return;
 	}
+	if (!asked_delay(request, &delay)) {
+		control_fail(client, "delay: nanoseconds, at most 10000000000");
+		return;
+	}
 	if (port->peer == FABRIC_NONE) {
 		control_fail(client, "there is no cable at that port");
 		return;
 	}
-	link_set_faults(&daemon_of(client)->server.fabric, port, loss, symbol);
+	link_set_faults(&daemon_of(client)->server.fabric, port, loss, symbol, delay);
 	done(client);
 }
 

@@ -112,6 +112,10 @@ static int parse_time(const char *text, uint64_t *ns)
 
 	if (!rest)
 		return -EINVAL;
+	if (!*rest && !value) { /* 0 has no unit */
+		*ns = 0;
+		return 0;
+	}
 	for (size_t k = 0; k < sizeof(units) / sizeof(units[0]); k++) {
 		if (strcmp(rest, units[k].unit))
 			continue;

@@ -179,6 +179,36 @@ goes_by() {
 	[ "$status" = 2 ] && [[ $output == *'"much" is no share'* ]]
 }
 
+@test "MADs take the delay of each cable on their way, one way and the other" {
+	local lid before after
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1 -o
+	lid=$(lid_of h3)
+	"$URXE" fabric errors leaf2 1 --delay 60ms
+	"$URXE" fabric errors h3 1 --delay 40ms
+	before=$(date +%s%N)
+	on h1 smpquery nodedesc "$lid" | grep -q h3
+	after=$(date +%s%N)
+	[ $((after - before)) -ge 100000000 ]
+	before=$(date +%s%N)
+	on h1 smpquery -D nodedesc 0,1
+	on h1 perfquery "$lid" 1 | grep -q 'PortRcvPkts:\.*[1-9]'
+	after=$(date +%s%N)
+	[ $((after - before)) -ge 100000000 ]
+	# What takes longer than its sender waits is no answer.
+	"$URXE" fabric errors leaf2 1 --delay 2s
+	run on h1 smpquery -t 100 nodedesc "$lid"
+	[ "$status" != 0 ]
+	"$URXE" fabric errors leaf2 1 --delay 0
+	"$URXE" fabric errors h3 1
+	on h1 smpquery -t 1000 nodedesc "$lid"
+	run "$URXE" fabric errors leaf2 1 --delay 20
+	[ "$status" = 2 ]
+	[[ $output == *'"20" is no delay'* ]]
+	run "$URXE" fabric errors leaf2 1 --delay 11s
+	[ "$status" = 2 ]
+}
+
 @test "the picture of a fabric has each node and each cable once" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	"$URXE" fabric show --dot >"$XDG_RUNTIME_DIR/dot"

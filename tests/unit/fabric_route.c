@@ -58,7 +58,22 @@ static void a_packet_goes_by_the_linear_tables(void **state)
 	assert_int_equal(r.links[2], at(SPINE, 2));
 	assert_int_equal(r.links[3], at(LEAF2, 1));
 	assert_int_equal(r.mtu, 5);
-	assert_false(r.enforced || r.faulty);
+	assert_false(r.enforced || r.faulty || r.delay);
+}
+
+static void delays_of_links_add_up_by_direction(void **state)
+{
+	struct fabric_route back;
+
+	link_set_faults(&fabric, port_of(LEAF1, 8), 0, 0, 20000);
+	link_set_faults(&fabric, port_of(LEAF2, 1), 0, 0, 300);
+	link_set_faults(&fabric, port_of(H2, 1), 0, 0, 7);
+	link_set_faults(&fabric, port_of(H3, 2), 0, 0, 1000);
+	assert_int_equal(route_to(5).delay, 20300);
+	fabric_route_find(fabric.map, at(H2, 1), 4, 0, &back);
+	assert_int_equal(back.delay, 7);
+	link_set_faults(&fabric, port_of(LEAF1, 8), 0, 0, 0);
+	assert_int_equal(route_to(5).delay, 300);
 }
 
 static void to_itself_and_to_a_switch(void **state)
@@ -329,6 +344,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_packet_goes_by_the_linear_tables),
+		T(delays_of_links_add_up_by_direction),
 		T(to_itself_and_to_a_switch),
 		T(path_bits_are_lids_of_the_port),
 		T(an_adapter_that_is_not_active_sends_nothing),

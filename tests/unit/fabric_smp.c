@@ -321,7 +321,7 @@ static void many_damaged_packets_are_an_error_of_the_link_that_is_told(void **st
 	agent_at(H1, 1, CLASS_SUBN_LID, 1, 1ull << METHOD_TRAP, 0, &traps);
 	manage();
 	u.hdr.timeout_ms = 1;
-	link_set_faults(&fabric, port_of(H3, 2), 0, 1);
+	link_set_faults(&fabric, port_of(H3, 2), 0, 1, 0);
 	for (unsigned i = 0; i < 9; i++) {
 		assert_int_equal(c->integrity, 0);
 		send_umad(sm, &u);
@@ -334,6 +334,36 @@ static void many_damaged_packets_are_an_error_of_the_link_that_is_told(void **st
 	assert_int_equal(get16(traps.mad + SMP_DATA + 12), 2); /* leaf2 */
 	assert_int_equal(traps.mad[SMP_DATA + 14], 2);
 	free(traps.mad);
+}
+
+/* Over four cables there and back: 3 ms and 20 us there, 4 ms back. */
+static void a_mad_takes_the_delay_of_each_cable(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+	struct umad u = smp(METHOD_GET, ATTR_NODE_INFO, 0, (const uint8_t *)"\1\10\2\2");
+	unsigned before = in.count;
+
+	link_set_faults(&fabric, port_of(H1, 1), 0, 0, 20000);
+	link_set_faults(&fabric, port_of(LEAF2, 2), 0, 0, 3000000);
+	link_set_faults(&fabric, port_of(SPINE, 1), 0, 0, 4000000);
+	send_umad(sm, &u);
+	time_passes(7);
+	assert_int_equal(in.count, before);
+	time_passes(4);
+	assert_int_equal(in.count, before + 1);
+	/* One that takes no time does not wait behind one that does. */
+	send_umad(sm, &u);
+	link_set_faults(&fabric, port_of(H1, 1), 0, 0, 0);
+	link_set_faults(&fabric, port_of(LEAF2, 2), 0, 0, 0);
+	link_set_faults(&fabric, port_of(SPINE, 1), 0, 0, 0);
+	put64(u.mad + MAD_TID, 0x4321);
+	send_umad(sm, &u);
+	assert_int_equal(in.count, before + 2);
+	time_passes(5);
+	assert_int_equal(in.count, before + 3);
+	/* What is under way ends with the fabric. */
+	link_set_faults(&fabric, port_of(H1, 1), 0, 0, LINK_MAX_DELAY);
+	send_umad(sm, &u);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fabric_start, fabric_stop)
@@ -360,6 +390,7 @@ int main(void)
 		TEST(a_table_that_leads_in_circles_loses_the_packet_and_counts_it),
 		TEST(many_damaged_packets_are_an_error_of_the_link_that_is_told),
 		TEST(a_trap_is_sent_again_until_it_is_repressed),
+		TEST(a_mad_takes_the_delay_of_each_cable),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
