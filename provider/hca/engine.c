@@ -524,7 +524,7 @@ static void send_acks(struct cds_list_head *list)
 /*
  * In a signal handler the thread that was interrupted may hold the lock of a queue, of the heap, or
  * of anything: so nothing is done there that could complete a WR, and no memory is allocated. When
- * it holds the engine lock, nothing at all.
+ * it holds the engine lock, nothing at all. What is under way on links with a delay arrives first.
  */
 void urxe_ending(bool in_handler)
 {
@@ -532,10 +532,15 @@ void urxe_ending(bool in_handler)
 		return;
 	if (in_handler) {
 		urxe_wire_ending(urxe_hca.wire);
+		urxe_wire_drain(urxe_hca.wire);
 		send_acks(&urxe_hca.acks_due);
 		urxe_engine_give();
 	} else {
 		urxe_engine_unlock();
+		if (urxe_hca.users && try_lock()) {
+			urxe_wire_drain(urxe_hca.wire);
+			urxe_engine_unlock();
+		}
 	}
 }
 

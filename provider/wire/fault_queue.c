@@ -2,21 +2,26 @@
 /*
  * Where fault injection happens to packets: drops, duplicates and corrupts them, and keeps those
  * that must wait, in two lists: the delayed in the order in which they are due, and the reordered
- * until enough later packets have passed them. Guarded by the wire's lock.
+ * until enough later packets have passed them. Links of a fabric that have a delay keep their
+ * packets here too. Guarded by the wire's lock.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "wire/route.h"
 #include "wire/shm.h"
 
 #define REORDER_WAIT 1000000 /* ns: how long a reordered packet waits at most */
 #define MAX_HELD     16384   /* packets; what comes on top is lost */
+#define DRAIN_PAUSE  1000000 /* ns */
 
 struct urxe_fault_packet {
 	struct urxe_fault_packet *next;
 	uint64_t due;
-	unsigned passes; /* packets that have yet to pass it */
+	struct urxe_route *route; /* whose links delay it; NULL: none do */
+	unsigned passes;	  /* packets that have yet to pass it */
 	bool out;
 	/* Of a neighbour's ring, or on the way into one: what kind of record. NONE: a datagram. */
 	enum urxe_ring_kind kind;
@@ -30,12 +35,34 @@ struct urxe_fault_packet {
 	_Alignas(8) uint8_t packet[];
 };
 
+/* In front of *link. */
+static void insert_at(struct urxe_fault_queue *list, struct urxe_fault_packet **link,
+		      struct urxe_fault_packet *held)
+{
+	held->next = *link;
+	*link = held;
+	if (!held->next)
+		list->tail = &held->next;
+	list->len++;
+}
+
 static void append(struct urxe_fault_queue *list, struct urxe_fault_packet *held)
 {
-	held->next = NULL;
-	*list->tail = held;
-	list->tail = &held->next;
-	list->len++;
+	insert_at(list, list->tail, held);
+}
+
+/* Behind those that are due no later. */
+static void insert_by_due(struct urxe_fault_queue *list, struct urxe_fault_packet *held)
+{
+	struct urxe_fault_packet **link = &list->head;
+
+	if (list->last_due <= held->due)
+		link = list->tail;
+	while (*link && (*link)->due <= held->due)
+		link = &(*link)->next;
+	if (!*link)
+		list->last_due = held->due;
+	insert_at(list, link, held);
 }
 
 static struct urxe_fault_packet *unlink_at(struct urxe_fault_queue *list,
@@ -82,10 +109,17 @@ bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path)
 	return urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_BOTH);
 }
 
+static void finish(struct urxe_fault_packet *held)
+{
+	if (held->route)
+		urxe_route_waited(held->route);
+	free(held);
+}
+
 static void clear(struct urxe_fault_queue *list)
 {
 	while (list->head)
-		free(unlink_at(list, &list->head));
+		finish(unlink_at(list, &list->head));
 }
 
 void urxe_fault_close(struct urxe_wire *wire)
@@ -157,10 +191,10 @@ static void let_go(struct urxe_wire *wire, struct urxe_fault_packet *held)
 
 	if ((ret == -EAGAIN || ret == -ENOBUFS) && wire->delayed.len < MAX_HELD) {
 		held->due = 0;
-		append(&wire->delayed, held);
+		insert_by_due(&wire->delayed, held);
 		return;
 	}
-	free(held);
+	finish(held);
 }
 
 /* A packet has gone by: those that waited for it count down. */
@@ -201,22 +235,24 @@ static struct urxe_fault_packet *copy(const void *packet, uint32_t len)
 static void dispatch(struct urxe_wire *wire, struct urxe_fault_packet *held,
 		     const struct urxe_fault *fault, unsigned reorder)
 {
-	uint64_t now = fault->delay || reorder ? urxe_wire_now() : 0;
+	uint64_t now = fault->delay || reorder || held->route ? urxe_wire_now() : 0;
 	bool out = held->out;
 
 	if (wire->delayed.len + wire->passed.len >= MAX_HELD) {
 		free(held);
 		return;
 	}
+	if (held->route)
+		now = urxe_route_wait(held->route, now);
 	if (reorder) {
 		held->due = now + fault->delay + REORDER_WAIT;
 		held->passes = reorder;
 		append(&wire->passed, held);
 		return;
 	}
-	if (fault->delay) {
+	if (fault->delay || held->route) {
 		held->due = now + fault->delay;
-		append(&wire->delayed, held);
+		insert_by_due(&wire->delayed, held);
 		return;
 	}
 	let_go(wire, held);
@@ -244,6 +280,7 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault,
 		held->kind = like->kind;
 		held->span = like->span;
 		held->slot = like->slot;
+		held->route = like->route;
 		if (held->out)
 			held->path = like->path;
 		else
@@ -281,8 +318,14 @@ void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path,
 		.slot = slot,
 		.path = *path,
 	};
+	struct urxe_fault none = {.dir = URXE_FAULT_OUT};
+	struct urxe_fault *fault = &urxe_wire_port(wire, path)->fault;
 
-	inject(wire, &urxe_wire_port(wire, path)->fault, &like, rec->bytes, rec->len);
+	if (path->link == URXE_LINK_FABRIC && !path->multicast && urxe_route_is_late(path))
+		like.route = urxe_route_of(path);
+	if (!urxe_fault_active(fault, URXE_FAULT_OUT))
+		fault = &none;
+	inject(wire, fault, &like, rec->bytes, rec->len);
 }
 
 void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
@@ -295,15 +338,64 @@ void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *fro
 
 void urxe_fault_release(struct urxe_wire *wire, uint64_t now)
 {
-	/* What cannot leave now comes to the end of the list: look at each once. */
-	for (unsigned n = wire->delayed.len; n && wire->delayed.head->due <= now; n--) {
-		struct urxe_fault_packet *held = unlink_at(&wire->delayed, &wire->delayed.head);
-		bool out = held->out;
+	uint64_t full[URXE_MAX_SLOTS / 64] = {0};
+	struct urxe_fault_packet **link = &wire->delayed.head;
 
-		let_go(wire, held);
-		count_pass(wire, out);
+	/* What cannot leave now stays where it is, and so does all behind it to the same slot. */
+	while (*link && (*link)->due <= now) {
+		struct urxe_fault_packet *held = *link;
+		uint64_t *word = &full[held->slot / 64], bit = 1ull << held->slot % 64;
+		int ret;
+
+		if (held->out && *word & bit) {
+			link = &held->next;
+			continue;
+		}
+		unlink_at(&wire->delayed, link);
+		ret = emit(wire, held);
+		if (ret == -EAGAIN || ret == -ENOBUFS) {
+			*word |= bit;
+			insert_at(&wire->delayed, link, held);
+			link = &held->next;
+			continue;
+		}
+		count_pass(wire, held->out);
+		finish(held);
 	}
 	release_passed(wire, now);
+}
+
+/* True: it is time now. */
+static bool sleep_until(uint64_t when)
+{
+	uint64_t now = urxe_wire_now(), ns = when > now ? when - now : 0;
+	const struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+	if (ns)
+		nanosleep(&ts, NULL);
+	return !ns;
+}
+
+/* A neighbour that takes nothing is given up soon (urxe_shm_send_raw()). */
+void urxe_wire_drain(struct urxe_wire *wire)
+{
+	struct urxe_fault_packet **link = &wire->delayed.head, *held;
+
+	while ((held = *link)) {
+		if (!held->route) {
+			link = &held->next;
+			continue;
+		}
+		if (!sleep_until(held->due))
+			continue;
+		if (emit(wire, held) == -EAGAIN) {
+			sleep_until(urxe_wire_now() + DRAIN_PAUSE);
+			continue;
+		}
+		unlink_at(&wire->delayed, link);
+		if (!wire->ending) /* then no memory is freed either */
+			finish(held);
+	}
 }
 
 uint64_t urxe_fault_deadline(const struct urxe_wire *wire)

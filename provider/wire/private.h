@@ -106,6 +106,7 @@ struct urxe_fault_packet;
 
 struct urxe_fault_queue {
 	struct urxe_fault_packet *head, **tail;
+	uint64_t last_due; /* none is due later */
 	unsigned len;
 };
 

@@ -263,7 +263,7 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 		r->row = NULL;
 	r->way = way;
 	r->open = way.loss == FABRIC_ARRIVES;
-	r->sure = r->open && !way.faulty;
+	r->sure = r->open && !way.faulty && !way.delay && !r->waiting;
 	r->enforced = way.enforced;
 	r->host = host_of(map, way.to);
 	if (!r->row)
@@ -432,6 +432,20 @@ bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t 
 		return false;
 	add(r->row, span, words);
 	return true;
+}
+
+uint64_t urxe_route_wait(struct urxe_route *r, uint64_t now)
+{
+	if (r->due < now + r->way.delay)
+		r->due = now + r->way.delay;
+	r->waiting++;
+	return r->due;
+}
+
+void urxe_route_waited(struct urxe_route *r)
+{
+	if (!--r->waiting && !r->way.delay)
+		r->generation = NEVER; /* it may be sure again */
 }
 
 const struct urxe_members *urxe_route_take_group(const struct urxe_path *path,

@@ -38,7 +38,7 @@ struct urxe_route {
 	uint32_t head_words; /* in front of a packet's BTH, and behind it */
 	uint16_t pkey;	     /* one that the switches let pass; 0: none was asked about yet */
 	bool open;	     /* packets arrive, */
-	bool sure;	     /* and none is lost on a link */
+	bool sure;	     /* none is lost on a link, and none waits */
 	bool enforced;	     /* if the switches let their P_Key pass */
 
 	/* What it is: from a port, or back to one (from). */
@@ -55,6 +55,8 @@ struct urxe_route {
 	struct urxe_route *back;      /* the way of answers, where they are no packets */
 	struct urxe_route_loss *lost; /* rows of packets that do not arrive */
 	uint64_t sent;		      /* packets, for faults */
+	uint64_t due;		      /* when the last one that waits arrives */
+	uint32_t waiting;	      /* packets, for the links' delay (fault_queue.c) */
 } __attribute__((aligned(64)));
 static_assert(offsetof(struct urxe_route, port) <= 64, "the first line has what is hot");
 
@@ -91,11 +93,25 @@ static inline bool urxe_route_is_open(const struct urxe_path *path)
 	return urxe_route_now(urxe_route_of(path))->open;
 }
 
-/* The same, and no packet's fate is drawn. */
+/* The same, no packet's fate is drawn, and none waits. */
 static inline bool urxe_route_is_sure(const struct urxe_path *path)
 {
 	return urxe_route_now(urxe_route_of(path))->sure;
 }
+
+/* Do packets of the path arrive later, or behind some that do? */
+static inline bool urxe_route_is_late(const struct urxe_path *path)
+{
+	const struct urxe_route *route = urxe_route_now(urxe_route_of(path));
+
+	return route->way.delay || route->waiting;
+}
+
+/* A packet begins to wait for the links' delay: when it arrives. One that left earlier does not
+ * arrive later. */
+uint64_t urxe_route_wait(struct urxe_route *route, uint64_t now);
+/* It waits no longer. */
+void urxe_route_waited(struct urxe_route *route);
 
 /*
  * A packet (or a run: span packets) leaves: counts it, on all its way or to where it is lost. True:

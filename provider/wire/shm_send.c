@@ -196,7 +196,7 @@ static void count(struct urxe_wire *wire, const struct urxe_path *path,
 	}
 }
 
-/* Through the dice, as records. */
+/* Through the dice and the links' delay, as records. A fabric counts them as they leave. */
 static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
 		       const struct urxe_tx_packet *pkts, unsigned n)
 {
@@ -217,6 +217,10 @@ static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const str
 		fill(link, bytes, &pkts[k], refer);
 		if (urxe_wire_payload_lost())
 			return k;
+		if (is_routed(path) &&
+		    !urxe_route_take(path, pkts[k].header, record_len(&pkts[k], false),
+				     pkts[k].payload_len, span_of(&pkts[k])))
+			continue;
 		urxe_fault_out_record(wire, path, link->near.slot, &rec);
 	}
 	return n;
@@ -228,7 +232,8 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	unsigned sent = 0;
 	int flow;
 
-	if (urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT))
+	if (urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT) ||
+	    (is_routed(path) && !wire->ending && urxe_route_is_late(path)))
 		return send_faulty(wire, link, path, pkts, n);
 	flow = flow_of(link, path);
 	while (flow >= 0 && sent < n && is_routed(path) &&
@@ -324,8 +329,6 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 		return -ESRCH;
 	if (!to)
 		return is_stuck(wire, link) ? -ESTALE : -EAGAIN;
-	if (is_routed(path) && !urxe_route_take(path, rec->bytes, rec->len, 0, rec->span))
-		return 0;
 	memcpy(to, rec->bytes, rec->len);
 	urxe_ring_publish(&link->out, rec->kind, flow, rec->span, rec->len);
 	counters[URXE_CNT_SENT_PKTS] += rec->span;

@@ -122,6 +122,7 @@ void urxe_wire_destroy(struct urxe_wire *wire)
 {
 	if (!wire)
 		return;
+	urxe_wire_drain(wire);
 	wire->link->close(wire);
 	urxe_shm_destroy(wire, false);
 	release(wire);

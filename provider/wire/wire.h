@@ -92,6 +92,9 @@ typedef void urxe_wire_rx_fn(const struct urxe_rx_packet *pkt, void *arg);
  */
 int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **wire);
 void urxe_wire_destroy(struct urxe_wire *wire);
+/* Waits until what is under way on a fabric's links with a delay has arrived: to be called before
+ * the process ends or the wire does. */
+void urxe_wire_drain(struct urxe_wire *wire);
 /* The process is about to end: sending allocates no memory from now on. */
 void urxe_wire_ending(struct urxe_wire *wire);
 /* In the child of a fork: closes the inherited descriptors and frees; the parent is undisturbed. */

@@ -322,6 +322,38 @@ in_planes() {
 	between h2 h3 ibv_rc_pingpong -c -n 500
 }
 
+# fastest PROGRAM: half of the quickest round trip between h2 and h3, in whole microseconds.
+fastest() {
+	between h2 h3 "$1" -s 8 -n 20 -F | awk '$1 == 8 && $2 == 20 && !done { print int($3); done = 1 }'
+}
+
+@test "delays of the links on the way add up, and messages stay in order" {
+	managed h1
+	local n addresses=() wanted=() to
+	"$URXE" fabric errors leaf2 1 --delay 5ms
+	"$URXE" fabric errors h3 1 --delay 3ms
+	"$URXE" fabric show leaf2 | grep -q '^ *1 .* delay 5000us$'
+	[ "$(fastest ib_send_lat)" -ge 4000 ]
+	[ "$(fastest ib_write_lat)" -ge 4000 ]
+	"$URXE" fabric errors h3 1 --delay 0
+	[ "$(fastest ib_write_lat)" -ge 2500 ]
+	in_background taken h3 "$URXE_BIN/verbs_fabric" take 16
+	await grep -q . "$XDG_RUNTIME_DIR/taken"
+	to=$(head -n 1 "$XDG_RUNTIME_DIR/taken" | tr ' ' :)
+	for n in {1..16}; do
+		addresses+=("$to:text$n")
+		wanted+=("text$n")
+	done
+	on h2 "$URXE_BIN/verbs_fabric" give "${addresses[@]}"
+	wait "${started[-1]}"
+	[ "$(tail -n +2 "$XDG_RUNTIME_DIR/taken" | cut -d ' ' -f 1 | tr '\n' ' ')" = "${wanted[*]} " ]
+	"$URXE" fabric errors leaf2 1 --delay 0
+	"$URXE" fabric show leaf2 >"$XDG_RUNTIME_DIR/show"
+	run grep delay "$XDG_RUNTIME_DIR/show"
+	[ "$status" = 1 ]
+	between h2 h3 ibv_rc_pingpong -c -n 500
+}
+
 @test "UCX and Open MPI find the devices: eight ranks on eight hosts" {
 	"$URXE" fabric down
 	generated fat-tree levels=2 ports=4

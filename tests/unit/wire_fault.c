@@ -3,6 +3,7 @@
  * Fault specifications, their rates and their repeatability; then faults on a wire over lo: what
  * was sent arrives, lost, doubled, late, out of order or refused as the specification says.
  */
+#include "wire/route.h"
 #include "wire_test.h"
 
 #define SENT 4000
@@ -43,8 +44,23 @@ static void good_specifications(void **state)
 	assert_true(urxe_fault_active(&f, URXE_FAULT_IN));
 	assert_int_equal(parsed("delay=20us").delay, 20000);
 	assert_int_equal(parsed("delay=300ns").delay, 300);
+	assert_int_equal(parsed("delay=0").delay, 0);
 	assert_int_equal(parsed("delay=1.5s").delay, 1500000000);
 	assert_int_equal(parsed("seed=0x10").seed, 16);
+}
+
+static void packets_stay_in_order_when_a_route_gets_faster(void **state)
+{
+	struct urxe_route route = {.way.delay = 5000};
+
+	assert_int_equal(urxe_route_wait(&route, 1000), 6000);
+	route.way.delay = 0;
+	assert_int_equal(urxe_route_wait(&route, 1001), 6000);
+	urxe_route_waited(&route);
+	assert_int_equal(route.generation, 0);
+	urxe_route_waited(&route);
+	assert_int_not_equal(route.generation, 0); /* is walked again */
+	assert_int_equal(urxe_route_wait(&route, 7000), 7000);
 }
 
 static void bad_specifications(void **state)
@@ -326,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_specifications),
+		cmocka_unit_test(packets_stay_in_order_when_a_route_gets_faster),
 		cmocka_unit_test(bad_specifications),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(same_seed_same_faults),
