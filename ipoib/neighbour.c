@@ -39,9 +39,11 @@ struct neighbour {
 	struct ipoib_link link;
 	struct ipoib_way way;
 	enum neighbour_state state;
-	unsigned tries;	     /* questions sent */
-	unsigned path_tries; /* since there was a path last */
-	bool path_asked;     /* and not answered */
+	unsigned tries;	      /* questions sent */
+	unsigned path_tries;  /* since there was a path last */
+	bool path_asked;      /* and not answered */
+	bool path_doubted;    /* what is cached is not to be believed */
+	uint8_t path_gid[16]; /* the one whose path was asked for */
 	bool has_link;
 	unsigned waiting;
 	struct ipoib_packet *first, **last;
@@ -102,12 +104,22 @@ static void send_waiting(struct neighbour *n)
 	n->waiting = 0;
 }
 
+/* Where there are too many the new one replaces the oldest (RFC 4861, 7.2.2). */
 static void keep(struct neighbour *n, struct ipoib_packet *packet)
 {
 	if (n->waiting == MAX_WAITING || queue_is_scarce(n->ib)) {
+		struct ipoib_packet *oldest = n->first;
+
 		n->ib->stats.drop_queue++;
-		queue_free(n->ib, packet);
-		return;
+		if (!oldest) {
+			queue_free(n->ib, packet);
+			return;
+		}
+		n->first = oldest->next;
+		if (!n->first)
+			n->last = &n->first;
+		n->waiting--;
+		queue_free(n->ib, oldest);
 	}
 	packet->next = NULL;
 	*n->last = packet;
@@ -248,8 +260,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		/* fall through */
 	case NEIGHBOUR_PROBE:
 		if (!n->way.ah || n->tries == MAX_SOLICIT) {
-			/* It may be elsewhere: everybody is asked. */
+			/* It may be elsewhere: everybody is asked, and a path that is cached may be
+			 * what led nowhere. */
 			n->has_link = false;
+			n->path_doubted = true;
 			queue_drop_way(n->ib, &n->way);
 			begin(n);
 		} else {
@@ -289,10 +303,15 @@ static struct neighbour *create(struct ipoib *ib, const struct in6_addr *ip)
 
 static void ask_path(struct neighbour *n, bool again)
 {
+	n->path_doubted |= again;
 	if (n->path_asked)
 		return;
 	/* Without memory the next packet asks. */
-	n->path_asked = !path_ask(n->ib, &n->ip, n->link.gid, again);
+	n->path_asked = !path_ask(n->ib, &n->ip, n->link.gid, n->path_doubted);
+	if (!n->path_asked)
+		return;
+	n->path_doubted = false;
+	memcpy(n->path_gid, n->link.gid, 16);
 }
 
 /* It has been heard of: its address may be another one than it was. */
@@ -360,13 +379,11 @@ static void heard_question(struct ipoib *ib, const struct ipoib_who *who, uint16
 static void heard_answer(struct ipoib *ib, const struct ipoib_who *who, uint16_t slid)
 {
 	struct neighbour *n = find(ib, &who->target);
-	bool asked, other;
+	bool other;
 
 	ib->stats.answered++;
 	if (!n || !who->has_sender)
 		return;
-	asked = who->solicited && (n->state == NEIGHBOUR_INCOMPLETE ||
-				   n->state == NEIGHBOUR_PROBE || n->state == NEIGHBOUR_DELAY);
 	other = !n->has_link || n->link.qpn != who->sender.qpn ||
 		memcmp(n->link.gid, who->sender.gid, 16);
 	/* RFC 4861, 7.2.5 */
@@ -376,7 +393,7 @@ static void heard_answer(struct ipoib *ib, const struct ipoib_who *who, uint16_t
 		return;
 	}
 	set_link(n, &who->sender);
-	if (asked)
+	if (who->solicited)
 		set_reachable(n);
 	else if (other)
 		set_stale(n);
@@ -418,7 +435,8 @@ void neighbour_path(struct ipoib *ib, const struct in6_addr *ip, int error,
 	n->path_asked = false;
 	if (!n->has_link)
 		return;
-	if (!error && memcmp(path->dgid, n->link.gid, 16)) { /* asked before it changed */
+	/* Asked before the GID changed, or LIDs did. */
+	if (n->path_doubted || memcmp(n->path_gid, n->link.gid, 16)) {
 		ask_path(n, false);
 		return;
 	}
