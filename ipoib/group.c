@@ -39,6 +39,7 @@ struct group {
 	bool member; /* joined as a full member, and attached */
 	bool again;  /* what was asked for has changed while it was asked for */
 	enum group_state state;
+	uint8_t join_states; /* that the subnet administrator may have */
 	uint64_t refused_ms; /* when */
 	uint16_t mlid;
 	struct ipoib_way way;
@@ -143,6 +144,7 @@ static void join(struct group *g)
 			UMAD_SA_MCM_COMP_MASK_HOP_LIMIT;
 	}
 	g->again = false;
+	g->join_states |= record.scope_state;
 	g->ib->stats.joins++;
 	ret = sa_join(g->ib, &record, mask, joined, g);
 	if (!ret)
@@ -198,8 +200,9 @@ static void joined(struct ipoib *ib, void *arg, int error,
 	if (!error && is_broadcast(g)) {
 		unsigned mtu = record->mtu & 0x3f;
 
-		ib->groups->broadcast = *record;
 		error = mtu >= 1 && mtu <= 5 ? 0 : -EPROTO;
+		if (!error)
+			ib->groups->broadcast = *record;
 		if (!error)
 			error = queue_set_qkey(ib, be32toh(record->qkey));
 	}
@@ -214,10 +217,11 @@ static void joined(struct ipoib *ib, void *arg, int error,
 		if (g->state == ABSENT)
 			empty(g, false);
 		/* The subnet administrator does not know the group any more. */
-		if (error == -ENOENT && g->state == JOINED) {
+		if (error == -ENOENT) {
 			detach(g);
 			queue_drop_way(g->ib, &g->way);
 			g->state = ABSENT;
+			g->join_states = 0;
 		}
 	}
 	if (is_broadcast(g))
@@ -249,8 +253,8 @@ static void leave(struct group *g)
 	struct umad_sa_mcmember_record record;
 
 	fill(g, &record);
-	/* One that is being joined may be a member already, or becomes one. */
-	if (g->state != ABSENT)
+	record.scope_state = g->join_states;
+	if (g->join_states)
 		sa_leave(g->ib, &record);
 	remove_group(g);
 }
@@ -316,9 +320,11 @@ void groups_start(struct ipoib *ib)
 
 	if (!ib->groups->started) {
 		ipoib_mgid(&all, ib->pkey, IPOIB_SCOPE_LINK, mgid);
-		ib->groups->started = true;
-		if (!create(ib, mgid))
+		if (!create(ib, mgid)) {
+			port_joined(ib, -ENOMEM, 0);
 			return;
+		}
+		ib->groups->started = true;
 		ib->groups->first->wanted = true;
 	}
 	join(ib->groups->first);
