@@ -256,6 +256,7 @@ static int ask(struct json_object *request, bool print)
 {
 	char path[PATH_LEN];
 	struct client client = {.daemon = "fabricd",
+				.cure = "urxe fabric up FILE starts it",
 				.socket = path,
 				.json = options.json,
 				.fd = -1,

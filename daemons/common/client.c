@@ -41,8 +41,8 @@ static int not_running(const struct client *client, int error)
 			     "namespace?",
 			     client->daemon, client->socket);
 	else if (error == ENOENT || error == ECONNREFUSED)
-		client_error("%s does not answer at %s: is it running? systemctl status %s",
-			     client->daemon, client->socket, client->daemon);
+		client_error("%s does not answer at %s: is it running? %s", client->daemon,
+			     client->socket, client->cure);
 	else
 		client_error("%s: %s", client->socket, strerror(error));
 	return CLIENT_NOT_RUNNING;

@@ -14,7 +14,8 @@
 enum client_status { CLIENT_DONE, CLIENT_REFUSED, CLIENT_USAGE, CLIENT_NOT_RUNNING };
 
 struct client {
-	const char *daemon; /* its name, as of its unit and its configuration file */
+	const char *daemon; /* its name, as of its manual page and its configuration file */
+	const char *cure;   /* where it does not run */
 	const char *socket;
 	unsigned timeout; /* s, for each line; 0: none */
 	bool json;	  /* print lines as they come */

@@ -446,6 +446,7 @@ static int run(struct arguments *args, const char *command, bool limited)
 int main(int argc, char **argv)
 {
 	struct arguments args = {.client = {.daemon = "inbandd",
+					    .cure = "see inbandd(8)",
 					    .keep = true,
 					    .socket = INBANDD_CONTROL,
 					    .timeout = 30,

@@ -425,6 +425,7 @@ static int run(struct arguments *args, const char *command)
 int main(int argc, char **argv)
 {
 	struct arguments args = {.client = {.daemon = "lidtrackd",
+					    .cure = "see lidtrackd(8)",
 					    .socket = LIDTRACKD_CONTROL,
 					    .timeout = 60,
 					    .fd = -1}};

@@ -334,6 +334,7 @@ int main(int argc, char **argv)
 {
 	struct arguments args = {
 		.client = {.daemon = "sacached",
+			   .cure = "systemctl status sacached",
 			   .socket = SACACHED_CONTROL,
 			   .timeout = TIMEOUT_S,
 			   .fd = -1},

@@ -181,7 +181,13 @@ static void print_status(struct json_object *answer)
 int command_line(int argc, char **argv)
 {
 	struct client client = {
-		.daemon = "urxe-ipoib", .timeout = 10, .keep = true, .fd = -1, .each = print};
+		.daemon = "urxe-ipoib",
+		.cure = "`ip link` lists the interfaces of this network namespace, `urxe ipoib "
+			"--host HOST` makes one on a virtual fabric",
+		.timeout = 10,
+		.keep = true,
+		.fd = -1,
+		.each = print};
 	struct json_object *request, *answer = NULL;
 	char socket[64];
 	int ret;

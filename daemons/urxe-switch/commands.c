@@ -242,7 +242,8 @@ static struct json_object *request_of(int argc, char **argv)
 
 int command_line(int argc, char **argv)
 {
-	struct client client = {.daemon = "urxe-switch", .timeout = 10, .fd = -1};
+	struct client client = {
+		.daemon = "urxe-switch", .cure = "see urxe-switch(8)", .timeout = 10, .fd = -1};
 	struct json_object *request, *answer = NULL;
 	int ret;
 

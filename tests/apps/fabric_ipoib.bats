@@ -239,6 +239,9 @@ s.sendto(b"to the group", ("239.1.2.3", 5007))'
 	run "$URXE" ipoib --host h77 -- true
 	[ "$status" = 1 ]
 	[[ $output == *h77* ]]
+	run "$URXE" ipoib show ib7
+	[ "$status" = 3 ]
+	[[ $output == *'is it running?'*'`urxe ipoib --host HOST` makes one'* ]]
 	run "$URXE" ipoib 10.1.0.2/24
 	[ "$status" = 2 ]
 	[[ $output == *'--host is missing'* ]]
