@@ -36,10 +36,6 @@ static int not_running(const struct client *client, int error)
 	else if (error == EAGAIN || error == EWOULDBLOCK)
 		client_error("%s does not answer at %s within %u s", client->daemon, client->socket,
 			     client->timeout);
-	else if (error == ECONNREFUSED && client->socket[0] == '@')
-		client_error("%s does not answer at %s: is it running, and in this network "
-			     "namespace?",
-			     client->daemon, client->socket);
 	else if (error == ENOENT || error == ECONNREFUSED)
 		client_error("%s does not answer at %s: is it running? %s", client->daemon,
 			     client->socket, client->cure);

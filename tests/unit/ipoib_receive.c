@@ -141,11 +141,11 @@ static unsigned check_cut(const struct given *g, unsigned from)
 				      .headers = headers,
 				      .len = (uint32_t)(IPOIB_HEADER + g->len),
 				      .segment_size = g->h.gso_size};
-	unsigned count = segment_count(&packet);
+	unsigned count;
 
 	memcpy(whole, as_sent[from], IPOIB_HEADER);
 	memcpy(whole + IPOIB_HEADER, g->bytes, g->len);
-	count = segment_count(&packet);
+	count = segment_count(&packet, 4092);
 	for (unsigned n = 0; n < count; n++) {
 		struct segment s;
 
