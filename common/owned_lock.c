@@ -45,6 +45,16 @@ static bool try(struct owned_lock *lock)
 	       !atomic_exchange_explicit(&lock->taken, 1, memory_order_acq_rel);
 }
 
+/* In vain only if the one that has it will see, when it has given it back, that the owner is not at
+ * work: what the owner has stored comes before the second look. */
+static bool try_twice(struct owned_lock *lock)
+{
+	if (try(lock))
+		return true;
+	atomic_thread_fence(memory_order_seq_cst);
+	return try(lock);
+}
+
 static bool is_at_work(struct owned_lock *lock)
 {
 	return atomic_load_explicit(&lock->held, memory_order_acquire) == OWNED_LOCK_OWN;
@@ -123,20 +133,26 @@ void owned_lock_shared(struct owned_lock *lock, bool often)
 	count(lock, owner);
 }
 
+/*
+ * Who finds the shared lock taken leaves work to the one that has it. So has the owner, when it comes
+ * back for work that it was left, and another who tries. If the holder has it in vain, it looks again
+ * after it has given it back: there is an owner at work, which will look, or it tries once more.
+ */
 bool owned_lock_try_shared(struct owned_lock *lock, bool often)
 {
-	bool owner;
-
 	owner_comes(lock);
-	if (!try(lock)) {
-		owner_goes(lock);
-		return false;
+	while (try_twice(lock)) {
+		bool owner = is_owner(lock, often);
+
+		count(lock, owner);
+		if (owner || !hold_off(lock))
+			return true;
+		owned_unlock_shared(lock);
+		pass_barriers();
+		if (is_at_work(lock))
+			return false;
 	}
-	owner = is_owner(lock, often);
-	count(lock, owner);
-	if (owner || !hold_off(lock))
-		return true;
-	owned_unlock_shared(lock);
+	owner_goes(lock);
 	return false;
 }
 

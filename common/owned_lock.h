@@ -98,10 +98,12 @@ static inline void owned_unlock(struct owned_lock *lock)
 	bool own = atomic_load_explicit(&lock->owner, memory_order_relaxed) == owned_lock_self() &&
 		   atomic_load_explicit(&lock->held, memory_order_relaxed) == OWNED_LOCK_OWN;
 
-	if (__builtin_expect(own, 1))
+	if (__builtin_expect(own, 1)) {
 		atomic_store_explicit(&lock->held, OWNED_LOCK_NOT, memory_order_release);
-	else
+		atomic_signal_fence(memory_order_seq_cst);
+	} else {
 		owned_unlock_shared(lock);
+	}
 }
 
 #endif

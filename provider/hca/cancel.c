@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "hca/engine.h"
+#include "hca/service.h"
 #include "hca/verbs.h"
 
 #define MOST_MS 1000
@@ -34,6 +35,8 @@ void urxe_may_cancel(bool may)
 	for (unsigned i = 0; i < MOST_MS; i++) {
 		if (urxe_engine_try(false)) {
 			urxe_engine_give();
+			if (atomic_load(&urxe_hca.kicked))
+				urxe_service_wake();
 			break;
 		}
 		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &a_while, NULL);

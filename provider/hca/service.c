@@ -235,7 +235,8 @@ static void *service(void *arg)
 		atomic_store(&e->sleep_until, busy ? 0 : until);
 		urxe_engine_give();
 		wire = true;
-		if (!busy && until)
+		/* Who has left a QP meanwhile relies on the holder of the lock. */
+		if (!busy && until && !atomic_load(&e->kicked))
 			wait_for(&wire, until, urxe_now());
 		else
 			wire = false;
