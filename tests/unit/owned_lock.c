@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The lock that a thread may own: that thread, others, and handlers of signals. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <cmocka.h>
 
@@ -18,8 +23,41 @@ static struct owned_lock lock;
 static unsigned counter; /* guarded by it */
 static atomic_bool over;
 
+static atomic_bool barriers_forbidden;
+static atomic_int barriers; /* that were asked for */
+static void (*at_barrier)(int number);
+
+/* In place of libc's. */
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	long a[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_membarrier && a[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
+		int before = atomic_fetch_add(&barriers, 1);
+
+		if (at_barrier)
+			at_barrier(before + 1);
+		if (atomic_load(&barriers_forbidden)) {
+			errno = EPERM;
+			return -1;
+		}
+	}
+	if (!real)
+		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
 static int make_anew(void **state)
 {
+	atomic_store(&barriers_forbidden, false);
+	atomic_store(&barriers, 0);
+	at_barrier = NULL;
 	lock = (struct owned_lock){0};
 	counter = 0;
 	atomic_store(&over, false);
@@ -190,6 +228,59 @@ static void no_work_is_left(void **state)
 	assert_int_equal(done, 3 * ROUNDS);
 }
 
+static atomic_bool is_back;
+
+/* The one that tries has found the owner at work, and has given the shared lock back. */
+static void wait_for_the_owner(int number)
+{
+	if (number != 2)
+		return;
+	atomic_store(&over, true);
+	while (!atomic_load(&is_back))
+		sched_yield();
+}
+
+static void *try_and_leave_work(void *ignored)
+{
+	atomic_fetch_add(&work, 1);
+	if (owned_trylock(&lock, true))
+		do_work();
+	atomic_store(&over, true);
+	return NULL;
+}
+
+/* The owner may have found it taken by the one that tried, and have left its work to that. */
+static void who_tried_in_vain_looks_again(void **state)
+{
+	pthread_t thread;
+
+	if (!owned())
+		skip();
+	atomic_store(&work, 0);
+	atomic_store(&is_back, false);
+	at_barrier = wait_for_the_owner;
+	owned_lock_often(&lock);
+	assert_int_equal(pthread_create(&thread, NULL, try_and_leave_work, NULL), 0);
+	while (!atomic_load(&over))
+		sched_yield();
+	owned_unlock(&lock);
+	atomic_store(&is_back, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(work, 0);
+}
+
+/* By a filter of system calls that the program has set up later. */
+static void without_barriers_it_is_shared(void **state)
+{
+	if (!owned())
+		skip();
+	atomic_store(&barriers_forbidden, true);
+	run(take_once);
+	owned_lock(&lock);
+	assert_int_equal(lock.held, OWNED_LOCK_SHARED);
+	owned_unlock(&lock);
+}
+
 static void *be_a_stranger(void *count)
 {
 	struct timespec moment = {.tv_nsec = 20000};
@@ -237,6 +328,8 @@ int main(void)
 		cmocka_unit_test_setup(
 			a_handler_does_not_take_it_from_the_thread_that_it_interrupts, make_anew),
 		cmocka_unit_test_setup(no_work_is_left, make_anew),
+		cmocka_unit_test_setup(who_tried_in_vain_looks_again, make_anew),
+		cmocka_unit_test_setup(without_barriers_it_is_shared, make_anew),
 		cmocka_unit_test_setup(one_thread_at_a_time_has_it, make_anew),
 	};
 
