@@ -13,6 +13,7 @@
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "hca/lost_memory.h"
 #include "hca/path_migration.h"
 #include "hca/raw_packet.h"
 #include "hca/service.h"
@@ -560,6 +561,7 @@ void urxe_forked(void)
 	urxe_raw_packet_forked();
 	urxe_xrc_forked();
 	urxe_gsi_forked();
+	urxe_lost_memory_forked();
 	urxe_dead_qp_clear();
 	urxe_service_forked();
 	urxe_direct_forked();

@@ -187,6 +187,15 @@ void urxe_lost_memory_look(const struct iovec *iov, unsigned n)
 
 /* ---- afterwards ---- */
 
+/* In the child of a fork. Another thread of the parent may have been copying: its stand-in is the
+ * parent's to truncate, and what it missed is nothing to this process. */
+void urxe_lost_memory_forked(void)
+{
+	urxe_payload_lost = false;
+	urxe_fd_close(stand_in);
+	stand_in = -1;
+}
+
 /* Whatever is asked of it lies beyond it. Under urxe_regions_lock. */
 static void void_key(uint32_t key)
 {

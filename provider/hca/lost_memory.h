@@ -34,6 +34,7 @@ void urxe_lost_memory_watch(void);
 void urxe_lost_memory_look(const struct iovec *iov, unsigned n);
 
 bool urxe_lost_memory_void(void);
+void urxe_lost_memory_forked(void);
 
 /* After a copy from or to a program's memory: was a part of it not there? Once. Engine lock. */
 static inline bool urxe_memory_lost(void)
