@@ -109,6 +109,8 @@ int urxe_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 {
 	struct urxe_mcast *member;
 
+	if (to_context(ibv->context)->stale)
+		return EIO;
 	urxe_engine_lock();
 	member = find(to_qp(ibv), gid);
 	if (member)

@@ -190,6 +190,27 @@ static void inherited(void)
 	EXPECT(ibv_destroy_comp_channel(s.channel), 0);
 }
 
+/* The groups of a parent's QP are the parent's. */
+static void groups_inherited(void)
+{
+	struct setup ud = {.type = IBV_QPT_UD};
+	union ibv_gid group = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3}};
+	int status;
+	pid_t pid;
+
+	make_end(&e, &ud, pd, NULL);
+	NEED(!to_init(e.qp, &ud));
+	NEED(!ibv_attach_mcast(e.qp, &group, 0));
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid)
+		_exit(ibv_detach_mcast(e.qp, &group, 0) != EIO || ibv_destroy_qp(e.qp) != 0);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(status, 0);
+	EXPECT(ibv_detach_mcast(e.qp, &group, 0), 0);
+	free_end(&e);
+}
+
 /* ---- buffers of ibv_alloc_buf(), which the installed verbs.h does not know ---- */
 
 struct ibv_buf;
@@ -238,6 +259,7 @@ int main(int argc, char **argv)
 		{"flushed_when_posted_late", flushed_when_posted_late},
 		{"resized_when_just_posted", resized_when_just_posted},
 		{"inherited", inherited},
+		{"groups_inherited", groups_inherited},
 		{"buffers_inherited", buffers_inherited},
 	};
 
