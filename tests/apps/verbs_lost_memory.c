@@ -16,6 +16,8 @@
 #include "verbs_test.h"
 
 #define LENGTH 65536
+/* Far below what the kernel and malloc() choose, so that nothing else comes to lie in the hole. */
+#define APART ((void *)0x200000000000)
 
 static const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		       IBV_ACCESS_REMOTE_ATOMIC;
@@ -83,8 +85,8 @@ static void begin_gone(void)
 	if (way >= TRUNCATED)
 		map_file();
 	else
-		gone.memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		gone.memory = mmap(APART, LENGTH, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	NEED(gone.memory != MAP_FAILED);
 	NEED(gone.mr = ibv_reg_mr(pd, gone.memory, LENGTH, all));
 	take_half();
@@ -485,8 +487,8 @@ static void on_demand(void)
 	pthread_t thread;
 
 	begin_whole();
-	gone.memory =
-		mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	gone.memory = mmap(APART, LENGTH, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	NEED(gone.memory != MAP_FAILED);
 	NEED(gone.mr = ibv_reg_mr(pd, gone.memory, LENGTH, all | IBV_ACCESS_ON_DEMAND));
 	atomic_store(&stop, false);
