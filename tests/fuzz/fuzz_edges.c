@@ -410,6 +410,10 @@ int urxe_wire_poll_near(struct urxe_wire *w, unsigned budget, urxe_wire_rx_fn *f
 	return 0;
 }
 
+void urxe_wire_drain(struct urxe_wire *w)
+{
+}
+
 uint64_t urxe_wire_deadline(const struct urxe_wire *w)
 {
 	return UINT64_MAX;
