@@ -94,7 +94,7 @@ static void send_done(struct mads *m)
 static void deliver(struct mads *m, void *file, const uint8_t *hdr, const uint8_t *mad,
 		    uint32_t len)
 {
-	member_answered(fabric_of(m), file, mad);
+	member_answered(fabric_of(m), file, ((const struct ib_user_mad_hdr *)hdr)->status, mad);
 	server_deliver(fabric_of(m), file, hdr, mad, len);
 }
 

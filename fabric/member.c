@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Members of multicast groups (member.h): a list of joins, each of an agent at a port, with the MAD
- * that asked for it, which says how to leave. Who asks without an MGID has a member of its own until
- * the answer says which group the subnet administrator has made. Programs that write such MADs to their umad files are
- * not counted, as in the kernel. fabricd's thread.
+ * that asked for it, which says how to leave. Where that has no MGID, the answer says which group
+ * the subnet administrator has made. Programs that write such MADs to their umad files are not
+ * counted, as in the kernel. fabricd's thread.
  */
 #include "fabric/member.h"
 
@@ -16,7 +16,6 @@
 struct member {
 	struct member *next;
 	const struct agent *agent;
-	unsigned joins;
 	uint8_t umad[FABRIC_INLINE]; /* SubnAdmSet(MCMemberRecord) */
 };
 
@@ -58,28 +57,30 @@ static bool has_others(struct fabric *f, const uint8_t *umad)
 
 static void join(struct fabric *f, const struct agent *agent, const uint8_t *umad)
 {
-	struct member **at = find(f, agent, umad), *m = names_group(umad) ? *at : NULL;
+	struct member *m = malloc(sizeof(*m));
 
-	if (!m) {
-		m = calloc(1, sizeof(*m));
-		if (!m)
-			return;
-		m->agent = agent;
-		memcpy(m->umad, umad, sizeof(m->umad));
-		m->next = *at;
-		*at = m;
-	}
-	m->joins++;
+	if (!m)
+		return;
+	m->agent = agent;
+	memcpy(m->umad, umad, sizeof(m->umad));
+	m->next = f->members;
+	f->members = m;
+}
+
+static void drop(struct member **at)
+{
+	struct member *m = *at;
+
+	*at = m->next;
+	free(m);
 }
 
 static bool leave(struct fabric *f, const struct agent *agent, const uint8_t *umad)
 {
-	struct member **at = find(f, agent, umad), *m = *at;
+	struct member **at = find(f, agent, umad);
 
-	if (m && !--m->joins) {
-		*at = m->next;
-		free(m);
-	}
+	if (*at)
+		drop(at);
 	return !has_others(f, umad);
 }
 
@@ -94,34 +95,6 @@ bool member_sends(struct fabric *f, const struct agent *agent, const uint8_t *um
 	return mad[MAD_METHOD] != METHOD_DELETE || leave(f, agent, umad);
 }
 
-/* The member whose join a MAD for that file answers. */
-static struct member *asked(struct fabric *f, const void *file, const uint8_t *mad)
-{
-	struct member *m = f->members;
-
-	while (m && (m->agent->file != file ||
-		     get32(m->umad + FABRIC_UMAD_HDR + MAD_TID + 4) != get32(mad + MAD_TID + 4)))
-		m = m->next;
-	return m;
-}
-
-void member_answered(struct fabric *f, const void *file, const uint8_t *mad)
-{
-	struct member *m;
-
-	if (mad[MAD_CLASS] != CLASS_SA || mad[MAD_METHOD] != METHOD_GET_RESP ||
-	    get16(mad + MAD_ATTR) != ATTR_MCMEMBER_RECORD)
-		return;
-	m = asked(f, file, mad);
-	if (!m)
-		return;
-	if (get16(mad + MAD_STATUS))
-		leave(f, m->agent, m->umad);
-	else if (!names_group(m->umad))
-		memcpy(m->umad + FABRIC_UMAD_HDR + SA_DATA + MCM_MGID, mad + SA_DATA + MCM_MGID,
-		       16);
-}
-
 /* The MAD that joined, made into the one that leaves. Nobody waits for the answer. */
 static void send_leave(struct fabric *f, const struct agent *agent, const uint8_t *umad)
 {
@@ -134,18 +107,54 @@ static void send_leave(struct fabric *f, const struct agent *agent, const uint8_
 	fabric_send_done(f);
 }
 
+/* Leaves the group, if that was the last join. */
+static void end(struct fabric *f, struct member **at)
+{
+	struct member m = **at;
+
+	drop(at);
+	if (names_group(m.umad) && !has_others(f, m.umad))
+		send_leave(f, m.agent, m.umad);
+}
+
+/* The join whose answer a MAD for that file is, or which that shows as timed out. */
+static struct member **asked(struct fabric *f, const void *file, const uint8_t *mad)
+{
+	struct member **at = &f->members;
+
+	while (*at && ((*at)->agent->file != file || get32((*at)->umad + FABRIC_UMAD_HDR + MAD_TID +
+							   4) != get32(mad + MAD_TID + 4)))
+		at = &(*at)->next;
+	return at;
+}
+
+void member_answered(struct fabric *f, const void *file, uint32_t error, const uint8_t *mad)
+{
+	struct member **at;
+
+	if (mad[MAD_CLASS] != CLASS_SA || get16(mad + MAD_ATTR) != ATTR_MCMEMBER_RECORD ||
+	    mad[MAD_METHOD] != (error ? METHOD_SET : METHOD_GET_RESP))
+		return;
+	at = asked(f, file, mad);
+	if (!*at)
+		return;
+	if (error)
+		end(f, at); /* it may be the answer that was lost */
+	else if (get16(mad + MAD_STATUS))
+		drop(at);
+	else if (!names_group((*at)->umad))
+		memcpy((*at)->umad + FABRIC_UMAD_HDR + SA_DATA + MCM_MGID, mad + SA_DATA + MCM_MGID,
+		       16);
+}
+
 void member_end(struct fabric *f, const struct agent *agent)
 {
-	struct member **at = &f->members, *m;
+	struct member **at = &f->members;
 
-	while ((m = *at)) {
-		if (m->agent != agent) {
-			at = &m->next;
-			continue;
-		}
-		*at = m->next;
-		if (names_group(m->umad) && !has_others(f, m->umad))
-			send_leave(f, agent, m->umad);
-		free(m);
+	while (*at) {
+		if ((*at)->agent == agent)
+			end(f, at);
+		else
+			at = &(*at)->next;
 	}
 }

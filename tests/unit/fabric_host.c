@@ -426,7 +426,7 @@ static void answer_join(struct inbox *file, uint32_t number, uint8_t last_byte, 
 
 	put32(u.mad + MAD_TID + 4, number);
 	put16(u.mad + MAD_STATUS, status);
-	member_answered(&fabric, file, u.mad);
+	member_answered(&fabric, file, 0, u.mad);
 }
 
 /* 15.2.5.17.2: a join without an MGID makes a group, whose MGID is in the answer. */
@@ -452,6 +452,53 @@ static void a_group_that_the_sa_named_is_left_when_its_process_ends(void **state
 	assert_int_equal(server.count, 1);
 	assert_int_equal(server.mad[SA_DATA + MCM_MGID + 15], 9);
 	assert_null(fabric.members);
+}
+
+/* Of joins without an MGID the one is refused that the answer is for; one that has an MGID too. */
+static void a_refusal_is_that_of_the_join_it_answers(void **state)
+{
+	struct inbox first = {0};
+	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
+	struct umad u = group_request(METHOD_SET, 0);
+
+	manage();
+	agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
+	server.count = 0;
+	for (uint32_t number = 1; number <= 2; number++) {
+		put32(u.mad + MAD_TID + 4, number);
+		assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
+	}
+	assert_true(sends(a, METHOD_SET, 7));
+	answer_join(&first, 0x1234, 7, 0x200);
+	answer_join(&first, 1, 0, 0x200);
+	answer_join(&first, 2, 9, 0);
+	member_end(&fabric, a);
+	fabric_run(&fabric);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(server.mad[SA_DATA + MCM_MGID + 15], 9);
+}
+
+/* A join without an answer is none: the process asks again, and leaves once. */
+static void a_join_that_times_out_does_not_count(void **state)
+{
+	struct inbox first = {0};
+	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
+	struct umad u = group_request(METHOD_SET, 7);
+
+	manage();
+	agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
+	server.count = 0;
+	assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
+	send_umad(a, &u);
+	time_passes(101);
+	assert_int_equal(first.hdr.status, 110);
+	/* The SA may have taken it. */
+	assert_int_equal(server.count, 2);
+	assert_int_equal(server.mad[MAD_METHOD], METHOD_DELETE);
+	assert_true(sends(a, METHOD_SET, 7));
+	assert_true(sends(a, METHOD_DELETE, 7));
+	assert_null(fabric.members);
+	free(first.mad);
 }
 
 /* The last of a host that ends: its port leaves. */
@@ -517,6 +564,8 @@ int main(void)
 		TEST(data_by_sl_is_read_and_set_back),
 		TEST(a_group_is_left_when_the_last_process_leaves),
 		TEST(a_group_that_the_sa_named_is_left_when_its_process_ends),
+		TEST(a_refusal_is_that_of_the_join_it_answers),
+		TEST(a_join_that_times_out_does_not_count),
 		TEST(a_process_that_ends_leaves_its_groups),
 		TEST(each_port_of_a_host_has_an_ip_address),
 	};
