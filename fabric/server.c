@@ -96,7 +96,8 @@ static void hello(struct connection *c, const struct fabric_hello *h, size_t len
 {
 	struct server *s = c->server;
 	struct fabric_welcome w = {0};
-	int fds[FABRIC_UMAD_FDS] = {s->fabric.map_fd, -1, -1};
+	int fds[FABRIC_UMAD_FDS] = {-1, -1, -1};
+	ssize_t sent;
 
 	if (len != sizeof(*h) || h->magic != FABRIC_HELLO_MAGIC || h->version != FABRIC_PROTOCOL) {
 		server_drop(c);
@@ -123,12 +124,13 @@ static void hello(struct connection *c, const struct fabric_hello *h, size_t len
 		w.error = -rings_open(c, fds);
 	if (!w.error)
 		c->kind = h->kind;
-	outbox_send_now(c, &w, sizeof(w), fds, num_fds(c->kind));
-	if (h->kind == FABRIC_UMAD && fds[0] >= 0)
+	sent = outbox_send_now(c, &w, sizeof(w), c->kind == FABRIC_HOST ? &s->fabric.map_fd : fds,
+			       num_fds(c->kind));
+	if (fds[0] >= 0)
 		close(fds[0]);
 	if (c->kind == FABRIC_ISSM)
 		issm(&s->fabric, c->port, 1);
-	if (w.error)
+	if (w.error || sent < 0)
 		server_drop(c);
 }
 

@@ -300,6 +300,24 @@ goes_by() {
 	END
 }
 
+@test "an umad file of a port that is none costs fabricd nothing, and the next program attaches" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	python3 - "$(find "$XDG_RUNTIME_DIR" -type s ! -name '*.control')" "$BATS_TEST_DIRNAME/../../fabric/protocol.h" <<-'END'
+		import errno, re, socket, struct, sys
+
+		header = open(sys.argv[2]).read()
+		magic, version = (int(re.search(rf"#define {name}\s+(\w+?)u?\n", header)[1], 0)
+		                  for name in ("FABRIC_HELLO_MAGIC", "FABRIC_PROTOCOL"))
+		UMAD = 2
+
+		with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+		    s.connect(sys.argv[1])
+		    s.send(struct.pack("4I64s", magic, version, UMAD, 0xffffff, b""))
+		    assert struct.unpack_from("i", s.recv(4096))[0] == errno.ENODEV
+	END
+	on h1 ibv_devinfo
+}
+
 # counter HOST NAME: of its port 1, in sysfs.
 counter() {
 	on "$1" cat "/sys/class/infiniband/urxe0/ports/1/counters/$2"
