@@ -35,13 +35,13 @@ int rings_open(struct connection *c, int fds[FABRIC_UMAD_FDS])
 
 	fds[0] = make_file();
 	fds[1] = c->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
-	fds[2] = c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[2] = c->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fds[0] >= 0)
 		p = mmap(NULL, sizeof(*c->rings), PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	if (p != MAP_FAILED)
 		c->rings = p;
-	if (!c->rings || c->event < 0 || c->bell < 0 ||
-	    epoll_ctl(c->server->epoll, EPOLL_CTL_ADD, c->bell, &ev))
+	if (!c->rings || c->event < 0 || c->doorbell < 0 ||
+	    epoll_ctl(c->server->epoll, EPOLL_CTL_ADD, c->doorbell, &ev))
 		return -ENFILE;
 	atomic_store(&c->rings->to_fabric.idle, 1);
 	return 0;
@@ -54,12 +54,12 @@ void rings_close(struct connection *c)
 	if (c->event >= 0)
 		close(c->event);
 	/* The program may have it still: it does not leave the epoll by itself. */
-	if (c->bell >= 0) {
-		epoll_ctl(c->server->epoll, EPOLL_CTL_DEL, c->bell, NULL);
-		close(c->bell);
+	if (c->doorbell >= 0) {
+		epoll_ctl(c->server->epoll, EPOLL_CTL_DEL, c->doorbell, NULL);
+		close(c->doorbell);
 	}
 	c->rings = NULL;
-	c->event = c->bell = -1;
+	c->event = c->doorbell = -1;
 }
 
 /* The program has read everything that went by the socket. */
@@ -92,29 +92,29 @@ void rings_publish(struct connection *c)
 	mad_ring_publish(&c->rings->to_program);
 	if (c->unread++)
 		return;
-	if (s->rung == OUTBOX_LEN)
+	if (s->num_to_notify == OUTBOX_LEN)
 		rings_flush(s);
-	s->to_ring[s->rung++] = c;
+	s->to_notify[s->num_to_notify++] = c;
 }
 
 void rings_flush(struct server *s)
 {
-	for (unsigned i = 0; i < s->rung; i++) {
-		struct connection *c = s->to_ring[i];
+	for (unsigned i = 0; i < s->num_to_notify; i++) {
+		struct connection *c = s->to_notify[i];
 		uint64_t count = c ? c->unread : 0;
 
 		/* Its count has room for more than the ring. */
 		if (count && write(c->event, &count, sizeof(count)) == sizeof(count))
 			c->unread = 0;
 	}
-	s->rung = 0;
+	s->num_to_notify = 0;
 }
 
 void rings_forget(struct connection *c)
 {
 	struct server *s = c->server;
 
-	for (unsigned i = 0; i < s->rung; i++)
-		if (s->to_ring[i] == c)
-			s->to_ring[i] = NULL;
+	for (unsigned i = 0; i < s->num_to_notify; i++)
+		if (s->to_notify[i] == c)
+			s->to_notify[i] = NULL;
 }

@@ -341,8 +341,11 @@ static bool rest(const struct server *s)
 	return s->recent && mad_ring_sleep(&s->recent->rings->to_fabric);
 }
 
-/* A program has rung. It need not ring again until another one has, or there is nothing to do. */
-static void rung(struct connection *c)
+/*
+ * A program has rung its doorbell. It need not ring again until another one has, or there is
+ * nothing to do.
+ */
+static void on_doorbell(struct connection *c)
 {
 	struct server *s = c->server;
 
@@ -415,7 +418,7 @@ static void accept_program(struct server *s)
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
-	c->bell = c->event = -1;
+	c->doorbell = c->event = -1;
 	c->server = s;
 	c->fd = fd;
 	c->last = &c->first;
@@ -504,7 +507,7 @@ static void serve(struct server *s, const struct epoll_event *ev)
 	if (c->over)
 		return;
 	if (ev->data.u64 & 1) {
-		rung(c);
+		on_doorbell(c);
 		return;
 	}
 	if (ev->events & EPOLLOUT)

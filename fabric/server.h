@@ -35,7 +35,7 @@ struct connection {
 	size_t pending_bytes;
 	/* UMAD: */
 	struct mad_rings *rings;
-	int bell;	 /* rung by the program */
+	int doorbell;	 /* rung by the program */
 	int event;	 /* how many MADs it can read from its ring */
 	unsigned unread; /* MADs of this turn that event does not count yet */
 	bool by_socket;	 /* MADs go by the socket until it is empty */
@@ -59,7 +59,7 @@ struct server {
 	struct sockaddr_un address;
 	struct connection *connections;
 	struct connection *over;
-	struct connection *recent; /* the one that rang last, and need not ring again; NULL: none */
+	struct connection *recent; /* whose doorbell rang last, and need not ring again */
 	uint64_t served_us;	   /* when its ring had something */
 	unsigned quick;		   /* so many times in quick succession */
 	unsigned crowded;	   /* turns in which others need the CPU */
@@ -68,8 +68,8 @@ struct server {
 	uint64_t mads; /* read from programs */
 	unsigned outgoing;
 	struct outgoing outbox[OUTBOX_LEN];
-	unsigned rung; /* connections that have MADs of this turn in their rings */
-	struct connection *to_ring[OUTBOX_LEN];
+	unsigned num_to_notify; /* connections that have MADs of this turn in their rings */
+	struct connection *to_notify[OUTBOX_LEN];
 };
 
 /* Listens at a path: 0, or -errno; -EADDRINUSE: a fabric is running there. */

@@ -54,7 +54,7 @@ struct urxe_umad {
 	pthread_mutex_t lock;
 	int fd, sock, event;	 /* fd: what the program has; sock: -1 while there is no fabric */
 	struct mad_rings *rings; /* NULL while there is none */
-	int arrived, bell;	 /* how many MADs are in the ring; wakes fabricd */
+	int arrived, doorbell;	 /* how many MADs are in the ring; wakes fabricd */
 	bool by_socket;		 /* MADs go by the socket until it is empty */
 	bool inherited;		 /* by fork(2): the parent writes to the ring */
 	bool issm, pkey_index;

@@ -155,7 +155,7 @@ int urxe_umad_file_open(const struct urxe_umad_port *port, struct urxe_umad **ou
 	file->node_guid = host ? fabric_map_node(host->map, port->node)->guid : 0;
 	file->port = port->port;
 	file->roce = port->roce;
-	file->sock = file->far = file->arrived = file->bell = file->held_fd = -1;
+	file->sock = file->far = file->arrived = file->doorbell = file->held_fd = -1;
 	file->fd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
 	file->event = urxe_fd_keep(urxe_libc.eventfd(0, EFD_NONBLOCK));
 	ret = file->fd < 0 || file->event < 0 ||

@@ -18,7 +18,7 @@ int urxe_umad_rings_begin(struct urxe_umad *file, const int fds[FABRIC_UMAD_FDS]
 	void *p = MAP_FAILED;
 
 	file->arrived = urxe_fd_keep(fds[1]);
-	file->bell = urxe_fd_keep(fds[2]);
+	file->doorbell = urxe_fd_keep(fds[2]);
 	file->by_socket = file->inherited = false;
 	errno = EPROTO;
 	if (fds[0] >= 0)
@@ -27,7 +27,7 @@ int urxe_umad_rings_begin(struct urxe_umad *file, const int fds[FABRIC_UMAD_FDS]
 		file->rings = p;
 	if (fds[0] >= 0)
 		urxe_libc.close(fds[0]);
-	if (file->rings && file->bell >= 0 &&
+	if (file->rings && file->doorbell >= 0 &&
 	    !urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_ADD, file->arrived, &ev))
 		return 0;
 	urxe_umad_rings_end(file);
@@ -44,9 +44,9 @@ void urxe_umad_rings_end(struct urxe_umad *file)
 	if (file->arrived >= 0)
 		urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_DEL, file->arrived, NULL);
 	urxe_fd_close(file->arrived);
-	urxe_fd_close(file->bell);
+	urxe_fd_close(file->doorbell);
 	file->rings = NULL;
-	file->arrived = file->bell = -1;
+	file->arrived = file->doorbell = -1;
 	errno = err;
 }
 
@@ -75,7 +75,7 @@ bool urxe_umad_rings_send(struct urxe_umad *file, const uint8_t *umad, size_t le
 	slot->len = len;
 	memcpy(slot->bytes, umad, len);
 	if (mad_ring_publish(&file->rings->to_fabric))
-		urxe_libc.write(file->bell, &one, sizeof(one));
+		urxe_libc.write(file->doorbell, &one, sizeof(one));
 	return true;
 }
 
