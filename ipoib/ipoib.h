@@ -3,13 +3,13 @@
  * An IPoIB interface in a program: a TUN of type InfiniBand on one side, a UD queue pair on the
  * other. The kernel speaks no ARP on a TUN, so neighbours, groups and paths are kept here.
  *
- *	kernel ──► tun.c ──► send.c ── neighbour.c: who has that address, ARP and ND (wire.c)
+ *	kernel ──► tun.c ──► send.c ── neighbour.c: its link-layer address, by ARP and ND (wire.c)
  *	   ▲        │           │  └── group.c: which groups the host is in ── sa.c: joins
  *	   │        │           ▼           └── path.c: path records
  *	   └─────── receive.c ◄─ queue.c: the UD queue pair, its rings ◄──► fabric
  *	port.c: link up, broadcast group joined, link down; kernel.c: addresses and routes
  *
- * It uses libibverbs, libibumad and libsacache, and knows nothing of who provides the device. One
+ * It uses libibverbs, libibumad and libsacache, and knows nothing of the device's provider. One
  * thread runs all of it, the event loop's; libsacache has its own, whose answers path.c hands over.
  * Functions return 0 or a negative errno.
  */
@@ -209,14 +209,14 @@ void receive_unreachable(struct ipoib *ib, const struct ipoib_packet *packet);
 /* A packet from the kernel. */
 void send_packet(struct ipoib *ib, struct ipoib_packet *packet);
 
-/* ---- neighbour.c: who has which address ---- */
+/* ---- neighbour.c: link-layer addresses of IP addresses ---- */
 
 int neighbours_create(struct ipoib *ib);
 void neighbours_destroy(struct ipoib *ib);
 /* Sends a packet there, or keeps it until it is known where that is. */
 void neighbour_send(struct ipoib *ib, const struct in6_addr *ip, struct ipoib_packet *packet);
 /* A question or an answer has come. */
-void neighbour_heard(struct ipoib *ib, const struct ipoib_who *who, uint16_t slid);
+void neighbour_heard(struct ipoib *ib, const struct ipoib_discovery *msg, uint16_t slid);
 /* A path record, or why there is none. */
 struct sacache_path;
 void neighbour_path(struct ipoib *ib, const struct in6_addr *ip, int error,

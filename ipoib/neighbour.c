@@ -152,8 +152,8 @@ static void remove_neighbour(struct neighbour *n)
 /* ---- questions and answers ---- */
 
 /* n: to it alone, and as soon as there is a path; NULL: to all that may be concerned. */
-static void send_who(struct ipoib *ib, const struct ipoib_who *who, const struct in6_addr *to,
-		     struct neighbour *n)
+static void send_discovery(struct ipoib *ib, const struct ipoib_discovery *msg,
+			   const struct in6_addr *to, struct neighbour *n)
 {
 	struct in6_addr all = {.s6_addr = {[10] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 	struct ipoib_packet *packet = queue_packet(ib);
@@ -162,12 +162,12 @@ static void send_who(struct ipoib *ib, const struct ipoib_who *who, const struct
 		ib->stats.drop_queue++;
 		return;
 	}
-	packet->len = (uint32_t)ipoib_build(packet->data, who, to);
+	packet->len = (uint32_t)ipoib_build(packet->data, msg, to);
 	if (n) {
 		send_or_keep(n, packet);
 		return;
 	}
-	if (!ipoib_is_ipv4(&who->target))
+	if (!ipoib_is_ipv4(&msg->target))
 		memcpy(&all, packet->data + IPOIB_HEADER + 24, 16); /* whom the packet is for */
 	group_send(ib, &all, packet);
 }
@@ -182,37 +182,38 @@ static void own_link(const struct ipoib *ib, struct ipoib_link *link)
 static void ask(struct neighbour *n)
 {
 	struct ipoib *ib = n->ib;
-	struct ipoib_who who = {.target = n->ip, .has_sender = true};
+	struct ipoib_discovery msg = {.target = n->ip, .has_sender = true};
 	bool alone = n->state == NEIGHBOUR_PROBE;
 
 	n->tries++;
 	set_timer(n, RETRANS_TIMER);
-	if (!kernel_source(ib, &n->ip, &who.from))
+	if (!kernel_source(ib, &n->ip, &msg.from))
 		return;
-	own_link(ib, &who.sender);
+	own_link(ib, &msg.sender);
 	ib->stats.questions++;
-	send_who(ib, &who, alone ? &n->ip : NULL, alone ? n : NULL);
+	send_discovery(ib, &msg, alone ? &n->ip : NULL, alone ? n : NULL);
 }
 
 /* An answer about one of our addresses; n: to whom, NULL: to all. */
 static void answer(struct ipoib *ib, const struct in6_addr *own, const struct in6_addr *to,
 		   struct neighbour *n)
 {
-	struct ipoib_who who = {.answer = true,
-				.solicited = n,
-				.override = true,
-				.has_sender = true,
-				.from = *own,
-				.target = *own};
+	struct ipoib_discovery msg = {.answer = true,
+				      .solicited = n,
+				      .override = true,
+				      .has_sender = true,
+				      .from = *own,
+				      .target = *own};
 
-	own_link(ib, &who.sender);
+	own_link(ib, &msg.sender);
 	ib->stats.answers++;
-	send_who(ib, &who, to, n);
+	send_discovery(ib, &msg, to, n);
 }
 
 /* ---- states ---- */
 
-/* Nobody has the address: the first few who wait are told, as a kernel tells them. */
+/* Nobody has the address: the senders of the first few packets get an ICMP error, as a kernel
+ * sends it. */
 static void tell_waiting(struct neighbour *n)
 {
 	unsigned told = 0;
@@ -314,10 +315,15 @@ static void ask_path(struct neighbour *n, bool again)
 	memcpy(n->path_gid, n->link.gid, 16);
 }
 
+static bool same_link(const struct ipoib_link *a, const struct ipoib_link *b)
+{
+	return a->qpn == b->qpn && !memcmp(a->gid, b->gid, 16);
+}
+
 /* It has been heard of: its address may be another one than it was. */
 static void set_link(struct neighbour *n, const struct ipoib_link *link)
 {
-	if (n->has_link && n->link.qpn == link->qpn && !memcmp(n->link.gid, link->gid, 16))
+	if (n->has_link && same_link(&n->link, link))
 		return;
 	if (!n->has_link || memcmp(n->link.gid, link->gid, 16))
 		queue_drop_way(n->ib, &n->way);
@@ -349,21 +355,20 @@ static void check_lid(struct neighbour *n, uint16_t slid)
 		ask_path(n, true);
 }
 
-static void heard_question(struct ipoib *ib, const struct ipoib_who *who, uint16_t slid)
+static void heard_question(struct ipoib *ib, const struct ipoib_discovery *msg, uint16_t slid)
 {
-	bool from_nobody = IN6_IS_ADDR_UNSPECIFIED(&who->from) ||
-			   (ipoib_is_ipv4(&who->from) && !who->from.s6_addr32[3]);
-	bool for_us = kernel_is_own(ib, &who->target);
-	struct neighbour *n = from_nobody ? NULL : find(ib, &who->from);
+	bool from_nobody = IN6_IS_ADDR_UNSPECIFIED(&msg->from) ||
+			   (ipoib_is_ipv4(&msg->from) && !msg->from.s6_addr32[3]);
+	bool for_us = kernel_is_own(ib, &msg->target);
+	struct neighbour *n = from_nobody ? NULL : find(ib, &msg->from);
 
 	ib->stats.asked++;
-	if (!n && for_us && !from_nobody && who->has_sender)
-		n = create(ib, &who->from);
-	if (n && who->has_sender) {
-		bool other = !n->has_link || n->link.qpn != who->sender.qpn ||
-			     memcmp(n->link.gid, who->sender.gid, 16);
+	if (!n && for_us && !from_nobody && msg->has_sender)
+		n = create(ib, &msg->from);
+	if (n && msg->has_sender) {
+		bool other = !n->has_link || !same_link(&n->link, &msg->sender);
 
-		set_link(n, &who->sender);
+		set_link(n, &msg->sender);
 		if (other)
 			set_stale(n);
 		check_lid(n, slid);
@@ -371,29 +376,28 @@ static void heard_question(struct ipoib *ib, const struct ipoib_who *who, uint16
 	if (!for_us)
 		return;
 	if (n && n->has_link)
-		answer(ib, &who->target, &who->from, n);
-	else if (from_nobody && !ipoib_is_ipv4(&who->target))
-		answer(ib, &who->target, NULL, NULL);
+		answer(ib, &msg->target, &msg->from, n);
+	else if (from_nobody && !ipoib_is_ipv4(&msg->target))
+		answer(ib, &msg->target, NULL, NULL);
 }
 
-static void heard_answer(struct ipoib *ib, const struct ipoib_who *who, uint16_t slid)
+static void heard_answer(struct ipoib *ib, const struct ipoib_discovery *msg, uint16_t slid)
 {
-	struct neighbour *n = find(ib, &who->target);
+	struct neighbour *n = find(ib, &msg->target);
 	bool other;
 
 	ib->stats.answered++;
-	if (!n || !who->has_sender)
+	if (!n || !msg->has_sender)
 		return;
-	other = !n->has_link || n->link.qpn != who->sender.qpn ||
-		memcmp(n->link.gid, who->sender.gid, 16);
+	other = !n->has_link || !same_link(&n->link, &msg->sender);
 	/* RFC 4861, 7.2.5 */
-	if (n->has_link && other && !who->override) {
+	if (n->has_link && other && !msg->override) {
 		if (n->state == NEIGHBOUR_REACHABLE)
 			set_stale(n);
 		return;
 	}
-	set_link(n, &who->sender);
-	if (who->solicited)
+	set_link(n, &msg->sender);
+	if (msg->solicited)
 		set_reachable(n);
 	else if (other)
 		set_stale(n);
@@ -401,26 +405,28 @@ static void heard_answer(struct ipoib *ib, const struct ipoib_who *who, uint16_t
 }
 
 /* Somebody else says that one of our addresses is his. */
-static bool is_conflict(struct ipoib *ib, const struct ipoib_who *who)
+static bool is_conflict(struct ipoib *ib, const struct ipoib_discovery *msg)
 {
-	const struct in6_addr *ip = who->answer ? &who->target : &who->from;
+	const struct in6_addr *ip = msg->answer ? &msg->target : &msg->from;
+	struct ipoib_link own;
 
-	return who->has_sender && kernel_is_own(ib, ip) &&
-	       (who->sender.qpn != ib->qpn || memcmp(who->sender.gid, &ib->gid, 16));
+	own_link(ib, &own);
+	return msg->has_sender && kernel_is_own(ib, ip) && !same_link(&msg->sender, &own);
 }
 
-void neighbour_heard(struct ipoib *ib, const struct ipoib_who *who, uint16_t slid)
+void neighbour_heard(struct ipoib *ib, const struct ipoib_discovery *msg, uint16_t slid)
 {
-	static uint64_t said;
+	static bool said;
 
-	if (is_conflict(ib, who)) {
-		if (!said++)
+	if (is_conflict(ib, msg)) {
+		if (!said)
 			log_warning("another interface of the partition has one of the addresses "
 				    "of %s, too",
 				    ib->options.name);
+		said = true;
 		return;
 	}
-	(who->answer ? heard_answer : heard_question)(ib, who, slid);
+	(msg->answer ? heard_answer : heard_question)(ib, msg, slid);
 	queue_flush(ib);
 }
 
@@ -530,14 +536,14 @@ static void announce(struct ipoib *ib, const struct in6_addr *ip)
 {
 	/* With ARP a question for oneself (RFC 5227, 3); an advertisement to all nodes (RFC 4861,
 	 * 7.2.6). */
-	struct ipoib_who who = {.answer = !ipoib_is_ipv4(ip),
-				.override = true,
-				.has_sender = true,
-				.from = *ip,
-				.target = *ip};
+	struct ipoib_discovery msg = {.answer = !ipoib_is_ipv4(ip),
+				      .override = true,
+				      .has_sender = true,
+				      .from = *ip,
+				      .target = *ip};
 
-	own_link(ib, &who.sender);
-	send_who(ib, &who, NULL, NULL);
+	own_link(ib, &msg.sender);
+	send_discovery(ib, &msg, NULL, NULL);
 }
 
 void neighbours_announce(struct ipoib *ib)

@@ -184,12 +184,12 @@ static void give(struct ipoib *ib, uint8_t *ip, size_t len)
 
 void receive(struct ipoib *ib, uint8_t *bytes, size_t len, uint16_t slid)
 {
-	struct ipoib_who who;
+	struct ipoib_discovery msg;
 
-	switch (ipoib_parse(bytes, len, &who)) {
-	case IPOIB_WHO:
+	switch (ipoib_parse(bytes, len, &msg)) {
+	case IPOIB_DISCOVERY:
 		if (ib->carrier)
-			neighbour_heard(ib, &who, slid);
+			neighbour_heard(ib, &msg, slid);
 		break;
 	case IPOIB_PACKET: give(ib, bytes + IPOIB_HEADER, len - IPOIB_HEADER); break;
 	case IPOIB_MALFORMED: ib->stats.malformed++; break;

@@ -208,7 +208,7 @@ bool ipoib_destination(const uint8_t *packet, size_t len, struct in6_addr *to)
 	return false;
 }
 
-static enum ipoib_kind parse_arp(const uint8_t *bytes, size_t len, struct ipoib_who *who)
+static enum ipoib_kind parse_arp(const uint8_t *bytes, size_t len, struct ipoib_discovery *msg)
 {
 	struct arp arp;
 
@@ -221,22 +221,23 @@ static enum ipoib_kind parse_arp(const uint8_t *bytes, size_t len, struct ipoib_
 		return IPOIB_MALFORMED;
 	switch (be16toh(arp.op)) {
 	case ARP_REQUEST: break;
-	case ARP_REPLY: who->answer = true; break;
+	case ARP_REPLY: msg->answer = true; break;
 	default: return IPOIB_FOREIGN;
 	}
-	who->solicited = who->override = who->answer;
-	who->has_sender = true;
-	ipoib_link_decode(arp.sender, &who->sender);
-	ipoib_of_ipv4(&who->from, arp.sender_ip);
-	ipoib_of_ipv4(&who->target, arp.target_ip);
-	/* An answer is about who sends it. */
-	if (who->answer)
-		who->target = who->from;
-	return ipoib_is_multicast(&who->from) ? IPOIB_MALFORMED : IPOIB_WHO;
+	msg->solicited = msg->override = msg->answer;
+	msg->has_sender = true;
+	ipoib_link_decode(arp.sender, &msg->sender);
+	ipoib_of_ipv4(&msg->from, arp.sender_ip);
+	ipoib_of_ipv4(&msg->target, arp.target_ip);
+	/* An answer is about its sender. */
+	if (msg->answer)
+		msg->target = msg->from;
+	return ipoib_is_multicast(&msg->from) ? IPOIB_MALFORMED : IPOIB_DISCOVERY;
 }
 
 /* The option that has a link-layer address (RFC 4861, 4.6); false: an option without length. */
-static bool parse_options(const uint8_t *option, size_t len, uint8_t type, struct ipoib_who *who)
+static bool parse_options(const uint8_t *option, size_t len, uint8_t type,
+			  struct ipoib_discovery *msg)
 {
 	while (len) {
 		size_t size = len < 2 ? 0 : option[1] * 8u;
@@ -244,8 +245,8 @@ static bool parse_options(const uint8_t *option, size_t len, uint8_t type, struc
 		if (!size || size > len)
 			return false;
 		if (option[0] == type && size == ND_OPTION) {
-			who->has_sender = true;
-			ipoib_link_decode(option + 4, &who->sender);
+			msg->has_sender = true;
+			ipoib_link_decode(option + 4, &msg->sender);
 		}
 		option += size;
 		len -= size;
@@ -254,22 +255,22 @@ static bool parse_options(const uint8_t *option, size_t len, uint8_t type, struc
 }
 
 /* RFC 4861, 7.1.1 and 7.1.2: what is valid. */
-static bool is_valid(const struct ipoib_who *who, const uint8_t *ip)
+static bool is_valid(const struct ipoib_discovery *msg, const uint8_t *ip)
 {
 	struct in6_addr to, group;
 
 	memcpy(&to, ip + 24, 16);
-	if (ipoib_is_multicast(&who->target) || ipoib_is_multicast(&who->from))
+	if (ipoib_is_multicast(&msg->target) || ipoib_is_multicast(&msg->from))
 		return false;
-	if (who->answer)
-		return !(who->to_all && who->solicited);
-	if (!IN6_IS_ADDR_UNSPECIFIED(&who->from))
+	if (msg->answer)
+		return !(msg->to_all && msg->solicited);
+	if (!IN6_IS_ADDR_UNSPECIFIED(&msg->from))
 		return true;
-	ipoib_solicited_node(&who->target, &group);
-	return IN6_ARE_ADDR_EQUAL(&to, &group) && !who->has_sender;
+	ipoib_solicited_node(&msg->target, &group);
+	return IN6_ARE_ADDR_EQUAL(&to, &group) && !msg->has_sender;
 }
 
-static enum ipoib_kind parse_ipv6(const uint8_t *ip, size_t len, struct ipoib_who *who)
+static enum ipoib_kind parse_ipv6(const uint8_t *ip, size_t len, struct ipoib_discovery *msg)
 {
 	const uint8_t *nd = ip + IP6_HEADER;
 	size_t payload;
@@ -283,81 +284,82 @@ static enum ipoib_kind parse_ipv6(const uint8_t *ip, size_t len, struct ipoib_wh
 		return IPOIB_PACKET;
 	if (ip[7] != 255 || payload < ND_LEN || nd[1] || icmp_sum(ip, payload) != 0xffff)
 		return IPOIB_MALFORMED;
-	who->answer = nd[0] == ND_ADVERT;
-	who->solicited = who->answer && nd[4] & ND_SOLICITED;
-	who->override = who->answer && nd[4] & ND_OVERRIDE;
-	who->to_all = ip[24] == 0xff;
-	memcpy(&who->from, ip + 8, 16);
-	memcpy(&who->target, nd + 8, 16);
-	if (!parse_options(nd + ND_LEN, payload - ND_LEN, who->answer ? ND_TARGET : ND_SOURCE, who))
+	msg->answer = nd[0] == ND_ADVERT;
+	msg->solicited = msg->answer && nd[4] & ND_SOLICITED;
+	msg->override = msg->answer && nd[4] & ND_OVERRIDE;
+	msg->to_all = ip[24] == 0xff;
+	memcpy(&msg->from, ip + 8, 16);
+	memcpy(&msg->target, nd + 8, 16);
+	if (!parse_options(nd + ND_LEN, payload - ND_LEN, msg->answer ? ND_TARGET : ND_SOURCE, msg))
 		return IPOIB_MALFORMED;
-	return is_valid(who, ip) ? IPOIB_WHO : IPOIB_MALFORMED;
+	return is_valid(msg, ip) ? IPOIB_DISCOVERY : IPOIB_MALFORMED;
 }
 
-enum ipoib_kind ipoib_parse(const uint8_t *bytes, size_t len, struct ipoib_who *who)
+enum ipoib_kind ipoib_parse(const uint8_t *bytes, size_t len, struct ipoib_discovery *msg)
 {
 	const uint8_t *ip = bytes + IPOIB_HEADER;
 
-	memset(who, 0, sizeof(*who));
+	memset(msg, 0, sizeof(*msg));
 	if (len < IPOIB_HEADER)
 		return IPOIB_MALFORMED;
 	len -= IPOIB_HEADER;
 	switch (get16(bytes)) {
-	case IPOIB_ARP: return parse_arp(ip, len, who);
+	case IPOIB_ARP: return parse_arp(ip, len, msg);
 	case IPOIB_IPV4: return len >= 20 && ip[0] >> 4 == 4 ? IPOIB_PACKET : IPOIB_MALFORMED;
-	case IPOIB_IPV6: return parse_ipv6(ip, len, who);
+	case IPOIB_IPV6: return parse_ipv6(ip, len, msg);
 	default: return IPOIB_FOREIGN;
 	}
 }
 
-static size_t build_arp(uint8_t *bytes, const struct ipoib_who *who, const struct in6_addr *to)
+static size_t build_arp(uint8_t *bytes, const struct ipoib_discovery *msg,
+			const struct in6_addr *to)
 {
 	struct arp arp = {
 		.hardware = htobe16(ARP_INFINIBAND),
 		.protocol = htobe16(IPOIB_IPV4),
 		.hardware_len = IPOIB_LINK_LEN,
 		.protocol_len = 4,
-		.op = htobe16(who->answer ? ARP_REPLY : ARP_REQUEST),
+		.op = htobe16(msg->answer ? ARP_REPLY : ARP_REQUEST),
 	};
-	const struct in6_addr *target = who->answer && to ? to : &who->target;
+	const struct in6_addr *target = msg->answer && to ? to : &msg->target;
 
-	ipoib_link_encode(arp.sender, &who->sender);
-	memcpy(arp.sender_ip, &who->from.s6_addr[12], 4);
+	ipoib_link_encode(arp.sender, &msg->sender);
+	memcpy(arp.sender_ip, &msg->from.s6_addr[12], 4);
 	memcpy(arp.target_ip, &target->s6_addr[12], 4);
 	memcpy(bytes, &arp, sizeof(arp));
 	return sizeof(arp);
 }
 
-static size_t build_nd(uint8_t *ip, const struct ipoib_who *who, const struct in6_addr *to)
+static size_t build_nd(uint8_t *ip, const struct ipoib_discovery *msg, const struct in6_addr *to)
 {
 	uint8_t *nd = ip + IP6_HEADER, *option = nd + ND_LEN;
 	struct in6_addr all = {.s6_addr = {0xff, 0x02, [15] = 1}};
 
 	memset(ip, 0, IP6_HEADER + ND_LEN + ND_OPTION);
-	if (!to && !who->answer)
-		ipoib_solicited_node(&who->target, &all);
+	if (!to && !msg->answer)
+		ipoib_solicited_node(&msg->target, &all);
 	ip[0] = 0x60;
 	put16(ip + 4, ND_LEN + ND_OPTION);
 	ip[6] = ICMPV6;
 	ip[7] = 255;
-	memcpy(ip + 8, &who->from, 16);
+	memcpy(ip + 8, &msg->from, 16);
 	memcpy(ip + 24, to ? to : &all, 16);
-	nd[0] = who->answer ? ND_ADVERT : ND_SOLICIT;
-	nd[4] = (who->solicited ? ND_SOLICITED : 0) | (who->override ? ND_OVERRIDE : 0);
-	memcpy(nd + 8, &who->target, 16);
-	option[0] = who->answer ? ND_TARGET : ND_SOURCE;
+	nd[0] = msg->answer ? ND_ADVERT : ND_SOLICIT;
+	nd[4] = (msg->solicited ? ND_SOLICITED : 0) | (msg->override ? ND_OVERRIDE : 0);
+	memcpy(nd + 8, &msg->target, 16);
+	option[0] = msg->answer ? ND_TARGET : ND_SOURCE;
 	option[1] = ND_OPTION / 8;
-	ipoib_link_encode(option + 4, &who->sender);
+	ipoib_link_encode(option + 4, &msg->sender);
 	*(uint16_t *)(void *)(nd + 2) = (uint16_t)~icmp_sum(ip, ND_LEN + ND_OPTION);
 	return IP6_HEADER + ND_LEN + ND_OPTION;
 }
 
-size_t ipoib_build(uint8_t bytes[IPOIB_WHO_MAX], const struct ipoib_who *who,
+size_t ipoib_build(uint8_t bytes[IPOIB_DISCOVERY_MAX], const struct ipoib_discovery *msg,
 		   const struct in6_addr *to)
 {
-	bool ipv4 = ipoib_is_ipv4(&who->target);
+	bool ipv4 = ipoib_is_ipv4(&msg->target);
 
 	put16(bytes, ipv4 ? IPOIB_ARP : IPOIB_IPV6);
 	put16(bytes + 2, 0);
-	return IPOIB_HEADER + (ipv4 ? build_arp : build_nd)(bytes + IPOIB_HEADER, who, to);
+	return IPOIB_HEADER + (ipv4 ? build_arp : build_nd)(bytes + IPOIB_HEADER, msg, to);
 }

@@ -37,22 +37,22 @@ struct ipoib_link {
 	uint8_t gid[16];
 };
 
-/* A question who has an address, or an answer: what ARP (RFC 4391, 9.1) and neighbour
- * solicitations and advertisements (9.2) have in common. */
-struct ipoib_who {
+/* A question for the link-layer address of an IP address, or the answer: what ARP (RFC 4391, 9.1)
+ * and neighbour solicitations and advertisements (9.2) have in common. */
+struct ipoib_discovery {
 	bool answer;
 	bool solicited;	      /* an answer to a question */
 	bool override;	      /* it is worth more than what is known */
 	bool to_all;	      /* it came as multicast, as the packet says itself */
 	bool has_sender;      /* sender is known */
-	struct in6_addr from; /* IP address of who sends; of IPv6 maybe :: */
+	struct in6_addr from; /* the sender's IP address; of IPv6 maybe :: */
 	struct in6_addr target;
 	struct ipoib_link sender;
 };
 
 enum ipoib_kind {
-	IPOIB_WHO,    /* *who is filled in */
-	IPOIB_PACKET, /* an IP packet for the host */
+	IPOIB_DISCOVERY, /* *msg is filled in */
+	IPOIB_PACKET,	 /* an IP packet for the host */
 	IPOIB_MALFORMED,
 	IPOIB_FOREIGN, /* a type, or a hardware, that is not IPoIB's */
 };
@@ -71,14 +71,14 @@ static inline void ipoib_of_ipv4(struct in6_addr *ip, const void *four)
 bool ipoib_is_multicast(const struct in6_addr *ip);
 
 /* What a message is, from its IPoIB header on. */
-enum ipoib_kind ipoib_parse(const uint8_t *bytes, size_t len, struct ipoib_who *who);
+enum ipoib_kind ipoib_parse(const uint8_t *bytes, size_t len, struct ipoib_discovery *msg);
 
-#define IPOIB_WHO_MAX (IPOIB_HEADER + 40 + 24 + 24)
+#define IPOIB_DISCOVERY_MAX (IPOIB_HEADER + 40 + 24 + 24)
 /*
  * The message from its IPoIB header on; its length. to: the IP address that it is sent to; NULL: to
  * all that may be concerned.
  */
-size_t ipoib_build(uint8_t bytes[IPOIB_WHO_MAX], const struct ipoib_who *who,
+size_t ipoib_build(uint8_t bytes[IPOIB_DISCOVERY_MAX], const struct ipoib_discovery *msg,
 		   const struct in6_addr *to);
 
 void ipoib_link_encode(uint8_t bytes[IPOIB_LINK_LEN], const struct ipoib_link *link);

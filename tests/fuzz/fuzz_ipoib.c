@@ -19,21 +19,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t whole[IPOIB_HEADER + 70000], headers[IPOIB_MAX_SEGMENTS * IPOIB_MAX_HEADERS];
 
-void neighbour_heard(struct ipoib *ib, const struct ipoib_who *who, uint16_t slid)
+void neighbour_heard(struct ipoib *ib, const struct ipoib_discovery *msg, uint16_t slid)
 {
-	uint8_t made[IPOIB_WHO_MAX];
-	struct ipoib_who same;
+	uint8_t made[IPOIB_DISCOVERY_MAX];
+	struct ipoib_discovery same;
 
 	/* What is heard and said again is heard the same; of an ARP answer, to whom is not kept. */
-	if (!who->has_sender || ipoib_is_ipv4(&who->from) != ipoib_is_ipv4(&who->target))
+	if (!msg->has_sender || ipoib_is_ipv4(&msg->from) != ipoib_is_ipv4(&msg->target))
 		return;
-	if (ipoib_is_ipv4(&who->target) && who->answer)
+	if (ipoib_is_ipv4(&msg->target) && msg->answer)
 		return;
-	if (ipoib_parse(made, ipoib_build(made, who, who->to_all ? NULL : &who->target), &same) !=
-		    IPOIB_WHO ||
-	    same.answer != who->answer || same.sender.qpn != who->sender.qpn ||
-	    memcmp(&same.target, &who->target, 16) || memcmp(&same.from, &who->from, 16) ||
-	    memcmp(same.sender.gid, who->sender.gid, 16))
+	if (ipoib_parse(made, ipoib_build(made, msg, msg->to_all ? NULL : &msg->target), &same) !=
+		    IPOIB_DISCOVERY ||
+	    same.answer != msg->answer || same.sender.qpn != msg->sender.qpn ||
+	    memcmp(&same.target, &msg->target, 16) || memcmp(&same.from, &msg->from, 16) ||
+	    memcmp(same.sender.gid, msg->sender.gid, 16))
 		abort();
 }
 

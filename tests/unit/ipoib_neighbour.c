@@ -18,7 +18,7 @@ static const struct ipoib_link other_gid = {.qpn = 0x444, .gid = {[15] = 0x44}};
 
 static struct to_all {
 	struct in6_addr group;
-	struct ipoib_who who;
+	struct ipoib_discovery msg;
 } to_all[16];
 static unsigned num_to_all, num_unreachable;
 
@@ -27,7 +27,7 @@ void group_send(struct ipoib *of, const struct in6_addr *ip, struct ipoib_packet
 	struct to_all *t = &to_all[num_to_all++ % 16];
 
 	t->group = *ip;
-	assert_int_equal(ipoib_parse(packet->data, packet->len, &t->who), IPOIB_WHO);
+	assert_int_equal(ipoib_parse(packet->data, packet->len, &t->msg), IPOIB_DISCOVERY);
 	queue_free(of, packet);
 }
 
@@ -91,26 +91,26 @@ static void say(uint8_t number)
 
 static void hears_answer(const struct ipoib_link *link, bool solicited, bool override)
 {
-	struct ipoib_who who = {.answer = true,
-				.solicited = solicited,
-				.override = override,
-				.has_sender = true,
-				.from = peer,
-				.target = peer,
-				.sender = *link};
+	struct ipoib_discovery msg = {.answer = true,
+				      .solicited = solicited,
+				      .override = override,
+				      .has_sender = true,
+				      .from = peer,
+				      .target = peer,
+				      .sender = *link};
 
-	neighbour_heard(&ib, &who, 0x22);
+	neighbour_heard(&ib, &msg, 0x22);
 }
 
 static void hears_question(const struct in6_addr *from, const struct in6_addr *target,
 			   const struct ipoib_link *link, uint16_t slid)
 {
-	struct ipoib_who who = {.has_sender = link,
-				.from = *from,
-				.target = *target,
-				.sender = link ? *link : at_first};
+	struct ipoib_discovery msg = {.has_sender = link,
+				      .from = *from,
+				      .target = *target,
+				      .sender = link ? *link : at_first};
 
-	neighbour_heard(&ib, &who, slid);
+	neighbour_heard(&ib, &msg, slid);
 }
 
 static struct neighbour_info seen;
@@ -243,9 +243,9 @@ static void three_questions_a_second_apart_go_to_all(void **state)
 	say(1);
 	for (unsigned n = 1; n <= 3; n++) {
 		assert_int_equal(num_to_all, n);
-		assert_memory_equal(&to_all[n - 1].who.target, &peer, 16);
-		assert_memory_equal(&to_all[n - 1].who.from, &own, 16);
-		assert_int_equal(to_all[n - 1].who.sender.qpn, ib.qpn);
+		assert_memory_equal(&to_all[n - 1].msg.target, &peer, 16);
+		assert_memory_equal(&to_all[n - 1].msg.from, &own, 16);
+		assert_int_equal(to_all[n - 1].msg.sender.qpn, ib.qpn);
 		pass(1000);
 	}
 	pass(60000);
@@ -261,12 +261,12 @@ static void an_ipv6_address_is_asked_for_at_its_solicited_node_group(void **stat
 	neighbour_send(&ib, &ip, numbered(1));
 	assert_int_equal(num_to_all, 1);
 	assert_memory_equal(&to_all[0].group, &group, 16);
-	assert_memory_equal(&to_all[0].who.from, &own6, 16);
+	assert_memory_equal(&to_all[0].msg.from, &own6, 16);
 }
 
 static void probes_go_to_the_neighbour_alone(void **state)
 {
-	struct ipoib_who who;
+	struct ipoib_discovery msg;
 
 	bring(NEIGHBOUR_DELAY);
 	pass(5000 + 2000);
@@ -274,9 +274,9 @@ static void probes_go_to_the_neighbour_alone(void **state)
 	assert_int_equal(num_sent, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(sent[i].qpn, at_first.qpn);
-		assert_int_equal(ipoib_parse(sent[i].data, sent[i].len, &who), IPOIB_WHO);
-		assert_false(who.answer);
-		assert_memory_equal(&who.target, &peer, 16);
+		assert_int_equal(ipoib_parse(sent[i].data, sent[i].len, &msg), IPOIB_DISCOVERY);
+		assert_false(msg.answer);
+		assert_memory_equal(&msg.target, &peer, 16);
 	}
 	pass(1000);
 	assert_int_equal(num_to_all, 1);
@@ -528,18 +528,18 @@ static void without_memory_the_next_packet_asks_for_the_path(void **state)
 
 static void who_asks_for_us_is_answered_and_known(void **state)
 {
-	struct ipoib_who who;
+	struct ipoib_discovery msg;
 
 	hears_question(&peer, &own, &at_first, 0x22);
 	assert_int_equal(state_now(), NEIGHBOUR_STALE);
 	assert_int_equal(num_sent, 0);
 	path_comes(&at_first, 0x22);
 	assert_int_equal(num_sent, 1);
-	assert_int_equal(ipoib_parse(sent[0].data, sent[0].len, &who), IPOIB_WHO);
-	assert_true(who.answer && who.solicited);
-	assert_memory_equal(&who.target, &own, 16);
-	assert_int_equal(who.sender.qpn, ib.qpn);
-	assert_memory_equal(who.sender.gid, &ib.gid, 16);
+	assert_int_equal(ipoib_parse(sent[0].data, sent[0].len, &msg), IPOIB_DISCOVERY);
+	assert_true(msg.answer && msg.solicited);
+	assert_memory_equal(&msg.target, &own, 16);
+	assert_int_equal(msg.sender.qpn, ib.qpn);
+	assert_memory_equal(msg.sender.gid, &ib.gid, 16);
 }
 
 static void who_asks_for_others_does_not_become_a_neighbour(void **state)
@@ -559,7 +559,7 @@ static void who_has_no_address_yet_is_answered_at_all_nodes(void **state)
 	hears_question(&none, &own6, NULL, 0x22);
 	assert_int_equal(num_to_all, 1);
 	assert_memory_equal(&to_all[0].group, &nodes, 16);
-	assert_true(to_all[0].who.answer && !to_all[0].who.solicited);
+	assert_true(to_all[0].msg.answer && !to_all[0].msg.solicited);
 }
 
 static void addresses_are_announced_to_all(void **state)
@@ -570,13 +570,13 @@ static void addresses_are_announced_to_all(void **state)
 	assert_int_equal(num_to_all, 2);
 	/* RFC 5227, 3 */
 	assert_memory_equal(&to_all[0].group, &all, 16);
-	assert_false(to_all[0].who.answer);
-	assert_memory_equal(&to_all[0].who.from, &own, 16);
-	assert_memory_equal(&to_all[0].who.target, &own, 16);
+	assert_false(to_all[0].msg.answer);
+	assert_memory_equal(&to_all[0].msg.from, &own, 16);
+	assert_memory_equal(&to_all[0].msg.target, &own, 16);
 	/* RFC 4861, 7.2.6 */
 	assert_memory_equal(&to_all[1].group, &nodes, 16);
-	assert_true(to_all[1].who.answer && to_all[1].who.override && !to_all[1].who.solicited);
-	assert_memory_equal(&to_all[1].who.target, &own6, 16);
+	assert_true(to_all[1].msg.answer && to_all[1].msg.override && !to_all[1].msg.solicited);
+	assert_memory_equal(&to_all[1].msg.target, &own6, 16);
 }
 
 /* ---- what rdma_cm asks ---- */

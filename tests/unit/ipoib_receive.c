@@ -45,7 +45,7 @@ void tun_give(struct ipoib *of, const struct iovec *iov, int count)
 	}
 }
 
-void neighbour_heard(struct ipoib *of, const struct ipoib_who *who, uint16_t slid)
+void neighbour_heard(struct ipoib *of, const struct ipoib_discovery *msg, uint16_t slid)
 {
 	num_heard++;
 }
@@ -338,11 +338,11 @@ static void bytes_behind_a_packet_are_not_put_together_with_it(void **state)
 
 static void arp_is_heard_while_there_is_a_link(void **state)
 {
-	struct ipoib_who who = {.has_sender = true};
+	struct ipoib_discovery msg = {.has_sender = true};
 
-	ipoib_of_ipv4(&who.from, "\x0a\1\0\2");
-	ipoib_of_ipv4(&who.target, "\x0a\1\0\3");
-	lengths[0] = ipoib_build(messages[0], &who, NULL);
+	ipoib_of_ipv4(&msg.from, "\x0a\1\0\2");
+	ipoib_of_ipv4(&msg.target, "\x0a\1\0\3");
+	lengths[0] = ipoib_build(messages[0], &msg, NULL);
 	num_messages = 1;
 	come();
 	assert_int_equal(num_heard, 1);

@@ -77,54 +77,54 @@ static void arp_is_that_of_rfc_4391_9_1(void **state)
 				       0,    2,	   0xc9, 2,    0,    0x40, 0, 1, 10, 1, 0, 2,
 				       0,    0,	   0,	 0,    0,    0,	   0, 0, 0,  0, 0, 0,
 				       0,    0,	   0,	 0,    0,    0,	   0, 0, 10, 1, 0, 3};
-	struct ipoib_who who = {.from = address("10.1.0.2"),
-				.target = address("10.1.0.3"),
-				.has_sender = true,
-				.sender = link_of(0x123456, "fe80::2:c902:40:1")};
-	struct ipoib_who back;
-	uint8_t made[IPOIB_WHO_MAX];
+	struct ipoib_discovery msg = {.from = address("10.1.0.2"),
+				      .target = address("10.1.0.3"),
+				      .has_sender = true,
+				      .sender = link_of(0x123456, "fe80::2:c902:40:1")};
+	struct ipoib_discovery back;
+	uint8_t made[IPOIB_DISCOVERY_MAX];
 
-	assert_int_equal(ipoib_build(made, &who, NULL), sizeof(want));
+	assert_int_equal(ipoib_build(made, &msg, NULL), sizeof(want));
 	assert_memory_equal(made, want, sizeof(want));
-	assert_int_equal(ipoib_parse(made, sizeof(want), &back), IPOIB_WHO);
+	assert_int_equal(ipoib_parse(made, sizeof(want), &back), IPOIB_DISCOVERY);
 	assert_false(back.answer);
-	assert_memory_equal(&back.from, &who.from, 16);
-	assert_memory_equal(&back.target, &who.target, 16);
+	assert_memory_equal(&back.from, &msg.from, 16);
+	assert_memory_equal(&back.target, &msg.target, 16);
 	assert_int_equal(back.sender.qpn, 0x123456);
-	assert_memory_equal(back.sender.gid, who.sender.gid, 16);
+	assert_memory_equal(back.sender.gid, msg.sender.gid, 16);
 }
 
 static void an_arp_answer_is_about_who_sends_it(void **state)
 {
 	struct in6_addr to = address("10.1.0.3");
-	struct ipoib_who who = {.answer = true,
-				.from = address("10.1.0.2"),
-				.target = address("10.1.0.2"),
-				.has_sender = true,
-				.sender = link_of(7, "fe80::1")};
-	struct ipoib_who back;
-	uint8_t made[IPOIB_WHO_MAX];
-	size_t len = ipoib_build(made, &who, &to);
+	struct ipoib_discovery msg = {.answer = true,
+				      .from = address("10.1.0.2"),
+				      .target = address("10.1.0.2"),
+				      .has_sender = true,
+				      .sender = link_of(7, "fe80::1")};
+	struct ipoib_discovery back;
+	uint8_t made[IPOIB_DISCOVERY_MAX];
+	size_t len = ipoib_build(made, &msg, &to);
 
 	assert_int_equal(made[11], 2);
 	assert_memory_equal(made + 56, &to.s6_addr[12], 4);
-	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_WHO);
+	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_DISCOVERY);
 	assert_true(back.answer && back.solicited && back.override);
-	assert_memory_equal(&back.target, &who.from, 16);
+	assert_memory_equal(&back.target, &msg.from, 16);
 }
 
 /* RFC 4391, 9.2: the option has length 3, two bytes of padding and the 20 bytes. */
 static void solicitations_are_those_of_rfc_4391_9_2(void **state)
 {
 	struct in6_addr group = address("ff02::1:ff00:3");
-	struct ipoib_who who = {.from = address("fd00::2"),
-				.target = address("fd00::3"),
-				.has_sender = true,
-				.sender = link_of(0x123456, "fe80::2:c902:40:1")};
+	struct ipoib_discovery msg = {.from = address("fd00::2"),
+				      .target = address("fd00::3"),
+				      .has_sender = true,
+				      .sender = link_of(0x123456, "fe80::2:c902:40:1")};
 	static const uint8_t option[] = {1, 3, 0, 0, 0, 0x12, 0x34, 0x56};
-	struct ipoib_who back;
-	uint8_t made[IPOIB_WHO_MAX];
-	size_t len = ipoib_build(made, &who, NULL);
+	struct ipoib_discovery back;
+	uint8_t made[IPOIB_DISCOVERY_MAX];
+	size_t len = ipoib_build(made, &msg, NULL);
 
 	assert_int_equal(len, 4 + 40 + 24 + 24);
 	assert_int_equal(made[0] << 8 | made[1], 0x86dd);
@@ -132,8 +132,8 @@ static void solicitations_are_those_of_rfc_4391_9_2(void **state)
 	assert_memory_equal(made + 4 + 24, &group, 16);
 	assert_int_equal(made[44], 135);
 	assert_memory_equal(made + 68, option, sizeof(option));
-	assert_memory_equal(made + 76, who.sender.gid, 16);
-	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_WHO);
+	assert_memory_equal(made + 76, msg.sender.gid, 16);
+	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_DISCOVERY);
 	assert_true(!back.answer && back.to_all && back.has_sender);
 	assert_int_equal(back.sender.qpn, 0x123456);
 }
@@ -141,24 +141,24 @@ static void solicitations_are_those_of_rfc_4391_9_2(void **state)
 static void advertisements_say_what_they_are(void **state)
 {
 	struct in6_addr to = address("fe80::9");
-	struct ipoib_who who = {.answer = true,
-				.solicited = true,
-				.override = true,
-				.from = address("fd00::2"),
-				.target = address("fd00::2"),
-				.has_sender = true,
-				.sender = link_of(9, "fe80::1")};
-	struct ipoib_who back;
-	uint8_t made[IPOIB_WHO_MAX];
-	size_t len = ipoib_build(made, &who, &to);
+	struct ipoib_discovery msg = {.answer = true,
+				      .solicited = true,
+				      .override = true,
+				      .from = address("fd00::2"),
+				      .target = address("fd00::2"),
+				      .has_sender = true,
+				      .sender = link_of(9, "fe80::1")};
+	struct ipoib_discovery back;
+	uint8_t made[IPOIB_DISCOVERY_MAX];
+	size_t len = ipoib_build(made, &msg, &to);
 
 	assert_int_equal(made[44], 136);
 	assert_int_equal(made[48], 0x60);
 	assert_int_equal(made[68], 2);
-	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_WHO);
+	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_DISCOVERY);
 	assert_true(back.answer && back.solicited && back.override && !back.to_all);
 	/* Solicited and yet to all: RFC 4861, 7.1.2. */
-	len = ipoib_build(made, &who, NULL);
+	len = ipoib_build(made, &msg, NULL);
 	assert_int_equal(ipoib_parse(made, len, &back), IPOIB_MALFORMED);
 }
 
@@ -206,13 +206,14 @@ static void fix_checksum(uint8_t *message)
 static void damaged_messages_are_told_apart(void **state)
 {
 	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
-		struct ipoib_who who = {.from = address(damages[i].ipv4 ? "10.1.0.2" : "fd00::2"),
-					.target = address(damages[i].ipv4 ? "10.1.0.3" : "fd00::3"),
-					.has_sender = true,
-					.sender = link_of(1, "fe80::1")};
-		struct ipoib_who back;
-		uint8_t made[IPOIB_WHO_MAX];
-		size_t len = ipoib_build(made, &who, NULL);
+		struct ipoib_discovery msg = {
+			.from = address(damages[i].ipv4 ? "10.1.0.2" : "fd00::2"),
+			.target = address(damages[i].ipv4 ? "10.1.0.3" : "fd00::3"),
+			.has_sender = true,
+			.sender = link_of(1, "fe80::1")};
+		struct ipoib_discovery back;
+		uint8_t made[IPOIB_DISCOVERY_MAX];
+		size_t len = ipoib_build(made, &msg, NULL);
 
 		made[damages[i].at] = damages[i].value;
 		if (damages[i].fix)
@@ -224,9 +225,10 @@ static void damaged_messages_are_told_apart(void **state)
 
 static void a_message_that_is_cut_off_is_malformed(void **state)
 {
-	struct ipoib_who who = {.from = address("10.1.0.2"), .target = address("10.1.0.3")}, back;
-	uint8_t made[IPOIB_WHO_MAX];
-	size_t len = ipoib_build(made, &who, NULL);
+	struct ipoib_discovery msg = {.from = address("10.1.0.2"), .target = address("10.1.0.3")},
+			       back;
+	uint8_t made[IPOIB_DISCOVERY_MAX];
+	size_t len = ipoib_build(made, &msg, NULL);
 
 	for (size_t n = 0; n < len; n++) {
 		/* Of its own, so that reading beyond it is found. */
