@@ -60,8 +60,10 @@ static bool is_at_work(struct owned_lock *lock)
 	return atomic_load_explicit(&lock->held, memory_order_acquire) == OWNED_LOCK_OWN;
 }
 
-/* A program may have forbidden itself the call since (seccomp(2)): then it takes the time in which every
- * processor has long carried out what it had begun, and nobody owns locks from now on. */
+/*
+ * A program may have forbidden itself the call since (seccomp(2)): then this waits for as long as
+ * every processor takes by far to carry out what it had begun, and no thread owns locks from now on.
+ */
 static void pass_barriers(void)
 {
 	static const struct timespec long_enough = {.tv_nsec = 1000000};
@@ -141,9 +143,10 @@ void owned_lock_shared(struct owned_lock *lock, bool often)
 }
 
 /*
- * Who finds the shared lock taken leaves work to the one that has it. So has the owner, when it comes
- * back for work that it was left, and another who tries. If the holder has it in vain, it looks again
- * after it has given it back: there is an owner at work, which will look, or it tries once more.
+ * A thread that finds the shared lock taken leaves its work to the holder. So do the owner, when it
+ * comes back for work that was left to it, and any other thread that tries. If the holder has the
+ * shared lock in vain, it looks again after it has given it back: an owner is at work, which will
+ * look, or it tries once more.
  */
 bool owned_lock_try_shared(struct owned_lock *lock, bool often)
 {

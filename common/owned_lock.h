@@ -15,7 +15,7 @@
  *
  * After MANY_STRANGERS it stays revoked: all take the shared lock, which is one locked instruction,
  * until the owner has taken it AGAIN_OWNED times with nobody between. A waiter spins, then gives
- * way, then sleeps for moments, so that a holder who has lost its processor gets it back.
+ * way, then sleeps for moments, so that a holder that has lost its processor gets it back.
  *
  * The owner is never another one: its thread may still be between two instructions of taking the
  * lock. For the same reason a lock is made anew where there is one thread alone. Zero is a lock that
@@ -79,7 +79,8 @@ static inline void owned_lock_often(struct owned_lock *lock)
 		owned_lock_shared(lock, true);
 }
 
-/* often: on the way of data. False: somebody has it; also in a handler of a signal that has interrupted the owner. */
+/* often: on the way of data. False: it is taken; also in a handler of a signal that has interrupted
+ * the owner. */
 static inline bool owned_trylock(struct owned_lock *lock, bool often)
 {
 	if (atomic_load_explicit(&lock->held, memory_order_relaxed) &&
@@ -89,9 +90,9 @@ static inline bool owned_trylock(struct owned_lock *lock, bool often)
 }
 
 /*
- * One who has left work for the holder, and then found the lock taken by owned_trylock(), relies on
- * the holder, who looks for work after this: to see it, or to have given the lock back before the
- * other tried. Between the two lies the barrier of the one who tried, or that of the shared lock.
+ * A thread that has left work for the holder, and then found the lock taken by owned_trylock(), relies on
+ * the holder, which looks for work after this: to see it, or to have given the lock back before the
+ * other tried. Between the two lies the barrier of the thread that tried, or that of the shared lock.
  */
 static inline void owned_unlock(struct owned_lock *lock)
 {

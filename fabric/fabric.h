@@ -143,7 +143,7 @@ static inline struct fabric_port *end_port(const struct fabric *f, struct fabric
 /* Sends a packet (port: an adapter's port or a switch's port 0). Takes a copy; the rest comes with
  * fabric_run(). */
 void fabric_send(struct fabric *f, const struct packet *packet);
-/* Room for a packet at the end of the queue, for those who fill it in place; fabric_send_done()
+/* Room for a packet at the end of the queue, for callers that fill it in place; fabric_send_done()
  * sends it. */
 struct packet *fabric_send_room(struct fabric *f);
 void fabric_send_done(struct fabric *f);

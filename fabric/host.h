@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The MAD layer of a host, as the kernel's ib_core and ib_umad are it: agents that programs
- * register on the host's ports, to whom what arrives is given, requests that wait for answers, and
+ * register on the host's ports, and which get what arrives, requests that wait for answers, and
  * MADs of several segments. Its rules are those of mad.c, mad_rmpp.c and user_mad.c. What is below
  * it, a fabric or an adapter's QP 1, are a few functions (struct mads_ops).
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Ledgers: what each process has sent through the fabric. Packets of programs do not pass fabricd.
- * Who sends one adds to a row of its own that stands for the route, which costs two additions
+ * The sender of one adds to a row of its own that stands for the route, which costs two additions
  * however long the route is; fabricd adds up what the rows have become since it last looked, at
  * every port of their routes, before it says what a port has counted.
  *

@@ -39,7 +39,7 @@ void link_set_state(struct fabric *f, struct fabric_port *port, uint8_t state)
 	map_begin(f);
 	put_lo4(port->info + PI_SPEED_STATE, state);
 	map_end(f);
-	/* Between Init, Armed and Active it is the subnet manager itself who changes it. */
+	/* Between Init, Armed and Active it is the subnet manager that changes it. */
 	if (state == PORT_DOWN || old == PORT_DOWN)
 		state_changed(f, port);
 	else

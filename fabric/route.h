@@ -2,10 +2,10 @@
 /*
  * The way of a data packet through the fabric, as the tables of the map have it: which ports it
  * leaves by, where it arrives, or where and why it is lost (14.2.2, 18.2.4). Nothing is counted
- * here and nothing changes: who asks may be a process of a host, which has the map for reading
+ * here and nothing changes: the caller may be a process of a host, which has the map for reading
  * alone.
  *
- * The map may change meanwhile. Whoever keeps what was found reads the map's generation first.
+ * The map may change meanwhile. A caller that keeps what was found reads the map's generation first.
  */
 #ifndef URXE_FABRIC_ROUTE_H
 #define URXE_FABRIC_ROUTE_H
@@ -13,7 +13,7 @@
 #include "fabric/ledger.h"
 #include "fabric/map.h"
 
-/* What happens to a packet, by where it is counted; at which port, says who speaks of it. */
+/* What happens to a packet, by where it is counted; at which port, is said beside it. */
 enum fabric_loss {
 	FABRIC_ARRIVES,
 	FABRIC_LOST_UNSENT,    /* nowhere: an adapter's port does not send */

@@ -402,8 +402,8 @@ static void accept_program(struct server *s)
 	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int buffer = BUFFER;
 	struct epoll_event ev = {.events = EPOLLIN};
-	struct ucred who;
-	socklen_t len = sizeof(who);
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
 	struct connection *c;
 
 	if (fd < 0)
@@ -411,8 +411,8 @@ static void accept_program(struct server *s)
 	c = calloc(1, sizeof(*c));
 	ev.data.ptr = c;
 	/* The socket's folder is closed to others; a descriptor may have been handed on. */
-	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
-	    (who.uid != geteuid() && who.uid) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev)) {
+	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
+	    (peer.uid != geteuid() && peer.uid) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev)) {
 		close(fd);
 		free(c);
 		return;
@@ -539,7 +539,8 @@ static void tick(struct fabric *f)
 /*
  * To wake up takes longer than to carry out an SMP. Where a program asks again and again, its ring
  * is looked at for a moment before the sleep, and others get the CPU between two looks. Where they
- * keep it, better sleep: who is woken gets the CPU at once, and who gave it away does not.
+ * keep it, better sleep: a thread that is woken gets the CPU at once, one that gave it away does
+ * not.
  */
 static bool spin(struct server *s)
 {

@@ -155,7 +155,7 @@ uint16_t sma_port_info(struct fabric *f, struct fabric_port *in, uint8_t *mad, b
 	memcpy(d, port->info, PI_LEN);
 	d[PI_LOCAL_PORT] = in->num;
 	d[PI_REREG_TIMEOUT] |= rereg;
-	/* 14.2.4.3: who does not know the key may read everything but the key. */
+	/* 14.2.4.3: without the key everything may be read but the key. */
 	if (port->info[PI_PROTECT_LMC] >> 6 && get64(mad + SMP_MKEY) != get64(port->info + PI_MKEY))
 		put64(d + PI_MKEY, 0);
 	return status;

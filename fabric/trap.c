@@ -138,7 +138,7 @@ void trap_link_state(struct fabric *f, struct fabric_node *node)
 	uint8_t details[2];
 
 	if (!get16(port->info + PI_SM_LID))
-		return; /* who will manage it finds it so */
+		return; /* its future manager finds it so */
 	put16(details, fabric_port_lid(port));
 	trap_raise(f, port, TRAP_LINK_STATE, details, sizeof(details));
 }

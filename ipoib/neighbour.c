@@ -168,7 +168,7 @@ static void send_discovery(struct ipoib *ib, const struct ipoib_discovery *msg,
 		return;
 	}
 	if (!ipoib_is_ipv4(&msg->target))
-		memcpy(&all, packet->data + IPOIB_HEADER + 24, 16); /* whom the packet is for */
+		memcpy(&all, packet->data + IPOIB_HEADER + 24, 16); /* its destination */
 	group_send(ib, &all, packet);
 }
 
@@ -194,7 +194,7 @@ static void ask(struct neighbour *n)
 	send_discovery(ib, &msg, alone ? &n->ip : NULL, alone ? n : NULL);
 }
 
-/* An answer about one of our addresses; n: to whom, NULL: to all. */
+/* An answer about one of our addresses; n: to it, NULL: to all. */
 static void answer(struct ipoib *ib, const struct in6_addr *own, const struct in6_addr *to,
 		   struct neighbour *n)
 {

@@ -176,7 +176,7 @@ void port_joined(struct ipoib *ib, int error, unsigned mtu)
 	ready(ib);
 }
 
-/* Whoever knew us at the old LID finds out; whom we know may be at another one. */
+/* Neighbours that know our old LID are told; theirs may be others, too. */
 static void refresh(struct ipoib *ib)
 {
 	if (!ib->active)

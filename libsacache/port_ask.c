@@ -89,7 +89,7 @@ static void complete(struct sa_port *port, struct sa_waiter *waiter, int status)
 	port->completed = waiter;
 }
 
-/* Those who waited for a table look again, and query the SA if it has not confirmed their records.
+/* Callers that waited for a table look again, and query the SA if it has not confirmed their records.
  * Under port->lock. */
 static void look_again(struct sa_port *port)
 {

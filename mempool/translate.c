@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Address translation, the method's S6: the VA→PA table (see translate.h for its layout and for who
- * may read and write it) and the lookup in it.
+ * Address translation, the method's S6: the VA→PA table (see translate.h for its layout and for the
+ * threads that may read and write it) and the lookup in it.
  */
 #include "mempool/translate.h"
 

@@ -7,8 +7,8 @@
  *	mlx4	a device with SR-IOV (function_mlx4.c); where: DEVICE:PORT
  *	file	a file that the host's own tools read (function_file.c); where: its path
  *
- * Operations wait for the provider and can be called by any thread; who chooses a free function and
- * sets it holds a lock of his own around both.
+ * Operations wait for the provider and can be called by any thread; a caller that chooses a free function
+ * and sets it holds a lock of its own around both.
  */
 #ifndef MIGRATE_FUNCTION_H
 #define MIGRATE_FUNCTION_H

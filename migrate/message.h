@@ -3,7 +3,7 @@
  * What agents say to each other, a line for a request and a line for its answer:
  *
  *	lidtrack1 ask h1 h9 guid=0x0002c9… guest=guest7 state=asking epoch=3 pkeys=0xffff
- *	          verb, who asks, whom, and what the sender knows of the vGUID
+ *	          verb, asking host, asked host, and what the sender knows of the vGUID
  *	ok guid=0x0002c9… …	done, and what this host knows of it; " | " and why it waits may follow
  *	ok			done, or: nothing is known of it
  *	refused no function …	it will not be done, and nothing of it has been
@@ -20,14 +20,14 @@
 #define MESSAGE_LEN	   (RECORD_LINE_LEN + 2 * RECORD_NAME_LEN + MESSAGE_REASON_LEN + 64)
 
 enum message_verb {
-	MESSAGE_ASK,   /* have a function for it ready */
-	MESSAGE_TAKE,  /* it is yours */
-	MESSAGE_LOOK,  /* what do you know of it? guid 0: of the guest */
-	MESSAGE_MOVE,  /* yours is to go to that host ("to"); an order passed on */
-	MESSAGE_PLAN,  /* would you have a function for it? */
-	MESSAGE_LIST,  /* all that you know: an "ok" with a record for each, and one without */
-	MESSAGE_PLACE, /* shared-port, to who tells the SM: it is at that host's port now */
-	MESSAGE_LIDS,  /* OpenSM's guid2lid, an "ok" for each entry as of LIST */
+	MESSAGE_ASK,  /* have a function for it ready */
+	MESSAGE_TAKE, /* it is yours */
+	MESSAGE_LOOK, /* what do you know of it? guid 0: of the guest */
+	MESSAGE_MOVE, /* yours is to go to that host ("to"); an order passed on */
+	MESSAGE_PLAN, /* would you have a function for it? */
+	MESSAGE_LIST, /* all that you know: an "ok" with a record for each, and one without */
+	MESSAGE_PLACE, /* shared-port, to the agent that tells the SM: it is at that host's port now */
+	MESSAGE_LIDS, /* OpenSM's guid2lid, an "ok" for each entry as of LIST */
 	MESSAGE_VERBS
 };
 

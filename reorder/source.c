@@ -171,7 +171,7 @@ static int64_t wait_of(struct reorder_source *source, uint16_t destination, uint
 }
 
 /*
- * That, and what the path was used lately: for those who come to it. A flow leaves a path only for
+ * That, and what the path was used lately: for flows that come to it. A flow leaves a path only for
  * its wait, or one that sends at line rate would be moved by its own bytes.
  */
 static int64_t cost_of(struct reorder_source *source, uint16_t destination, uint8_t path,

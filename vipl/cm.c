@@ -188,7 +188,7 @@ static void poll_queue(struct vipl_queue *queue)
 }
 
 /*
- * On iWARP a connection is established by greetings (post.h): who accepts returns the one that it
+ * On iWARP a connection is established by greetings (post.h): the responder returns the one that it
  * gets. Either finds its VI connected before the other one's first message.
  */
 static void look_for_greeting(struct vipl_conn *conn)

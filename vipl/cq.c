@@ -52,7 +52,7 @@ void vipl_cq_close(struct vipl_cq *cq)
 	ibv = cq->ibv;
 	cq->ibv = NULL;
 	vipl_notices_cancel(cq, NULL);
-	cq->deferred |= VIPL_WAKE; /* who waits for it */
+	cq->deferred |= VIPL_WAKE; /* its waiters */
 	vipl_cq_unlock(cq);
 	if (ibv)
 		ibv_destroy_cq(ibv);

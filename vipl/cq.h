@@ -87,7 +87,7 @@ static inline void vipl_cq_push(struct vipl_cq *cq, void *vi, bool recv)
 	cq->entries[cq->tail++ & (cq->size - 1)] = (struct vipl_cq_entry){.vi = vi, .recv = recv};
 }
 
-/* Without regard to who uses it; NIC's lock held. */
+/* Without regard to its users; NIC's lock held. */
 void vipl_cq_free(struct vipl_cq *cq);
 
 void vipl_cq_run_deferred(struct vipl_cq *cq, unsigned deferred);

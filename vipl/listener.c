@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Where a NIC handle listens, and VipConnectWait (cm.h; source, 2.3). A listener has one address;
- * it is there while somebody waits at it, and a moment longer for the next one who does. Other
+ * it is there while a thread waits at it, and a moment longer for the next one. Other
  * handles and processes with the same address, or one whose discriminator has the same first port,
  * listen at the next ports.
  */
@@ -109,7 +109,7 @@ static uint8_t less(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-/* A request of a client, for the first who waits and has none yet. */
+/* A request of a client, for the first waiter that has none yet. */
 static bool hand_over(struct vipl_listener *listener, struct rdma_cm_id *id,
 		      const struct vipl_message *message, const uint8_t host[VIPL_HOST_LENGTH],
 		      const struct rdma_conn_param *param)

@@ -3,7 +3,7 @@
  * Protection tags and registered memory.
  *
  * A tag is a protection domain of the device, so that what a peer may reach is checked where it
- * arrives. The NIC handle's first tag shares the domain of those who have none, because a VI
+ * arrives. The NIC handle's first tag shares the domain of VIs that have none, because a VI
  * without a tag may use memory of any: programs run that way. Memory of further tags gets, when a
  * VI without a tag first uses it, a second registration in that domain, for local use.
  *
@@ -84,7 +84,7 @@ struct vipl_domain *vipl_ptag_domain(struct vipl_nic *nic, struct vipl_ptag *pta
 int vipl_buffer_get(struct vipl_domain *domain, size_t length, void **addr, uint32_t *lkey);
 void vipl_buffer_put(struct vipl_domain *domain, void *addr);
 
-/* All tags that are left, and the domain of those who have none. */
+/* All tags that are left, and the domain of VIs that have none. */
 void vipl_ptags_free(struct vipl_nic *nic);
 
 int vipl_memory_init(struct vipl_nic *nic);

@@ -33,7 +33,7 @@ struct vipl_nic {
 	void *handle;
 	pthread_mutex_t lock;
 	bool closing;
-	unsigned sleepers;    /* threads that wait for a connection; who closes awaits them */
+	unsigned sleepers;    /* threads that wait for a connection; VipCloseNic() awaits them */
 	pthread_cond_t awake; /* there are none any more */
 
 	struct vipl_device device;

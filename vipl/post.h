@@ -27,9 +27,9 @@ uint32_t vipl_descriptor_read(struct vipl_queue *queue, const VIP_DESCRIPTOR *de
 			      VIP_MEM_HANDLE handle, struct vipl_work *work);
 
 /*
- * MPA forbids who accepts to send before something has come from who requested, and the kernel's
- * siw breaks such a connection. So who requested greets, on iWARP; who accepts is connected when
- * the greeting has come, and returns it; then who requested is connected, too. The receive for a
+ * MPA forbids the responder to send before something has come from the initiator, and the kernel's
+ * siw breaks such a connection. So the initiator greets, on iWARP; the responder is connected when
+ * the greeting has come, and returns it; then the initiator is connected, too. The receive for a
  * greeting is posted before all others. -errno.
  */
 int vipl_post_greeting(struct vipl_vi *vi);

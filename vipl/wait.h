@@ -32,7 +32,7 @@ int vipl_deadline_left(const struct vipl_deadline *deadline);
  */
 int vipl_wait(struct vipl_cq *cq, const struct vipl_deadline *deadline);
 
-/* Wakes those who wait for a CQ; NULL: all. */
+/* Wakes the threads that wait for a CQ; NULL: all. */
 void vipl_wake(struct vipl_nic *nic, struct vipl_cq *cq);
 
 /* Takes the events that the channel has, without waiting. Called without locks. */

@@ -407,7 +407,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	bufferevent_enable(client->stream, EV_READ | EV_WRITE);
 }
 
-/* Out of descriptors: those who wait are served when there are some again. */
+/* Out of descriptors: clients that wait are served when there are some again. */
 static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
 	log_debug("control socket: %s", strerror(errno));
@@ -433,7 +433,7 @@ static int take_path(const struct sockaddr_un *address)
 	return unlink(address->sun_path) ? -errno : 0;
 }
 
-/* The socket belongs to whom the daemon runs as, and to those who may use it beside. */
+/* The socket belongs to the daemon's user, and to the group that may use it beside. */
 static int set_owner(const struct control_options *options)
 {
 	struct passwd *user = options->user[0] && !geteuid() ? getpwnam(options->user) : NULL;

@@ -41,8 +41,7 @@ struct control_options {
 	 * namespace; the daemon's own user and root may use it.
 	 */
 	const char *path;
-	const char
-		*user; /* whom it belongs to, as the daemon will run as that one; "": who it is */
+	const char *user;  /* its owner, as the daemon will run as that one; "": its own user */
 	const char *group; /* whose members may use it, too; "": nobody */
 	const struct control_command *commands;
 	unsigned count;
@@ -72,7 +71,7 @@ const struct ucred *control_peer(const struct control_client *client);
 const char *control_who(const struct control_client *client);
 
 /*
- * Runs a command from within the daemon, for one who has asked by another way than the socket
+ * Runs a command from within the daemon, for a client that has asked by another way than the socket
  * (HTTP). line(arg, answer) is called for each line of the answer, which is borrowed, and at last
  * with NULL; it may be called before control_call() returns. The request is borrowed, who is
  * copied. 0, or -ENOMEM: line is not called.

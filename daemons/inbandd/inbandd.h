@@ -4,7 +4,7 @@
  *
  *	network.c	the back end in the loop
  *	alarms.c	reports of chips become alarms
- *	events.c	what happens, for those who listen
+ *	events.c	what happens, for listeners
  *	commands*.c	what inbandctl asks for
  *	web*.c		the page, and what it asks for
  *
@@ -21,7 +21,7 @@
  *	d->events	what happens from now on: events_listen().
  *
  * Whatever inbandctl can have done, control_call(d->control, …) has done. command_changes() says
- * which commands are not for those who may only look. An operation of d->fabric may be NULL: that
+ * which commands are not for viewers. An operation of d->fabric may be NULL: that
  * network cannot do it; commands then say so.
  */
 #ifndef INBANDD_H

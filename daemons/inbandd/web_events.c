@@ -12,7 +12,7 @@
 #include "daemons/inbandd/web.h"
 
 #define MOST_WAITING (4 << 20) /* bytes */
-#define BEAT_S	     15	       /* a line that says nothing finds out who has gone */
+#define BEAT_S	     15	       /* a line that says nothing finds out which clients have gone */
 
 struct stream {
 	struct stream *next;

@@ -60,7 +60,7 @@ struct lidtrackd_config {
 	uint64_t sm_key;
 	char guest_command[256];
 	char libvirt[256]; /* URI; "": guests are not its domains */
-	/* shared-port: who tells the SM, and how. */
+	/* shared-port: the host that tells the SM, and how. */
 	char tracker[RECORD_NAME_LEN];
 	char guid2lid[256], lids[256], restart_command[256];
 	int apply;

@@ -353,7 +353,7 @@ static void write_done(void *arg)
 	drop(c);
 }
 
-/* Now and then: who is refused tries again and again. */
+/* Now and then: a refused peer tries again and again. */
 static void complain(const struct conversation *c)
 {
 	static uint64_t last;

@@ -343,7 +343,7 @@ int main(int argc, char **argv)
 	int option, index = 0, result = -1;
 	bool limited = false;
 
-	/* A reader who has seen enough. */
+	/* A reader that has seen enough. */
 	signal(SIGPIPE, SIG_DFL);
 	while (result < 0 && (option = getopt_long(argc, argv, "Vh", options, &index)) >= 0)
 		result = set_option(&args, option == 'h' ? HELP : option, options[index].name,

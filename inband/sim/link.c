@@ -33,7 +33,7 @@ void waiters_add(struct waiters *waiters, struct fifo *fifo)
 	waiters->tail = fifo;
 }
 
-/* Each that waits now gets its turn once; who still cannot move goes to the end. */
+/* Each that waits now gets its turn once; one that still cannot move goes to the end. */
 void waiters_kick(struct sim *sim, struct waiters *waiters)
 {
 	struct fifo *fifo = waiters->head;
@@ -48,7 +48,7 @@ void waiters_kick(struct sim *sim, struct waiters *waiters)
 	}
 }
 
-/* Takes the head; its place is free for who sends to this FIFO. */
+/* Takes the head; its place is free for the next packet to this FIFO. */
 static struct packet *shift(struct sim *sim, struct fifo *fifo)
 {
 	struct packet *packet = fifo->head;

@@ -16,7 +16,7 @@
  *	HEAVY_SWEEP_DONE						reads the file
  *	LIDs, routes, links	set meanwhile: another sweep follows
  *
- * At HEAVY_SWEEP_START it would be too early: who changes the file during discovery has the flag
+ * At HEAVY_SWEEP_START it would be too early: a writer that changes the file during discovery has the flag
  * cleared by a discovery that is not reported again, and waits for a sweep that something else
  * causes.
  *

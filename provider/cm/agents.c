@@ -6,7 +6,7 @@
  * into the header that the program reads.
  *
  * Everything is under the engine's lock; agents_lock, which is taken before it, guards the list of
- * files and with it who starts and stops.
+ * files, and with it the start and the end.
  */
 #include "cm/agents.h"
 

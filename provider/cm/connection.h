@@ -3,7 +3,7 @@
  * The communication manager (IBTA vol. 1, chapter 12): makes and ends RC and UC connections with
  * REQ, REP, RTU, DREQ and DREP, and resolves UD services with SIDR_REQ and SIDR_REP, with all their
  * retries, rejections and time-wait. It knows nothing of rdma_cm, ports or sockets: it gets MADs, a
- * clock and somebody who finds listeners.
+ * clock and a function that finds listeners.
  *
  * All state hangs on a struct urxe_cm. Everything here is called under the lock that guards it (in
  * the library the engine lock), and nothing blocks. Handlers are called from urxe_cm_receive() and
@@ -186,7 +186,7 @@ struct urxe_cm_event {
 typedef int urxe_cm_handler(struct urxe_cm_id *id, const struct urxe_cm_event *event);
 
 /*
- * What those who survive a process need to disconnect its connections: one for each from the time
+ * What the survivors of a process need to disconnect its connections: one for each from the time
  * that both communication IDs are known until it is over. Free of pointers.
  *
  *	 0 path

@@ -92,7 +92,7 @@ struct urxe_cm_id {
 	bool sidr;
 	bool busy;    /* its handler is running */
 	bool dead;    /* nobody holds it */
-	bool quiet;   /* over for the consumer, who sees it in TIMEWAIT; not yet for the peer */
+	bool quiet;   /* over for the consumer, which sees it in TIMEWAIT; not yet for the peer */
 	bool adopted; /* has no record of its own */
 	bool unsent;  /* mad has not been sent yet: the timer is for that */
 };
@@ -162,7 +162,7 @@ void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 void urxe_cm_put_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param);
 /* 12.7.34: from the delay of one adapter and the life of a packet. */
 uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);
-/* REJ (timeout): our GUID in the ARI says who we are to a peer whose communication ID we lack. */
+/* REJ (timeout): our GUID in the ARI names us to a peer whose communication ID we lack. */
 void urxe_cm_put_rej_timeout(struct urxe_cm_id *id);
 
 /* connection_request.c */

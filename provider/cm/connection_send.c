@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The LID of those who have none. */
+/* The LID of ports that have none. */
 #define PERMISSIVE_LID 0xffff
 
 int urxe_cm_start_later(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, uint64_t now)

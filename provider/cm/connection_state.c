@@ -206,8 +206,8 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint6
 	id->remote_id = record->remote_id;
 	id->local_qpn = record->local_qpn;
 	id->remote_qpn = record->remote_qpn;
-	/* The connection's own timeout is seconds, and who speaks for the dead will not stay so
-	 * long. */
+	/* The connection's own timeout is seconds, and the process that speaks for the dead one
+	 * will not stay so long. */
 	id->timeout = urxe_cm_time(record->response_timeout);
 	if (id->timeout > ADOPTED_TIMEOUT)
 		id->timeout = ADOPTED_TIMEOUT;

@@ -152,8 +152,8 @@ struct sleeper {
 };
 
 /*
- * libc may act on a cancellation when the read is done already. Who goes with what it took says so
- * first, or nobody would be woken any more.
+ * libc may act on a cancellation when the read is done already. A thread that ends with what it took says so
+ * first, or no other would be woken any more.
  */
 static void cancelled(void *arg)
 {

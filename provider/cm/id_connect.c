@@ -228,7 +228,7 @@ int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t re
 }
 
 /*
- * Begins to disconnect, or answers the peer who did. Either may have happened already, and a
+ * Begins to disconnect, or answers the peer that did. Either may have happened already, and a
  * listener has nothing to disconnect.
  */
 int urxe_id_disconnect(struct urxe_id *id)

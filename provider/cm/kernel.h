@@ -13,7 +13,7 @@
  * An id that the kernel has too has a twin there. Of an id that is the kernel's alone
  * (URXE_ID_FOREIGN) every command is passed on, with the twin's handle in it, and the kernel
  * answers. The program's uid is the twin's, so that the kernel's events name the program's ids by
- * themselves, and how many events were reported about an id is counted by who reported them.
+ * themselves, and how many events were reported about an id is counted where they were reported.
  *
  * Any thread, without the engine lock unless it says otherwise. A mutex keeps two threads from
  * deciding about ids at once; it is taken before the engine lock.
@@ -53,7 +53,7 @@ void urxe_twin_drop(struct urxe_twin *twin);
 uint32_t urxe_twin_find(enum urxe_handle_kind kind, uint32_t kernel);
 void urxe_twin_forked(void);
 
-/* kernel_id.c: who has an id. 0, -errno or URXE_OURS. */
+/* kernel_id.c: ids of the kernel's. 0, -errno or URXE_OURS. */
 
 /* Passes on a command about an id that is the kernel's. */
 int urxe_kernel_pass(const struct urxe_command *c);

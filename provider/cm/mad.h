@@ -181,7 +181,7 @@ struct urxe_cm_rep {
 };
 
 struct urxe_cm_dreq {
-	uint32_t remote_qpn; /* 24: of the one who gets it */
+	uint32_t remote_qpn; /* 24: of the receiver */
 };
 
 struct urxe_cm_sidr_req {

@@ -5,7 +5,7 @@
  * other processes of the host is passed on to the process that it concerns.
  *
  * A message names the communication ID of its receiver, in which is the slot of a process. A
- * REQ or SIDR_REQ does not: the shared port space says who listens. Where that process is gone, or
+ * REQ or SIDR_REQ does not: the shared port space says which process listens. Where that process is gone, or
  * no process listens, the one that got the message answers it.
  *
  * Everything is under the engine lock. users and held are under manager_lock, which is taken before
@@ -43,7 +43,7 @@ struct request {
 	const struct urxe_port *port; /* of this host, by which it comes or goes */
 };
 
-/* Who listens for it: a slot (0: nobody) and the handle of an id of that process. */
+/* The listener for it: a slot (0: nobody) and the handle of an id of that process. */
 static unsigned find_listener(const struct request *req, uint32_t *handle)
 {
 	struct urxe_segment *seg = urxe_adapter_segment();
@@ -244,7 +244,7 @@ static void mcasts_lost(struct urxe_id *id, void *port)
 static void port_event(struct urxe_port *port, enum ibv_event_type event)
 {
 	urxe_id_each(port_changed, port);
-	/* As the kernel's multicast.c: another subnet manager need not know who is a member. */
+	/* As the kernel's multicast.c: another subnet manager need not know the members. */
 	if (event == IBV_EVENT_PORT_ERR || event == IBV_EVENT_LID_CHANGE ||
 	    event == IBV_EVENT_CLIENT_REREGISTER)
 		urxe_id_each(mcasts_lost, port);

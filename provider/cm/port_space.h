@@ -3,7 +3,7 @@
  * The port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a host share:
  * the rules by which ids get ports and listeners are found. Binding conflicts are those of the
  * kernel's rdma_cm, so that programs find the errno they know. Each id that is bound holds a row of
- * the host segment (host/segment_ports.h), which says where rows are kept and who releases them.
+ * the host segment (host/segment_ports.h), which says where rows are kept and which process releases them.
  *
  * Any thread.
  */

@@ -26,7 +26,7 @@ int urxe_ucma_open(struct urxe_ucma **file);
 
 /*
  * The program's descriptor, made by open: an epoll descriptor that is readable when an event
- * waits. It is close-on-exec and belongs to the caller, who closes it (and its copies).
+ * waits. It is close-on-exec and belongs to the caller, which closes it (and its copies).
  */
 int urxe_ucma_fd(const struct urxe_ucma *file);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The adapter as the floors above it use it: who holds the engine, its lock and clock, the host
+ * The adapter as the floors above it use it: the engine's lock and clock, the host
  * segment, multicast membership. MADs are in gsi.h. Objects and protocol state are engine.h's and
  * hca.h's, which are this floor's own.
  */
@@ -37,7 +37,7 @@ int urxe_engine_get(void);
 void urxe_engine_put(void);
 
 /*
- * The engine lock, which also guards the state of the connection manager. Whoever has it works for
+ * The engine lock, which also guards the state of the connection manager. Its holder works for
  * all threads: it is held for microseconds.
  */
 void urxe_engine_lock(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A context's file: what its cmd_fd refers to, as a uverbs file does with a kernel device. Whoever
- * is given the descriptor imports the context by it (ibv_import_device(3)): the file says which
+ * A context's file: what its cmd_fd refers to, as a uverbs file does with a kernel device. A process
+ * that is given the descriptor imports the context by it (ibv_import_device(3)): the file says which
  * device, which protection domains there are, and it is the device memory (ibv_alloc_dm(3)) of all
  * contexts that share it. It is a sealed memfd, sparse until device memory is allocated:
  *

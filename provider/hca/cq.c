@@ -5,7 +5,8 @@
  * thread, need no turns. The producer writes an entry and releases it by `head`, a consumer copies
  * entries and releases their places by `tail`: neither waits for the other, and neither takes a
  * lock for it. A CQ that has ever been armed is the exception: whether it is armed is decided
- * together with the place of the entry, under cq->lock. Who moves entries has the engine lock, and cq->lock.
+ * together with the place of the entry, under cq->lock. A thread that moves entries has both the
+ * engine lock and cq->lock.
  *
  * A poll that finds nothing turns the engine.
  */
@@ -224,7 +225,8 @@ static bool notifies(enum urxe_arm arm, const struct urxe_cqe *cqe)
 /*
  * Whether there is a completion that no event will ever be for. Programs that poll until nothing is
  * left and then ask for an event, without a look in between, count on one for what came meanwhile,
- * as mlx5 makes it: UCX does. Who has not yet looked at what the last event was for is going to.
+ * as mlx5 makes it: UCX does. A program that has not yet looked at what the last event was for is
+ * going to.
  */
 static bool missed(const struct urxe_cq *cq, enum urxe_arm arm)
 {

@@ -76,7 +76,7 @@ static_assert(RMEMPOOL_REMOTE_WRITE == (int)IBV_ACCESS_REMOTE_WRITE &&
 		      RMEMPOOL_REMOTE_ATOMIC == (int)IBV_ACCESS_REMOTE_ATOMIC,
 	      "a QP's rights are named as a region's");
 
-/* ---- who is at the other end ---- */
+/* ---- the other end ---- */
 
 /* Is the destination an address of this host, and are both ports up? */
 static bool address_is_near(struct urxe_qp *qp)

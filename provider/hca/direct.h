@@ -49,7 +49,7 @@ void urxe_direct_dead(void);
 void urxe_direct_changed(void);
 
 /*
- * The same in two steps, for one who has the engine lock. The first gives a ticket for the accesses
+ * The same in two steps, for a thread that has the engine lock. The first gives a ticket for the accesses
  * that are under way: 0 when there are none. Then urxe_direct_over() says whether they have ended,
  * under the lock, and urxe_direct_wait() waits for those that were under way when it was called,
  * without it.
@@ -58,8 +58,8 @@ uint64_t urxe_direct_change(void);
 bool urxe_direct_over(uint64_t ticket);
 void urxe_direct_wait(void);
 
-/* urxe_wire_pull() in the cheapest way that is safe with that neighbour. Whoever asks for memory of
- * the program's asks urxe_memory_lost() next. */
+/* urxe_wire_pull() in the cheapest way that is safe with that neighbour. Where it is
+ * the program's memory, the caller asks urxe_memory_lost() next. */
 int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct iovec *iov,
 		     unsigned n, uint32_t len);
 
@@ -97,12 +97,12 @@ void urxe_direct_unmap(struct urxe_mapping *mapping);
 void urxe_direct_housekeep(void);
 /*
  * Brings a QP's row up to its state and attributes; and takes it away. If it permits less than
- * before, qp->direct.ticket is for those who work by what it said: they must be done before its
+ * before, qp->direct.ticket is for accesses by what it said: they must be over before its
  * queues are flushed or reset, and before the verb that asked for it returns.
  */
 void urxe_direct_publish(struct urxe_qp *qp);
 void urxe_direct_retract(struct urxe_qp *qp);
-/* The QP's address vector, or the ports, are others: who is at the other end must be found anew. */
+/* The QP's address vector, or the ports, are others: the other end must be found anew. */
 void urxe_direct_forget(struct urxe_qp *qp);
 void urxe_direct_ports_changed(void);
 

@@ -206,7 +206,7 @@ static bool row_fits(const struct direct_qp *row, const struct urxe_qp *qp)
 	       direct_addr_is(row->dst, &qp->proto.path.dst);
 }
 
-/* Who reads a row by the new epoch finds NONE in it, or all of what it says next. */
+/* A reader of the row by the new epoch finds NONE in it, or all of what it says next. */
 void urxe_direct_retract(struct urxe_qp *qp)
 {
 	struct direct_qp *row = row_of(qp);

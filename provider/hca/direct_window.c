@@ -13,7 +13,8 @@
  *	runnable	it runs, or will soon: it is waited for.
  *
  * Any thread may wait, and none does so with the engine lock, under which everything of the process
- * stands still. Who has that takes a ticket and asks later whether what was under way is over.
+ * stands still. The thread that has it takes a ticket and asks later whether what was under way is
+ * over.
  */
 #include <errno.h>
 #include <fcntl.h>

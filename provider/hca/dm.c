@@ -88,7 +88,7 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	return dm;
 }
 
-/* Also of one that was imported: it is gone for all who share it. */
+/* Also of one that was imported: it is gone for all processes that share it. */
 int urxe_free_dm(struct ibv_dm *ibv)
 {
 	struct urxe_dm *dm = to_dm(ibv);

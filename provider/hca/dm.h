@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Device memory: where it lies, who uses it, and its operations in a context's table. */
+/* Device memory: where it lies, its users, and its operations in a context's table. */
 #ifndef URXE_HCA_DM_H
 #define URXE_HCA_DM_H
 

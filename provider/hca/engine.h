@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The engine: the one place where protocol work is done, and the rules for who does it.
+ * The engine: the one place where protocol work is done, and the rules by which threads do it.
  *
  * There is one engine per process, with one wire, and one lock for all protocol state. The thread
  * that waits drives progress: one in ibv_poll_cq() that finds its CQ empty takes the lock if it is
@@ -119,7 +119,7 @@ static inline void urxe_engine_give(void)
 	owned_unlock(&urxe_hca.lock);
 }
 
-/* What else there is to taking the lock, for one who took it by itself. */
+/* What else there is to taking the lock, for a thread that took it by itself. */
 void urxe_engine_locked(void);
 
 /* cancel.c: by the holder of the lock. cancel: the state to return to afterwards; DISABLE also where none was

@@ -303,7 +303,7 @@ struct urxe_qp {
 	struct urxe_atomic_result *atomics;
 	struct urxe_recv_wqe *recv_wqe;
 
-	/* Who waits for what; clocks. Engine lock. */
+	/* Waits and clocks. Engine lock. */
 	struct urxe_peer *peer;
 	uint64_t in_flight; /* this QP's share of peer->in_flight */
 	bool near; /* the peer is a neighbour: no window, and runs of packets. As of the last run. */
@@ -499,7 +499,7 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 /* The region of an L_Key, NULL if there is none; it stays while the engine lock is held. */
 struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey);
 void urxe_mr_revoke(struct urxe_mr *mr, bool unlist);
-/* Takes its key away; the ticket is for those who work by it. Engine lock. */
+/* Takes its key away; the ticket is for accesses by it that are under way. Engine lock. */
 uint64_t urxe_mw_revoke(struct urxe_mw *mw);
 int urxe_mr_access_check(unsigned access);
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

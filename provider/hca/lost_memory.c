@@ -34,7 +34,7 @@ static bool has_engine(void)
 	return atomic_load(&urxe_hca.holder) == owned_lock_self();
 }
 
-/* The mutex says who has it: no thread pays for being found here. */
+/* The mutex names its owner: no thread pays for being found here. */
 static bool has(const pthread_mutex_t *lock)
 {
 	return lock->__data.__owner == gettid();

@@ -11,7 +11,7 @@
  *	protected (mprotect)				that page may be read, and written if the
  *							region may, from now on
  *
- * Whoever copies asks afterwards (urxe_memory_lost()): what was copied is then thrown away, the
+ * The code that copies asks afterwards (urxe_memory_lost()): what was copied is then thrown away, the
  * region's keys lead nowhere any more, and the request ends as one with a bad key does. A region
  * registered on demand, which is asked about its pages before each copy, keeps its keys: another
  * thread was just between the two. All other faults are the program's.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The engine's way to memory by key: the registration table's two questions, and care for memory
- * that may not be there. Under the engine lock; but for the lock of those who write to the table.
+ * that may not be there. Under the engine lock; but for the lock of the verbs that write to the table.
  */
 #ifndef URXE_HCA_MEMORY_H
 #define URXE_HCA_MEMORY_H

@@ -435,7 +435,8 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	return enter(mr);
 }
 
-/* Takes its keys away, unless who shares it has, and (unlist) it out of its context. */
+/* Takes its keys away, unless another process that shares it has, and (unlist) it out of its
+ * context. */
 void urxe_mr_revoke(struct urxe_mr *mr, bool unlist)
 {
 	int ret;

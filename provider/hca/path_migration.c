@@ -47,7 +47,7 @@ static enum urxe_migration_action action_of(const struct urxe_qp *qp,
 	return urxe_migration_action(qp->proto.attr.path_mig_state, event);
 }
 
-/* Who answers for this process when it has died goes by the QP's path and its MigReq. */
+/* A process that answers for this one when it has died uses the QP's path and its MigReq. */
 static void enter(struct urxe_qp *qp, enum ibv_mig_state state)
 {
 	qp->proto.attr.path_mig_state = state;

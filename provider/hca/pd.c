@@ -65,7 +65,7 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
 	return pd;
 }
 
-/* Of one that was imported, too: it is gone for all who share it. */
+/* Of one that was imported, too: it is gone for all processes that share it. */
 int urxe_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct urxe_pd *pd = to_pd(ibv);

@@ -17,7 +17,7 @@
 #define PATIENCE_MAX 64
 #define YIELD_EVERY  16
 #define AWAY_MIN     2000   /* ns: somebody else had the CPU, */
-#define AWAY_MAX     200000 /* but for longer it was not one who polls and gives way */
+#define AWAY_MAX     200000 /* but for longer it was no thread that polls and gives way */
 
 /* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
 static uint64_t clock_step(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The service thread: does the work of those who do not poll, and listens to netlink. It blocks
+ * The service thread: does the work for threads that do not poll, and listens to netlink. It blocks
  * all signals (they belong to the program) and asks for a timer slack of 1 ns, because its leases
  * are a few microseconds long.
  */
@@ -235,7 +235,7 @@ static void *service(void *arg)
 		atomic_store(&e->sleep_until, busy ? 0 : until);
 		urxe_engine_give();
 		wire = true;
-		/* Who has left a QP meanwhile relies on the holder of the lock. */
+		/* A thread that has left a QP to the holder of the lock meanwhile relies on it. */
 		if (!busy && until && !atomic_load(&e->kicked))
 			wait_for(&wire, until, urxe_now());
 		else

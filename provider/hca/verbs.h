@@ -116,10 +116,10 @@ bool urxe_owns_fd(int fd);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
 void urxe_forked(void);
 /*
- * Whether threads may be cancelled: as long as they may not, who works here saves asking not to be.
- * They may, unless somebody who sees each pthread_cancel() has said otherwise: false in the
- * beginning, before anybody is at work, and true before each of them. The first ones wait for those
- * who are at work.
+ * Whether threads may be cancelled: as long as they may not, a verb need not disable it. They
+ * may, unless the caller, which sees each pthread_cancel(), has said otherwise: false in the
+ * beginning, before any thread is in a verb, and true before each cancellation. The first ones wait
+ * for the threads that are in a verb.
  */
 void urxe_may_cancel(bool may);
 /* To be called when the process ends without having destroyed its QPs: their acknowledgements leave. in_handler: it

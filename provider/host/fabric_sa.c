@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The process's connections to the subnet administrator (fabric_sa.h): one for each port that has
- * asked, with one agent. lock guards them: who asks and who reads are different threads.
+ * asked, with one agent. lock guards them: one thread asks and another one reads.
  */
 #include "host/fabric_sa.h"
 

@@ -33,7 +33,7 @@ struct question {
 	uint8_t attrs[96];
 };
 
-/* The next hop: who must answer, on which netdev. */
+/* The next hop: its address, and on which netdev. */
 struct hop {
 	unsigned family, ifindex;
 	uint8_t addr[16];

@@ -4,7 +4,7 @@
  *
  * It lies in $URXE_RUNTIME_DIR, else in /dev/shm, else in $XDG_RUNTIME_DIR, else in /tmp, under the
  * name urxe-<uid>-<inode of the network namespace>, or urxe-<uid>-fabric-<hash of its name>. All
- * but the first may be writable by other users, who could put something there before us: so links
+ * but the first may be writable by other users, which could put something there before us: so links
  * are not followed, and a file of another owner is refused.
  *
  * The file is kept when the last process leaves (it is small, holds the retired counters, and is

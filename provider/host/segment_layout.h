@@ -69,7 +69,7 @@ struct segment_header {
 /*
  * The word `retire`: a generation whose lowest bit says which copy holds, and in the low 16 bits the
  * slot whose counters were added last but which may not have been freed yet. With it, counters of
- * a slot are added exactly once, although the one who adds them may die half-way.
+ * a slot are added exactly once, although the process that adds them may die half-way.
  */
 #define RETIRE_WORD(gen, slot) ((uint64_t)(gen) << 16 | (slot))
 #define RETIRE_GEN(word)       ((word) >> 16)
@@ -279,7 +279,7 @@ void segment_file_remove(struct urxe_segment *seg);
 void segment_groups_forget(struct segment_map *map, unsigned slot);
 /* Adds a slot's counters to the retired ones, exactly once, and frees the slot. */
 void segment_counters_retire(struct segment_map *map, unsigned slot);
-/* Frees the slot that somebody who died had added but not freed. Before a slot is taken. */
+/* Frees the slot that a process that died had added but not freed. Before a slot is taken. */
 void segment_counters_settle(struct segment_map *map);
 void segment_keys_forget(struct segment_map *map, unsigned slot);
 void segment_ports_forget(struct segment_map *map, unsigned slot);

@@ -115,7 +115,7 @@ static int walk_view(visit_fn *visit, void *arg)
 	char path[PATH_MAX] = "";
 	int ret = walk(&root, path, visit, arg);
 
-	/* Where the links below device/net lead, for those who follow them without our help. */
+	/* Where the links below device/net lead, for programs that follow them without our help. */
 	return ret ? ret : visit("/sys/class/net", DT_LNK, "/sys/class/net", arg);
 }
 

@@ -188,7 +188,7 @@ URXE_VERB(ibv_get_device_index, "IBVERBS_1.9")
 
 /*
  * Under an index the kernel's netlink knows a device, by which librdmacm distinguishes ours from
- * the kernel's. Where the kernel has no RDMA there are neither, and who is given one asks netlink
+ * the kernel's. Where the kernel has no RDMA there are neither, and a program that is given one asks netlink
  * all the same and reports an error (UCX since 1.19).
  */
 static bool kernel_has_indexes(void)

@@ -3,7 +3,7 @@
  * A virtual InfiniBand fabric as a link layer. An address is a LID and, where packets have a GRH,
  * the GUID of a GID; of a multicast group it is the MGID. All processes of all hosts share memory,
  * so packets go by rings and direct access as between processes of one host, if the route through
- * the fabric lets them (route.h); there is no other way. Who receives looks whether the address is
+ * the fabric lets them (route.h); there is no other way. The receiver looks whether the address is
  * one of its host's ports, and drops what is not. What takes a wire is under the engine's lock; the
  * rest may be called by any thread.
  */
@@ -223,7 +223,7 @@ static unsigned port_of(const struct urxe_link_addr *addr)
 }
 
 /*
- * All hosts share the segment, and who survives may be on another one than the dead process: then
+ * All hosts share the segment, and the survivor may be on another one than the dead process: then
  * it speaks from the dead one's port, whose LID it finds as it would send there.
  */
 static bool adopt(struct urxe_wire *wire, struct urxe_path *path)

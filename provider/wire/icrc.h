@@ -16,7 +16,7 @@
  * it. Receiving: the CRC is linear, so the difference between the CRC that came and the one that
  * we compute for identification 0 is (identification · x^8n) mod P, n being the bytes from that
  * field to the ICRC. Multiplied by x^-8n it is the identification again, or shows that none would
- * fit. That alone lets one corruption in 65,536 pass, so a table of peers remembers who counts
+ * fit. That alone lets one corruption in 65,536 pass, so a table of peers remembers which count
  * from 0 and holds them to 0 … 127.
  *
  * Values named crc are what urxe_crc32() returns and takes as its seed. A struct urxe_icrc

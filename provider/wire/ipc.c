@@ -35,7 +35,7 @@
 #define MAX_POSTPONED 4096 /* datagrams of one packet */
 #define RETRY_NS      200000ull
 #define MAX_WAIT_NS   2000000000ull
-#define MAX_HOPS      2 /* to one who understands the packet, and from there to its owner */
+#define MAX_HOPS      2 /* to a process that understands the packet, and from there to its owner */
 #define OWNERS	      8 /* of one received batch; for more than that one datagram leaves early */
 
 struct ipc_header {

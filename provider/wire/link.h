@@ -49,7 +49,7 @@ struct urxe_link_ops {
 		       const struct ibv_ah_attr *attr, uint32_t hash);
 	int (*describe)(const struct urxe_path *path, struct ibv_ah_attr *attr);
 
-	/* The path to whom a packet came from, by the path that it came; and what a message says of the
+	/* The path to the sender of a packet, by the path that it came; and what a message says of the
 	 * headers that it wants in front of the answers (all of attr but the addresses). */
 	void (*reverse)(struct urxe_path *back, const struct urxe_path *came);
 	void (*adjust)(struct urxe_path *path, const struct ibv_ah_attr *attr);
@@ -75,8 +75,8 @@ struct urxe_link_ops {
 	/*
 	 * IP addresses: the GID of the port that has one, or of a multicast group as the port joins
 	 * it, and the port's own one of that family. RoCE: they are GIDs, and this takes no system
-	 * calls. -EHOSTUNREACH: nobody has it; -ENETUNREACH: it is of another network;
-	 * -EINPROGRESS: who has it is being found out.
+	 * calls. -EHOSTUNREACH: no port has it; -ENETUNREACH: it is of another network;
+	 * -EINPROGRESS: its port is being found out.
 	 */
 	int (*gid_of_ip)(const struct urxe_port *port, const struct in6_addr *ip,
 			 union ibv_gid *gid);

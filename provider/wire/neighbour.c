@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Who our neighbours are, and the life of links and inlets: windows are made and mapped, rings
+ * Our neighbours, and the life of links and inlets: windows are made and mapped, rings
  * opened and closed here. Under the engine's lock, apart from urxe_wire_sleep(), _awake() and
  * _look(), which read what stays mapped for as long as the wire is.
  *
- * A process that sleeps says so in its window, fences, and looks once more. Who lays a packet into
+ * A process that sleeps says so in its window, fences, and looks once more. A producer that fills
  * a ring fences, and then looks whether its owner sleeps. So one of the two sees the other. The
  * wake-up comes by the socket of ipc.c, and another thread that polls may receive it before the
  * sleeper has seen it: then that thread wakes the sleeper itself.

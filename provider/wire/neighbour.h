@@ -52,7 +52,7 @@ void urxe_wire_short_send(struct urxe_wire *wire, const struct urxe_path *path,
 			  const struct urxe_short *way, uint32_t first, uint32_t len);
 
 /*
- * For who reaches a neighbour without packets: would packets of the path with that P_Key arrive for
+ * For a QP that reaches a neighbour without packets: would packets of the path with that P_Key arrive for
  * sure, and their answers? And counts on a fabric what would have been sent: packets, and words of
  * four bytes from the BTH on without its ICRC; and what the answers would have been.
  */

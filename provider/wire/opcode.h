@@ -86,7 +86,7 @@ enum urxe_opbits {
 	URXE_OP_ATOMIC = 1 << 7,     /* a request */
 	URXE_OP_ATOMIC_ACK = 1 << 8, /* its response */
 	URXE_OP_ACK = 1 << 9,
-	/* … and to whom it goes: one of these. */
+	/* … and its receiver: one of these. */
 	URXE_OP_REQUEST = 1 << 10,
 	URXE_OP_RESPONSE = 1 << 11,
 	/* What follows the BTH. */

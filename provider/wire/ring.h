@@ -60,7 +60,7 @@ struct urxe_cell {
 static_assert(sizeof(struct urxe_cell) == 64, "a cell is a cache line");
 
 struct urxe_ring {
-	/* The producer: who it is, and how to read its memory. Written before the ring is
+	/* The producer: its process, and how to read its memory. Written before the ring is
 	 * opened. */
 	uint64_t cookie; /* what it has at cookie_at */
 	uint64_t cookie_at;

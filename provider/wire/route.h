@@ -120,7 +120,7 @@ void urxe_route_waited(struct urxe_route *route);
 bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t len,
 		     uint32_t payload, unsigned span);
 
-/* The same for packets to a multicast group: whom copies go to; NULL: nobody. */
+/* The same for packets to a multicast group: the receivers of copies; NULL: none. */
 const struct urxe_members *urxe_route_take_group(const struct urxe_path *path,
 						 const struct urxe_tx_packet *pkts, unsigned n);
 

@@ -5,7 +5,7 @@
  *
  * A window (host/segment_window.h), in which the rings to its owner lie:
  *
- *	0	line 0: who owns it		line 1: does it sleep, have rings been opened
+ *	0	line 0: its owner		line 1: does it sleep, have rings been opened
  *	4096	opened: for each slot, the life of the process that has opened its ring
  *	8192	rings: one for each slot, backed when it is opened. A producer maps its own alone.
  *
@@ -30,7 +30,7 @@ struct urxe_window {
 	uint32_t version;
 	uint32_t life;
 	uint8_t unused0[48];
-	_Atomic uint32_t sleeps; /* who lays a packet into a ring must wake the owner */
+	_Atomic uint32_t sleeps; /* a producer that fills a ring must wake the owner */
 	_Atomic uint32_t opens;	 /* counts rings that were opened */
 	uint8_t unused1[4096 - 72];
 	_Atomic uint32_t opened[URXE_MAX_SLOTS]; /* by producer's slot: its life; 0: closed */

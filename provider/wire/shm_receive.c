@@ -11,7 +11,7 @@
 
 #include "wire/shm.h"
 
-/* To QP 1: BTH, DETH and a MAD. Whoever takes MADs reads them field by field. */
+/* To QP 1: BTH, DETH and a MAD. MADs are read field by field later. */
 #define GSI_MAX	 (sizeof(struct urxe_bth) + sizeof(struct urxe_deth) + 256)
 #define REFS_MAX (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16 + URXE_MAX_HEADER)
 

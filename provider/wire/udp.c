@@ -227,7 +227,7 @@ static void explain_in_use(void)
 }
 
 /* Does a process of this user have the port that is not of this segment? The kernel would give each of
- * the two packets of the other. Who is the first of the segment finds the port free, or soon: a
+ * the two packets of the other. The first process of the segment finds the port free, or soon: a
  * process that is being killed leaves the segment before its sockets close. Under the segment's
  * lock. */
 static bool has_strangers(struct urxe_wire *wire, unsigned family)

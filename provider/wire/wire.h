@@ -196,8 +196,8 @@ typedef void urxe_wire_message_fn(unsigned from, const void *message, uint32_t l
 void urxe_wire_on_message(struct urxe_wire *wire, urxe_wire_message_fn *fn);
 
 /*
- * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if whoever waits
- * for it has said so: neighbours wake the one who sleeps. urxe_wire_sleep(): false when there is a
+ * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if the thread that
+ * waits for it has said so: neighbours wake a thread that sleeps. urxe_wire_sleep(): false when there is a
  * packet already. Any thread.
  */
 int urxe_wire_fd(const struct urxe_wire *wire);
@@ -208,11 +208,11 @@ int urxe_wire_fd(const struct urxe_wire *wire);
 void urxe_wire_attend(struct urxe_wire *wire, bool attended);
 bool urxe_wire_sleep(struct urxe_wire *wire);
 void urxe_wire_awake(struct urxe_wire *wire);
-/* After a poll, under the engine's lock: has it taken away what would wake the one who sleeps, or left
+/* After a poll, under the engine's lock: has it taken away what would wake the thread that sleeps, or left
  * packets of neighbours? Then that one is to be woken by other means. */
 bool urxe_wire_missed(struct urxe_wire *wire);
 /*
- * For those who poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without
+ * For threads that poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without
  * a urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.
  */
 enum urxe_look { URXE_LOOK_NOTHING, URXE_LOOK_WAITS, URXE_LOOK_ALL };
