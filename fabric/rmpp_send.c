@@ -2,8 +2,8 @@
 /*
  * The sender of a MAD in segments (13.6; the kernel's mad_rmpp.c): sends up to the window that the
  * receiver opened, waits for acknowledgements, sends again from the last acknowledged segment when
- * none comes, and gives up after the retries. A request then waits for its answer. fabricd's
- * thread.
+ * none comes, and gives up after the retries, which each step has anew. A request then waits for its
+ * answer. fabricd's thread.
  */
 #include <errno.h>
 
@@ -80,12 +80,16 @@ bool rmpp_send_again(struct mads *m, struct send *s)
 
 static void acknowledged(struct mads *m, struct send *s, uint32_t segment, uint32_t window)
 {
-	if (segment > s->segments || window < segment) {
+	if (s->acked == s->segments)
+		return; /* it comes again, while the answer is waited for */
+	if (segment > s->segments || segment > s->window || window < segment) {
 		host_send_end(m, s, ABORTED);
 		return;
 	}
 	if (segment < s->acked || window < s->window)
 		return; /* an old one */
+	if (segment > s->acked)
+		s->retries = ((const struct ib_user_mad_hdr *)s->hdr)->retries;
 	s->acked = segment;
 	s->window = window;
 	if (s->sent < s->acked)

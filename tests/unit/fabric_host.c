@@ -30,6 +30,8 @@ static void ends(struct agent **asks, struct agent **serves)
 	client.count = server.count = 0;
 }
 
+static uint32_t retries; /* of answers */
+
 /* An answer of that many bytes of data to what the server has got. */
 static int answer(struct agent *serves, size_t data)
 {
@@ -39,6 +41,7 @@ static int answer(struct agent *serves, size_t data)
 	int ret;
 
 	*u = umad_to(be16toh(server.hdr.lid), be32toh(server.hdr.qpn), 0);
+	u->hdr.retries = retries;
 	memcpy(u->mad, server.mad, 56);
 	u->mad[MAD_METHOD] |= METHOD_RESP;
 	u->mad[RMPP_VERSION] = 1;
@@ -178,34 +181,104 @@ static void long_answers_arrive_whole(void **state)
 	}
 }
 
-/* Who registers without RMPP puts segments together himself, and acknowledges them. */
-static void segments_come_singly_to_a_program_that_does_rmpp_itself(void **state)
+/* h1 registers without RMPP: its program puts segments together itself, and acknowledges them. The
+ * MAD for that. */
+static struct umad own_segments(struct agent **asks, struct agent **serves)
 {
 	struct umad u = sa_request(GET_TABLE, 1000), ack = sa_request(GET_TABLE, 0);
-	struct agent *asks, *serves;
-	unsigned segments;
 
 	manage();
-	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
-	serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_GET | 1ull << GET_TABLE, 1, &server);
+	*asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
+	*serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_GET | 1ull << GET_TABLE, 1, &server);
 	client.count = server.count = 0;
-	send_umad(asks, &u);
-	answer(serves, 600);
-	/* One, as long as the window of the sender is; the others after its acknowledgement. */
-	segments = client.count;
+	send_umad(*asks, &u);
+	answer(*serves, 600);
+	/* One, as long as the window of the sender is. */
+	assert_int_equal(client.count, 1);
 	assert_int_equal(client.len, MAD_LEN);
 	put64(ack.mad + MAD_TID, get64(client.mad + MAD_TID));
 	ack.mad[RMPP_VERSION] = 1;
 	ack.mad[RMPP_TYPE] = RMPP_ACK;
 	ack.mad[RMPP_FLAGS] = RMPP_ACTIVE;
-	put32(ack.mad + RMPP_SEGMENT, segments);
-	put32(ack.mad + RMPP_PAYLEN, 64); /* NewWindowLast */
-	assert_int_equal(send_umad(asks, &ack), 0);
+	return ack;
+}
+
+static void acknowledge(struct agent *asks, struct umad *ack, uint32_t segment, uint32_t window)
+{
+	put32(ack->mad + RMPP_SEGMENT, segment);
+	put32(ack->mad + RMPP_PAYLEN, window); /* NewWindowLast */
+	assert_int_equal(send_umad(asks, ack), 0);
+}
+
+static void segments_come_singly_to_a_program_that_does_rmpp_itself(void **state)
+{
+	struct agent *asks, *serves;
+	struct umad ack = own_segments(&asks, &serves);
+
+	acknowledge(asks, &ack, 1, 64);
 	assert_int_equal(client.count, 3);
 	assert_int_equal(get32(client.mad + RMPP_SEGMENT), 3);
-	put32(ack.mad + RMPP_SEGMENT, 3);
-	assert_int_equal(send_umad(asks, &ack), 0);
+	acknowledge(asks, &ack, 3, 64);
 	assert_null(serves->sends);
+}
+
+/* As the kernel's process_rmpp_ack(): retries are for one step, not for all of them. */
+static void each_segment_has_all_retries(void **state)
+{
+	struct agent *asks, *serves;
+	struct umad ack;
+
+	retries = 1;
+	ack = own_segments(&asks, &serves);
+	retries = 0;
+	for (uint32_t segment = 1; segment <= 3; segment++) {
+		assert_int_equal(client.count, 2 * segment - 1);
+		time_passes(2001);
+		assert_int_equal(client.count, 2 * segment);
+		assert_int_equal(get32(client.mad + RMPP_SEGMENT), segment);
+		acknowledge(asks, &ack, segment, segment + 1);
+	}
+	assert_null(serves->sends);
+}
+
+/* The same: what the window did not allow was not sent. */
+static void an_acknowledgement_beyond_the_window_ends_the_answer(void **state)
+{
+	struct agent *asks, *serves;
+	struct umad ack = own_segments(&asks, &serves);
+
+	server.count = 0;
+	acknowledge(asks, &ack, 3, 64);
+	assert_null(serves->sends);
+	assert_int_equal(server.count, 1);
+	assert_int_not_equal(server.hdr.status, 0);
+}
+
+/* A request in segments has arrived; its acknowledgement comes again and again, and no answer. */
+static void repeated_acknowledgements_do_not_put_a_timeout_off(void **state)
+{
+	struct umad u = sa_request(GET_TABLE, 1000), ack;
+	struct agent *asks, *serves;
+
+	manage();
+	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 1, &client);
+	serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << GET_TABLE, 0, &server);
+	client.count = server.count = 0;
+	u.mad[RMPP_VERSION] = 1;
+	u.mad[RMPP_TYPE] = RMPP_DATA;
+	u.mad[RMPP_FLAGS] = RMPP_ACTIVE;
+	send_umad(asks, &u);
+	assert_int_equal(server.count, 1);
+	ack = umad_to(be16toh(server.hdr.lid), 1, 0);
+	memcpy(ack.mad, server.mad, 56);
+	ack.mad[MAD_METHOD] |= METHOD_RESP;
+	ack.mad[RMPP_TYPE] = RMPP_ACK;
+	for (unsigned i = 0; i < 5; i++) {
+		time_passes(300);
+		acknowledge(serves, &ack, 1, 64);
+	}
+	assert_int_equal(client.count, 1);
+	assert_int_equal(client.hdr.status, 110);
 }
 
 static void a_request_number_can_be_used_again(void **state)
@@ -554,6 +627,9 @@ int main(void)
 		TEST(a_get_that_nobody_serves_is_answered_unsupported),
 		TEST(long_answers_arrive_whole),
 		TEST(segments_come_singly_to_a_program_that_does_rmpp_itself),
+		TEST(each_segment_has_all_retries),
+		TEST(an_acknowledgement_beyond_the_window_ends_the_answer),
+		TEST(repeated_acknowledgements_do_not_put_a_timeout_off),
 		TEST(a_request_number_can_be_used_again),
 		TEST(lost_segments_are_sent_again),
 		TEST(a_sender_that_hears_nothing_gives_up),
