@@ -182,10 +182,11 @@ void host_receive(struct mads *m, struct packet *p)
 	}
 	send = response ? host_send_find(m, agent, p->mad) : NULL;
 	if (rmpp_active(p->mad) && makes_segments(agent)) {
-		if (p->mad[RMPP_TYPE] == RMPP_DATA)
-			rmpp_receive(m, agent, send, p);
-		else
+		if (p->mad[RMPP_VERSION] == 1 && p->mad[RMPP_TYPE] >= RMPP_ACK &&
+		    p->mad[RMPP_TYPE] <= RMPP_ABORT)
 			rmpp_send_receive(m, agent, p);
+		else
+			rmpp_receive(m, agent, send, p);
 		return;
 	}
 	/* Too late, or nobody asked; further segments are for a program that puts them together

@@ -12,12 +12,12 @@
 
 #include "fabric/host.h"
 
-#define WINDOW		 64
-#define SILENCE_MS	 40000
-#define KEEP_MS		 10000
-#define STATUS_BAD_LEN	 118
-#define STATUS_BAD_SEG	 119
-#define STATUS_BAD_FIRST 120
+#define WINDOW	   64
+#define SILENCE_MS 40000
+#define KEEP_MS	   10000
+
+/* Why a segment is refused (13.6.2.1). */
+enum { BAD_FIRST = 120, BAD_TYPE, BAD_STATUS = 124, BAD_VERSION };
 
 struct reassembly {
 	struct reassembly *link;
@@ -47,6 +47,7 @@ static void acknowledge(struct mads *m, const struct packet *p, uint8_t type, ui
 	/* It goes the other way as the data does: to an agent by its methods or its transaction ID.
 	 * */
 	mad[MAD_METHOD] ^= METHOD_RESP;
+	mad[RMPP_VERSION] = 1;
 	mad[RMPP_TYPE] = type;
 	mad[RMPP_FLAGS] = (mad[RMPP_FLAGS] & 0xf8) | RMPP_ACTIVE;
 	mad[RMPP_STATUS] = status;
@@ -179,18 +180,30 @@ static void next_segment(struct mads *m, struct reassembly *r, struct send *send
 	}
 }
 
+static uint8_t fault_of(const uint8_t *mad)
+{
+	bool first = mad[RMPP_FLAGS] & RMPP_FIRST;
+
+	if (mad[RMPP_VERSION] != 1)
+		return BAD_VERSION;
+	if (mad[RMPP_TYPE] != RMPP_DATA)
+		return BAD_TYPE;
+	if (mad[RMPP_STATUS])
+		return BAD_STATUS;
+	return first != (get32(mad + RMPP_SEGMENT) == 1) ? BAD_FIRST : 0;
+}
+
 void rmpp_receive(struct mads *m, struct agent *agent, struct send *send, const struct packet *p)
 {
 	uint32_t segment = get32(p->mad + RMPP_SEGMENT);
-	bool first = p->mad[RMPP_FLAGS] & RMPP_FIRST;
 	struct reassembly *r = find(agent, p);
 
-	if (p->mad[RMPP_STATUS] || !segment)
-		return;
-	if (first != (segment == 1)) {
-		refuse(m, p, first ? STATUS_BAD_FIRST : STATUS_BAD_SEG);
+	if (fault_of(p->mad)) {
+		refuse(m, p, fault_of(p->mad));
 		return;
 	}
+	if (!segment)
+		return;
 	/* A new message under an old number: the program asks again. */
 	if (r && r->complete && segment == 1 && send) {
 		drop(m, r);

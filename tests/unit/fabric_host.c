@@ -222,6 +222,44 @@ static void segments_come_singly_to_a_program_that_does_rmpp_itself(void **state
 	assert_null(serves->sends);
 }
 
+/* Why a segment is refused (13.6.2.1, table of status values). */
+static void segments_that_make_no_sense_are_refused(void **state)
+{
+	static const struct {
+		uint8_t version, type, flags, status;
+		uint32_t segment;
+		uint8_t why;
+	} bad[] = {
+		{2, RMPP_DATA, RMPP_ACTIVE | RMPP_FIRST, 0, 1, 125},
+		{1, RMPP_DATA, RMPP_ACTIVE | RMPP_FIRST, 7, 1, 124},
+		{1, RMPP_DATA, RMPP_ACTIVE | RMPP_FIRST, 0, 2, 120},
+		{1, RMPP_DATA, RMPP_ACTIVE, 0, 1, 120},
+		{1, 9, RMPP_ACTIVE, 0, 1, 121},
+		{2, RMPP_ACK, RMPP_ACTIVE, 0, 1, 125},
+	};
+	struct agent *asks;
+
+	manage();
+	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
+	agent_at(H2, 1, CLASS_SA, 2, 1ull << GET_TABLE, 1, &server);
+	client.count = server.count = 0;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct umad u = sa_request(GET_TABLE, 0);
+
+		u.mad[RMPP_VERSION] = bad[i].version;
+		u.mad[RMPP_TYPE] = bad[i].type;
+		u.mad[RMPP_FLAGS] = bad[i].flags;
+		u.mad[RMPP_STATUS] = bad[i].status;
+		put32(u.mad + RMPP_SEGMENT, bad[i].segment);
+		send_umad(asks, &u);
+		assert_int_equal(client.count, i + 1);
+		assert_int_equal(client.mad[RMPP_VERSION], 1);
+		assert_int_equal(client.mad[RMPP_TYPE], RMPP_ABORT);
+		assert_int_equal(client.mad[RMPP_STATUS], bad[i].why);
+	}
+	assert_int_equal(server.count, 0);
+}
+
 /* As the kernel's process_rmpp_ack(): retries are for one step, not for all of them. */
 static void each_segment_has_all_retries(void **state)
 {
@@ -627,6 +665,7 @@ int main(void)
 		TEST(a_get_that_nobody_serves_is_answered_unsupported),
 		TEST(long_answers_arrive_whole),
 		TEST(segments_come_singly_to_a_program_that_does_rmpp_itself),
+		TEST(segments_that_make_no_sense_are_refused),
 		TEST(each_segment_has_all_retries),
 		TEST(an_acknowledgement_beyond_the_window_ends_the_answer),
 		TEST(repeated_acknowledgements_do_not_put_a_timeout_off),
