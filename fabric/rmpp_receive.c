@@ -24,8 +24,6 @@ struct reassembly {
 	struct timer timer;
 	struct agent *agent;
 	uint64_t tid;
-	uint16_t slid;
-	uint32_t src_qp;
 	uint8_t class, method;
 	bool complete;
 	uint32_t segment, window; /* received up to; allowed up to */
@@ -78,13 +76,19 @@ static void timed_out(struct timer *timer, void *arg)
 	drop(arg, (struct reassembly *)((char *)timer - offsetof(struct reassembly, timer)));
 }
 
+static bool same_sender(const struct packet *a, const struct packet *b)
+{
+	return a->slid == b->slid && a->src_qp == b->src_qp && a->grh_present == b->grh_present &&
+	       (!a->grh_present || !memcmp(a->sgid, b->sgid, sizeof(a->sgid)));
+}
+
 static struct reassembly *find(const struct agent *agent, const struct packet *p)
 {
 	uint64_t tid = get64(p->mad + MAD_TID);
 	struct reassembly *r = agent->reassemblies;
 
-	while (r && (r->tid != tid || r->slid != p->slid || r->src_qp != p->src_qp ||
-		     r->class != p->mad[MAD_CLASS] || r->method != p->mad[MAD_METHOD]))
+	while (r && (r->tid != tid || !same_sender(&r->first, p) || r->class != p->mad[MAD_CLASS] ||
+		     r->method != p->mad[MAD_METHOD]))
 		r = r->link;
 	return r;
 }
@@ -97,8 +101,6 @@ static struct reassembly *begin(struct agent *agent, const struct packet *p)
 		return NULL;
 	r->agent = agent;
 	r->tid = get64(p->mad + MAD_TID);
-	r->slid = p->slid;
-	r->src_qp = p->src_qp;
 	r->class = p->mad[MAD_CLASS];
 	r->method = p->mad[MAD_METHOD];
 	r->window = WINDOW;

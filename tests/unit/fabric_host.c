@@ -260,6 +260,40 @@ static void segments_that_make_no_sense_are_refused(void **state)
 	assert_int_equal(server.count, 0);
 }
 
+/* On RoCE there are no LIDs: two senders that use the same transaction ID differ by their GIDs. */
+static void senders_of_segments_are_told_apart_by_their_gids(void **state)
+{
+	struct packet p = {.port = index_of(&fabric, port_of(H2, 1)),
+			   .grh_present = true,
+			   .src_qp = 1,
+			   .dst_qp = 1,
+			   .qkey = GSI_QKEY};
+	struct umad u = sa_request(GET_TABLE, 0);
+
+	manage();
+	agent_at(H2, 1, CLASS_SA, 2, 1ull << GET_TABLE, 1, &server);
+	server.count = 0;
+	memcpy(p.mad, u.mad, MAD_LEN);
+	p.mad[RMPP_VERSION] = 1;
+	p.mad[RMPP_TYPE] = RMPP_DATA;
+	for (uint32_t segment = 1; segment <= 2; segment++) {
+		p.mad[RMPP_FLAGS] = RMPP_ACTIVE | (segment == 1 ? RMPP_FIRST : RMPP_LAST);
+		put32(p.mad + RMPP_SEGMENT, segment);
+		put32(p.mad + RMPP_PAYLEN, MAD_LEN - MAD_RMPP_LEN);
+		for (uint8_t sender = 1; sender <= 2; sender++) {
+			struct packet sent = p;
+
+			sent.sgid[15] = sender;
+			memset(sent.mad + 56, sender, MAD_LEN - 56);
+			host_receive(&fabric.mads, &sent);
+		}
+	}
+	assert_int_equal(server.count, 2);
+	assert_int_equal(server.len, 456);
+	for (unsigned i = 56; i < server.len; i++)
+		assert_int_equal(server.mad[i], 2);
+}
+
 /* As the kernel's process_rmpp_ack(): retries are for one step, not for all of them. */
 static void each_segment_has_all_retries(void **state)
 {
@@ -666,6 +700,7 @@ int main(void)
 		TEST(long_answers_arrive_whole),
 		TEST(segments_come_singly_to_a_program_that_does_rmpp_itself),
 		TEST(segments_that_make_no_sense_are_refused),
+		TEST(senders_of_segments_are_told_apart_by_their_gids),
 		TEST(each_segment_has_all_retries),
 		TEST(an_acknowledgement_beyond_the_window_ends_the_answer),
 		TEST(repeated_acknowledgements_do_not_put_a_timeout_off),
