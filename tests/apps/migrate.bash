@@ -150,6 +150,22 @@ move_with_takeover() {
 	await is_at "$1" "$3"
 }
 
+# handing COMMAND…: guest7, of vGUID $guid and LID $lid, is being moved from h1 to h2, which that command has silenced since
+# it has promised a function.
+handing() {
+	hosts 2
+	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	ctl h1 move guest7 --to h2 --no-wait
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	"$@"
+	touch "$dir/go"
+	await grep -q 'leaving -> handing' "$dir/h1.log"
+}
+
 # is_at GUEST HOST: it is settled there, and nobody else knows it.
 is_at() {
 	[ "$(ctl h1 status "$1" | awk -v guest="$1" '$1 == guest { print $3, $6, $7 == "with" }')" = "$2 here 0" ]

@@ -298,18 +298,8 @@ teardown() {
 
 @test "fence: a guest that was being handed to a host that died comes back, and stays when that host returns" {
 	local guid lid
-	hosts 2
-	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
-	chmod +x "$dir/guests"
-	agents "guest_command $dir/guests"
-	guid=$(guest guest7 h1)
-	lid=$(lid_of guest7)
-	ctl h1 move guest7 --to h2 --no-wait
-	await grep -q 'asking -> detaching' "$dir/h1.log"
-	kill -KILL "${pids[h2]}"
-	wait "${pids[h2]}" 2>/dev/null || true
-	touch "$dir/go"
-	await grep -q 'leaving -> handing' "$dir/h1.log"
+	kill_h2() { kill -KILL "${pids[h2]}" && wait "${pids[h2]}" 2>/dev/null || true; }
+	handing kill_h2
 	# h2 may have taken it: nobody sets it.
 	waits() { ctl h1 status guest7 | grep -q 'handing .*h2 does not answer'; }
 	await waits
@@ -329,17 +319,8 @@ teardown() {
 
 @test "fence: an agent that only hung, and is handed the guest when it goes on, forgets it" {
 	local guid lid
-	hosts 2
-	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
-	chmod +x "$dir/guests"
-	agents "guest_command $dir/guests"
-	guid=$(guest guest7 h1)
-	lid=$(lid_of guest7)
-	ctl h1 move guest7 --to h2 --no-wait
-	await grep -q 'asking -> detaching' "$dir/h1.log"
-	kill -STOP "${pids[h2]}"
-	touch "$dir/go"
-	await grep -q 'leaving -> handing' "$dir/h1.log"
+	stop_h2() { kill -STOP "${pids[h2]}"; }
+	handing stop_h2
 	[ "$(ctl h1 fence h2)" = '1 guests' ]
 	at_home() { ctl h1 --json status guest7 | grep -q '"host":"h1","state":"here"'; }
 	await at_home
