@@ -32,6 +32,7 @@ static const struct {
 				    [EVENT_FENCE] = NEXT(MOVE_SETTING)}},
 	[MOVE_LEAVING] = {"leaving", STEP_ABSENT, .wants = true,
 			  .next = {[EVENT_DONE] = NEXT(MOVE_HANDING),
+				   [EVENT_REFUSED] = NEXT(MOVE_SETTING),
 				   [EVENT_FREED] = NEXT(MOVE_GONE),
 				   [EVENT_CANCEL] = NEXT(MOVE_SETTING),
 				   [EVENT_FENCE] = NEXT(MOVE_SETTING)}},

@@ -22,7 +22,8 @@
  * Up to handing the vGUID is the source's, and a move can be cancelled; from setting on it is the
  * destination's. Only while the source is handing does neither know; nobody sets the GUID then,
  * until the destination has answered or a person has said that it is off (fence). So at no time two
- * ports have it. A host that was only said to be off forgets what another has of a later epoch.
+ * ports have it. A host that was only said to be off forgets what another has of a later change of
+ * owner (record_order()).
  *
  * Constant tables and pure functions.
  */

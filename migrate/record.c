@@ -23,6 +23,13 @@ bool record_name_valid(const char *name)
 	return true;
 }
 
+int record_order(const struct record *a, const struct record *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	return (a->fence > b->fence) - (a->fence < b->fence);
+}
+
 /* ---- values ---- */
 
 /* A whole value, decimal or "0x…", up to most. */
@@ -79,12 +86,12 @@ int record_parse_pkeys(struct record *record, const char *text, size_t len)
 
 /* ---- members ---- */
 
-enum member { GUID, GUEST, STATE, EPOCH, PEER, FUNCTION, PORT, LID, LMC, PKEYS, MEMBERS };
+enum member { GUID, GUEST, STATE, EPOCH, FENCE, PEER, FUNCTION, PORT, LID, LMC, PKEYS, MEMBERS };
 
 static const char *const members[MEMBERS] = {
 	[GUID] = "guid", [GUEST] = "guest", [STATE] = "state", [EPOCH] = "epoch",
 	[PEER] = "peer", [PORT] = "port",   [LID] = "lid",     [FUNCTION] = "function",
-	[LMC] = "lmc",	 [PKEYS] = "pkeys",
+	[LMC] = "lmc",	 [PKEYS] = "pkeys", [FENCE] = "fence",
 };
 
 static int take_state(struct record *record, const char *text, size_t len)
@@ -99,9 +106,13 @@ static int take_state(struct record *record, const char *text, size_t len)
 
 static int take_member(struct record *record, enum member member, const char *text, size_t len)
 {
-	static const uint64_t most[MEMBERS] = {
-		[GUID] = UINT64_MAX, [PORT] = UINT64_MAX, [EPOCH] = UINT32_MAX,
-		[FUNCTION] = 65535,  [LID] = 0xbfff,	  [LMC] = 7};
+	static const uint64_t most[MEMBERS] = {[GUID] = UINT64_MAX,
+					       [PORT] = UINT64_MAX,
+					       [EPOCH] = UINT32_MAX,
+					       [FENCE] = UINT64_MAX,
+					       [FUNCTION] = 65535,
+					       [LID] = 0xbfff,
+					       [LMC] = 7};
 	uint64_t value = 0;
 	int ret;
 
@@ -115,6 +126,7 @@ static int take_member(struct record *record, enum member member, const char *te
 	switch (member) {
 	case GUID: record->guid = value; break;
 	case EPOCH: record->epoch = value; break;
+	case FENCE: record->fence = value; break;
 	case FUNCTION: record->function = (int)value; break;
 	case PORT: record->port = value; break;
 	case LID: record->lid = value; break;
@@ -166,6 +178,8 @@ size_t record_format(const struct record *record, char *line)
 	size_t len = sprintf(line, "guid=0x%016" PRIx64 " guest=%s state=%s epoch=%u", record->guid,
 			     record->guest, move_state_name(record->state), record->epoch);
 
+	if (record->fence)
+		len += sprintf(line + len, " fence=0x%" PRIx64, record->fence);
 	if (record->peer[0])
 		len += sprintf(line + len, " peer=%s", record->peer);
 	if (record->function >= 0)

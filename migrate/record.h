@@ -4,6 +4,7 @@
  * messages:
  *
  *	guid=0x02c9… guest=guest7 state=here epoch=3 peer=h9 function=2 lid=513 lmc=0 pkeys=0xffff,0x8001
+ *	fence=0x1f… after a fence
  *
  * Members come in any order; unknown ones are an error, since what they mean could be what keeps
  * two ports from having one GUID. Pure functions.
@@ -26,6 +27,9 @@ struct record {
 	char guest[RECORD_NAME_LEN];
 	enum move_state state;
 	uint32_t epoch; /* one more at each change of owner */
+	/* A random number, since a person said that a host that may know it is off, and not all
+	 * agents have confirmed since that they do not have it; 0: nothing to confirm. */
+	uint64_t fence;
 	char peer
 		[RECORD_NAME_LEN]; /* the other host of a move, or the one that has to confirm it; "" */
 	int function;		   /* of this host; -1: none */
@@ -38,6 +42,12 @@ struct record {
 
 /* Letters, digits, '.', '_', '-'; not longer than RECORD_NAME_LEN allows, and not empty. */
 bool record_name_valid(const char *name);
+
+/*
+ * Which of two records of a vGUID is the later one, at hosts that cannot ask each other: by epoch,
+ * then by fence. All hosts get the same answer. <0: a is earlier; 0: of the same change of owner.
+ */
+int record_order(const struct record *a, const struct record *b);
 
 /* The line, without its end, into RECORD_LINE_LEN bytes; the length. */
 size_t record_format(const struct record *record, char *line);

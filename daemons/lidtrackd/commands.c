@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemons/common/folder.h"
 #include "daemons/common/json.h"
@@ -91,7 +92,7 @@ static const struct row *find_row(const struct job *j, const char *guest)
 
 	for (size_t i = 0; i < j->count; i++)
 		if (!strcmp(j->rows[i].r.guest, guest) && j->rows[i].r.state != MOVE_RESERVED &&
-		    (!best || j->rows[i].r.epoch > best->r.epoch))
+		    (!best || record_order(&j->rows[i].r, &best->r) > 0))
 			best = &j->rows[i];
 	return best;
 }
@@ -105,6 +106,8 @@ static struct json_object *show_row(const struct row *row)
 	json_add_text(o, "host", row->host);
 	json_add_text(o, "state", move_state_name(row->r.state));
 	json_add_number(o, "epoch", row->r.epoch);
+	if (row->r.fence)
+		json_add_hex(o, "fence", row->r.fence, 16);
 	json_add_number(o, "lid", row->r.lid);
 	if (row->r.function >= 0)
 		json_add_number(o, "function", row->r.function);
@@ -458,6 +461,11 @@ static void finish_add(struct job *j)
 	struct json_object *o;
 	int ret;
 
+	/* Later than what an agent that is silent may have of it. */
+	if (j->num_silent) {
+		j->record.epoch = (uint32_t)time(NULL);
+		j->record.fence = fence_number();
+	}
 	if (!chosen)
 		j->record.guid = pool_guid(j);
 	if (find_row(j, j->guest) || guest_named(j->d, j->guest)) {

@@ -76,7 +76,7 @@ static void listed(void *arg, const struct record *r, const char *reason)
 		f->name_taken |= !strcmp(r->guest, f->r.guest);
 		return;
 	}
-	if (r->state == MOVE_RESERVED || (f->host && f->found.epoch > r->epoch))
+	if (r->state == MOVE_RESERVED || (f->host && record_order(&f->found, r) > 0))
 		return;
 	f->host = f->at;
 	f->found = *r;

@@ -86,14 +86,15 @@ struct guest {
 	struct guest *next;
 	struct lidtrackd *d;
 	struct record r;
-	unsigned version;	 /* one more at each change of r */
-	struct step *step;	 /* under way */
-	struct event *timer;	 /* the next step */
-	unsigned tries;		 /* of the step */
-	uint64_t give_up;	 /* ms: how long asking may take */
-	bool patient;		 /* a refusal is asked again until then */
-	uint64_t away_since;	 /* ms: since when it has no function */
-	char reason[REASON_LEN]; /* why it does not go on, or did not go */
+	unsigned version;	     /* one more at each change of r */
+	struct step *step;	     /* under way */
+	struct event *timer;	     /* the next step */
+	unsigned tries;		     /* of the step */
+	uint64_t give_up;	     /* ms: how long asking may take */
+	bool patient;		     /* a refusal is asked again until then */
+	uint64_t away_since;	     /* ms: since when it has no function */
+	char rival[RECORD_NAME_LEN]; /* whose agent says that it has a later record; "" */
+	char reason[REASON_LEN];     /* why it does not go on, or did not go */
 };
 
 struct lidtrackd {
@@ -145,6 +146,10 @@ int guest_replace(struct lidtrackd *d, struct guest *guest, const struct record 
  * down, and nothing has changed.
  */
 int guest_event(struct lidtrackd *d, struct guest *guest, enum move_event event, const char *peer);
+/* Another agent has said what it knows of the guest: if that is later, it is asked about it. */
+void guest_said(struct guest *guest, const struct request *request);
+/* Never 0. */
+uint64_t fence_number(void);
 /* The step is done: step->event, or again later. */
 void guest_stepped(struct lidtrackd *d, struct step *step);
 /* An order to move, of lidtrackctl's or another agent's. -errno and a reason. */
@@ -164,8 +169,9 @@ struct step {
 	uint64_t guid;
 	unsigned version;
 	enum move_step what;
-	struct record r; /* function, lid, lmc and peer come back */
-	bool again;	 /* neither done nor refused */
+	char rival[RECORD_NAME_LEN]; /* comes back, too */
+	struct record r;	     /* function, lid, lmc, peer and fence come back */
+	bool again;		     /* neither done nor refused */
 	enum move_event event;
 	char reason[REASON_LEN];
 };

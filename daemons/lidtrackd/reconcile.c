@@ -218,12 +218,35 @@ int guest_event(struct lidtrackd *d, struct guest *g, enum move_event event, con
 	if (g->r.state == MOVE_RESERVED && to.state == MOVE_SETTING)
 		to.epoch++;
 	/* Later than what the other host makes of it, should it come back. */
-	if (event == EVENT_FENCE)
+	if (event == EVENT_FENCE) {
 		to.epoch += 2;
+		to.fence = fence_number();
+	}
 	ret = change(d, g, &to);
 	if (!ret && to.state != MOVE_GONE)
 		run_in(g, 0);
 	return ret;
+}
+
+uint64_t fence_number(void)
+{
+	uint64_t number = 0;
+
+	while (!number)
+		evutil_secure_rng_get_bytes(&number, sizeof(number));
+	return number;
+}
+
+void guest_said(struct guest *g, const struct request *request)
+{
+	const struct record *r = &request->record;
+
+	if (!peer_of(g->d, request->from) || record_order(r, &g->r) <= 0 ||
+	    !(move_owns(r->state) || move_wants(r->state)))
+		return;
+	memcpy(g->rival, request->from, sizeof(g->rival));
+	if (g->r.state == MOVE_HERE && !g->step)
+		run_in(g, 0);
 }
 
 /* What a step has found goes into the record, and is put down with the event that it leads to. */
@@ -237,8 +260,12 @@ static void take_found(struct lidtrackd *d, struct guest *g, const struct step *
 	to.port = s->r.port;
 	memcpy(to.pkeys, s->r.pkeys, sizeof(to.pkeys));
 	to.num_pkeys = s->r.num_pkeys;
-	if (s->what == STEP_WATCH)
+	if (s->what == STEP_WATCH) {
 		memcpy(to.peer, s->r.peer, sizeof(to.peer));
+		if (g->r.fence && !s->r.fence)
+			g->reason[0] = '\0';
+		to.fence = s->r.fence;
+	}
 	if (g->r.lid && to.lid != g->r.lid) {
 		d->counts.lid_changed++;
 		log_warning("%s (0x%016" PRIx64 ") had LID %u and has %u now", g->r.guest,
@@ -280,6 +307,8 @@ void guest_stepped(struct lidtrackd *d, struct step *s)
 	if (!g || g->step != s)
 		return;
 	g->step = NULL;
+	if (!g->rival[0])
+		memcpy(g->rival, s->rival, sizeof(g->rival));
 	if (g->version != s->version) { /* meanwhile something else has happened */
 		run_in(g, 0);
 		return;

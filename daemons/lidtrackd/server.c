@@ -127,7 +127,7 @@ static void ask(struct conversation *c)
 		answer_not(c, ANSWER_LATER, "it is %s here", move_state_name(g->r.state));
 		return;
 	}
-	if (g && g->r.epoch == r.epoch) {
+	if (g && !record_order(&g->r, &r)) {
 		g->version++; /* a look at the source that is under way may be from before */
 		answer_ok(c, g);
 		return;
@@ -156,14 +156,15 @@ static void plan(struct conversation *c)
 static void take(struct conversation *c)
 {
 	struct guest *g = guest_find(c->d, c->request.record.guid);
+	struct record taken = c->request.record;
 
-	if (g && is_its_reservation(c, g) && g->r.epoch == c->request.record.epoch) {
+	taken.epoch++;
+	if (g && is_its_reservation(c, g) && !record_order(&g->r, &c->request.record)) {
 		if (guest_event(c->d, g, EVENT_TAKE, NULL))
 			answer_not(c, ANSWER_LATER, "its journal cannot be written");
 		else
 			answer_ok(c, g);
-	} else if (g && g->r.epoch == c->request.record.epoch + 1 &&
-		   !strcmp(g->r.peer, c->request.from)) {
+	} else if (g && !record_order(&g->r, &taken) && !strcmp(g->r.peer, c->request.from)) {
 		answer_ok(c, g); /* the first answer was lost */
 	} else if (g) {
 		answer_not(c, ANSWER_LATER, "it is %s here, epoch %u", move_state_name(g->r.state),
@@ -179,8 +180,11 @@ static void take(struct conversation *c)
 static void look(struct conversation *c)
 {
 	const struct record *r = &c->request.record;
+	struct guest *g = r->guid ? guest_find(c->d, r->guid) : guest_named(c->d, r->guest);
 
-	answer_ok(c, r->guid ? guest_find(c->d, r->guid) : guest_named(c->d, r->guest));
+	if (g && r->guid)
+		guest_said(g, &c->request);
+	answer_ok(c, g);
 }
 
 static void move(struct conversation *c)

@@ -50,6 +50,46 @@ static bool is_shared(const struct step *s)
 	return s->d->config.mode == MODE_SHARED_PORT;
 }
 
+/* ---- the guest's command ---- */
+
+static int wait_for(pid_t pid)
+{
+	struct pollfd wait = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+	int status, ret = 0;
+
+	if (wait.fd >= 0) {
+		do {
+			ret = poll(&wait, 1, GUEST_TIMEOUT_MS);
+		} while (ret < 0 && errno == EINTR);
+		close(wait.fd);
+	}
+	if (!ret)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return !ret ? NOT_YET : WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int run_guest(struct step *s, const char *verb)
+{
+	char function[16], guid[24];
+	char *argv[] = {s->d->config.guest_command, (char *)verb, s->r.guest, function, guid, NULL};
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid;
+	int ret;
+
+	snprintf(function, sizeof(function), "%d", s->r.function);
+	snprintf(guid, sizeof(guid), "0x%016" PRIx64, s->guid);
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	ret = posix_spawn(&pid, argv[0], NULL, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	return ret ? -ret : wait_for(pid);
+}
+
 /* ---- functions ---- */
 
 /* The number of the function that has the GUID; -ENOENT; another -errno. *functions is the
@@ -134,44 +174,80 @@ static void set_free_one(struct step *s, const struct function *functions, int c
 		s->r.function = number;
 }
 
-/* Another agent has the guest, of a later move than this one's: after a fence. */
-static bool is_newer(const struct step *s, const struct answer *answer)
+/* Another agent has the guest. */
+static bool has_it(const struct answer *answer)
 {
-	return answer->answer == ANSWER_OK && answer->knows && answer->record.epoch > s->r.epoch &&
+	return answer->answer == ANSWER_OK && answer->knows &&
 	       (move_owns(answer->record.state) || move_wants(answer->record.state));
 }
 
-/* It is to be forgotten here, and its function to have no GUID. */
+/* Of a later change of owner than this one's: after a fence. */
+static bool is_later(const struct step *s, const struct answer *answer)
+{
+	return has_it(answer) && record_order(&answer->record, &s->r) > 0;
+}
+
+/*
+ * An agent that has the guest of a later change of owner; NULL. Of the other host of the move and
+ * of a rival; of all agents after a fence, which is confirmed when each has answered and none has
+ * the guest, and with all.
+ */
+static const char *rival_of(struct step *s, bool all)
+{
+	const struct lidtrackd_config *c = &s->d->config;
+	bool confirmed = true;
+	struct answer answer;
+
+	for (unsigned i = 0; i < c->num_peers; i++) {
+		const char *host = c->peers[i].host;
+		bool is_rival = !strcmp(host, s->rival);
+
+		if (!all && !s->r.fence && !is_rival && strcmp(host, s->r.peer) != 0)
+			continue;
+		if (peer_ask(s->d, host, MESSAGE_LOOK, &s->r, NULL, &answer) ||
+		    answer.answer != ANSWER_OK) {
+			confirmed = false;
+			continue;
+		}
+		if (is_later(s, &answer))
+			return host;
+		if (is_rival)
+			s->rival[0] = '\0';
+		confirmed = confirmed && !has_it(&answer);
+	}
+	if (confirmed && s->what == STEP_WATCH)
+		s->r.fence = 0;
+	return NULL;
+}
+
+/* It is to be forgotten here: the guest lets go of its function, and that has no GUID. */
 static void yield_to(struct step *s, const char *host, int function)
 {
-	int ret = function >= 0 ? s->d->provider->clear(s->d->where, function) : 0;
+	int ret = 0;
 
+	if (function >= 0) {
+		s->r.function = function;
+		ret = s->d->config.guest_command[0] ? run_guest(s, "detach") : 0;
+		if (ret) {
+			again(s, "%s has it, and the guest here has not let go of it: status %d",
+			      host, ret);
+			return;
+		}
+		ret = s->d->provider->clear(s->d->where, function);
+	}
 	if (ret) {
 		again(s, "%s has it, and function %d does not let go of the GUID: %s", host,
 		      function, strerror(-ret));
 		return;
 	}
 	s->event = EVENT_REFUSED;
-	because(s, "%s has it: this host was said to be off", host);
-}
-
-/* The agent that has the guest of a later move, of all that answer; NULL. */
-static const char *newer_peer(struct step *s)
-{
-	const struct lidtrackd_config *c = &s->d->config;
-	struct answer answer;
-
-	for (unsigned i = 0; i < c->num_peers; i++)
-		if (!peer_ask(s->d, c->peers[i].host, MESSAGE_LOOK, &s->r, NULL, &answer) &&
-		    is_newer(s, &answer))
-			return c->peers[i].host;
-	return NULL;
+	because(s, "%s has it: this host was silent, or said to be off", host);
 }
 
 /* The SA has a port with the GUID, and it is not here: it may be gone soon, or another agent's. */
 static void wait_for_absence(struct step *s)
 {
-	const char *host = newer_peer(s);
+	const char *host = rival_of(s, true);
 
 	if (host)
 		yield_to(s, host, -1);
@@ -183,12 +259,11 @@ static void set_function(struct step *s)
 {
 	struct function functions[FUNCTION_MAX];
 	struct sa_port port = {0};
-	struct answer answer;
 	int count, number = function_of(s, functions, &count), ret = -ENOENT;
+	const char *host = rival_of(s, false);
 
-	if (s->r.peer[0] && !peer_ask(s->d, s->r.peer, MESSAGE_LOOK, &s->r, NULL, &answer) &&
-	    is_newer(s, &answer)) {
-		yield_to(s, s->r.peer, number);
+	if (host) {
+		yield_to(s, host, number);
 		return;
 	}
 	if (number >= 0) {
@@ -257,13 +332,18 @@ static void step_absent(struct step *s)
 	struct sa_port port;
 	/* In a shared port the vGUID is no port's. */
 	int ret = is_shared(s) ? -ENOENT : sa_find_port(&s->d->sa, s->guid, false, &port);
+	const char *host = ret || !(s->r.fence || s->rival[0]) ? NULL : rival_of(s, false);
 
-	if (!ret)
+	if (host) {
+		s->event = EVENT_REFUSED; /* and then it is forgotten */
+		because(s, "%s has it", host);
+	} else if (!ret) {
 		again(s, "the SM still has it at LID %u", port.lid);
-	else if (ret != -ENOENT)
+	} else if (ret != -ENOENT) {
 		again(s, "the SA does not answer: %s", strerror(-ret));
-	else if (!s->r.peer[0])
+	} else if (!s->r.peer[0]) {
 		s->event = EVENT_FREED;
+	}
 }
 
 static bool has_pkey(const struct sa_port *port, uint16_t pkey)
@@ -347,15 +427,17 @@ static void step_hand(struct step *s)
 	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_TAKE, &s->r, NULL, &answer), &answer);
 }
 
-/* Is the peer a source that is for a move to this host, begun in that epoch? */
-static int peer_wants(struct step *s, uint32_t epoch, struct answer *answer, bool *wants)
+/* Is the peer a source that is for a move to this host, begun with that change of owner? */
+static int peer_wants(struct step *s, const struct record *begun, struct answer *answer,
+		      bool *wants)
 {
 	int ret = peer_ask(s->d, s->r.peer, MESSAGE_LOOK, &s->r, NULL, answer);
 
 	if (!ret && answer->answer != ANSWER_OK)
 		ret = -EPROTO;
 	*wants = !ret && answer->knows && move_wants(answer->record.state) &&
-		 answer->record.epoch == epoch && !strcmp(answer->record.peer, s->d->config.host);
+		 !record_order(&answer->record, begun) &&
+		 !strcmp(answer->record.peer, s->d->config.host);
 	return ret;
 }
 
@@ -363,7 +445,7 @@ static void step_look(struct step *s)
 {
 	struct answer answer;
 	bool wants;
-	int ret = peer_wants(s, s->r.epoch, &answer, &wants);
+	int ret = peer_wants(s, &s->r, &answer, &wants);
 
 	if (ret)
 		no_answer(s, ret);
@@ -371,25 +453,44 @@ static void step_look(struct step *s)
 		s->event = EVENT_REFUSED;
 }
 
-static void step_watch(struct step *s)
+/* Has another agent a later record of it? Afterwards again(), refused, or neither. */
+static void watch_others(struct step *s)
 {
-	struct function functions[FUNCTION_MAX];
+	struct record begun = s->r;
 	struct answer answer = {0};
-	int count, number, ret = 0;
+	const char *host = NULL;
 	bool wants = false;
+	int ret = 0;
 
+	begun.epoch--;
 	if (s->r.peer[0])
-		ret = peer_wants(s, s->r.epoch - 1, &answer, &wants);
+		ret = peer_wants(s, &begun, &answer, &wants);
 	if (ret || wants) {
 		no_answer(s, ret ? ret : -EINPROGRESS);
 		return;
 	}
-	if (s->r.peer[0] && is_newer(s, &answer)) {
+	if (s->r.peer[0] && is_later(s, &answer))
+		host = s->r.peer;
+	else if (s->r.fence || s->rival[0])
+		host = rival_of(s, false);
+	if (host) {
 		s->event = EVENT_REFUSED; /* and then it is forgotten */
-		because(s, "%s has it", s->r.peer);
+		because(s, "%s has it", host);
 		return;
 	}
 	s->r.peer[0] = '\0';
+	if (s->r.fence)
+		because(s, "not all agents have confirmed the fence");
+}
+
+static void step_watch(struct step *s)
+{
+	struct function functions[FUNCTION_MAX];
+	int count, number;
+
+	watch_others(s);
+	if (s->again || s->event != EVENT_DONE)
+		return;
 	number = function_of(s, functions, &count);
 	if (number == -ENOENT) {
 		s->event = EVENT_REFUSED;
@@ -402,44 +503,6 @@ static void step_watch(struct step *s)
 }
 
 /* ---- the guest ---- */
-
-static int wait_for(pid_t pid)
-{
-	struct pollfd wait = {.fd = pidfd_open(pid, 0), .events = POLLIN};
-	int status, ret = 0;
-
-	if (wait.fd >= 0) {
-		do {
-			ret = poll(&wait, 1, GUEST_TIMEOUT_MS);
-		} while (ret < 0 && errno == EINTR);
-		close(wait.fd);
-	}
-	if (!ret)
-		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return !ret ? NOT_YET : WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-static int run_guest(struct step *s, const char *verb)
-{
-	char function[16], guid[24];
-	char *argv[] = {s->d->config.guest_command, (char *)verb, s->r.guest, function, guid, NULL};
-	posix_spawnattr_t attr;
-	sigset_t none;
-	pid_t pid;
-	int ret;
-
-	snprintf(function, sizeof(function), "%d", s->r.function);
-	snprintf(guid, sizeof(guid), "0x%016" PRIx64, s->guid);
-	sigemptyset(&none);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setsigmask(&attr, &none);
-	ret = posix_spawn(&pid, argv[0], NULL, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-	return ret ? -ret : wait_for(pid);
-}
 
 static void step_attach(struct step *s)
 {
@@ -499,12 +562,15 @@ int step_start(struct lidtrackd *d, struct guest *guest)
 	s->version = guest->version;
 	s->what = move_step_of(guest->r.state);
 	s->r = guest->r;
+	memcpy(s->rival, guest->rival, sizeof(s->rival));
 	ret = task_start(d->loop.base, &s->task, work, done, s);
-	if (ret)
+	if (ret) {
 		free(s);
-	else
-		guest->step = s;
-	return ret;
+		return ret;
+	}
+	guest->step = s;
+	guest->rival[0] = '\0'; /* another one may be named meanwhile */
+	return 0;
 }
 
 void step_drop(struct step *s)

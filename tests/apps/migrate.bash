@@ -68,13 +68,34 @@ opensm_at() {
 	pids[$1.osm]=$!
 }
 
-# address_of HOST: of its agent; a port that nobody has, of an address of this test's own, with TLS.
+# address_of HOST [FROM]: of its agent, or where FROM's finds it; a port that nobody has, of an address of this test's own,
+# with TLS.
 address_of() {
 	if [ -n "${MIGRATE_TLS:-}" ]; then
 		echo "127.$((BASHPID_OF_TEST / 256 % 256)).$((BASHPID_OF_TEST % 256)).${1#h}:16514"
+	elif [ -n "${2:-}" ]; then
+		ln -sf "$dir/$1.sock" "$dir/$2-$1.sock"
+		echo "$dir/$2-$1.sock"
 	else
 		echo "$dir/$1.sock"
 	fi
+}
+
+# part HOST HOST…: the first one's agent and the others' do not reach each other.
+part() {
+	local h
+	for h in "${@:2}"; do
+		rm "$dir/$1-$h.sock" "$dir/$h-$1.sock"
+	done
+}
+
+# join HOST HOST…: and do again.
+join() {
+	local h
+	for h in "${@:2}"; do
+		address_of "$1" "$h"
+		address_of "$h" "$1"
+	done >/dev/null
 }
 
 # agent HOST: starts it, again after it was killed.
@@ -92,7 +113,7 @@ agents() {
 				"listen $(address_of $h)" "control_socket $dir/$h.ctl" \
 				"pool 0x02555258000${h#h}0000 64" 'retry 10' 'watch 300'
 			for p in h1 h2 h3; do
-				[ "$p" = "$h" ] || echo "peer $p $(address_of $p)"
+				[ "$p" = "$h" ] || echo "peer $p $(address_of $p $h)"
 			done
 			[ -z "${MIGRATE_TLS:-}" ] || printf '%s\n' "tls_certificate $dir/$h.pem" "tls_key $dir/$h.key"
 			printf '%s\n' "$@"

@@ -334,6 +334,71 @@ teardown() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "fence on each side of a partition: one of the two has the guest when it heals, and keeps it" {
+	local guid lid
+	handing part h2 h1 h3
+	[ "$(ctl h1 fence h2)" = '1 guests' ]
+	[ "$(ctl h2 fence h1)" = '1 guests' ]
+	# One of them sets it; to the other the SA says that there is such a port.
+	settled() { ctl h1 --json status guest7 | grep -q '"host":"h1","state":"here"' || ctl h2 --json status guest7 | grep -q '"host":"h2","state":"here"'; }
+	await settled
+	sleep 1
+	[ "$(functions_with "$guid")" = 1 ]
+	join h2 h1 h3
+	await is_at guest7 h2
+	confirmed() { ! ctl h1 --json status guest7 | grep -q '"fence"'; }
+	await confirmed
+	is_at guest7 h2
+	[ "$(functions_with "$guid")" = 1 ]
+	[ "$(lid_of guest7)" = "$lid" ]
+	ctl h2 move guest7 --to h1
+	await is_at guest7 h1
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+# owners GUEST: how many agents have it, of those that h1 can ask.
+owners() {
+	ctl h1 status "$1" | awk -v guest="$1" '$1 == guest' | wc -l
+}
+
+@test "a guest that is added on each side of a partition, with one vGUID, is at one host when it heals" {
+	local guid=0x0255525800010000 round
+	hosts 1
+	agents
+	# The order of the two is random.
+	for round in 1 2 3 4; do
+		part h2 h1 h3
+		ctl h1 add guest7 --guid $guid
+		ctl h2 add guest7 --guid $guid
+		settled() { [ "$(functions_with $guid)" = 1 ]; }
+		await settled
+		join h2 h1 h3
+		alone() { [ "$(owners guest7)" = 1 ] && { is_at guest7 h1 || is_at guest7 h2; }; }
+		await alone
+		[ "$(functions_with $guid)" = 1 ]
+		is_at guest7 h1 && ctl h1 remove guest7 || ctl h2 remove guest7
+		gone() { [ "$(owners guest7)" = 0 ]; }
+		await gone
+	done
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "a guest that is added anew while its host is silent is that one's when the host answers again" {
+	local guid
+	hosts 1
+	agents
+	guid=$(guest guest7 h2)
+	part h2 h1 h3
+	ctl h1 add guest7 --guid "$guid"
+	waits() { ctl h1 status guest7 | grep -q 'the SM still has a port with that GUID'; }
+	await waits
+	[ "$("$URXE" fabric vf h2 | grep -c "$guid")" = 1 ]
+	join h2 h1 h3
+	await is_at guest7 h1
+	[ "$(functions_with "$guid")" = 1 ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
 @test "shared-port: a guest's LID replaces its host's, and two guests cross in one sweep" {
 	local base lids sweeps
 	shared_port

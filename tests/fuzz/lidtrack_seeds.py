@@ -27,6 +27,7 @@ SEEDS = {'ask': '\0lidtrack1 ask h1 h9 ' + RECORD.format('asking'), 'look': '\0l
 	 'later': '\1later', 'why': '\1ok ' + RECORD.format('leaving') + ' | the SA does not answer', 'journal': '\2' + JOURNAL, 'torn': '\2' + JOURNAL[:-9],
 	 'metadata': "\3<port guid='0x0002c90300a1b2c3' pkeys='0xffff,0x8001'/>",
 	 'prefix': "\3<lidtrack:port xmlns:lidtrack='urn:urxe:lidtrack:1' guid='0x1'/>",
+	 'fenced': '\2' + line(RECORD.format('here') + ' fence=0x1f00000000000001'),
 	 'gone': '\2' + JOURNAL + line(RECORD.format('gone'))}
 for name, text in SEEDS.items():
 	with open(os.path.join(sys.argv[1], name), 'w') as f:

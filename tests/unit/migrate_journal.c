@@ -53,6 +53,7 @@ static struct record sample(uint64_t guid, enum move_state s)
 			   .guest = "guest7",
 			   .state = s,
 			   .epoch = 3,
+			   .fence = 0xfedcba9876543210,
 			   .peer = "h9",
 			   .function = 2,
 			   .lid = 513,
@@ -91,6 +92,7 @@ static void the_last_line_of_a_guid_counts(void **state)
 	assert_non_null(r);
 	assert_int_equal(r->state, MOVE_CLEARING);
 	assert_string_equal(r->peer, "h9");
+	assert_int_equal(r->fence, 0xfedcba9876543210);
 	assert_int_equal(r->function, 2);
 	assert_int_equal(r->lid, 513);
 	assert_int_equal(r->num_pkeys, 2);
@@ -206,6 +208,23 @@ static void it_does_not_grow_without_end(void **state)
 	assert_int_equal(journal.count, 5);
 }
 
+/* Of two records of different changes of owner exactly one is later, whoever asks. */
+static void records_have_a_total_order(void **state)
+{
+	static const struct record records[] = {
+		{.epoch = 1},
+		{.epoch = 1, .fence = 1},
+		{.epoch = 1, .fence = UINT64_MAX},
+		{.epoch = 2},
+		{.epoch = UINT32_MAX, .fence = 1ull << 63},
+	};
+	const int count = sizeof(records) / sizeof(*records);
+
+	for (int a = 0; a < count; a++)
+		for (int b = 0; b < count; b++)
+			assert_int_equal(record_order(&records[a], &records[b]), (a > b) - (a < b));
+}
+
 static void messages_come_back_as_they_were(void **state)
 {
 	struct request request = {.verb = MESSAGE_ASK, .from = "h1", .to = "h9"}, again;
@@ -266,6 +285,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_agent_has_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_does_not_grow_without_end, setup, teardown),
+		cmocka_unit_test(records_have_a_total_order),
 		cmocka_unit_test(messages_come_back_as_they_were),
 		cmocka_unit_test(messages_that_are_none_are_refused),
 	};
