@@ -19,6 +19,8 @@
 #define KEEP_LINES \
 	1024 /* before the file is written anew, and four times as many as there are records */
 
+#define MOVE_LINES 16 /* of a move that fails late and comes back */
+
 /* ---- the table ---- */
 
 struct record *journal_find(struct journal *journal, uint64_t guid)
@@ -208,6 +210,24 @@ void journal_close(struct journal *journal)
 	journal->fd = -1;
 }
 
+static int reserve(int fd, long end, long bytes)
+{
+	if (!bytes || !fallocate(fd, FALLOC_FL_KEEP_SIZE, end, bytes) || errno == EOPNOTSUPP ||
+	    errno == ENOSYS)
+		return 0;
+	return -errno;
+}
+
+int journal_reserve(struct journal *journal, unsigned moves)
+{
+	long bytes = (long)moves * MOVE_LINES * LINE_LEN;
+	int ret = reserve(journal->fd, journal->end, bytes);
+
+	if (!ret)
+		journal->reserved = bytes;
+	return ret;
+}
+
 /* All records into a file of their own. */
 static int write_anew(struct journal *journal, int fd, long *end)
 {
@@ -241,7 +261,7 @@ static void shorten(struct journal *journal)
 	if (fd < 0)
 		return;
 	if (flock(fd, LOCK_EX | LOCK_NB) || write_anew(journal, fd, &end) ||
-	    rename(beside, journal->path)) {
+	    reserve(fd, end, journal->reserved) || rename(beside, journal->path)) {
 		unlink(beside);
 		close(fd);
 		return;

@@ -24,6 +24,7 @@ struct journal {
 	char *path;
 	int fd;
 	long end;	/* bytes that are whole */
+	long reserved;	/* bytes behind those, of the last journal_reserve() */
 	unsigned lines; /* since it was written anew */
 	struct record *records;
 	size_t count, room;
@@ -43,6 +44,12 @@ struct record *journal_find(struct journal *journal, uint64_t guid);
  * afterwards.
  */
 int journal_put(struct journal *journal, const struct record *record);
+/*
+ * Takes the room of that many whole moves on the disk, in advance: their records can be put down
+ * when others have filled it. 0 also where the filesystem cannot do that; -errno, and then what was
+ * reserved before stays.
+ */
+int journal_reserve(struct journal *journal, unsigned moves);
 
 /* The lines of a text: for the fuzzer, and journal_open(). Returns how many bytes are whole lines.
  * */

@@ -126,6 +126,13 @@ static void print_row(struct json_object *row)
 	       *text(row, "peer") && *text(row, "reason") ? "; " : "", text(row, "reason"));
 }
 
+static void print_journal(struct json_object *answer)
+{
+	if (*text(answer, "journal"))
+		printf("the journal of %s cannot be written: %s; orders are refused\n",
+		       text(answer, "host"), text(answer, "journal"));
+}
+
 static void print_silent(struct json_object *answer)
 {
 	struct json_object *silent;
@@ -145,8 +152,10 @@ static int status_command(struct arguments *args)
 	add_text(request, "guest", args->nwords ? args->words[0] : NULL);
 	args->client.each = print_row;
 	status = ask(args, request, &answer);
-	if (status == CLIENT_DONE && !args->client.json)
+	if (status == CLIENT_DONE && !args->client.json) {
 		print_silent(answer);
+		print_journal(answer);
+	}
 	json_object_put(answer);
 	return status;
 }

@@ -240,6 +240,8 @@ static void finish_status(struct job *j)
 		json_object_array_add(silent, json_object_new_string(j->silent[i]));
 	json_add_text(o, "host", j->d->config.host);
 	json_add(o, "silent", silent);
+	if (journal_ready(j->d))
+		json_add_text(o, "journal", strerror(-j->d->journal_error));
 	control_ok(j->client, o);
 }
 
@@ -318,6 +320,9 @@ static bool plan_refused(struct job *j, char reason[REASON_LEN])
 			 link_strerror(j->error));
 	else if (j->answer.answer != ANSWER_OK)
 		snprintf(reason, REASON_LEN, "%s", j->answer.reason);
+	else if ((here || !strcmp(j->listing, j->d->config.host)) && journal_ready(j->d))
+		snprintf(reason, REASON_LEN, "the journal of %s cannot be written: %s",
+			 j->d->config.host, strerror(-j->d->journal_error));
 	else if (here && j->num_free <= guests_reserved(j->d, j->record.guid))
 		snprintf(reason, REASON_LEN, "no function of %s is free", j->d->where);
 	else
@@ -421,17 +426,26 @@ static void move(struct control_client *client, struct json_object *request)
 	control_ok(client, o);
 }
 
+/* An event that cannot be: what is to be said, and why else. */
+static void answer_event(struct control_client *client, int ret, const char *what,
+			 const struct guest *g)
+{
+	if (!ret)
+		control_ok(client, json_object_new_object());
+	else if (ret == -EINVAL)
+		control_fail(client, "%s is %s: it cannot be %s", g->r.guest,
+			     move_state_name(g->r.state), what);
+	else
+		control_fail(client, "the journal cannot be written: %s", strerror(-ret));
+}
+
 static void cancel(struct control_client *client, struct json_object *request)
 {
 	struct guest *g = asked_guest(client, request);
 
-	if (!g)
-		return;
-	if (guest_event(daemon_of(client), g, EVENT_CANCEL, NULL))
-		control_fail(client, "%s is %s: it cannot be cancelled", g->r.guest,
-			     move_state_name(g->r.state));
-	else
-		control_ok(client, json_object_new_object());
+	if (g)
+		answer_event(client, guest_event(daemon_of(client), g, EVENT_CANCEL, NULL),
+			     "cancelled", g);
 }
 
 /* ---- guests that come and go ---- */
@@ -485,7 +499,7 @@ static void finish_add(struct job *j)
 		control_fail(j->client,
 			     "%s is here, and functions share one LID: mode own has several",
 			     guest_that_stays(j->d, 0)->r.guest);
-	} else if ((ret = guest_add(j->d, &j->record))) {
+	} else if ((ret = journal_ready(j->d)) || (ret = guest_add(j->d, &j->record))) {
 		control_fail(j->client, "the journal cannot be written: %s", strerror(-ret));
 	} else {
 		o = json_object_new_object();
@@ -536,16 +550,16 @@ static void add(struct control_client *client, struct json_object *request)
 
 static void remove_guest(struct control_client *client, struct json_object *request)
 {
+	struct lidtrackd *d = daemon_of(client);
 	struct guest *g = asked_guest(client, request);
+	int ret;
 
 	if (!g)
 		return;
-	if (g->r.state != MOVE_HERE || g->r.peer[0] ||
-	    guest_event(daemon_of(client), g, EVENT_FREED, NULL))
-		control_fail(client, "%s is under way: %s", g->r.guest,
-			     move_state_name(g->r.state));
-	else
-		control_ok(client, json_object_new_object());
+	ret = g->r.peer[0] ? -EINVAL : journal_ready(d);
+	if (!ret)
+		ret = guest_event(d, g, EVENT_FREED, NULL);
+	answer_event(client, ret, "removed", g);
 }
 
 /* ---- a host that is off ---- */
@@ -556,6 +570,7 @@ static void fence(struct control_client *client, struct json_object *request)
 	struct json_object *o;
 	char host[RECORD_NAME_LEN];
 	unsigned count = 0;
+	int ret;
 
 	if (!asked_name(client, request, "host", host))
 		return;
@@ -563,12 +578,20 @@ static void fence(struct control_client *client, struct json_object *request)
 		control_fail(client, "%s knows no agent of %s", d->config.host, host);
 		return;
 	}
-	for (struct guest *g = d->guests; g; g = g->next)
-		if (!strcmp(g->r.peer, host) && !guest_event(d, g, EVENT_FENCE, NULL)) {
-			log_notice("%s: %s is said to be off; %s", g->r.guest, host,
-				   move_state_name(g->r.state));
-			count++;
+	for (struct guest *g = d->guests; g; g = g->next) {
+		ret = strcmp(g->r.peer, host) ? -EINVAL : guest_event(d, g, EVENT_FENCE, NULL);
+		if (ret && ret != -EINVAL) {
+			control_fail(client,
+				     "the journal cannot be written: %s; %u guests are fenced",
+				     strerror(-ret), count);
+			return;
 		}
+		if (ret)
+			continue;
+		log_notice("%s: %s is said to be off; %s", g->r.guest, host,
+			   move_state_name(g->r.state));
+		count++;
+	}
 	o = json_object_new_object();
 	json_add_number(o, "guests", count);
 	control_ok(client, o);

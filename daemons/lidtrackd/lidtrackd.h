@@ -107,6 +107,7 @@ struct lidtrackd {
 	struct control *control;
 	struct metrics *metrics;
 	struct journal journal;
+	int journal_error; /* of the last try to write it or to reserve room: -errno */
 	struct guest *guests;
 	struct link_identity identity;
 	struct sa sa;
@@ -138,6 +139,8 @@ struct guest *guest_find(struct lidtrackd *d, uint64_t guid);
 struct guest *guest_named(struct lidtrackd *d, const char *name);
 /* A new record, which is put down first. -errno. */
 int guest_add(struct lidtrackd *d, const struct record *record);
+/* Can the journal take one move more? -errno. Not before that may a move touch anything. */
+int journal_ready(struct lidtrackd *d);
 /* Another record in the place of a guest's. */
 int guest_replace(struct lidtrackd *d, struct guest *guest, const struct record *record);
 /*

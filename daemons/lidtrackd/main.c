@@ -56,12 +56,15 @@ static const struct counter rows[] = {
 static void write_metrics(FILE *out, void *arg)
 {
 	const struct counters counters = {rows, sizeof(rows) / sizeof(*rows)};
-	const struct lidtrackd *d = arg;
+	struct lidtrackd *d = arg;
 	unsigned states[MOVE_STATES] = {0};
 
 	counters_print(out, &counters, &d->counts);
 	for (const struct guest *g = d->guests; g; g = g->next)
 		states[g->r.state]++;
+	counters_family(out, "lidtrackd_journal_writable", true,
+			"1: the journal has room for a move; 0: orders are refused.");
+	fprintf(out, "lidtrackd_journal_writable %d\n", !journal_ready(d));
 	counters_family(out, "lidtrackd_guests", true, "Guests of this host by their state.");
 	for (int s = 0; s < MOVE_GONE; s++)
 		fprintf(out, "lidtrackd_guests{state=\"%s\"} %u\n", move_state_name(s), states[s]);

@@ -129,16 +129,35 @@ static struct guest *remember(struct lidtrackd *d, const struct record *record)
 	return g;
 }
 
+/* A line when that changes. */
+static int note_journal(struct lidtrackd *d, int ret)
+{
+	if (ret && ret != d->journal_error)
+		log_error("%s: %s; nothing is done before it can be written", d->config.journal,
+			  strerror(-ret));
+	else if (!ret && d->journal_error)
+		log_notice("%s can be written again", d->config.journal);
+	d->journal_error = ret;
+	return ret;
+}
+
 static int put_down(struct lidtrackd *d, const struct record *record)
 {
 	int ret = journal_put(&d->journal, record);
 
-	if (ret) {
-		d->counts.journal_errors++;
-		log_error("%s: %s; nothing is done before it can be written", d->config.journal,
-			  strerror(-ret));
-	}
-	return ret;
+	if (!ret)
+		return 0;
+	d->counts.journal_errors++;
+	return note_journal(d, ret);
+}
+
+int journal_ready(struct lidtrackd *d)
+{
+	unsigned moves = 1;
+
+	for (const struct guest *g = d->guests; g; g = g->next)
+		moves += g->r.state != MOVE_HERE;
+	return note_journal(d, journal_reserve(&d->journal, moves));
 }
 
 int guest_add(struct lidtrackd *d, const struct record *record)
@@ -284,6 +303,7 @@ static void proceed(struct lidtrackd *d, struct guest *g, const struct step *s)
 {
 	struct record before = g->r;
 	enum move_event event = s->event;
+	int ret;
 
 	if (s->what == STEP_ASK && s->again)
 		event = EVENT_REFUSED; /* it has had its time, and nothing was touched */
@@ -294,8 +314,12 @@ static void proceed(struct lidtrackd *d, struct guest *g, const struct step *s)
 		run_in(g, pause_of(d, g, false));
 		return;
 	}
-	if (guest_event(d, g, event, NULL)) {
+	ret = guest_event(d, g, event, NULL);
+	if (ret) {
 		g->r = before;
+		if (ret != -EINVAL)
+			snprintf(g->reason, sizeof(g->reason), "the journal cannot be written: %s",
+				 strerror(-ret));
 		run_in(g, pause_of(d, g, true));
 	}
 }
@@ -352,7 +376,9 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, uint64_t w
 	g->give_up = clock_ms() + (wait_ms > GIVE_UP_MS ? wait_ms : GIVE_UP_MS);
 	g->patient = wait_ms > 0;
 	g->reason[0] = '\0';
-	ret = guest_event(d, g, EVENT_ORDER, to);
+	ret = journal_ready(d);
+	if (!ret)
+		ret = guest_event(d, g, EVENT_ORDER, to);
 	if (ret)
 		snprintf(reason, REASON_LEN, "the journal cannot be written: %s", strerror(-ret));
 	return ret;

@@ -93,7 +93,10 @@ static bool has_room(struct conversation *c)
 					    ? guest_that_stays(d, c->request.record.guid)
 					    : NULL;
 
-	if (other)
+	if (journal_ready(d))
+		answer_not(c, ANSWER_REFUSED, "its journal cannot be written: %s",
+			   strerror(-d->journal_error));
+	else if (other)
 		answer_not(c, ANSWER_REFUSED, "%s is there, and its functions share one LID",
 			   other->r.guest);
 	else if (c->functions_error)

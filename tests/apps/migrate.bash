@@ -98,9 +98,30 @@ join() {
 	done >/dev/null
 }
 
+# small_disk HOST: its agent has its journal on a disk of 64 KiB of its own.
+small_disk() {
+	[ "$(id -u)" = 0 ] || skip "mounting needs root"
+	unshare -m true || skip "no namespaces"
+	mkdir "$dir/disk"
+	eval "ONLY_$1='journal $dir/disk/journal'"
+	disk_of=$1
+}
+
+# fill, empty: that disk.
+fill() {
+	# With what is left of it at the end, too.
+	cat /dev/zero >"/proc/${pids[$disk_of]}/root$dir/disk/filling" 2>/dev/null || true
+}
+
+empty() {
+	rm "/proc/${pids[$disk_of]}/root$dir/disk/filling"
+}
+
 # agent HOST: starts it, again after it was killed.
 agent() {
-	"$URXE" run --host "$1" -- "$LIDTRACKD" -c "$dir/$1.conf" </dev/null >>"$dir/$1.log" 2>&1 3>&- &
+	local wrap=()
+	[ "${disk_of:-}" != "$1" ] || wrap=(unshare -m bash -c "mount -t tmpfs -o size=64k disk $dir/disk && exec \"\$@\"" bash)
+	"${wrap[@]}" "$URXE" run --host "$1" -- "$LIDTRACKD" -c "$dir/$1.conf" </dev/null >>"$dir/$1.log" 2>&1 3>&- &
 	pids[$1]=$!
 }
 

@@ -472,6 +472,73 @@ owners() {
 	grep -q " 200 of 200 peers' last writes are there, with their checksums\$" "$dir/said"
 }
 
+# use_up: what h1's journal has reserved, by orders that are put down before h2 refuses.
+use_up() {
+	local n
+	for ((n = 0; n < 500; n++)); do
+		run ctl h1 move guest7 --to h2
+		[[ $output == *"guest7 stays at h1: h2: no function of h2 is free"* ]] || return 0
+	done
+	return 1
+}
+
+@test "a full disk: status and a metric tell, and no move that cannot be journalled is begun" {
+	local port=$((20000 + $$ % 10000)) said
+	small_disk h1
+	hosts 1
+	ONLY_h1+=$'\n'"metrics_listen 127.0.0.1:$port"
+	agents
+	writable() { curl -s "http://127.0.0.1:$port/metrics" | grep -x "lidtrackd_journal_writable $1"; }
+	guest guest7 h1
+	guest guest8 h2
+	writable 1
+	fill
+	use_up
+	said=$(wc -l <"$dir/h1.log")
+	ctl h1 status | grep -x 'the journal of h1 cannot be written: No space left on device; orders are refused'
+	ctl h1 --json status | tail -n 1 | grep -q '"journal":"No space left on device"'
+	writable 0
+	run ctl h2 move guest7 --to h3
+	[ "$status" = 1 ]
+	[[ $output == *"the journal cannot be written: No space left on device"* ]]
+	run ctl h1 plan guest7 --to h3
+	[ "$status" = 1 ]
+	[[ $output == *"it would be refused: the journal of h1 cannot be written: No space left on device"* ]]
+	run ctl h1 remove guest7
+	[ "$status" = 1 ]
+	[[ $output == *"the journal cannot be written: No space left on device"* ]]
+	run ctl h2 move guest8 --to h1
+	[ "$status" = 1 ]
+	[[ $output == *"guest8 stays at h2: h1: its journal cannot be written: No space left on device"* ]]
+	lacks 'asking\|detaching\|reserved' <(tail -n +$((said + 1)) "$dir/h1.log")
+	lacks detaching "$dir/h2.log"
+	empty
+	lacks 'the journal of h1' <(ctl h1 status)
+	writable 1
+	ctl h2 move guest7 --to h3
+}
+
+@test "a disk that is full in the middle of a move does not stop it" {
+	local journal
+	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	small_disk h1
+	hosts 1
+	agents "guest_command $dir/guests"
+	guest guest7 h1
+	guest guest8 h2
+	# To the end of a page, which a filesystem gives as a whole.
+	journal="/proc/${pids[h1]}/root$dir/disk/journal"
+	while (($(stat -c %s "$journal") % 4096 < 3600)); do
+		run ctl h1 move guest7 --to h2
+	done
+	ctl h1 move guest7 --to h3 --no-wait
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	fill
+	touch "$dir/go"
+	await is_at guest7 h3
+}
+
 # entries FILE: those that a guid2lid has, whatever their order.
 entries() {
 	grep . "$1" | sort
