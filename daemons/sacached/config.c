@@ -68,6 +68,7 @@ static const struct config_key keys[] = {
 	{"state_file", CONFIG_TEXT, MEMBER(state_file)},
 	{"state_interval", CONFIG_NUMBER, MEMBER(state_interval), 0, 86400, .live = true},
 	{"import", CONFIG_TEXT, MEMBER(import)},
+	{"state_confirm", CONFIG_YES_NO, MEMBER(state_confirm), .live = true},
 	{"prefetch", CONFIG_YES_NO, MEMBER(prefetch)},
 	{"log_level", CONFIG_CHOICE, MEMBER(log_level), .choices = CONFIG_LOG_LEVELS, .live = true},
 };
@@ -91,6 +92,7 @@ void sacached_config_init(struct sacached_config *config)
 		.control_socket = SACACHED_RUN "/sacached/control.sock",
 		.state_file = SACACHED_STATE "/sacached/state",
 		.state_interval = 300,
+		.state_confirm = true,
 		.log_level = LOG_INFO,
 	};
 	sacache_attr_init(&config->cache);

@@ -42,6 +42,7 @@ struct sacached_config {
 	char state_file[CONFIG_PATH_LEN]; /* "": none */
 	unsigned state_interval;	  /* s; 0: only at the end */
 	char import[CONFIG_PATH_LEN];	  /* of opensm_full_v1; "": none */
+	bool state_confirm; /* what it has is not believed before the SA has confirmed it */
 	bool prefetch;
 	int log_level;
 };

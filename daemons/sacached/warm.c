@@ -62,6 +62,7 @@ struct load {
 	struct task *task;
 	char path[CONFIG_PATH_LEN];
 	uint32_t ports;
+	bool confirm;
 	struct sacache_state state;
 	int status;
 };
@@ -101,9 +102,14 @@ static void load_work(void *arg)
 	struct warm *warm = arg;
 	struct load *load = &warm->load;
 
+	/* What has changed while no process was there to notice it: of records by the SA, in the
+	 * same way as after a client re-register; of the port's own LID and SM by the load. */
 	load->status = load->path[0] ? sacache_load_ports(warm->d->cache, load->ports, load->path,
 							  &load->state, sizeof(load->state))
 				     : -ENOENT;
+	for (unsigned n = 0; !load->status && load->confirm && n < SACACHE_MAX_PORTS; n++)
+		if (load->ports >> n & 1)
+			sacache_event(warm->d->cache, n, SACACHE_REREGISTER, NULL);
 }
 
 static void note_load(struct warm *warm)
@@ -117,7 +123,9 @@ static void note_load(struct warm *warm)
 	if (!load->status)
 		log_info("%s: %llu records%s; %llu are of other ports, or older than what is there",
 			 load->path, (unsigned long long)state->records,
-			 state->ask_again ? ", to be asked for again: LID or SM changed" : "",
+			 state->ask_again ? ", to be asked for again: LID or SM changed"
+			 : state->records && load->confirm ? ", to be confirmed by the SA"
+							   : "",
 			 (unsigned long long)state->skipped);
 	else if (load->status == -EBADMSG && state->aside[0])
 		snprintf(problem, sizeof(problem), "%s; kept as %s", state->problem, state->aside);
@@ -166,6 +174,7 @@ static bool prepare_load(struct warm *warm)
 		if (port->loading)
 			load->ports |= 1u << port->number;
 	}
+	load->confirm = d->config.state_confirm;
 	memcpy(load->path, d->config.state_file, sizeof(load->path));
 	memset(&load->state, 0, sizeof(load->state));
 	return load->ports;

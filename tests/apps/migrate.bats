@@ -576,6 +576,38 @@ stop_opensm() {
 	diff <(entries "$dir/guid2lid") "$dir/before"
 }
 
+@test "guid2lid: sacached does not believe what it has saved when OpenSM has other LIDs by then" {
+	local daemons gid own lids
+	daemons=$(dirname "$URXE")/daemons
+	hosts 1
+	sacached() {
+		"$URXE" run --host h1 -- "$daemons/sacached/sacached" -c /dev/null -o "run_dir $dir/run" -o "ibacm_dir $dir" -o 'netlink no' \
+			-o "control_socket $dir/sacached.ctl" -o "state_file $dir/state" -o 'policy always' \
+			</dev/null >>"$dir/sacached.log" 2>&1 3>&- &
+		pids[sacached]=$!
+		await "$daemons/sacachectl/sacachectl" --socket "$dir/sacached.ctl" status
+	}
+	lid_to() {
+		"$daemons/sacachectl/sacachectl" --socket "$dir/sacached.ctl" lookup "$1" | sed -n 's/^to .* LID //p'
+	}
+	own=$(host_lid h1)
+	lids=($(host_lid h2) $(host_lid h3))
+	gid=fe80::$(on h2 ibstat | sed -n 's/.*Port GUID: 0x//p' | sed 's/..../&:/g; s/:$//')
+	sacached
+	[ "$(lid_to "$gid")" = "${lids[0]}" ]
+	kill "${pids[sacached]}"
+	wait "${pids[sacached]}"
+	stop_opensm
+	# Two other hosts' LIDs are exchanged; those of this one and of the SM stay.
+	sed -i "$(printf 's/ 0x%04x 0x%04x/ other/; s/ 0x%04x 0x%04x/ 0x%04x 0x%04x/; s/ other/ 0x%04x 0x%04x/' \
+		"${lids[0]}" "${lids[0]}" "${lids[1]}" "${lids[1]}" "${lids[0]}" "${lids[0]}" "${lids[1]}" "${lids[1]}")" "$dir/guid2lid"
+	starts_with
+	[ "$(host_lid h1) $(host_lid h2) $(host_lid h3)" = "$own ${lids[1]} ${lids[0]}" ]
+	sacached
+	grep -q ' 1 records, to be confirmed by the SA; ' "$dir/sacached.log"
+	[ "$(lid_to "$gid")" = "${lids[1]}" ]
+}
+
 @test "guid2lid: a full disk changes nothing" {
 	local n
 	unshare -Urm true 2>/dev/null || skip "no namespaces"

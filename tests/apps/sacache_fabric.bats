@@ -50,7 +50,7 @@ subnet() {
 	subnet 2 2 1 "$here/sacached-ibacm" "$daemons/sacached/sacached" "$URXE_BIN"
 }
 
-@test "a warm start by its own state file asks OpenSM nothing" {
+@test "a warm start by its own state file asks OpenSM for one table, or nothing" {
 	OPENSM_PRELOAD=$raise subnet 2 2 1 "$here/sacachectl-warm" "$daemons/sacached/sacached" \
 		"$daemons/sacachectl/sacachectl"
 }

@@ -7,7 +7,7 @@ load sacached.bash
 SACACHECTL=${URXE%/*}/daemons/sacachectl/sacachectl
 
 sacached() {
-	serve "control_socket $dir/control" "state_file $dir/state/records" "$@"
+	serve "control_socket $dir/control" "state_file $dir/state/records" 'state_confirm no' "$@"
 }
 
 ctl() {
