@@ -578,6 +578,8 @@ bool server_serve(struct server *s, int wait_ms)
 	}
 	for (int i = 0; i < n; i++)
 		serve(s, &evs[i]);
+	/* What connections that have ended leave behind. */
+	fabric_run(&s->fabric);
 	outbox_flush(s);
 	free_over(s);
 	return same || n > 0;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Programs at fabricd's socket: what becomes of them, and of fabricd, when something runs out. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/fabric_test.h"
+
+static struct server server;
+static char path[64];
+
+static int start(void **state)
+{
+	char error[TOPOLOGY_ERROR_LEN];
+	struct topology t;
+	int ret;
+
+	memset(&server, 0, sizeof(server));
+	snprintf(path, sizeof(path), "/tmp/fabric-server-%d", (int)getpid());
+	ret = server_open(&server, path);
+	if (!ret)
+		ret = topology_read(&t, test_topology, strlen(test_topology), error);
+	if (ret)
+		return ret;
+	ret = fabric_create(&server.fabric, &t, "test");
+	topology_free(&t);
+	return ret;
+}
+
+static int stop(void **state)
+{
+	server_close(&server);
+	return 0;
+}
+
+static void serve(void)
+{
+	while (server_serve(&server, 0))
+		;
+}
+
+static int connect_program(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&server.address, sizeof(server.address)),
+			 0);
+	return fd;
+}
+
+static struct fabric_welcome greet(int fd, uint32_t kind, unsigned node)
+{
+	const struct fabric_node *n = fabric_map_node(server.fabric.map, node);
+	struct fabric_hello hello = {FABRIC_HELLO_MAGIC, FABRIC_PROTOCOL, kind, n->first_port + 1,
+				     "h1"};
+	struct fabric_welcome welcome;
+
+	assert_int_equal(send(fd, &hello, sizeof(hello), 0), sizeof(hello));
+	serve();
+	assert_int_equal(recv(fd, &welcome, sizeof(welcome), 0), sizeof(welcome));
+	assert_int_equal(welcome.error, 0);
+	return welcome;
+}
+
+/* A file of that kind with an agent for the SA's class. */
+static int open_file(int host, uint32_t kind, unsigned node, uint64_t methods, uint8_t rmpp)
+{
+	int fd = connect_program();
+	struct fabric_request r = {.command = FABRIC_REGISTER,
+				   .cookie = greet(fd, kind, node).cookie,
+				   .id = FABRIC_AGENTS,
+				   .qpn = 1,
+				   .mgmt_class = CLASS_SA,
+				   .class_version = 2,
+				   .rmpp_version = rmpp,
+				   .method_mask = {methods}};
+	struct fabric_reply reply;
+
+	assert_int_equal(send(host, &r, sizeof(r), 0), sizeof(r));
+	serve();
+	assert_int_equal(recv(host, &reply, sizeof(reply), 0), sizeof(reply));
+	assert_int_equal(reply.error, 0);
+	assert_int_equal(reply.id, 0);
+	return fd;
+}
+
+static int open_host(void)
+{
+	int host = connect_program();
+
+	greet(host, FABRIC_HOST, H1);
+	return host;
+}
+
+/* What a killed program has left is carried out at once: nothing else may come for long. */
+static void a_port_leaves_its_groups_when_a_program_has_ended(void **state)
+{
+	int host = open_host(), sa = open_file(host, FABRIC_SA, H1, 0, 0);
+	struct umad u = umad_to(5, 1, 0);
+
+	u.hdr.id = 0;
+	u.mad[MAD_CLASS] = CLASS_SA;
+	u.mad[MAD_CLASS_VERSION] = 2;
+	u.mad[MAD_METHOD] = METHOD_SET;
+	put16(u.mad + MAD_ATTR, ATTR_MCMEMBER_RECORD);
+	u.mad[SA_DATA + MCM_MGID] = 0xff;
+	assert_int_equal(send(sa, &u, sizeof(u), 0), sizeof(u));
+	serve();
+	assert_non_null(server.fabric.members);
+	/* With an answer that nobody has read the end of the connection is an error. */
+	server_deliver(&server.fabric, server.connections, (const uint8_t *)&u, u.mad, MAD_LEN);
+	outbox_flush(&server);
+	close(sa);
+	assert_true(server_serve(&server, 0));
+	assert_null(server.fabric.members);
+	assert_int_equal(server.fabric.head, server.fabric.tail);
+	close(host);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+	const struct CMUnitTest tests[] = {
+		TEST(a_port_leaves_its_groups_when_a_program_has_ended),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
