@@ -382,11 +382,13 @@ static bool from_program(struct connection *c)
 	}
 	for (int i = 0; i < n; i++) {
 		int fd = fd_in(&msgs[i].msg_hdr);
+		/* There was no descriptor left for its file: it is the beginning of a MAD. */
+		bool cut = fd < 0 && msgs[i].msg_hdr.msg_flags & MSG_CTRUNC;
 
 		/* Nothing at all is the end: nobody sends an empty datagram. */
 		if (!c->over && !msgs[i].msg_len)
 			server_drop(c);
-		if (!c->over)
+		if (!c->over && !(cut && c->kind))
 			datagram(c, bytes[i], msgs[i].msg_len, fd);
 		if (fd >= 0)
 			close(fd);

@@ -43,6 +43,19 @@ static void serve(void)
 		;
 }
 
+/* No further descriptor can be had: the limit that there was. */
+static struct rlimit no_more_files(void)
+{
+	struct rlimit before, limit;
+	int next = dup(0);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	close(next);
+	limit = (struct rlimit){(rlim_t)next, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
+}
+
 static int connect_program(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
@@ -122,11 +135,65 @@ static void a_port_leaves_its_groups_when_a_program_has_ended(void **state)
 	close(host);
 }
 
+static void send_with_file(int fd, const void *bytes, size_t len, size_t file_len)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct iovec iov = {(void *)bytes, len};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int file = memfd_create("mad", 0);
+
+	assert_int_equal(ftruncate(file, (off_t)file_len), 0);
+	assert_int_equal(pwrite(file, bytes, len, 0), len);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &file, sizeof(int));
+	assert_int_equal(sendmsg(fd, &msg, 0), len);
+	close(file);
+}
+
+/* The beginning of a long MAD, without its file, is no MAD. */
+static void a_long_mad_whose_file_could_not_be_taken_is_not_sent(void **state)
+{
+	int host = open_host(), file = open_file(host, FABRIC_UMAD, H1, 0, 1);
+	const struct fabric_node *n = fabric_map_node(server.fabric.map, H1);
+	struct counters *count = &server.fabric.ports[n->first_port + 1].count;
+	struct umad u = umad_to(5, 1, 0);
+	struct rlimit before;
+
+	u.hdr.id = 0;
+	u.mad[MAD_CLASS] = CLASS_SA;
+	u.mad[MAD_CLASS_VERSION] = 2;
+	u.mad[MAD_METHOD] = 0x12;
+	u.mad[RMPP_VERSION] = 1;
+	u.mad[RMPP_TYPE] = RMPP_DATA;
+	u.mad[RMPP_FLAGS] = RMPP_ACTIVE;
+	send_with_file(file, &u, sizeof(u), 1000);
+	before = no_more_files();
+	serve();
+	setrlimit(RLIMIT_NOFILE, &before);
+	/* Nobody has the LID, and a first segment would count as discarded. */
+	assert_int_equal(count->xmit_discards, 0);
+	send_with_file(file, &u, sizeof(u), 1000);
+	serve();
+	assert_int_equal(count->xmit_discards, 1);
+	close(file);
+	close(host);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(a_port_leaves_its_groups_when_a_program_has_ended),
+		TEST(a_long_mad_whose_file_could_not_be_taken_is_not_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
