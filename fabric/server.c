@@ -25,10 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH	   16
-#define MOST_LEN   1024
-#define SAME_TURNS 8
-#define BUFFER	   (4u << 20)
+#define BATCH		16
+#define MOST_LEN	1024
+#define SAME_TURNS	8
+#define BUFFER		(4u << 20)
+#define ACCEPT_AGAIN_MS 100
 
 #define SPIN_US	      50
 #define QUICK_RINGS   4	  /* one within 4 * SPIN_US of the other */
@@ -399,6 +400,26 @@ static bool from_program(struct connection *c)
 
 /* ---- connections ---- */
 
+static void listen_for(struct server *s, bool in)
+{
+	struct epoll_event ev = {.events = in ? EPOLLIN : 0, .data.ptr = NULL};
+
+	epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &ev);
+}
+
+static void accept_again(struct timer *timer, void *arg)
+{
+	listen_for(arg, true);
+}
+
+/* There are no descriptors left, or no memory: the program waits, and others are served. */
+static void accept_later(struct server *s)
+{
+	listen_for(s, false);
+	timer_start(&s->fabric.mads.timers, &s->accept, s->fabric.mads.now + ACCEPT_AGAIN_MS,
+		    accept_again);
+}
+
 static void accept_program(struct server *s)
 {
 	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -408,8 +429,11 @@ static void accept_program(struct server *s)
 	socklen_t len = sizeof(peer);
 	struct connection *c;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			accept_later(s);
 		return;
+	}
 	c = calloc(1, sizeof(*c));
 	ev.data.ptr = c;
 	/* The socket's folder is closed to others; a descriptor may have been handed on. */

@@ -57,6 +57,7 @@ struct server {
 	int epoll, listener;
 	bool bound;
 	struct sockaddr_un address;
+	struct timer accept; /* runs while no program can be accepted */
 	struct connection *connections;
 	struct connection *over;
 	struct connection *recent; /* whose doorbell rang last, and need not ring again */

@@ -188,12 +188,31 @@ static void a_long_mad_whose_file_could_not_be_taken_is_not_sent(void **state)
 	close(host);
 }
 
+/* fabricd does not turn in circles, and takes the program when there is a descriptor again. */
+static void a_program_that_cannot_be_accepted_waits(void **state)
+{
+	int fd = connect_program(), turns = 0;
+	struct rlimit before = no_more_files();
+
+	for (unsigned i = 0; i < 100; i++)
+		turns += server_serve(&server, 0);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_in_range(turns, 1, 2);
+	assert_null(server.connections);
+	assert_in_range(server_wait(&server), 1, 1000);
+	usleep((useconds_t)server_wait(&server) * 1000 + 2000);
+	serve();
+	assert_non_null(server.connections);
+	close(fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(a_port_leaves_its_groups_when_a_program_has_ended),
 		TEST(a_long_mad_whose_file_could_not_be_taken_is_not_sent),
+		TEST(a_program_that_cannot_be_accepted_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
