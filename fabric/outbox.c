@@ -6,7 +6,7 @@
  *
  * A program that does not read has its MADs queued up to 64 MiB, as the kernel's umad has; further
  * ones are lost. A MAD of several segments is in a memory file, whose descriptor goes with its
- * first bytes.
+ * first bytes; of those only a few are queued.
  *
  * fabricd's thread.
  */
@@ -20,6 +20,7 @@
 #include "fabric/server.h"
 
 #define MOST_PENDING (64u << 20)
+#define MOST_FILES   64 /* each is a descriptor of fabricd's */
 
 union control {
 	struct cmsghdr align;
@@ -75,8 +76,9 @@ static void listen_for(struct connection *c, bool out)
 static void enqueue(struct connection *c, const void *bytes, size_t len, int fd)
 {
 	struct pending *p = NULL;
+	bool full = fd >= 0 ? c->pending_files == MOST_FILES : c->pending_bytes >= MOST_PENDING;
 
-	if (c->pending_bytes < MOST_PENDING)
+	if (!full)
 		p = malloc(sizeof(*p) + len);
 	if (!p) {
 		close_file(fd);
@@ -89,6 +91,7 @@ static void enqueue(struct connection *c, const void *bytes, size_t len, int fd)
 	*c->last = p;
 	c->last = &p->link;
 	c->pending_bytes += len;
+	c->pending_files += fd >= 0;
 	listen_for(c, true);
 }
 
@@ -101,6 +104,7 @@ void outbox_drain(struct connection *c)
 			return;
 		c->first = p->link;
 		c->pending_bytes -= p->len;
+		c->pending_files -= p->fd >= 0;
 		close_file(p->fd);
 		free(p);
 	}

@@ -33,6 +33,7 @@ struct connection {
 	struct agent *agents[FABRIC_AGENTS];
 	struct pending *first, **last;
 	size_t pending_bytes;
+	unsigned pending_files; /* long ones */
 	/* UMAD: */
 	struct mad_rings *rings;
 	int doorbell;	 /* rung by the program */

@@ -43,6 +43,15 @@ static void serve(void)
 		;
 }
 
+static unsigned open_files(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
 /* No further descriptor can be had: the limit that there was. */
 static struct rlimit no_more_files(void)
 {
@@ -206,6 +215,35 @@ static void a_program_that_cannot_be_accepted_waits(void **state)
 	close(fd);
 }
 
+/* Neither do the long MADs of a program that does not read cost all descriptors, nor are short ones
+ * lost for them. */
+static void long_mads_that_nobody_reads_are_lost_but_for_a_few(void **state)
+{
+	static const uint8_t hdr[FABRIC_UMAD_HDR];
+	static uint8_t mad[1000], bytes[FABRIC_INLINE];
+	int host = open_host(), file = open_file(host, FABRIC_UMAD, H1, 0, 1);
+	struct connection *c = server.connections;
+	unsigned before = open_files(), num;
+
+	assert_int_equal(c->kind, FABRIC_UMAD);
+	assert_int_equal(setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){100000}, sizeof(int)), 0);
+	for (unsigned i = 0; i < 2000; i++)
+		server_deliver(&server.fabric, c, hdr, mad, sizeof(mad));
+	outbox_flush(&server);
+	assert_in_range(open_files(), before, before + 64);
+	mad[0] = 0x55;
+	server_deliver(&server.fabric, c, hdr, mad, MAD_LEN);
+	do {
+		serve();
+		for (num = 0; recv(file, bytes, sizeof(bytes), 0) > 0; num++)
+			;
+	} while (num);
+	assert_int_equal(bytes[FABRIC_UMAD_HDR], 0x55);
+	assert_int_equal(open_files(), before);
+	close(file);
+	close(host);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -213,6 +251,7 @@ int main(void)
 		TEST(a_port_leaves_its_groups_when_a_program_has_ended),
 		TEST(a_long_mad_whose_file_could_not_be_taken_is_not_sent),
 		TEST(a_program_that_cannot_be_accepted_waits),
+		TEST(long_mads_that_nobody_reads_are_lost_but_for_a_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
