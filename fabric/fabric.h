@@ -6,7 +6,8 @@
  *	topology*.c   descriptions of fabrics; generate.c: made ones
  *	map.c         the map: nodes, ports and tables that hosts read too
  *	forward.c     the way of a MAD through the switches, by directed route and by LID
- *	sma*.c        subnet management agents (chapter 14); pma.c: performance management agents (16.1)
+ *	sma*.c        subnet management agents (chapter 14); pma.c, pma_samples.c: performance management
+ *	              agents (16.1)
  *	ip.c          IP addresses of hosts
  *	route.c       the way of programs' packets; ledger.c: what they count
  *	link.c        cables and the states of ports; trap.c: notices to the subnet manager
@@ -48,7 +49,8 @@ struct sl_counters {
 	uint64_t xmit_data[16], rcv_data[16];
 };
 
-struct notice; /* trap.c */
+struct notice;	/* trap.c */
+struct sampler; /* pma_samples.c */
 
 /* What fabricd alone knows of a port. */
 struct port_private {
@@ -62,7 +64,8 @@ struct port_private {
 struct node_private {
 	struct notice *notices; /* traps that nobody has repressed */
 	uint32_t trap_tid;
-	char *own_desc; /* of a function that has another NodeDescription meanwhile */
+	char *own_desc;		 /* of a function that has another NodeDescription meanwhile */
+	struct sampler *sampler; /* NULL: not asked for yet */
 };
 
 struct ledger;
@@ -184,6 +187,12 @@ bool pma_receive(struct fabric *f, struct packet *packet);
 void pma_count_sl(struct fabric *f, const struct fabric_port *out, uint8_t sl, uint64_t words);
 /* The answer to a Get of an attribute of one port. */
 void pma_get(struct fabric *f, struct fabric_port *port, uint16_t attribute, uint8_t mad[MAD_LEN]);
+
+/* ---- pma_samples.c ---- */
+
+/* PortSamplesControl; PortSamplesResult, also the extended one. The status. */
+uint16_t pma_samples_control(struct fabric *f, struct fabric_port *at, uint8_t *mad, bool set);
+uint16_t pma_samples_result(struct fabric *f, struct fabric_port *at, uint8_t *mad, bool extended);
 
 /* ---- link.c ---- */
 

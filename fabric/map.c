@@ -260,12 +260,18 @@ int fabric_create(struct fabric *f, const struct topology *t, const char *name)
 	return 0;
 }
 
+static void node_private_free(struct node_private *n)
+{
+	free(n->own_desc);
+	free(n->sampler);
+}
+
 void fabric_destroy(struct fabric *f)
 {
 	fabric_forget_late(f);
 	mads_destroy(&f->mads);
 	for (uint32_t i = 0; f->map && f->nodes && i < f->map->num_nodes; i++)
-		free(f->nodes[i].own_desc);
+		node_private_free(&f->nodes[i]);
 	for (uint32_t i = 0; f->map && f->ports && i < f->map->num_ports; i++)
 		free(f->ports[i].count.by_sl);
 	if (f->map) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The performance management agent of every node (16.1): ClassPortInfo, PortCounters,
- * PortCountersExtended, data by service level, and the details of receive errors and discards. What
- * a counter shows is what the ports counted (struct counters) less what it was set back by; classic
- * counters stop at their largest value. The two kinds of data and packet counters are set back each
- * by itself, as in hardware. fabricd's thread.
+ * PortCountersExtended, data by service level, the details of receive errors and discards, and
+ * samples (pma_samples.c). What a counter shows is what the ports counted (struct counters) less
+ * what it was set back by; classic counters stop at their largest value. The two kinds of data and
+ * packet counters are set back each by itself, as in hardware. fabricd's thread.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -243,6 +243,13 @@ static uint16_t attribute(struct fabric *f, struct fabric_port *port, uint8_t *m
 		return counters(f, port, mad, set, receive_details, LEN(receive_details), select);
 	case ATTR_XMIT_DISCARD_DETAILS:
 		return counters(f, port, mad, set, discard_details, LEN(discard_details), select);
+	case ATTR_SAMPLES_CONTROL: return pma_samples_control(f, port, mad, set);
+	case ATTR_SAMPLES_RESULT:
+	case ATTR_SAMPLES_RESULT_EXT:
+		if (set)
+			return STATUS_BAD_METHOD_ATTR;
+		return pma_samples_result(f, port, mad,
+					  get16(mad + MAD_ATTR) == ATTR_SAMPLES_RESULT_EXT);
 	case ATTR_XMIT_DATA_SL: return data_by_sl(f, port, mad, set, false);
 	case ATTR_RCV_DATA_SL: return data_by_sl(f, port, mad, set, true);
 	default: return STATUS_BAD_METHOD_ATTR;

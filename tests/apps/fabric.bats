@@ -122,6 +122,8 @@ goes_by() {
 	on h2 ibportstate "$lid" 1 query | grep -q 'LinkState:\.*Active'
 	on h2 perfquery -x "$lid" 1 | grep -q 'PortXmitData'
 	on h2 perfquery -a 2 | grep -q 'PortSelect:\.*255'
+	on h2 perfquery -c "$lid" 1 | grep -q 'Tick:\.*0xff'
+	on h2 perfquery -c 2 0 | grep -q 'SampleStatus:\.*0'
 	on h2 ibqueryerrors | grep -q '0 nodes.*had errors\|nodes checked, 0 bad'
 	on h2 saquery PR | grep -q PathRecord
 	on h2 saquery --switch-map 2>&1 || true

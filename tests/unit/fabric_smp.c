@@ -366,6 +366,125 @@ static void a_mad_takes_the_delay_of_each_cable(void **state)
 	send_umad(sm, &u);
 }
 
+/* ---- samples of counters ---- */
+
+enum { SAMPLE_CONTROL = 0x10, SAMPLE_RESULT = 0x11, SAMPLE_RESULT_EXTENDED = 0x1e };
+
+/* Performance management of h3's second port, which has LID 6. */
+static struct umad samples(uint8_t method, uint16_t attribute, uint8_t port)
+{
+	struct umad u = umad_to(6, 1, 100);
+
+	u.mad[MAD_CLASS] = CLASS_PERF;
+	u.mad[MAD_CLASS_VERSION] = 1;
+	u.mad[MAD_METHOD] = method;
+	put16(u.mad + MAD_ATTR, attribute);
+	u.mad[65] = port;
+	return u;
+}
+
+/* PortXmitPkts in counter 0, PortRcvPkts in counter 14. */
+static struct umad sample(uint32_t start, uint32_t interval, uint16_t tag)
+{
+	struct umad u = samples(METHOD_SET, SAMPLE_CONTROL, 2);
+
+	put32(u.mad + 92, start);
+	put32(u.mad + 96, interval);
+	put16(u.mad + 100, tag);
+	put16(u.mad + 102, 3);
+	put16(u.mad + 102 + 2 * 14, 4);
+	return u;
+}
+
+static const uint8_t *asked(struct agent *pm, const struct umad *u)
+{
+	unsigned before = in.count;
+
+	assert_int_equal(send_umad(pm, u), 0);
+	assert_int_equal(in.count, before + 1);
+	return in.mad;
+}
+
+/* A tick is 256 times 1 ns on this cable of 10 Gb/s a lane: 40,000 are 10.24 ms, 80,000 20.48 ms. */
+static void samples_are_what_a_port_counts_during_the_interval(void **state)
+{
+	struct agent *pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &in);
+	struct umad result = samples(METHOD_GET, SAMPLE_RESULT, 0), more = sample(40000, 80000, 77);
+	const uint8_t *mad;
+
+	manage();
+	port_of(H3, 2)->speed = FABRIC_SPEED_QDR;
+	mad = asked(pm, &more);
+	assert_int_equal(status_of(mad), 0);
+	assert_int_equal(mad[65], 2);
+	assert_int_equal(mad[66], 255);
+	assert_int_equal(mad[67], 4);
+	assert_int_equal(get32(mad + 68), 0x09249249);
+	assert_int_equal(get16(mad + 72), 0x1249);
+	assert_int_equal(mad[75], 1);
+	time_passes(9);
+	mad = asked(pm, &result);
+	assert_int_equal(get16(mad + 64), 77);
+	assert_int_equal(get16(mad + 66), 1);
+	time_passes(4);
+	/* Three questions and the Set that follows, and as many answers. */
+	for (unsigned i = 0; i < 3; i++) {
+		mad = asked(pm, &result);
+		assert_int_equal(get16(mad + 66), 2);
+		assert_int_equal(get32(mad + 68), 0);
+	}
+	/* It samples: another Set changes nothing. */
+	more = sample(0, 1, 78);
+	mad = asked(pm, &more);
+	assert_int_equal(get32(mad + 96), 80000);
+	assert_int_equal(get16(mad + 100), 77);
+	time_passes(25);
+	mad = asked(pm, &result);
+	assert_int_equal(get16(mad + 64), 77);
+	assert_int_equal(get16(mad + 66), 0);
+	assert_int_equal(get32(mad + 68), 4);
+	assert_int_equal(get32(mad + 68 + 4), 0);
+	assert_int_equal(get32(mad + 68 + 4 * 14), 4);
+	put16(result.mad + MAD_ATTR, SAMPLE_RESULT_EXTENDED);
+	mad = asked(pm, &result);
+	assert_int_equal(get32(mad + 68), 0x80000000);
+	assert_int_equal(get64(mad + 72 + 8 * 14), 4);
+	/* Done: it can begin again, with the next one at once. */
+	more = sample(0, 1, 78);
+	mad = asked(pm, &more);
+	assert_int_equal(mad[75], 2);
+	assert_int_equal(get16(mad + 100), 78);
+}
+
+static void samples_of_no_port_or_of_no_time(void **state)
+{
+	struct agent *pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &in);
+	struct umad u = samples(METHOD_GET, SAMPLE_CONTROL, 3);
+	const uint8_t *mad;
+
+	manage();
+	assert_int_equal(status_of(asked(pm, &u)), 0x1c);
+	u = samples(METHOD_GET, SAMPLE_CONTROL, 0);
+	assert_int_equal(status_of(asked(pm, &u)), 0x1c);
+	u = samples(METHOD_GET, SAMPLE_CONTROL, 1);
+	put32(u.mad + MAD_MOD, 1);
+	assert_int_equal(status_of(asked(pm, &u)), 0x1c);
+	u = samples(METHOD_SET, SAMPLE_RESULT, 0);
+	assert_int_equal(status_of(asked(pm, &u)), 0x0c);
+	u = sample(1, 0, 5);
+	mad = asked(pm, &u);
+	assert_int_equal(status_of(mad), 0);
+	assert_int_equal(mad[75], 0);
+	u = samples(METHOD_GET, SAMPLE_RESULT, 0);
+	mad = asked(pm, &u);
+	assert_int_equal(get16(mad + 64), 5);
+	assert_int_equal(get32(mad + 68), 0);
+	/* A switch samples its port 0, too. */
+	u = samples(METHOD_GET, SAMPLE_CONTROL, 0);
+	u.hdr.lid = htobe16(2);
+	assert_int_equal(status_of(asked(pm, &u)), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fabric_start, fabric_stop)
 
 int main(void)
@@ -391,6 +510,8 @@ int main(void)
 		TEST(many_damaged_packets_are_an_error_of_the_link_that_is_told),
 		TEST(a_trap_is_sent_again_until_it_is_repressed),
 		TEST(a_mad_takes_the_delay_of_each_cable),
+		TEST(samples_are_what_a_port_counts_during_the_interval),
+		TEST(samples_of_no_port_or_of_no_time),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
