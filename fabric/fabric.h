@@ -85,8 +85,10 @@ struct fabric {
 	struct timer arrival;	 /* of the first one */
 	uint64_t (*clock)(void); /* ms, newer than mads.now; NULL: mads.now is exact */
 
-	struct ledger *ledgers; /* of programs' packets */
-	struct member *members; /* of multicast groups */
+	struct ledger *ledgers;	  /* of programs' packets */
+	struct member *members;	  /* of multicast groups */
+	unsigned members_waiting; /* whose process has ended, for an answer */
+	bool members_over;	  /* some of these have it */
 	/* Tells the processes of the port's host; NULL: there are none. */
 	void (*port_changed)(struct fabric *f, const struct fabric_port *port, bool rereg);
 	uint64_t smps; /* carried out, for show */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "fabric/fabric.h"
+#include "fabric/member.h"
 
 /* ---- the queue of what is under way ---- */
 
@@ -459,4 +460,6 @@ void fabric_run(struct fabric *f)
 
 		carry(f, &p);
 	}
+	if (f->members_over)
+		member_reap(f);
 }

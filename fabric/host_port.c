@@ -94,8 +94,9 @@ static void send_done(struct mads *m)
 static void deliver(struct mads *m, void *file, const uint8_t *hdr, const uint8_t *mad,
 		    uint32_t len)
 {
-	member_answered(fabric_of(m), file, ((const struct ib_user_mad_hdr *)hdr)->status, mad);
-	server_deliver(fabric_of(m), file, hdr, mad, len);
+	member_answered(fabric_of(m), ((const struct ib_user_mad_hdr *)hdr)->status, mad);
+	if (file)
+		server_deliver(fabric_of(m), file, hdr, mad, len);
 }
 
 static void bad_qkey(struct mads *m, const struct packet *p)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fabric/fabric.h"
+#include "fabric/member.h"
 #include "fabric/names.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -269,6 +270,7 @@ static void node_private_free(struct node_private *n)
 void fabric_destroy(struct fabric *f)
 {
 	fabric_forget_late(f);
+	member_forget(f);
 	mads_destroy(&f->mads);
 	for (uint32_t i = 0; f->map && f->nodes && i < f->map->num_nodes; i++)
 		node_private_free(&f->nodes[i]);

@@ -168,7 +168,6 @@ static void unregister_agent(struct server *s, struct connection *file,
 		return;
 	}
 	member_end(&s->fabric, file->agents[r->id]);
-	host_unregister(&s->fabric.mads, file->agents[r->id]);
 	file->agents[r->id] = NULL;
 }
 
@@ -466,10 +465,8 @@ void server_drop(struct connection *c)
 	if (s->recent == c)
 		s->recent = NULL;
 	for (int i = 0; i < FABRIC_AGENTS; i++) {
-		if (!c->agents[i])
-			continue;
-		member_end(&s->fabric, c->agents[i]);
-		host_unregister(&s->fabric.mads, c->agents[i]);
+		if (c->agents[i])
+			member_end(&s->fabric, c->agents[i]);
 	}
 	if (c->kind == FABRIC_ISSM)
 		issm(&s->fabric, c->port, -1);

@@ -92,6 +92,14 @@ said() {
 	await groups 2
 	kill -KILL "${started[-1]}"
 	await groups 1
+	# Also while the answer that names it is on its way.
+	leaf2=$(on h1 ibswitches | sed -n 's/.*"leaf2".* lid \([0-9]*\) lmc.*/\1/p')
+	port=$(on h1 ibnetdiscover | sed -n '/"leaf2"/,/^$/s/^\[\([0-9]*\)\].*"h3".*/\1/p')
+	"$URXE" fabric errors leaf2 "$port" --delay 250ms
+	in_background late h3 mckey -M 0:0:0:0:0:0:0:0 -b h3 -C 1000
+	await groups 2
+	kill -KILL "${started[-1]}"
+	await groups 1
 }
 
 @test "a process that is killed is disconnected" {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fabric/fabric.h"
+#include "fabric/member.h"
 #include "fabric/server.h"
 
 #define CHECK(condition)                                                                \
@@ -60,7 +61,7 @@ static void end(void)
 {
 	for (int i = 0; i < AGENTS; i++)
 		if (agents[i])
-			host_unregister(&fabric.mads, agents[i]);
+			member_end(&fabric, agents[i]);
 	for (uint32_t i = 0; i < fabric.map->num_nodes; i++)
 		trap_forget(&fabric, fabric_map_node(fabric.map, i));
 	fabric_destroy(&fabric);
@@ -88,7 +89,7 @@ static void register_agent(const uint8_t *d, size_t n)
 	r.flags = d[6] & 1;
 	r.oui = d[7];
 	memcpy(r.method_mask, d + 8, 16);
-	host_register(&fabric.mads, NULL, host_port(d[1]), &r, at, &agents[at]);
+	host_register(&fabric.mads, agents, host_port(d[1]), &r, at, &agents[at]);
 }
 
 /* A copy as large as it has to be, so that a byte too many is found. */
@@ -110,7 +111,8 @@ static void write_mad(const uint8_t *d, size_t n)
 		memset(umad + 13, 0, 3);
 		umad[12] &= 3;
 	}
-	host_send(&fabric.mads, agent, umad, want);
+	if (want != FABRIC_INLINE || member_sends(&fabric, agent, umad))
+		host_send(&fabric.mads, agent, umad, want);
 	free(umad);
 }
 
@@ -143,7 +145,7 @@ static void act(const uint8_t *d, size_t n)
 	case 0: register_agent(d + 1, n - 1); break;
 	case 1:
 		if (agents[d[1] % AGENTS])
-			host_unregister(&fabric.mads, agents[d[1] % AGENTS]);
+			member_end(&fabric, agents[d[1] % AGENTS]);
 		agents[d[1] % AGENTS] = NULL;
 		break;
 	case 2:

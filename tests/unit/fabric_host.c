@@ -4,7 +4,6 @@
 #include "tests/unit/fabric_test.h"
 
 #include "fabric/ip.h"
-#include "fabric/member.h"
 
 #define GET_TABLE      0x12
 #define GET_TABLE_RESP 0x92
@@ -564,14 +563,16 @@ static void a_group_is_left_when_the_last_process_leaves(void **state)
 	assert_true(sends(a, METHOD_DELETE, 1));
 }
 
-/* The answer to a join of that number: the group that was made, or a refusal. */
-static void answer_join(struct inbox *file, uint32_t number, uint8_t last_byte, uint16_t status)
+/* The answer to an agent's join of that number: the group that was made, or a refusal. */
+static void answer_join(const struct agent *agent, uint32_t number, uint8_t last_byte,
+			uint16_t status)
 {
 	struct umad u = group_request(METHOD_GET_RESP, last_byte);
 
+	put32(u.mad + MAD_TID, agent->tid);
 	put32(u.mad + MAD_TID + 4, number);
 	put16(u.mad + MAD_STATUS, status);
-	member_answered(&fabric, file, 0, u.mad);
+	member_answered(&fabric, 0, u.mad);
 }
 
 /* 15.2.5.17.2: a join without an MGID makes a group, whose MGID is in the answer. */
@@ -588,9 +589,9 @@ static void a_group_that_the_sa_named_is_left_when_its_process_ends(void **state
 		put32(u.mad + MAD_TID + 4, number);
 		assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
 	}
-	answer_join(&first, 1, 9, 0);
-	answer_join(&first, 2, 8, 0);
-	answer_join(&first, 3, 0, 0x200); /* refused; the fourth has no answer */
+	answer_join(a, 1, 9, 0);
+	answer_join(a, 2, 8, 0);
+	answer_join(a, 3, 0, 0x200); /* refused; the fourth has no answer */
 	assert_true(sends(a, METHOD_DELETE, 8));
 	member_end(&fabric, a);
 	fabric_run(&fabric);
@@ -614,9 +615,9 @@ static void a_refusal_is_that_of_the_join_it_answers(void **state)
 		assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
 	}
 	assert_true(sends(a, METHOD_SET, 7));
-	answer_join(&first, 0x1234, 7, 0x200);
-	answer_join(&first, 1, 0, 0x200);
-	answer_join(&first, 2, 9, 0);
+	answer_join(a, 0x1234, 7, 0x200);
+	answer_join(a, 1, 0, 0x200);
+	answer_join(a, 2, 9, 0);
 	member_end(&fabric, a);
 	fabric_run(&fabric);
 	assert_int_equal(server.count, 1);
@@ -644,6 +645,74 @@ static void a_join_that_times_out_does_not_count(void **state)
 	assert_true(sends(a, METHOD_DELETE, 7));
 	assert_null(fabric.members);
 	free(first.mad);
+}
+
+static bool has_agents(unsigned node)
+{
+	return fabric.mads.at_port[index_of(&fabric, port_of(node, 1))];
+}
+
+/* A process joins without an MGID, and ends. */
+static void join_and_end(struct agent *agent, uint32_t number)
+{
+	struct umad u = group_request(METHOD_SET, 0);
+
+	u.hdr.retries = 2;
+	put32(u.mad + MAD_TID + 4, number);
+	assert_true(member_sends(&fabric, agent, (const uint8_t *)&u));
+	assert_int_equal(send_umad(agent, &u), 0);
+	member_end(&fabric, agent);
+	fabric_run(&fabric);
+}
+
+static void a_process_that_ends_before_its_group_has_a_name_leaves_it(void **state)
+{
+	struct inbox first = {0};
+	struct agent *sa;
+	struct umad u;
+
+	manage();
+	sa = agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
+	server.count = 0;
+	join_and_end(agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first), 41);
+	assert_int_equal(server.count, 1);
+	assert_true(has_agents(H1));
+	u = umad_to(be16toh(server.hdr.lid), 1, 0);
+	memcpy(u.mad, server.mad, MAD_LEN);
+	u.mad[MAD_METHOD] = METHOD_GET_RESP;
+	u.mad[SA_DATA + MCM_MGID + 15] = 33;
+	send_umad(sa, &u);
+	fabric_run(&fabric);
+	assert_int_equal(server.count, 2);
+	assert_int_equal(server.mad[MAD_METHOD], METHOD_DELETE);
+	assert_int_equal(server.mad[SA_DATA + MCM_MGID + 15], 33);
+	assert_int_equal(first.count, 0);
+	assert_false(has_agents(H1));
+	assert_null(fabric.members);
+	/* The same answer once more is nobody's. */
+	send_umad(sa, &u);
+	assert_int_equal(server.count, 2);
+}
+
+static void a_process_that_ends_while_nobody_answers_its_join_is_forgotten(void **state)
+{
+	struct inbox first = {0};
+
+	manage();
+	agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
+	server.count = 0;
+	join_and_end(agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first), 42);
+	time_passes(250);
+	assert_int_equal(server.count, 3); /* it is repeated */
+	assert_true(has_agents(H1));
+	time_passes(100);
+	assert_int_equal(server.count, 3);
+	assert_false(has_agents(H1));
+	assert_null(fabric.members);
+	assert_int_equal(first.count, 0);
+	/* Nor does a fabric that ends wait for it. */
+	join_and_end(agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first), 43);
+	assert_true(has_agents(H1));
 }
 
 /* The last of a host that ends: its port leaves. */
@@ -717,6 +786,8 @@ int main(void)
 		TEST(a_refusal_is_that_of_the_join_it_answers),
 		TEST(a_join_that_times_out_does_not_count),
 		TEST(a_process_that_ends_leaves_its_groups),
+		TEST(a_process_that_ends_before_its_group_has_a_name_leaves_it),
+		TEST(a_process_that_ends_while_nobody_answers_its_join_is_forgotten),
 		TEST(each_port_of_a_host_has_an_ip_address),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include <rdma/ib_user_mad.h>
 
 #include "fabric/fabric.h"
+#include "fabric/member.h"
 #include "fabric/server.h"
 
 static const char test_topology[] = "Switch 8 \"leaf1\"\n"
@@ -78,6 +79,7 @@ static inline int fabric_start(void **state)
 
 static inline int fabric_stop(void **state)
 {
+	member_forget(&fabric);
 	for (uint32_t i = 0; i < fabric.map->num_ports; i++) {
 		while (fabric.mads.at_port[i])
 			host_unregister(&fabric.mads, fabric.mads.at_port[i]);
