@@ -137,7 +137,7 @@ static void flush_one(struct server *s, unsigned i)
 	if (!c->first) {
 		sent = sendmmsg(c->fd, msgs, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0 && errno != EAGAIN && errno != ENOBUFS)
-			sent = n; /* it has gone */
+			sent = 1; /* this one cannot be sent; or none can, as outbox_drain() will find */
 	}
 	for (int k = 0; k < n; k++) {
 		if (k < sent)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Programs at fabricd's socket: what becomes of them, and of fabricd, when something runs out. */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/unit/fabric_test.h"
@@ -244,6 +246,59 @@ static void long_mads_that_nobody_reads_are_lost_but_for_a_few(void **state)
 	close(host);
 }
 
+/* Root's programs may have any number of descriptors under way. */
+static void set_capabilities(const uint32_t without, struct __user_cap_data_struct before[2])
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+
+	if (without) {
+		assert_int_equal(syscall(SYS_capget, &header, before), 0);
+		memcpy(data, before, sizeof(data));
+		data[0].effective &= ~without;
+	} else {
+		memcpy(data, before, sizeof(data));
+	}
+	assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+/* The kernel takes no more descriptors that nobody has read (ETOOMANYREFS): a short MAD behind a long
+ * one arrives all the same. */
+static void a_long_mad_that_is_lost_takes_no_other_with_it(void **state)
+{
+	const uint32_t own = 1u << CAP_SYS_ADMIN | 1u << CAP_SYS_RESOURCE;
+	static const uint8_t hdr[FABRIC_UMAD_HDR];
+	static uint8_t mad[1000], bytes[FABRIC_INLINE];
+	int host = open_host(), file = open_file(host, FABRIC_UMAD, H1, 0, 1);
+	struct connection *c = server.connections;
+	struct __user_cap_data_struct caps[2];
+	struct rlimit before, limit;
+	unsigned num;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = (struct rlimit){60, before.rlim_max};
+	set_capabilities(own, caps);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (unsigned i = 0; i < 100; i++) {
+		server_deliver(&server.fabric, c, hdr, mad, sizeof(mad));
+		outbox_flush(&server);
+	}
+	serve();
+	server_deliver(&server.fabric, c, hdr, mad, sizeof(mad));
+	mad[0] = 0x55;
+	server_deliver(&server.fabric, c, hdr, mad, MAD_LEN);
+	outbox_flush(&server);
+	serve();
+	setrlimit(RLIMIT_NOFILE, &before);
+	set_capabilities(0, caps);
+	for (num = 0; recv(file, bytes, sizeof(bytes), 0) > 0; num++)
+		;
+	assert_in_range(num, 1, 100);
+	assert_int_equal(bytes[FABRIC_UMAD_HDR], 0x55);
+	close(file);
+	close(host);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -252,6 +307,7 @@ int main(void)
 		TEST(a_long_mad_whose_file_could_not_be_taken_is_not_sent),
 		TEST(a_program_that_cannot_be_accepted_waits),
 		TEST(long_mads_that_nobody_reads_are_lost_but_for_a_few),
+		TEST(a_long_mad_that_is_lost_takes_no_other_with_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
