@@ -162,9 +162,12 @@ int urxe_umad_open(const struct urxe_umad_port *port, int flags)
 	ret = urxe_umad_file_open(port, &file);
 	if (ret)
 		return ret;
-	fd = file->fd;
-	if (!(flags & O_CLOEXEC))
-		urxe_libc.fcntl(fd, F_SETFD, 0);
+	fd = urxe_libc.fcntl(file->fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+	if (fd < 0) {
+		ret = -errno;
+		urxe_umad_file_close(file);
+		return ret;
+	}
 	if (flags & O_NONBLOCK)
 		urxe_libc.fcntl(fd, F_SETFL, urxe_libc.fcntl(fd, F_GETFL) | O_NONBLOCK);
 	pthread_mutex_lock(&lock);

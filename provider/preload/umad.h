@@ -8,8 +8,8 @@
  *   umad_rings.c  short MADs to fabricd and from it
  *   umad_lost.c   a fabric that ends and comes back
  *
- * A program's descriptor is an epoll descriptor, so that poll, epoll, dup and O_NONBLOCK are the
- * kernel's business. In it lie the socket to fabricd (fabric/protocol.h) and the event descriptor
+ * A program's descriptor is a copy of an epoll descriptor, so that poll, epoll, dup and O_NONBLOCK
+ * are the kernel's business. In it lie the socket to fabricd (fabric/protocol.h) and the event descriptor
  * of the ring (fabric/mad_ring.h), which are replaced when the fabric has ended and come back, and
  * an event descriptor for what this process itself has to say. For a RoCE device the MAD layer is
  * in this process (cm/agents.h) and holds the other end of the socket.
@@ -33,11 +33,7 @@
 /* A request that waits for its answer: what a timeout would show of it. */
 struct urxe_umad_flight {
 	struct urxe_umad_flight *next;
-	uint32_t tid; /* the program's half of the transaction ID, as on the wire */
-	uint8_t class;
-	bool response;
-	uint8_t lid[2];
-	uint8_t shown[FABRIC_UMAD_HDR + 24];
+	uint8_t shown[FABRIC_UMAD_HDR + 24]; /* header and MAD, of which that is the beginning */
 };
 
 /* What a file is opened for. */
@@ -52,7 +48,7 @@ struct urxe_umad {
 	struct urxe_umad *link; /* of all open files */
 	atomic_uint refs;
 	pthread_mutex_t lock;
-	int fd, sock, event;	 /* fd: what the program has; sock: -1 while there is no fabric */
+	int fd, sock, event;	 /* fd: one of what the program has copies; sock: -1: no fabric */
 	struct mad_rings *rings; /* NULL while there is none */
 	int arrived, doorbell;	 /* how many MADs are in the ring; wakes fabricd */
 	bool by_socket;		 /* MADs go by the socket until it is empty */

@@ -156,7 +156,7 @@ int urxe_umad_file_open(const struct urxe_umad_port *port, struct urxe_umad **ou
 	file->port = port->port;
 	file->roce = port->roce;
 	file->sock = file->far = file->arrived = file->doorbell = file->held_fd = -1;
-	file->fd = urxe_libc.epoll_create1(EPOLL_CLOEXEC);
+	file->fd = urxe_fd_keep(urxe_libc.epoll_create1(EPOLL_CLOEXEC));
 	file->event = urxe_fd_keep(urxe_libc.eventfd(0, EFD_NONBLOCK));
 	ret = file->fd < 0 || file->event < 0 ||
 			      urxe_libc.epoll_ctl(file->fd, EPOLL_CTL_ADD, file->event, &ev)
@@ -166,8 +166,6 @@ int urxe_umad_file_open(const struct urxe_umad_port *port, struct urxe_umad **ou
 		*out = file;
 		return 0;
 	}
-	if (file->fd >= 0)
-		urxe_libc.close(file->fd);
 	urxe_umad_file_close(file);
 	return ret;
 }
@@ -183,6 +181,7 @@ void urxe_umad_file_close(struct urxe_umad *file)
 	urxe_fd_close(file->sock);
 	urxe_fd_close(file->event);
 	urxe_fd_close(file->held_fd);
+	urxe_fd_close(file->fd);
 	for (unsigned i = 0; i < URXE_UMAD_FLIGHTS; i++)
 		while ((f = file->flights[i])) {
 			file->flights[i] = f->next;
@@ -203,47 +202,78 @@ static bool is_response(const uint8_t *mad)
 	return mad[3] & 0x80 || mad[3] == 7 || (mad[1] == 5 && mad[23] & 1);
 }
 
-static struct urxe_umad_flight **flight_at(struct urxe_umad *file, const uint8_t *mad,
+static bool same_destination(const struct ib_user_mad_hdr *a, const struct ib_user_mad_hdr *b)
+{
+	if (!a->grh_present != !b->grh_present)
+		return false;
+	return a->grh_present ? !memcmp(a->gid, b->gid, sizeof(a->gid)) : a->lid == b->lid;
+}
+
+/* A request has a number of its agent, the lower half of the transaction ID; a response one of the
+ * agent that asked. */
+static bool is_flight(const uint8_t *shown, const uint8_t *umad, bool response)
+{
+	const struct ib_user_mad_hdr *a = (const void *)shown, *b = (const void *)umad;
+	const uint8_t *mad = umad + FABRIC_UMAD_HDR, *own = shown + FABRIC_UMAD_HDR;
+
+	if (own[MAD_CLASS] != mad[MAD_CLASS] || is_response(own) != response ||
+	    memcmp(own + MAD_TID + 4, mad + MAD_TID + 4, 4))
+		return false;
+	return response ? !memcmp(own + MAD_TID, mad + MAD_TID, 4) && same_destination(a, b)
+			: a->id == b->id;
+}
+
+static struct urxe_umad_flight **flight_at(struct urxe_umad *file, const uint8_t *umad,
 					   bool response)
 {
 	struct urxe_umad_flight **at;
 	uint32_t tid;
 
-	memcpy(&tid, mad + 12, sizeof(tid));
+	memcpy(&tid, umad + FABRIC_UMAD_HDR + MAD_TID + 4, sizeof(tid));
 	at = &file->flights[(tid ^ tid >> 16 ^ tid >> 24) % URXE_UMAD_FLIGHTS];
-	while (*at && ((*at)->tid != tid || (*at)->class != mad[1] || (*at)->response != response))
+	while (*at && !is_flight((*at)->shown, umad, response))
 		at = &(*at)->next;
 	return at;
 }
 
-/* Under the lock. -EINVAL: as user_mad.c's is_duplicate() says. */
-static int flight_begin(struct urxe_umad *file, const uint8_t *umad)
+/* Does the program make segments itself? Those of one MAD have one number. */
+static bool is_own_segment(const struct urxe_umad *file, const uint8_t *umad)
 {
 	const struct ib_user_mad_hdr *hdr = (const void *)umad;
+	const struct fabric_request *agent = &file->agents[hdr->id];
 	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
-	struct urxe_umad_flight **at = flight_at(file, mad, is_response(mad)), *f = *at;
 
-	if (f && (!f->response || !memcmp(f->lid, &hdr->lid, sizeof(f->lid))))
-		return -EINVAL;
+	return (!agent->rmpp_version || agent->flags & IB_USER_MAD_USER_RMPP) &&
+	       class_has_rmpp(mad[MAD_CLASS]) && mad[RMPP_FLAGS] & RMPP_ACTIVE;
+}
+
+/* Under the lock. *begun: flight_drop() takes it back. -EINVAL: as user_mad.c's is_duplicate()
+ * says. */
+static int flight_begin(struct urxe_umad *file, const uint8_t *umad, bool *begun)
+{
+	const struct ib_user_mad_hdr *hdr = (const void *)umad;
+	bool response = is_response(umad + FABRIC_UMAD_HDR);
+	struct urxe_umad_flight **at = flight_at(file, umad, response), *f;
+
+	*begun = false;
+	if (*at)
+		return is_own_segment(file, umad) ? 0 : -EINVAL;
 	if (!hdr->timeout_ms)
 		return 0;
 	f = malloc(sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	memcpy(&f->tid, mad + 12, sizeof(f->tid));
-	f->class = mad[1];
-	f->response = is_response(mad);
-	memcpy(f->lid, &hdr->lid, sizeof(f->lid));
 	memcpy(f->shown, umad, sizeof(f->shown));
-	f->next = *at;
+	f->next = NULL;
 	*at = f;
+	*begun = true;
 	return 0;
 }
 
 /* Under the lock. */
-static void flight_drop(struct urxe_umad *file, const uint8_t *mad, bool response)
+static void flight_drop(struct urxe_umad *file, const uint8_t *umad, bool response)
 {
-	struct urxe_umad_flight **at = flight_at(file, mad, response), *f = *at;
+	struct urxe_umad_flight **at = flight_at(file, umad, response), *f = *at;
 
 	if (!f)
 		return;
@@ -255,20 +285,42 @@ static void flight_drop(struct urxe_umad *file, const uint8_t *mad, bool respons
 static void flight_end(struct urxe_umad *file, const uint8_t *umad)
 {
 	const struct ib_user_mad_hdr *hdr = (const void *)umad;
-	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
+	bool response = is_response(umad + FABRIC_UMAD_HDR);
 
-	if (hdr->status || is_response(mad))
-		flight_drop(file, mad, hdr->status && is_response(mad));
+	if (hdr->status || response)
+		flight_drop(file, umad, hdr->status && response);
+}
+
+/* Those of an agent that goes. Under the lock. */
+static void flights_end(struct urxe_umad *file, uint32_t id)
+{
+	struct urxe_umad_flight **at, *f;
+
+	for (unsigned i = 0; i < URXE_UMAD_FLIGHTS; i++) {
+		at = &file->flights[i];
+		while ((f = *at)) {
+			if (((const struct ib_user_mad_hdr *)(void *)f->shown)->id != id) {
+				at = &f->next;
+				continue;
+			}
+			*at = f->next;
+			free(f);
+		}
+	}
 }
 
 /* ---- reading ---- */
 
 /* Gives the program what it sees of a header. */
-static size_t show_header(const struct urxe_umad *file, void *buf, const uint8_t *hdr)
+static size_t show_header(const struct urxe_umad *file, void *buf, const uint8_t *bytes)
 {
 	size_t len = file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR;
+	struct ib_user_mad_hdr hdr;
 
-	memcpy(buf, hdr, len);
+	memcpy(&hdr, bytes, sizeof(hdr));
+	if (!hdr.status) /* else it is as the program wrote it */
+		hdr.length -= FABRIC_UMAD_HDR - len;
+	memcpy(buf, &hdr, len);
 	return len;
 }
 
@@ -511,16 +563,16 @@ static int transmit_roce(struct urxe_umad *file, const uint8_t *umad, size_t len
 
 static int transmit(struct urxe_umad *file, const uint8_t *umad, size_t len)
 {
-	const uint8_t *mad = umad + FABRIC_UMAD_HDR;
 	int ret = check(file, umad, len);
+	bool begun;
 
 	if (!ret)
-		ret = flight_begin(file, umad);
+		ret = flight_begin(file, umad, &begun);
 	if (ret)
 		return ret;
 	ret = file->roce ? transmit_roce(file, umad, len) : transmit_fabric(file, umad, len);
-	if (ret)
-		flight_drop(file, mad, is_response(mad));
+	if (ret && begun)
+		flight_drop(file, umad, is_response(umad + FABRIC_UMAD_HDR));
 	return ret;
 }
 
@@ -641,6 +693,7 @@ static int ioctl_unregister(struct urxe_umad *file, const void *arg)
 	if (r.id >= FABRIC_AGENTS || !(file->registered & 1u << r.id))
 		return -EINVAL;
 	file->registered &= ~(1u << r.id);
+	flights_end(file, r.id);
 	if (file->here)
 		urxe_agents_unregister(file->here, r.id);
 	else if (!file->roce)

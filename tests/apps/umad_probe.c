@@ -268,6 +268,49 @@ static void requests(int fd)
 	       result(n), h->status, h->length, buf[HDR + 3], buf[HDR + 4] << 8 | buf[HDR + 5]);
 }
 
+/* Which numbers are taken: those of an agent, as long as it is there, and not by segments that a
+ * program makes itself. */
+static void numbers(int fd)
+{
+	int first = reg(fd, 1, 0, 0, 0, 0, 0), second = reg(fd, 1, 0, 0, 0, 0, 0);
+	uint8_t buf[400];
+
+	put(fd, mad_of(first, 0x34, 1, 3, 80, 3000, 256), HDR + 256);
+	printf("the number of another agent: %s\n",
+	       result(put(fd, mad_of(second, 0x34, 1, 3, 80, 200, 256), HDR + 256)));
+	printf("timed out: %s bytes\n", result(get(fd, buf, sizeof(buf), 3000)));
+	unreg(fd, first);
+	first = reg(fd, 1, 0, 0, 0, 0, 0);
+	printf("the number of an agent that was there: %s\n",
+	       result(put(fd, mad_of(first, 0x34, 1, 3, 80, 0, 256), HDR + 256)));
+	put(fd, mad_of(first, 0x34, 1, 3, 81, 200, 256), HDR + 256);
+	for (int i = 0; i < 2; i++) {
+		uint8_t *m = mad_of(first, 0x34, 1, 3, 81, 0, 256);
+
+		m[HDR + 24] = m[HDR + 25] = m[HDR + 26] = 1;
+		printf("a segment of that number: %s\n", result(put(fd, m, HDR + 256)));
+	}
+	printf("timed out: %s bytes\n", result(get(fd, buf, sizeof(buf), 3000)));
+	unreg(fd, first);
+	unreg(fd, second);
+}
+
+/* A descriptor's copy is the file when the first one is closed; and it waits. */
+static void copied(int fd)
+{
+	int copy = dup(fd), asks;
+	uint8_t buf[400];
+	long n;
+
+	fcntl(copy, F_SETFL, fcntl(copy, F_GETFL) & ~O_NONBLOCK);
+	close(fd);
+	asks = reg(copy, 1, 0, 0, 0, 0, 0);
+	put(copy, mad_of(asks, 0x34, 1, 3, 82, 300, 256), HDR + 256);
+	n = read(copy, buf, sizeof(buf));
+	printf("read by a copy: %s\n", result(n < 0 ? -errno : n));
+	close(copy);
+}
+
 /* To a question of which buf is the MAD with its header. */
 static uint8_t *long_answer(int agent, const uint8_t *buf)
 {
@@ -327,7 +370,8 @@ static void old_header(void)
 	memmove(m + OLD_HDR, m + HDR, 256);
 	put(fd, m, OLD_HDR + 256);
 	printf("read of 311: %s\n", result(get(fd, buf, sizeof(buf) - 1, 3000)));
-	printf("read of 312: %s\n", result(get(fd, buf, sizeof(buf), 3000)));
+	printf("read of 312: %s", result(get(fd, buf, sizeof(buf), 3000)));
+	printf(", length %u\n", ((struct ib_user_mad_hdr *)buf)->length);
 	m = mad_of(asks, 0x34, 1, 3, 77, 1, 256);
 	memmove(m + OLD_HDR, m + HDR, 256);
 	put(fd, m, OLD_HDR + 256);
@@ -546,7 +590,8 @@ int main(int argc, char **argv)
 	fd = open_umad();
 	refused_writes(fd);
 	requests(fd);
+	numbers(fd);
 	echo_in_segments(fd);
-	close(fd);
+	copied(fd);
 	return 0;
 }
