@@ -19,6 +19,7 @@
 
 #include <gnutls/x509.h>
 
+#include "daemons/common/clock.h"
 #include "daemons/common/log.h"
 #include "daemons/lidtrackd/link.h"
 
@@ -179,6 +180,8 @@ static int start_tls(struct link *link, const struct link_identity *identity, un
 	} while (ret == GNUTLS_E_INTERRUPTED);
 	if (!ret)
 		return 0;
+	if (ret == GNUTLS_E_TIMEDOUT || ret == GNUTLS_E_AGAIN)
+		return -ETIMEDOUT;
 	if (ret != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
 		return -EPROTO;
 	gnutls_alert_send_appropriate(link->tls, ret);
@@ -346,6 +349,7 @@ static ssize_t receive_some(struct link *link)
 
 int link_receive(struct link *link, char *line, size_t room)
 {
+	uint64_t began = clock_ms();
 	char *eol;
 	size_t len;
 
@@ -354,6 +358,8 @@ int link_receive(struct link *link, char *line, size_t room)
 
 		if (link->have == sizeof(link->buffer))
 			return -EMSGSIZE;
+		if (clock_ms() - began > LINK_TIMEOUT_MS)
+			return -ETIMEDOUT;
 		n = receive_some(link);
 		if (n <= 0)
 			return !n						 ? -ECONNRESET

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A connection between two agents, over which lines go: a unix socket of mode 0600 on one machine,
- * TLS with certificates of both sides else. All calls wait, for at most LINK_TIMEOUT_MS each; one
+ * TLS with certificates of both sides else. All calls wait, for at most twice LINK_TIMEOUT_MS each; one
  * thread for each link.
  */
 #ifndef LIDTRACKD_LINK_H
