@@ -66,23 +66,15 @@ static void add_row(struct job *j, const char *host, const struct record *r, con
 	j->count++;
 }
 
-static void add_listed(void *arg, const struct record *r, const char *reason)
+static void add_listed(void *arg, const char *host, const struct record *r, const char *reason)
 {
-	struct job *j = arg;
-
-	add_row(j, j->listing, r, reason);
+	add_row(arg, host, r, reason);
 }
 
 /* In the job's thread. */
 static void ask_all(struct job *j)
 {
-	struct lidtrackd *d = j->d;
-
-	for (unsigned i = 0; i < d->config.num_peers; i++) {
-		j->listing = d->config.peers[i].host;
-		if (peer_list(d, j->listing, MESSAGE_LIST, add_listed, j))
-			j->silent[j->num_silent++] = j->listing;
-	}
+	j->num_silent = peer_list_all(j->d, add_listed, j, j->silent);
 }
 
 /* Of a guest, where it is or was last: not one that has only been promised a function. */
@@ -229,10 +221,20 @@ static struct guest *asked_guest(struct control_client *client, struct json_obje
 
 /* ---- status ---- */
 
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int ret = strcmp(x->r.guest, y->r.guest);
+
+	return ret ? ret : strcmp(x->host, y->host);
+}
+
 static void finish_status(struct job *j)
 {
 	struct json_object *o = json_object_new_object(), *silent = json_object_new_array();
 
+	if (j->count)
+		qsort(j->rows, j->count, sizeof(*j->rows), compare_rows);
 	for (size_t i = 0; i < j->count; i++)
 		if (!j->guest[0] || !strcmp(j->guest, j->rows[i].r.guest))
 			control_send(j->client, show_row(&j->rows[i]));
@@ -383,6 +385,7 @@ static void finish_move(struct job *j)
 	} else {
 		o = json_object_new_object();
 		json_add_text(o, "from", j->listing);
+		json_add_hex(o, "guid", j->record.guid, 16);
 		control_ok(j->client, o);
 	}
 }
@@ -423,6 +426,7 @@ static void move(struct control_client *client, struct json_object *request)
 	}
 	o = json_object_new_object();
 	json_add_text(o, "from", d->config.host);
+	json_add_hex(o, "guid", g->r.guid, 16);
 	control_ok(client, o);
 }
 

@@ -38,9 +38,9 @@ struct libvirt {
 struct fetch {
 	struct libvirt *l;
 	struct task *task;
-	struct record r;       /* what the domain's metadata say */
-	struct record found;   /* what the agent has that has it */
-	const char *host, *at; /* that one; the one whose list comes in */
+	struct record r;     /* what the domain's metadata say */
+	struct record found; /* what the agent has that has it */
+	const char *host;    /* that one */
 	bool silent, name_taken;
 	int error;
 	struct answer answer;
@@ -68,7 +68,7 @@ static void again_in(struct libvirt *l, uint64_t ms)
 
 /* ---- fetching one, in a thread ---- */
 
-static void listed(void *arg, const struct record *r, const char *reason)
+static void listed(void *arg, const char *host, const struct record *r, const char *reason)
 {
 	struct fetch *f = arg;
 
@@ -78,7 +78,7 @@ static void listed(void *arg, const struct record *r, const char *reason)
 	}
 	if (r->state == MOVE_RESERVED || (f->host && record_order(&f->found, r) > 0))
 		return;
-	f->host = f->at;
+	f->host = host;
 	f->found = *r;
 }
 
@@ -86,11 +86,9 @@ static void fetch_work(void *arg)
 {
 	struct fetch *f = arg;
 	struct lidtrackd *d = f->l->d;
+	const char *silent[MAX_PEERS];
 
-	for (unsigned i = 0; i < d->config.num_peers; i++) {
-		f->at = d->config.peers[i].host;
-		f->silent |= peer_list(d, f->at, MESSAGE_LIST, listed, f) != 0;
-	}
+	f->silent = peer_list_all(d, listed, f, silent) != 0;
 	if (f->host && !strcmp(f->found.guest, f->r.guest))
 		f->error =
 			peer_ask(d, f->host, MESSAGE_MOVE, &f->found, d->config.host, &f->answer);

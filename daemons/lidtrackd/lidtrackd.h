@@ -196,6 +196,13 @@ int peer_ask(struct lidtrackd *d, const char *host, enum message_verb verb,
 int peer_list(struct lidtrackd *d, const char *host, enum message_verb verb,
 	      void (*each)(void *arg, const struct record *record, const char *reason), void *arg);
 
+/* The same of all other agents at once: each() is called by one thread at a time. silent: those that
+ * do not answer, MAX_PEERS at most; how many. */
+unsigned peer_list_all(struct lidtrackd *d,
+		       void (*each)(void *arg, const char *host, const struct record *record,
+				    const char *reason),
+		       void *arg, const char **silent);
+
 /* ---- server.c ---- */
 
 int server_start(struct lidtrackd *d);

@@ -4,6 +4,7 @@
  * Any thread but the loop's: all of it waits.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,4 +72,62 @@ int peer_list(struct lidtrackd *d, const char *host, enum message_verb verb,
 		each(arg, &answer.record, answer.reason);
 	link_close(&link);
 	return ret ? ret : answer.answer == ANSWER_OK ? 0 : -EPROTO;
+}
+
+struct listing {
+	struct lidtrackd *d;
+	const char *host;
+	void (*each)(void *arg, const char *host, const struct record *record, const char *reason);
+	void *arg;
+	pthread_mutex_t *lock;
+	pthread_t thread;
+	bool threaded;
+	int ret;
+};
+
+static void listed(void *arg, const struct record *record, const char *reason)
+{
+	struct listing *l = arg;
+
+	pthread_mutex_lock(l->lock);
+	l->each(l->arg, l->host, record, reason);
+	pthread_mutex_unlock(l->lock);
+}
+
+static void *list(void *arg)
+{
+	struct listing *l = arg;
+
+	l->ret = peer_list(l->d, l->host, MESSAGE_LIST, listed, l);
+	return NULL;
+}
+
+unsigned peer_list_all(struct lidtrackd *d,
+		       void (*each)(void *arg, const char *host, const struct record *record,
+				    const char *reason),
+		       void *arg, const char **silent)
+{
+	struct listing listings[MAX_PEERS];
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < d->config.num_peers; i++) {
+		struct listing *l = &listings[i];
+
+		*l = (struct listing){.d = d,
+				      .host = d->config.peers[i].host,
+				      .each = each,
+				      .arg = arg,
+				      .lock = &lock};
+		l->threaded = !pthread_create(&l->thread, NULL, list, l);
+		if (!l->threaded)
+			list(l);
+	}
+	for (unsigned i = 0; i < d->config.num_peers; i++) {
+		if (listings[i].threaded)
+			pthread_join(listings[i].thread, NULL);
+		if (listings[i].ret)
+			silent[count++] = listings[i].host;
+	}
+	return count;
 }
