@@ -108,9 +108,17 @@ static int simple(struct arguments *args, const char *command)
 
 static bool headed;
 
+static void add_note(char *notes, size_t size, const char *note)
+{
+	size_t len = strlen(notes);
+
+	if (*note)
+		snprintf(notes + len, size - len, "%s%s", len ? "; " : "", note);
+}
+
 static void print_row(struct json_object *row)
 {
-	char lid[8] = "-", function[16] = "-";
+	char lid[8] = "-", function[16] = "-", notes[512] = "";
 
 	if (!headed)
 		printf("%-16s %-18s %-12s %6s %8s  %-10s %s\n", "guest", "vGUID", "host", "LID",
@@ -120,10 +128,14 @@ static void print_row(struct json_object *row)
 		snprintf(lid, sizeof(lid), "%d", number(row, "lid", 0));
 	if (number(row, "function", -1) >= 0)
 		snprintf(function, sizeof(function), "%d", number(row, "function", -1));
-	printf("%-16s %-18s %-12s %6s %8s  %-10s %s%s%s%s\n", text(row, "guest"), text(row, "guid"),
-	       text(row, "host"), lid, function, text(row, "state"),
-	       *text(row, "peer") ? "with " : "", text(row, "peer"),
-	       *text(row, "peer") && *text(row, "reason") ? "; " : "", text(row, "reason"));
+	if (*text(row, "peer"))
+		snprintf(notes, sizeof(notes), "with %s", text(row, "peer"));
+	add_note(notes, sizeof(notes), text(row, "reason"));
+	if (*text(row, "fence"))
+		add_note(notes, sizeof(notes),
+			 "not all agents have confirmed that they do not have it");
+	printf("%-16s %-18s %-12s %6s %8s  %-10s %s\n", text(row, "guest"), text(row, "guid"),
+	       text(row, "host"), lid, function, text(row, "state"), notes);
 }
 
 static void print_journal(struct json_object *answer)
@@ -211,7 +223,7 @@ static struct {
 	bool known;	     /* somebody has it */
 	char elsewhere[128]; /* where it is settled, if that is neither */
 	bool confirmed;	     /* the source has said that it has forgotten it */
-	const char *from, *to;
+	const char *from, *to, *guid;
 	int lid;
 	char reason[300];
 } seen;
@@ -220,6 +232,8 @@ static void look_at(struct json_object *row)
 {
 	bool settled = !strcmp(text(row, "state"), "here");
 
+	if (strcmp(text(row, "guid"), seen.guid) != 0)
+		return; /* another guest of that name */
 	seen.known = true;
 	if (settled && strcmp(text(row, "host"), seen.to) != 0 &&
 	    strcmp(text(row, "host"), seen.from) != 0)
@@ -293,7 +307,7 @@ static int move_command(struct arguments *args)
 {
 	struct json_object *request = request_of("move"), *answer = NULL;
 	bool json = args->client.json;
-	static char from[128];
+	static char from[128], guid[32];
 	int status;
 
 	add_text(request, "guest", args->words[0]);
@@ -303,12 +317,14 @@ static int move_command(struct arguments *args)
 	args->client.json = false;
 	status = ask(args, request, &answer);
 	snprintf(from, sizeof(from), "%s", text(answer, "from"));
+	snprintf(guid, sizeof(guid), "%s", text(answer, "guid"));
 	if (json && answer)
 		puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
 	json_object_put(answer);
 	if (status != CLIENT_DONE || args->no_wait)
 		return status;
 	seen.from = from;
+	seen.guid = guid;
 	seen.to = args->to;
 	return follow(args);
 }

@@ -133,6 +133,10 @@ static int check_peers(struct lidtrackd *d)
 			log_error("peer %s is this host itself", d->config.host);
 			return -EINVAL;
 		}
+		if (peer_of(d, d->config.peers[i].host) != &d->config.peers[i]) {
+			log_error("peer %s: there are two lines", d->config.peers[i].host);
+			return -EINVAL;
+		}
 		remote = remote || !link_is_local(d->config.peers[i].address);
 	}
 	if (!remote || d->config.tls_ca[0])

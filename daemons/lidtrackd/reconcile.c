@@ -281,8 +281,6 @@ static void take_found(struct lidtrackd *d, struct guest *g, const struct step *
 	to.num_pkeys = s->r.num_pkeys;
 	if (s->what == STEP_WATCH) {
 		memcpy(to.peer, s->r.peer, sizeof(to.peer));
-		if (g->r.fence && !s->r.fence)
-			g->reason[0] = '\0';
 		to.fence = s->r.fence;
 	}
 	if (g->r.lid && to.lid != g->r.lid) {

@@ -89,13 +89,17 @@ static void answer_ok(struct conversation *c, const struct guest *g)
 static bool has_room(struct conversation *c)
 {
 	struct lidtrackd *d = c->d;
-	const struct guest *other = d->config.mode == MODE_SHARED_PORT
-					    ? guest_that_stays(d, c->request.record.guid)
-					    : NULL;
+	const struct record *r = &c->request.record;
+	const struct guest *named = guest_named(d, r->guest);
+	const struct guest *other =
+		d->config.mode == MODE_SHARED_PORT ? guest_that_stays(d, r->guid) : NULL;
 
 	if (journal_ready(d))
 		answer_not(c, ANSWER_REFUSED, "its journal cannot be written: %s",
 			   strerror(-d->journal_error));
+	else if (named && named->r.guid != r->guid)
+		answer_not(c, ANSWER_REFUSED,
+			   "another guest there has that name, vGUID 0x%016" PRIx64, named->r.guid);
 	else if (other)
 		answer_not(c, ANSWER_REFUSED, "%s is there, and its functions share one LID",
 			   other->r.guest);
@@ -109,7 +113,7 @@ static bool has_room(struct conversation *c)
 	else if (c->has_guid >= 0)
 		answer_not(c, ANSWER_REFUSED, "function %d has that GUID, and no journal says why",
 			   c->has_guid);
-	else if (c->free <= guests_reserved(d, c->request.record.guid))
+	else if (c->free <= guests_reserved(d, r->guid))
 		answer_not(c, ANSWER_REFUSED, "no function of %s is free", d->where);
 	else
 		return true;
@@ -317,6 +321,12 @@ static int read_request(struct conversation *c)
 	if (!peer_of(c->d, c->request.from) && strcmp(c->request.from, c->d->config.host) != 0) {
 		cannot_serve(c, "%s has no line \"peer %s\" in its configuration",
 			     c->d->config.host, c->request.from);
+		return -EPERM;
+	}
+	if (c->request.verb != MESSAGE_MOVE && strcmp(c->request.to, c->d->config.host) != 0) {
+		cannot_serve(c,
+			     "this is the agent of %s and not of %s: see the lines \"peer\" of %s",
+			     c->d->config.host, c->request.to, c->request.from);
 		return -EPERM;
 	}
 	if (!link_is_from(&c->link, c->request.from)) {

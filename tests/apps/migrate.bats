@@ -741,6 +741,85 @@ print(s.makefile().readline(), end="")' "$dir/h1.sock" "$1"
 		'later h1 cannot read the request: bring both agents to one version' ]
 	[ "$(says 'lidtrack1 look h9 h1 guest=a state=gone')" = 'later h1 has no line "peer h9" in its configuration' ]
 	[ "$(says 'lidtrack1 look h2 h1 guest=a state=gone')" = ok ]
+	# A line "peer" of h2 names h9 and has the address of h1: its guests would go to the wrong host.
+	[ "$(says 'lidtrack1 ask h2 h9 guid=5 guest=a state=asking')" = \
+		'later this is the agent of h1 and not of h9: see the lines "peer" of h2' ]
+	run "$LIDTRACKD" -c "$dir/h1.conf" -o "peer h2 $dir/h3.sock"
+	[ "$status" = 2 ]
+	[[ $output == *"peer h2: there are two lines"* ]]
+}
+
+@test "a host takes no second guest of a name" {
+	hosts 2
+	agents
+	part h2 h1 h3
+	# Neither sees the other's.
+	ctl h1 add guest7 --guid 0x0255525800010000
+	ctl h2 add guest7 --guid 0x0255525800020000
+	join h2 h1 h3
+	both() { [ "$(ctl h1 status guest7 | grep -c ' here ')" = 2 ]; }
+	await both
+	run ctl h1 move guest7 --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"guest7 stays at h1: h2: another guest there has that name, vGUID 0x0255525800020000"* ]]
+}
+
+# listener PATH: a socket that takes connections and says nothing.
+listener() {
+	python3 -c '
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(128)
+time.sleep(600)' "$1" >/dev/null 3>&- &
+	pids[listener]=$!
+	await test -S "$1"
+}
+
+@test "many agents that hang hold up an answer no longer than one of them" {
+	local n
+	listener "$dir/hangs.sock"
+	hosts 1
+	# shellcheck disable=SC2034
+	ONLY_h1=$(for ((n = 10; n < 40; n++)); do echo "peer h$n $dir/hangs.sock"; done)
+	agents
+	SECONDS=0
+	ctl h1 status >"$dir/status"
+	[ "$(grep -c 'does not answer' "$dir/status")" = 30 ]
+	[ "$SECONDS" -lt 12 ]
+}
+
+@test "a request that comes byte by byte is not waited for" {
+	hosts 1
+	agents
+	timeout 30 python3 -c '
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.settimeout(0.5)
+for byte in b"l" * 40:
+	s.send(bytes([byte]))
+	try:
+		if not s.recv(1): sys.exit(0)
+	except TimeoutError: pass
+	except ConnectionError: sys.exit(0)
+sys.exit(1)' "$dir/h1.sock"
+}
+
+@test "an agent that hangs under TLS is said to be silent, and not to speak another language" {
+	local h
+	command -v certtool >/dev/null || skip "no certtool"
+	for h in h1 h2 h3; do
+		certificate_of $h ca -1 2
+	done
+	export MIGRATE_TLS=1
+	hosts 1
+	agents "tls_ca $dir/ca.pem"
+	guest guest7 h1
+	kill -STOP "${pids[h2]}"
+	run ctl h1 plan guest7 --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"h2 does not answer: Connection timed out"* ]]
 }
 
 @test "a thousand peers write by RDMA to a guest that moves: no question to the SA; else a thousand" {
