@@ -58,6 +58,32 @@ teardown() {
 	tell guest7 counters | grep -x "confirmed $(wc -w <<<"$guids")"
 }
 
+@test "a guest that moves takes the rates of its new paths, though its port looks just the same" {
+	local guid peer
+	guests_ask
+	# h1's switch has a slow link to that of h3.
+	"$URXE" fabric generate hypercube dimensions=2 functions=1 | sed '
+		/^Switch.*"s1"/,/^$/s/\("s3" lid 0\) 4xEDR/\1 1xSDR/
+		/^Switch.*"s3"/,/^$/s/\("s1" lid 0\) 4xEDR/\1 1xSDR/' >"$dir/topo"
+	"$URXE" fabric up "$dir/topo"
+	opensm_at h0
+	await grep -q 'SUBNET UP' "$dir/h0.osm.log"
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	peer=$(on h3 ibstat | sed -n 's/.*Port GUID: 0x//p')
+	rate() { tell guest7 list | grep -i "$(sed 's/..../:&/g' <<<"$peer") " | cut -d ' ' -f 7; }
+	port() { on guest7 smpquery -G portinfo "$guid"; }
+	# shellcheck disable=SC2046
+	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
+	[ "$(rate)" = 2 ]
+	port >"$dir/before"
+	ctl h1 move guest7 --to h2
+	await is_at guest7 h2
+	tell guest7 reach "$peer"
+	port | diff "$dir/before" -
+	[ "$(rate)" = 16 ]
+}
+
 @test "what cannot go is refused before anything is touched" {
 	hosts 1
 	agents
