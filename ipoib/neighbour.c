@@ -31,6 +31,7 @@
 #define MAX_TOLD	  8
 #define MAX_NEIGHBOURS	  16384
 #define NUM_CHAINS	  4096
+#define SWEEP		  64 /* chains */
 
 struct neighbour {
 	struct neighbour *next; /* of its chain */
@@ -52,6 +53,7 @@ struct neighbour {
 
 struct ipoib_neighbours {
 	unsigned count;
+	unsigned sweep; /* the next chain that is looked at for one that can go */
 	struct neighbour *chains[NUM_CHAINS];
 };
 
@@ -277,10 +279,29 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	queue_flush(ib);
 }
 
+/* One that is not needed goes; a few chains are looked at each time. */
+static void make_room(struct ipoib *ib)
+{
+	struct ipoib_neighbours *all = ib->neighbours;
+
+	for (unsigned i = 0; i < SWEEP; i++) {
+		struct neighbour *n = all->chains[all->sweep++ % NUM_CHAINS];
+
+		while (n && n->state != NEIGHBOUR_STALE && n->state != NEIGHBOUR_FAILED)
+			n = n->next;
+		if (n) {
+			remove_neighbour(n);
+			return;
+		}
+	}
+}
+
 static struct neighbour *create(struct ipoib *ib, const struct in6_addr *ip)
 {
 	struct neighbour **chain = chain_of(ib, ip), *n;
 
+	if (ib->neighbours->count == MAX_NEIGHBOURS)
+		make_room(ib);
 	if (ib->neighbours->count == MAX_NEIGHBOURS) {
 		ib->stats.drop_table++;
 		return NULL;
@@ -377,7 +398,7 @@ static void heard_question(struct ipoib *ib, const struct ipoib_discovery *msg, 
 		return;
 	if (n && n->has_link)
 		answer(ib, &msg->target, &msg->from, n);
-	else if (from_nobody && !ipoib_is_ipv4(&msg->target))
+	else if (from_nobody)
 		answer(ib, &msg->target, NULL, NULL);
 }
 
@@ -446,6 +467,9 @@ void neighbour_path(struct ipoib *ib, const struct in6_addr *ip, int error,
 		ask_path(n, false);
 		return;
 	}
+	/* Asked for by a neighbour of that address that is forgotten. */
+	if (!error && memcmp(path->dgid, n->link.gid, 16))
+		error = -EAGAIN;
 	if (!error) {
 		attr.dlid = path->dlid;
 		attr.sl = path->sl;

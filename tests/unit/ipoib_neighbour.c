@@ -409,6 +409,21 @@ static void an_answer_about_the_former_gid_is_not_about_the_new_one(void **state
 	}
 }
 
+/* The neighbour that asked for it was forgotten meanwhile, as when the port goes down. */
+static void an_answer_to_a_neighbour_that_was_forgotten_is_not_taken(void **state)
+{
+	bring(NEIGHBOUR_INCOMPLETE);
+	hears_answer(&at_first, true, true);
+	neighbours_forget(&ib);
+	say(1);
+	hears_answer(&other_gid, true, true);
+	path_comes(&at_first, 0x22);
+	assert_int_equal(num_sent, 0);
+	path_comes(&other_gid, 0x44);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(sent[0].lid, 0x44);
+}
+
 static void packets_from_another_lid_have_the_path_asked_for_past_the_cache(void **state)
 {
 	bring(NEIGHBOUR_REACHABLE);
@@ -562,6 +577,21 @@ static void who_has_no_address_yet_is_answered_at_all_nodes(void **state)
 	assert_true(to_all[0].msg.answer && !to_all[0].msg.solicited);
 }
 
+/* RFC 5227, 2.1.1 and 2.4: the same by an ARP probe, whose sender has no address to answer to. */
+static void an_arp_probe_for_our_address_is_answered_to_all(void **state)
+{
+	struct in6_addr none = address("0.0.0.0"), all = address("255.255.255.255");
+
+	hears_question(&none, &own, &at_first, 0x22);
+	assert_int_equal(num_to_all, 1);
+	assert_memory_equal(&to_all[0].group, &all, 16);
+	assert_true(to_all[0].msg.answer);
+	assert_memory_equal(&to_all[0].msg.from, &own, 16);
+	assert_int_equal(to_all[0].msg.sender.qpn, ib.qpn);
+	hears_question(&none, &peer, &at_first, 0x22);
+	assert_int_equal(num_to_all, 1);
+}
+
 static void addresses_are_announced_to_all(void **state)
 {
 	struct in6_addr nodes = address("ff02::1"), all = address("255.255.255.255");
@@ -614,6 +644,26 @@ static void neighbours_are_as_many_as_the_table_holds(void **state)
 	assert_int_equal(ib.stats.drop_table, 1);
 }
 
+/* Whoever asks for us under many addresses takes no neighbours away from us. */
+static void in_a_full_table_one_that_is_not_needed_makes_room(void **state)
+{
+	struct in6_addr ip = address("10.1.0.0");
+
+	for (unsigned i = 0; i < 16384; i++) {
+		ip.s6_addr[14] = (uint8_t)(i >> 8);
+		ip.s6_addr[15] = (uint8_t)i;
+		hears_question(&ip, &own, &other_gid, 0x44);
+	}
+	forget_log();
+	say(1);
+	assert_int_equal(ib.stats.drop_table, 0);
+	assert_int_equal(state_now(), NEIGHBOUR_INCOMPLETE);
+	hears_answer(&at_first, true, true);
+	path_comes(&at_first, 0x22);
+	assert_int_equal(num_sent, 1);
+	assert_int_equal(number_of(0), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -633,6 +683,7 @@ int main(void)
 		TEST(packets_follow_a_new_qpn_by_the_same_path),
 		TEST(packets_for_a_new_gid_wait_for_its_path),
 		TEST(an_answer_about_the_former_gid_is_not_about_the_new_one),
+		TEST(an_answer_to_a_neighbour_that_was_forgotten_is_not_taken),
 		TEST(packets_from_another_lid_have_the_path_asked_for_past_the_cache),
 		TEST(when_lids_may_have_changed_all_paths_are_asked_for_past_the_cache),
 		TEST(an_answer_from_before_lids_changed_is_not_taken),
@@ -645,9 +696,11 @@ int main(void)
 		TEST(who_asks_for_us_is_answered_and_known),
 		TEST(who_asks_for_others_does_not_become_a_neighbour),
 		TEST(who_has_no_address_yet_is_answered_at_all_nodes),
+		TEST(an_arp_probe_for_our_address_is_answered_to_all),
 		TEST(addresses_are_announced_to_all),
 		TEST(an_address_is_resolved_or_nobody_has_it),
 		TEST(neighbours_are_as_many_as_the_table_holds),
+		TEST(in_a_full_table_one_that_is_not_needed_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
