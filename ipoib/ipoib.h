@@ -70,7 +70,7 @@ struct ipoib {
 	int tun;
 	struct event *tun_readable;
 	unsigned ifindex;
-	bool carrier, tun_stopped;
+	bool carrier, tun_stopped, deleted;
 	unsigned mtu;
 
 	/* port.c */

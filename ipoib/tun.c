@@ -48,6 +48,15 @@ static bool take(struct ipoib *ib, struct ipoib_packet *packet, ssize_t n,
 	return packet->segment_size || complete(packet, h);
 }
 
+/* The TUN of an interface that is gone stays readable for ever, and nothing can be read. */
+static void deleted(struct ipoib *ib)
+{
+	log_error("%s: the interface was deleted; start urxe-ipoib again for another one",
+		  ib->options.name);
+	ib->deleted = true;
+	loop_quit(&ib->loop);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct ipoib *ib = arg;
@@ -64,6 +73,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		n = readv(ib->tun, iov, 2);
 		if (n < 0) {
 			queue_free(ib, packet);
+			if (errno == EBADFD)
+				deleted(ib);
 			break;
 		}
 		if (take(ib, packet, n, &h)) {

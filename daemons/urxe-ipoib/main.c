@@ -212,5 +212,5 @@ int main(int argc, char **argv)
 		loop_run(&ib.loop, NULL, NULL);
 	}
 	finish(&ib, control);
-	return ret ? 1 : 0;
+	return ret || ib.deleted;
 }

@@ -209,6 +209,14 @@ s.sendto(b"to the group", ("239.1.2.3", 5007))'
 	await reaches
 }
 
+@test "when its interface is deleted it ends, and says so" {
+	stays h3
+	at h3 ip link del ib0
+	await said h3 'ib0: the interface was deleted'
+	run show h3
+	[ "$status" -ne 0 ]
+}
+
 @test "another user who took an interface's name is not believed" {
 	[ "$(id -u)" = 0 ] || skip "only root is several users"
 	cat >"$XDG_RUNTIME_DIR/squat.py" <<-'END'
