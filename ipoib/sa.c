@@ -92,13 +92,13 @@ static int ask(struct ipoib *ib, uint8_t method, const struct umad_sa_mcmember_r
 	       uint64_t mask, sa_done *done, void *arg)
 {
 	struct ipoib_sa *sa = ib->sa;
-	struct question *q = find(sa, 0);
+	struct question *q = done ? find(sa, 0) : NULL;
 	struct sa_mad *mad = umad_get_mad(sa->umad);
 	struct ibv_port_attr attr;
 
 	if (ibv_query_port(ib->context, (uint8_t)ib->options.port, &attr) || !attr.sm_lid)
 		return -EAGAIN;
-	if (!q)
+	if (done && !q)
 		return -EBUSY;
 	memset(sa->umad, 0, umad_size() + sizeof(*mad));
 	if (!++sa->tid)
@@ -116,7 +116,8 @@ static int ask(struct ipoib *ib, uint8_t method, const struct umad_sa_mcmember_r
 	umad_set_addr(sa->umad, attr.sm_lid, SA_QPN, attr.sm_sl, UMAD_QKEY);
 	if (umad_send(sa->port, sa->agent, sa->umad, sizeof(*mad), TIMEOUT_MS, RETRIES) < 0)
 		return -EAGAIN;
-	*q = (struct question){.tid = sa->tid, .done = done, .arg = arg};
+	if (q)
+		*q = (struct question){.tid = sa->tid, .done = done, .arg = arg};
 	return 0;
 }
 

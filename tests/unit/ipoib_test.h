@@ -52,7 +52,11 @@ struct event *__wrap_event_new(struct event_base *base, evutil_socket_t fd, shor
 int __wrap_event_add(struct event *timer, const struct timeval *delay);
 int __wrap_event_add(struct event *timer, const struct timeval *delay)
 {
-	uint64_t ms = (uint64_t)delay->tv_sec * 1000 + (uint64_t)delay->tv_usec / 1000;
+	uint64_t ms;
+
+	if (!delay) /* of a descriptor */
+		return 0;
+	ms = (uint64_t)delay->tv_sec * 1000 + (uint64_t)delay->tv_usec / 1000;
 
 	timer->due = now_ms + ms;
 	timer->period = timer->persists ? ms : 0;
@@ -79,7 +83,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 }
 
 /* Timers fire in the order of their times. */
-static void pass(uint64_t ms)
+static inline void pass(uint64_t ms)
 {
 	uint64_t end = now_ms + ms;
 
@@ -161,7 +165,7 @@ void queue_drop_way(struct ipoib *of, struct ipoib_way *way)
 }
 
 /* A packet of the kernel's that can be told from others. */
-static struct ipoib_packet *numbered(uint8_t number)
+static inline struct ipoib_packet *numbered(uint8_t number)
 {
 	struct ipoib_packet *packet = queue_packet(&ib);
 
@@ -175,7 +179,7 @@ static inline uint8_t number_of(unsigned i)
 	return sent[i].data[IPOIB_HEADER];
 }
 
-static struct in6_addr address(const char *text)
+static inline struct in6_addr address(const char *text)
 {
 	struct in6_addr addr;
 	char mapped[64];
