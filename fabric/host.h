@@ -50,7 +50,9 @@ struct agent {
 	uint32_t oui;
 	uint64_t methods[2];
 	struct send *sends;		 /* under way */
-	struct reassembly *reassemblies; /* being received in segments */
+	struct reassembly *reassemblies; /* being received in segments, */
+	unsigned num_reassemblies;	 /* so many, */
+	size_t reassembly_bytes;	 /* with so much room for data */
 };
 
 /* What is below. */
@@ -72,6 +74,8 @@ struct mads_ops {
 	void (*deliver)(struct mads *m, void *file, const uint8_t *hdr, const uint8_t *mad,
 			uint32_t len);
 	void (*bad_qkey)(struct mads *m, const struct packet *p);
+	/* There was no room for a packet that has arrived. */
+	void (*dropped)(struct mads *m, const struct packet *p);
 };
 
 #define AGENT_TABLE 1024

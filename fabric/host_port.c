@@ -109,6 +109,13 @@ static void bad_qkey(struct mads *m, const struct packet *p)
 	trap_bad_qkey(f, port_at(f, p->port), p);
 }
 
+static void dropped(struct mads *m, const struct packet *p)
+{
+	struct fabric *f = fabric_of(m);
+
+	count_of(f, port_at(f, p->port))->qp1_dropped++;
+}
+
 const struct mads_ops host_port_ops = {
 	.check = check,
 	.address = address,
@@ -118,6 +125,7 @@ const struct mads_ops host_port_ops = {
 	.send = send_done,
 	.deliver = deliver,
 	.bad_qkey = bad_qkey,
+	.dropped = dropped,
 };
 
 /* ---- what becomes of ports ---- */

@@ -6,6 +6,10 @@
  * the last acknowledgement gets another. A segment that is not the next is dropped: the sender
  * begins again behind the last acknowledged one.
  *
+ * What an agent holds of messages is bounded, in number and in bytes, because a peer that never
+ * completes one costs memory for 40 seconds. What goes beyond is stopped for want of resources
+ * (RESX), and counts as dropped by QP 1.
+ *
  * One thread at a time.
  */
 #include <stdlib.h>
@@ -15,6 +19,11 @@
 #define WINDOW	   64
 #define SILENCE_MS 40000
 #define KEEP_MS	   10000
+
+#define MOST_MESSAGES 1024
+#define MOST_BYTES    (2 * (size_t)FABRIC_MAX_MAD)
+
+#define STATUS_RESX 1 /* of RMPP_STOP */
 
 /* Why a segment is refused (13.6.2.1). */
 enum { BAD_FIRST = 120, BAD_TYPE, BAD_STATUS = 124, BAD_VERSION };
@@ -59,6 +68,14 @@ static void refuse(struct mads *m, const struct packet *p, uint8_t status)
 	acknowledge(m, p, RMPP_ABORT, status, 0, 0);
 }
 
+static void forget_data(struct reassembly *r)
+{
+	r->agent->reassembly_bytes -= r->room;
+	free(r->data);
+	r->data = NULL;
+	r->len = r->room = 0;
+}
+
 static void drop(struct mads *m, struct reassembly *r)
 {
 	struct reassembly **at = &r->agent->reassemblies;
@@ -66,9 +83,19 @@ static void drop(struct mads *m, struct reassembly *r)
 	while (*at != r)
 		at = &(*at)->link;
 	*at = r->link;
+	r->agent->num_reassemblies--;
 	timer_stop(&m->timers, &r->timer);
-	free(r->data);
+	forget_data(r);
 	free(r);
+}
+
+/* There is no room for a segment. r: of its message, which ends; NULL: it was to begin. */
+static void stop(struct mads *m, struct reassembly *r, const struct packet *p)
+{
+	acknowledge(m, p, RMPP_STOP, STATUS_RESX, 0, 0);
+	m->ops->dropped(m, p);
+	if (r)
+		drop(m, r);
 }
 
 static void timed_out(struct timer *timer, void *arg)
@@ -93,9 +120,24 @@ static struct reassembly *find(const struct agent *agent, const struct packet *p
 	return r;
 }
 
-static struct reassembly *begin(struct agent *agent, const struct packet *p)
+/* Room for one more: a message that is complete is kept only for a lost acknowledgement. */
+static bool make_room(struct mads *m, const struct agent *agent)
 {
-	struct reassembly *r = calloc(1, sizeof(*r));
+	struct reassembly *oldest = NULL;
+
+	if (agent->num_reassemblies < MOST_MESSAGES)
+		return true;
+	for (struct reassembly *r = agent->reassemblies; r; r = r->link)
+		if (r->complete)
+			oldest = r;
+	if (oldest)
+		drop(m, oldest);
+	return oldest;
+}
+
+static struct reassembly *begin(struct mads *m, struct agent *agent, const struct packet *p)
+{
+	struct reassembly *r = make_room(m, agent) ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!r)
 		return NULL;
@@ -107,6 +149,7 @@ static struct reassembly *begin(struct agent *agent, const struct packet *p)
 	r->first = *p;
 	r->link = agent->reassemblies;
 	agent->reassemblies = r;
+	agent->num_reassemblies++;
 	return r;
 }
 
@@ -115,13 +158,16 @@ static bool append(struct reassembly *r, const uint8_t *bytes, size_t len)
 	if (r->len + len > FABRIC_MAX_MAD)
 		return false;
 	if (r->len + len > r->room) {
-		size_t room = 2 * (r->len + len) + 4096;
-		uint8_t *larger = realloc(r->data, room);
+		size_t room = 2 * (r->len + len) + 4096, more = room - r->room;
+		uint8_t *larger = NULL;
 
+		if (more <= MOST_BYTES - r->agent->reassembly_bytes)
+			larger = realloc(r->data, room);
 		if (!larger)
 			return false;
 		r->data = larger;
 		r->room = room;
+		r->agent->reassembly_bytes += more;
 	}
 	memcpy(r->data + r->len, bytes, len);
 	r->len += len;
@@ -150,9 +196,7 @@ static void finish(struct mads *m, struct reassembly *r, struct send *send, cons
 		host_send_end(m, send, 0);
 	if (wanted)
 		host_deliver(m, agent, &r->first, r->data, r->len);
-	free(r->data);
-	r->data = NULL;
-	r->len = r->room = 0;
+	forget_data(r);
 }
 
 static void next_segment(struct mads *m, struct reassembly *r, struct send *send,
@@ -160,10 +204,11 @@ static void next_segment(struct mads *m, struct reassembly *r, struct send *send
 {
 	unsigned header = class_header_len(p->mad[MAD_CLASS]);
 
-	if (!r->segment && !append(r, p->mad, header))
+	if ((!r->segment && !append(r, p->mad, header)) ||
+	    !append(r, p->mad + header, data_of(p->mad, header))) {
+		stop(m, r, p);
 		return;
-	if (!append(r, p->mad + header, data_of(p->mad, header)))
-		return;
+	}
 	r->segment++;
 	if (send) {
 		send->answered_by_rmpp = true;
@@ -214,10 +259,10 @@ void rmpp_receive(struct mads *m, struct agent *agent, struct send *send, const 
 	if (!r && segment != 1)
 		return;
 	if (!r)
-		r = begin(agent, p);
+		r = begin(m, agent, p);
 	if (!r)
-		return;
-	if (segment == r->segment + 1 && !r->complete)
+		stop(m, NULL, p);
+	else if (segment == r->segment + 1 && !r->complete)
 		next_segment(m, r, send, p);
 	else if (segment <= r->segment)
 		acknowledge(m, p, RMPP_ACK, 0, r->segment, r->window);

@@ -17,6 +17,7 @@
 
 #include "fabric/host.h"
 #include "hca/adapter.h"
+#include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/mad_agent.h"
 
@@ -161,6 +162,11 @@ static void bad_qkey(struct mads *m, const struct packet *p)
 {
 }
 
+static void dropped(struct mads *m, const struct packet *p)
+{
+	urxe_count(urxe_port(p->port), URXE_CNT_QP1_DROPPED);
+}
+
 static const struct mads_ops ops = {
 	.check = check,
 	.address = address,
@@ -170,6 +176,7 @@ static const struct mads_ops ops = {
 	.send = send_out,
 	.deliver = deliver,
 	.bad_qkey = bad_qkey,
+	.dropped = dropped,
 };
 
 /* ---- QP 1 ---- */

@@ -64,7 +64,8 @@ extern struct urxe_slots {
 	X(RCVD_BAD, rcvd_malformed)                   \
 	X(FORWARDED, forwarded_pkts)                  \
 	X(SENT_BYTES, sent_bytes)                     \
-	X(RCVD_BYTES, rcvd_bytes)
+	X(RCVD_BYTES, rcvd_bytes)                     \
+	X(QP1_DROPPED, qp1_dropped)
 
 enum urxe_counter {
 #define URXE_COUNTER_ENUM(id, name) URXE_CNT_##id,

@@ -293,6 +293,84 @@ static void senders_of_segments_are_told_apart_by_their_gids(void **state)
 		assert_int_equal(server.mad[i], 2);
 }
 
+/* A message of h1 to h2 of more than one segment begins, or goes on. */
+static void send_segment(struct agent *asks, uint32_t tid, uint32_t segment, uint8_t flags)
+{
+	struct umad u = sa_request(GET_TABLE, 0);
+
+	put64(u.mad + MAD_TID, tid);
+	u.mad[RMPP_VERSION] = 1;
+	u.mad[RMPP_TYPE] = RMPP_DATA;
+	u.mad[RMPP_FLAGS] = RMPP_ACTIVE | flags;
+	put32(u.mad + RMPP_SEGMENT, segment);
+	put32(u.mad + RMPP_PAYLEN, MAD_LEN - MAD_RMPP_LEN);
+	send_umad(asks, &u);
+}
+
+static bool stopped(void)
+{
+	return client.mad[RMPP_TYPE] == RMPP_STOP && client.mad[RMPP_STATUS] == 1;
+}
+
+/* h1 begins messages, and completes none. */
+static void messages_that_are_not_completed_are_stopped_at_a_limit(void **state)
+{
+	const struct counters *c;
+	struct agent *asks, *serves;
+
+	manage();
+	c = count_of(&fabric, port_of(H2, 1));
+	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
+	serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << GET_TABLE, 1, &server);
+	client.count = server.count = 0;
+	for (uint32_t tid = 1; tid <= 1024; tid++)
+		send_segment(asks, tid, 1, RMPP_FIRST);
+	assert_int_equal(client.mad[RMPP_TYPE], RMPP_ACK);
+	assert_int_equal(c->qp1_dropped, 0);
+	for (uint32_t tid = 1025; tid <= 1030; tid++) {
+		send_segment(asks, tid, 1, RMPP_FIRST);
+		assert_true(stopped());
+	}
+	assert_int_equal(c->qp1_dropped, 6);
+	assert_int_equal(serves->num_reassemblies, 1024);
+	/* One that is completed makes room, though it is kept for a while. */
+	send_segment(asks, 500, 2, RMPP_LAST);
+	assert_int_equal(server.count, 1);
+	send_segment(asks, 1031, 1, RMPP_FIRST);
+	assert_false(stopped());
+	send_segment(asks, 1032, 1, RMPP_FIRST);
+	assert_true(stopped());
+	/* The others are given up in time. */
+	time_passes(41000);
+	assert_int_equal(serves->num_reassemblies, 0);
+	assert_int_equal(serves->reassembly_bytes, 0);
+}
+
+/* Four messages of 40 MiB at once are more than there is room for. */
+static void messages_that_are_too_long_are_stopped_at_a_limit(void **state)
+{
+	const unsigned segments = (40u << 20) / 200;
+	unsigned at_once[4] = {0};
+	struct agent *asks, *serves;
+
+	manage();
+	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
+	serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << GET_TABLE, 1, &server);
+	for (uint32_t segment = 1; segment <= segments; segment++)
+		for (unsigned i = 0; i < 4; i++) {
+			if (segment > 1 && at_once[i] != segment - 1)
+				continue;
+			send_segment(asks, 1 + i, segment, segment == 1 ? RMPP_FIRST : 0);
+			assert_in_range(serves->reassembly_bytes, 0, 128u << 20);
+			if (stopped())
+				client.mad[RMPP_TYPE] = 0;
+			else
+				at_once[i] = segment;
+		}
+	assert_int_equal(count_of(&fabric, port_of(H2, 1))->qp1_dropped, 3);
+	assert_int_equal(serves->num_reassemblies, 1);
+}
+
 /* As the kernel's process_rmpp_ack(): retries are for one step, not for all of them. */
 static void each_segment_has_all_retries(void **state)
 {
@@ -770,6 +848,8 @@ int main(void)
 		TEST(segments_come_singly_to_a_program_that_does_rmpp_itself),
 		TEST(segments_that_make_no_sense_are_refused),
 		TEST(senders_of_segments_are_told_apart_by_their_gids),
+		TEST(messages_that_are_not_completed_are_stopped_at_a_limit),
+		TEST(messages_that_are_too_long_are_stopped_at_a_limit),
 		TEST(each_segment_has_all_retries),
 		TEST(an_acknowledgement_beyond_the_window_ends_the_answer),
 		TEST(repeated_acknowledgements_do_not_put_a_timeout_off),
