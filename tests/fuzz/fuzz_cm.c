@@ -179,7 +179,7 @@ static void fitting(struct urxe_cm_id *id)
 	unsigned attr = next() % 9;
 	struct urxe_cm_msg msg = {
 		.attr = URXE_CM_REQ + attr,
-		.local_id = id && id->remote_id ? id->remote_id : 0x100 + (next() & 15),
+		.local_id = id && id->remote_id ? id->remote_id : 0x100u + (next() & 15),
 		.remote_id = id ? id->local_id : 0x5500,
 	};
 	uint64_t guid = htobe64(5);

@@ -98,8 +98,8 @@ bool __wrap_urxe_completer_short(struct urxe_qp *qp, uint32_t psn)
 
 /* ---- the edges ---- */
 
-/* All of the adapter's clock_gettime() is renamed to this by the build. */
-int clock_gettime(clockid_t id, struct timespec *ts)
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 {
 	ts->tv_sec = edges.clock_now / 1000000000;
 	ts->tv_nsec = edges.clock_now % 1000000000;

@@ -35,6 +35,7 @@ static void configuration(const char *text)
 	CHECK(settings.queues <= REORDER_QUEUES && settings.hold);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);

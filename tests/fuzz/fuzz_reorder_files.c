@@ -46,6 +46,7 @@ static void flows(FILE *in)
 	free(arrivals);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text;

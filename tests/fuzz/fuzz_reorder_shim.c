@@ -123,6 +123,7 @@ static void row_of_shims(const uint8_t *data, size_t size)
 	reorder_destination_destroy(d);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	one_frame(data, size);

@@ -31,7 +31,11 @@
 	} while (0)
 
 /* Loads in here are not to be counted. */
+#ifdef __clang__
 #define UNCOUNTED __attribute__((no_sanitize("coverage")))
+#else
+#define UNCOUNTED
+#endif
 
 struct input {
 	const uint8_t *at, *end;
