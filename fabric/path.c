@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/outer_user.h"
+
 int fabric_path(const char *name, bool make, char *path, size_t len)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -23,7 +25,7 @@ int fabric_path(const char *name, bool make, char *path, size_t len)
 	if (runtime && *runtime == '/' && strlen(runtime) < 48)
 		snprintf(folder, sizeof(folder), "%s/urxe-fabric", runtime);
 	else
-		snprintf(folder, sizeof(folder), "/tmp/urxe-fabric-%u", geteuid());
+		snprintf(folder, sizeof(folder), "/tmp/urxe-fabric-%u", outer_user());
 	if (make && mkdir(folder, 0700) && errno != EEXIST)
 		return -errno;
 	if (lstat(folder, &st))

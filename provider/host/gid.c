@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/outer_user.h"
 #include "host/gid.h"
 #include "host/log.h"
 #include "host/siphash.h"
@@ -108,7 +109,7 @@ uint64_t urxe_guid_of_host(const char *netdev)
 		len = urxe_read_file("/proc/sys/kernel/random/boot_id", id, sizeof(id));
 	if (len < 0)
 		id[0] = '\0';
-	len = snprintf(text, sizeof(text), "%s %u %llu %s", id, (unsigned)geteuid(),
+	len = snprintf(text, sizeof(text), "%s %u %llu %s", id, (unsigned)outer_user(),
 		       (unsigned long long)urxe_netns_inode(), netdev);
 	hash = urxe_siphash(key, text, len);
 	return htobe64((hash & ~(3ULL << 56)) | 2ULL << 56);

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/outer_user.h"
 #include "host/fabric.h"
 #include "host/fd.h"
 #include "host/libc.h"
@@ -161,7 +162,7 @@ static int open_anywhere(struct urxe_segment *seg, int flags, struct urxe_stat *
 		if (!dirs[i] || !*dirs[i])
 			continue;
 		n = snprintf(seg->path, sizeof(seg->path), "%s/urxe-%u-%s%llu", dirs[i],
-			     (unsigned)geteuid(), urxe_fabric_wanted() ? "fabric-" : "",
+			     (unsigned)outer_user(), urxe_fabric_wanted() ? "fabric-" : "",
 			     (unsigned long long)host_id());
 		if (n >= (int)sizeof(seg->path))
 			continue;

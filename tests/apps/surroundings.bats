@@ -65,6 +65,12 @@ denied() { # ERRNO
 		"$URXE" run -- ibv_devinfo -d urxe0
 }
 
+@test "a user namespace of its own, in which the user has another uid" {
+	needs_namespaces
+	[ "$(id -u)" = 0 ] || skip "a namespace in the one of these tests does not know the user's uid"
+	under unshare -U --map-user=1000
+}
+
 @test "a /dev/shm of its own beside others, which are not served the half of each other's packets" {
 	needs_namespaces
 	isolated sh -c '

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/outer_user.h"
 #include "host/segment_layout.h"
 #include "host/sysinfo.h"
 
@@ -65,7 +66,7 @@ static const char *segment_path(void)
 {
 	static char path[160];
 
-	snprintf(path, sizeof(path), "%s/urxe-%u-%llu", host_test_dir, (unsigned)geteuid(),
+	snprintf(path, sizeof(path), "%s/urxe-%u-%llu", host_test_dir, (unsigned)outer_user(),
 		 (unsigned long long)urxe_netns_inode());
 	return path;
 }
@@ -992,12 +993,35 @@ static void test_no_room(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* user_namespaces(7): a line has an ID inside, the one it stands for outside, and how many follow. */
+static void test_a_user_has_the_uid_that_the_namespace_was_made_with(void **state)
+{
+	static const struct {
+		const char *map;
+		uint32_t inside, outside;
+	} rows[] = {
+		{"         0          0 4294967295\n", 1001, 1001},
+		{"         0          0 4294967295\n", 0, 0},
+		{"         0       1001          1\n", 0, 1001},
+		{"      1000          0          1\n", 1000, 0},
+		{"0 1001 1\n1 100000 65536\n", 34, 100033},
+		{"0 1001 1\n1 100000 65536\n", 65537, 65537},
+		{"0 1001 1\n", 65534, 65534},
+		{"", 65534, 65534},
+		{"none", 7, 7},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(outer_user_of(rows[i].inside, rows[i].map), rows[i].outside);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_membership),
 		cmocka_unit_test(test_64_at_once),
 		cmocka_unit_test(test_a_fabric_has_a_thousand_slots),
+		cmocka_unit_test(test_a_user_has_the_uid_that_the_namespace_was_made_with),
 		cmocka_unit_test(test_killed_one_is_reaped),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_child_outlives),
