@@ -359,7 +359,7 @@ int urxe_cmd_run(int argc, char **argv)
 	    !set_preload(library, path) || (with_pool && !append_preload(pool_library)))
 		return URXE_EXIT_CANNOT;
 	/* By path and, for a script without a first line, through the shell. */
-	execvp(path, argv + first);
+	execvp(path, getenv("URXE_HOST") ? urxe_opensm(argv + first) : argv + first);
 	urxe_complain("%s: %s", path, strerror(errno));
 	return errno == ENOENT ? URXE_EXIT_NOT_FOUND : URXE_EXIT_CANNOT;
 }

@@ -73,20 +73,24 @@ void urxe_complain(const char *fmt, ...)
 bool urxe_find_daemon(const char *name, char path[PATH_MAX])
 {
 	char self[PATH_MAX], *slash;
+	bool built;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	self[len > 0 ? len : 0] = '\0';
 	slash = strrchr(self, '/');
 	if (slash)
 		*slash = '\0';
-	for (int built = 0; built < 2; built++) {
-		int n = built ? snprintf(path, PATH_MAX, "%s/daemons/%s/%s", self, name, name)
-			      : snprintf(path, PATH_MAX, "%s/%s", self, name);
+	for (int in_build = 0; in_build < 2; in_build++) {
+		int n = in_build ? snprintf(path, PATH_MAX, "%s/daemons/%s/%s", self, name, name)
+				 : snprintf(path, PATH_MAX, "%s/%s", self, name);
 
 		if (n < PATH_MAX && !access(path, X_OK))
 			return true;
 	}
-	urxe_complain("%s is not in %s; install it beside urxe", name, self);
+	built = snprintf(path, PATH_MAX, "%s/build.ninja", self) < PATH_MAX && !access(path, F_OK);
+	urxe_complain(built ? "%s has not been built yet: ninja -C %s"
+			    : "%s is not in %s; install it beside urxe",
+		      name, self);
 	return false;
 }
 

@@ -26,6 +26,10 @@ int urxe_cmd_ipoib(int argc, char **argv);
 /* This process, and what it becomes, is on that host of a fabric; false after a complaint. */
 bool urxe_on_host(const char *fabric, const char *host);
 
+/* On a host of a fabric: a program's arguments, NULL-terminated, with a place for OpenSM's files where
+ * the user may not write to the standard one. */
+char **urxe_opensm(char **argv);
+
 /* One line on stderr, "urxe: ..." in front, with the cure in it. */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -30,6 +30,21 @@ master_is() {
 	await master_again
 }
 
+@test "OpenSM runs where /var cannot be written to" {
+	local inside='mount -t tmpfs -o ro none /var/log && mount -t tmpfs -o ro none /var/cache && exec "$@"'
+	local as=(unshare -m)
+	"${as[@]}" true 2>/dev/null || as=(unshare -Urm)
+	"${as[@]}" true 2>/dev/null || skip "no namespaces"
+	unset OSM_CACHE_DIR OSM_TMP_DIR
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	"${as[@]}" sh -c "$inside" sh "$URXE" run --host h1 -- opensm </dev/null >/dev/null 2>&1 3>&- &
+	started+=($!)
+	managed_by_h1() { on h2 sminfo | grep SMINFO_MASTER; }
+	await managed_by_h1
+	[ -s "$XDG_RUNTIME_DIR/urxe-fabric/fabric.opensm-h1/opensm.log" ]
+	[ -s "$XDG_RUNTIME_DIR/urxe-fabric/fabric.opensm-h1/guid2lid" ]
+}
+
 @test "the standby of a killed master gives every port its SM's LID, and leaves all LIDs as they are" {
 	local before
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
