@@ -393,7 +393,9 @@ static void turn_engine(struct urxe_cq *cq)
 	if (urxe_engine_quiet())
 		return;
 	urxe_engine_progress();
-	idle = atomic_fetch_add_explicit(&cq->idle, 1, memory_order_relaxed);
+	/* A turn that two pollers count as one does no harm. */
+	idle = atomic_load_explicit(&cq->idle, memory_order_relaxed);
+	atomic_store_explicit(&cq->idle, idle + 1, memory_order_relaxed);
 	urxe_engine_give_way(idle);
 }
 
@@ -408,7 +410,8 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 		if (empty(cq))
 			return 0;
 	}
-	atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
+	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
+		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 	urxe_lock_program(&cq->lock);
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);

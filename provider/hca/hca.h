@@ -414,6 +414,15 @@ static inline struct urxe_send_wqe *sq_wqe(const struct urxe_sq *sq, uint32_t in
 	return (struct urxe_send_wqe *)(sq->wqes + (size_t)(index & sq->mask) * sq->stride);
 }
 
+/* The WR at the cursor is sent. By a plain store: the engine alone writes it, and what lies between two
+ * locked operations can overlap with what comes before and after. */
+static inline void sq_advance(struct urxe_sq *sq)
+{
+	uint32_t send = atomic_load_explicit(&sq->send, memory_order_relaxed);
+
+	atomic_store_explicit(&sq->send, send + 1, memory_order_relaxed);
+}
+
 static inline struct urxe_recv_wqe *rq_wqe(const struct urxe_rq *rq, uint32_t index)
 {
 	return (struct urxe_recv_wqe *)(rq->wqes + (size_t)(index & rq->mask) * rq->stride);

@@ -318,7 +318,7 @@ void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	wqe->done = true;
 	wqe->first_psn = qp->proto.psn;
 	wqe->last_psn = urxe_psn_add(qp->proto.psn, -1);
-	qp->sq.send++;
+	sq_advance(&qp->sq);
 }
 
 /* The next packet of the WR at the cursor. */
@@ -344,7 +344,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 	if (wqe->error || !wqe->started)
 		return OUT_IDLE;
 	if (wqe->done && wr_is_local(wqe->opcode)) {
-		qp->sq.send++;
+		sq_advance(&qp->sq);
 		return OUT_MORE;
 	}
 	if (reliable && (!urxe_peer_admits(qp) ||
@@ -373,7 +373,7 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 		return OUT_IDLE;
 	}
 	if (wqe_sent(qp, wqe)) {
-		qp->sq.send++;
+		sq_advance(&qp->sq);
 		qp->proto.offset = 0;
 		if (!reliable)
 			wqe->done = true;

@@ -59,7 +59,7 @@ static void has_left(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	wqe->started = true;
 	wqe->first_psn = wqe->last_psn = qp->proto.psn;
 	qp->proto.psn = qp->proto.max_psn = urxe_psn_add(qp->proto.psn, 1);
-	qp->sq.send++;
+	sq_advance(&qp->sq);
 	qp->direct.behind_packets = true;
 	urxe_set_flying(qp, true);
 	urxe_completer_arm(qp);
