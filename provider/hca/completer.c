@@ -65,14 +65,14 @@ static __attribute__((noinline)) void report(struct urxe_qp *qp, const struct ur
 	uint32_t tail = atomic_load_explicit(&qp->sq.tail, memory_order_relaxed);
 	struct urxe_cqe *cqe = urxe_cq_claim(qp->scq, qp);
 
-	if (cqe)
-		*cqe = (struct urxe_cqe){
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.opcode = opcode,
-			.byte_len = wqe->length,
-			.qp_num = qp->proto.qpn,
-		};
+	if (cqe) {
+		urxe_cqe_clear(cqe);
+		cqe->wr_id = wqe->wr_id;
+		cqe->status = status;
+		cqe->opcode = opcode;
+		cqe->byte_len = wqe->length;
+		cqe->qp_num = qp->proto.qpn;
+	}
 	/* Before the program sees the completion, and can count on the place. */
 	atomic_store_explicit(&qp->sq.tail, tail + 1, memory_order_release);
 	if (cqe)

@@ -58,17 +58,17 @@ bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx)
 	urxe_count(qp->port, URXE_CNT_RDMA_RECV);
 	cqe = urxe_cq_claim(qp->rcq, qp);
 	if (cqe) {
-		*cqe = (struct urxe_cqe){
-			.wr_id = wqe->wr_id,
-			.status = IBV_WC_SUCCESS,
-			.opcode = IBV_WC_RECV,
-			.byte_len = len,
-			.qp_num = qp->proto.qpn,
-			.wc_flags = imm ? IBV_WC_WITH_IMM : 0,
-			.solicited = urxe_bth_se(bth),
-		};
-		if (imm)
+		urxe_cqe_clear(cqe);
+		cqe->wr_id = wqe->wr_id;
+		cqe->status = IBV_WC_SUCCESS;
+		cqe->opcode = IBV_WC_RECV;
+		cqe->byte_len = len;
+		cqe->qp_num = qp->proto.qpn;
+		cqe->solicited = urxe_bth_se(bth);
+		if (imm) {
+			cqe->wc_flags = IBV_WC_WITH_IMM;
 			memcpy(&cqe->imm, bth + 1, sizeof(cqe->imm));
+		}
 	}
 	/* Before the program sees the completion, and can count on the place. */
 	atomic_store_explicit(&rq->tail, atomic_load_explicit(&rq->tail, memory_order_relaxed) + 1,
