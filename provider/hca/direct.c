@@ -402,9 +402,16 @@ static enum result copy_own(const struct access *a, uint32_t offset, uint32_t le
 	uint8_t *at;
 	uint64_t va;
 
-	if (!own_target(a, &va) || !find_local(a, offset, len, &local))
+	if (!own_target(a, &va))
 		return REFUSED;
 	at = (uint8_t *)(uintptr_t)(va + offset);
+	if (a->wqe->inlined) {
+		/* In a WQE it overlaps with nothing. */
+		urxe_copy_visible(at, (const uint8_t *)a->wqe->sge + offset, len);
+		return COPIED;
+	}
+	if (!find_local(a, offset, len, &local))
+		return REFUSED;
 	for (int i = 0; i < local.n; i++) {
 		struct iovec *iov = &local.iov[i];
 
@@ -470,7 +477,7 @@ static void count(const struct access *a, uint32_t len)
 static void count_packets(const struct access *a)
 {
 	uint32_t mtu = a->qp->proto.mtu, len = a->wqe->length;
-	uint32_t packets = len ? (len + mtu - 1) / mtu : 1;
+	uint32_t packets = len <= mtu ? 1 : (len + mtu - 1) / mtu;
 	const uint32_t bth = WORDS(struct urxe_bth), aeth = WORDS(struct urxe_aeth);
 	struct urxe_load data = {packets, packets * bth + (len + 3) / 4};
 	struct urxe_load one = {1, bth + aeth};
