@@ -64,7 +64,7 @@ static bool is_at_work(struct owned_lock *lock)
  * A program may have forbidden itself the call since (seccomp(2)): then this waits for as long as
  * every processor takes by far to carry out what it had begun, and no thread owns locks from now on.
  */
-static void pass_barriers(void)
+void owned_lock_barrier(void)
 {
 	static const struct timespec long_enough = {.tv_nsec = 1000000};
 
@@ -85,7 +85,7 @@ static bool hold_off(struct owned_lock *lock)
 		atomic_store(&lock->revoked, 1);
 	else if (!is_at_work(lock))
 		return false;
-	pass_barriers();
+	owned_lock_barrier();
 	return is_at_work(lock);
 }
 
@@ -158,7 +158,7 @@ bool owned_lock_try_shared(struct owned_lock *lock, bool often)
 		if (owner || !hold_off(lock))
 			return true;
 		owned_unlock_shared(lock);
-		pass_barriers();
+		owned_lock_barrier();
 		if (is_at_work(lock))
 			return false;
 	}

@@ -49,6 +49,9 @@ void owned_lock_shared(struct owned_lock *lock, bool often);
 bool owned_lock_try_shared(struct owned_lock *lock, bool often);
 void owned_unlock_shared(struct owned_lock *lock);
 
+/* Every thread of the process passes a memory barrier. A system call, or a moment's sleep. */
+void owned_lock_barrier(void);
+
 static inline uintptr_t owned_lock_self(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();

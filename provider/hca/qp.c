@@ -406,7 +406,10 @@ static void flush_receives(struct urxe_qp *qp)
 	};
 
 	urxe_xrc_end_loan(qp);
-	/* The last owner of the lock has posted what we find; its next owner sees the state. */
+	/* The last owner of the lock has posted what we find; its next owner sees the state. The one thread
+	 * of a thread domain, which takes none, does either after a barrier. */
+	if (qp->rq.lock.elided)
+		owned_lock_barrier();
 	urxe_lock(&qp->rq.lock);
 	urxe_unlock(&qp->rq.lock);
 	while (qp->proto.recv_busy || (!qp->srq && urxe_rq_take(&qp->rq, qp->recv_wqe))) {

@@ -20,6 +20,7 @@ int urxe_rq_init(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type ty
 	rq->mask = size - 1;
 	rq->stride = sizeof(struct urxe_recv_wqe) + max_sge * sizeof(struct ibv_sge);
 	rq->wqes = NULL;
+	rq->lock.elided = to_pd(pd)->td;
 	if (max_wr)
 		rq->wqes = urxe_buffer_alloc(pd, (size_t)size * rq->stride, type, &rq->custom);
 	return max_wr && !rq->wqes ? -ENOMEM : 0;
@@ -82,7 +83,7 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 		*bad = wr;
 		return EINVAL;
 	}
-	urxe_lock(&qp->rq.lock);
+	urxe_lock_program(&qp->rq.lock);
 	for (; wr; wr = wr->next) {
 		ret = urxe_rq_post(&qp->rq, wr);
 		if (ret) {
@@ -90,8 +91,9 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 			break;
 		}
 	}
-	urxe_unlock(&qp->rq.lock);
-	/* To a QP in error they come back at once. */
+	urxe_unlock_program(&qp->rq.lock);
+	/* To a QP in error they come back at once. Posted first, then the state: see flush_receives(). */
+	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load(&qp->proto.state) == IBV_QPS_ERR) {
 		urxe_engine_lock();
 		urxe_qp_flush(qp);
@@ -105,7 +107,7 @@ int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 	struct urxe_srq *srq = to_srq(ibv);
 	int ret = 0;
 
-	urxe_lock(&srq->rq.lock);
+	urxe_lock_program(&srq->rq.lock);
 	for (; wr; wr = wr->next) {
 		ret = urxe_rq_post(&srq->rq, wr);
 		if (ret) {
@@ -113,6 +115,6 @@ int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 			break;
 		}
 	}
-	urxe_unlock(&srq->rq.lock);
+	urxe_unlock_program(&srq->rq.lock);
 	return ret;
 }

@@ -4,7 +4,7 @@
  * with another: `verbs_cost KIND [N]` prints nanoseconds, the best of ROUNDS rounds.
  *
  *	poll, poll_ex	a completion, by ibv_poll_cq() or by the extended interface
- *	post, post_td	a request posted and polled, without or in a thread domain
+ *	post, post_td	a message: its receive and its send posted, both polled; without or in a thread domain
  *	xrc N		a message to one of N XRC SRQs
  *	tags N		a message with one of N tags that are waited for
  *
@@ -76,17 +76,19 @@ static void connect_qp(struct ibv_qp *qp, uint32_t peer)
 				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-static struct ibv_qp *make_qp(struct ibv_pd *of, struct ibv_cq *cq, struct ibv_srq *srq)
+static struct ibv_qp *make_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+			      struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq,
-		.recv_cq = cq,
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
 		.srq = srq,
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 		.cap = {.max_send_wr = srq ? 0 : MESSAGES,
 			.max_send_sge = srq ? 0 : 1,
 			.max_recv_wr = 1,
+			.max_recv_sge = 1,
 			.max_inline_data = srq ? 0 : 16},
 	};
 	struct ibv_qp *qp = ibv_create_qp(of, &init);
@@ -170,7 +172,7 @@ static double completions(bool extended)
 	double best = 1e9;
 
 	NEED(ex);
-	qp = make_qp(pd, cq, NULL);
+	qp = make_qp(pd, cq, cq, NULL);
 	connect_qp(qp, qp->qp_num);
 	for (int round = 0; round < ROUNDS; round++) {
 		double began;
@@ -189,14 +191,40 @@ static double completions(bool extended)
 
 /* ---- thread domains ---- */
 
-static double requests(bool domain)
+static void post_receive(struct ibv_qp *qp)
+{
+	static struct ibv_sge sge = {.length = 8};
+	static struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	sge.addr = (uintptr_t)memory;
+	sge.lkey = mr->lkey;
+	NEED(!ibv_post_recv(qp, &wr, &bad));
+}
+
+static void post_message(struct ibv_qp *qp)
+{
+	static uint64_t word = 42;
+	static struct ibv_sge sge = {.length = sizeof(word)};
+	static struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_INLINE,
+					.sg_list = &sge,
+					.num_sge = 1};
+	struct ibv_send_wr *bad;
+
+	sge.addr = (uintptr_t)&word;
+	NEED(!ibv_post_send(qp, &wr, &bad));
+}
+
+/* From one end to the other and back: each answer takes the acknowledgement along. */
+static double messages(bool domain)
 {
 	struct ibv_td_init_attr td = {0};
 	struct ibv_parent_domain_init_attr parent = {.pd = pd};
 	struct ibv_cq_init_attr_ex attr = {.cqe = MESSAGES};
 	struct ibv_pd *of = pd;
-	struct ibv_qp *qp;
-	struct ibv_cq_ex *cq;
+	struct ibv_cq *sent[2], *received[2];
+	struct ibv_qp *qp[2];
 	double best = 1e9;
 
 	if (domain) {
@@ -204,15 +232,26 @@ static double requests(bool domain)
 		NEED(of = attr.parent_domain = ibv_alloc_parent_domain(ctx, &parent));
 		attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
 	}
-	NEED(cq = ibv_create_cq_ex(ctx, &attr));
-	qp = make_qp(of, ibv_cq_ex_to_cq(cq), NULL);
-	connect_qp(qp, qp->qp_num);
+	for (int i = 0; i < 2; i++) {
+		NEED(sent[i] = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr)));
+		NEED(received[i] = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr)));
+		qp[i] = make_qp(of, sent[i], received[i], NULL);
+	}
+	connect_qp(qp[0], qp[1]->qp_num);
+	connect_qp(qp[1], qp[0]->qp_num);
+	post_receive(qp[1]);
+	post_message(qp[0]);
+	poll_one(received[1]);
 	for (int round = 0; round < ROUNDS; round++) {
 		double began = now_ns();
 
 		for (int i = 0; i < MESSAGES; i++) {
-			write_inline(qp);
-			poll_one(ibv_cq_ex_to_cq(cq));
+			int to = i & 1;
+
+			post_receive(qp[to]);
+			post_message(qp[!to]);
+			poll_one(received[to]);
+			poll_one(sent[to]);
 		}
 		best = least(best, now_ns() - began);
 	}
@@ -331,8 +370,8 @@ static double tags(void)
 	NEED(srq);
 	for (unsigned i = 0; i < many; i++)
 		add_tag(srq, i);
-	to = make_qp(pd, cq, srq);
-	from = make_qp(pd, cq, NULL);
+	to = make_qp(pd, cq, cq, srq);
+	from = make_qp(pd, cq, cq, NULL);
 	connect_qp(from, to->qp_num);
 	connect_qp(to, from->qp_num);
 	for (int round = 0; round < ROUNDS; round++) {
@@ -362,7 +401,7 @@ int main(int argc, char **argv)
 	if (!strncmp(kind, "poll", 4))
 		ns = completions(!strcmp(kind, "poll_ex"));
 	else if (!strncmp(kind, "post", 4))
-		ns = requests(!strcmp(kind, "post_td"));
+		ns = messages(!strcmp(kind, "post_td"));
 	else if (!strcmp(kind, "xrc"))
 		ns = xrc();
 	else if (!strcmp(kind, "tags"))
