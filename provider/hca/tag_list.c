@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "hca/tag_list.h"
 
-#define NONE	    UINT32_MAX
 #define PLACE_BITS  20
+#define LINK_BITS   (PLACE_BITS + 1)
 #define MAX_ENTRIES (1u << PLACE_BITS)
+#define NONE	    MAX_ENTRIES
 
+/* A cache line: with a list of thousands, what a message costs is the lines that it touches. */
 struct entry {
 	uint64_t tag, mask;
-	uint64_t order; /* of adding */
-	uint32_t next, previous;
-	uint32_t generation; /* of the place: the upper bits of its handle */
-	bool used;
+	uint64_t order;		       /* of adding */
+	uint64_t next : LINK_BITS;     /* of the chain, or of the unused places; NONE: the last */
+	uint64_t previous : LINK_BITS; /* of the first entry: the last one */
+	uint64_t generation : 32 - PLACE_BITS; /* of the place: the upper bits of its handle */
+	uint64_t used : 1;
+	uint64_t room[TAG_LIST_ROOM / sizeof(uint64_t)];
 };
+static_assert(sizeof(struct entry) == 64, "a cache line");
 
 struct mask_in_use {
 	uint64_t mask;
@@ -29,7 +36,7 @@ struct tag_list {
 	uint64_t admitted;  /* and how many of them may be taken */
 	uint64_t seed;	    /* so that senders cannot choose tags that meet in one chain */
 	struct mask_in_use *masks;
-	uint32_t *heads, *tails;
+	uint32_t *heads;
 	struct entry *entries;
 };
 
@@ -48,14 +55,14 @@ struct tag_list *tag_list_create(uint32_t max_entries)
 		list->n_chains <<= 1;
 	list->masks = calloc(max_entries, sizeof(*list->masks));
 	list->heads = malloc(list->n_chains * sizeof(*list->heads));
-	list->tails = malloc(list->n_chains * sizeof(*list->tails));
-	list->entries = calloc(max_entries, sizeof(*list->entries));
-	if (!list->masks || !list->heads || !list->tails || !list->entries) {
+	list->entries = aligned_alloc(sizeof(struct entry), max_entries * sizeof(struct entry));
+	if (!list->masks || !list->heads || !list->entries) {
 		tag_list_destroy(list);
 		return NULL;
 	}
+	memset(list->entries, 0, max_entries * sizeof(*list->entries));
 	for (uint32_t i = 0; i < list->n_chains; i++)
-		list->heads[i] = list->tails[i] = NONE;
+		list->heads[i] = NONE;
 	for (uint32_t i = 0; i < max_entries; i++)
 		list->entries[i].next = i + 1 < max_entries ? i + 1 : NONE;
 	if (getrandom(&list->seed, sizeof(list->seed), 0) < 0)
@@ -69,7 +76,6 @@ void tag_list_destroy(struct tag_list *list)
 		return;
 	free(list->masks);
 	free(list->heads);
-	free(list->tails);
 	free(list->entries);
 	free(list);
 }
@@ -114,10 +120,15 @@ static void leave_mask(struct tag_list *list, uint64_t mask)
 		list->masks[i] = list->masks[--list->n_masks];
 }
 
+static uint32_t handle_of(const struct entry *e, uint32_t place)
+{
+	return (uint32_t)e->generation << PLACE_BITS | place;
+}
+
 int tag_list_add(struct tag_list *list, uint64_t tag, uint64_t mask, uint32_t *handle)
 {
-	uint32_t place = list->free_head, chain = chain_of(list, tag, mask);
-	struct entry *e;
+	uint32_t place = list->free_head, *head = &list->heads[chain_of(list, tag, mask)];
+	struct entry *e, *first;
 
 	if (place == NONE)
 		return -ENOMEM;
@@ -128,15 +139,17 @@ int tag_list_add(struct tag_list *list, uint64_t tag, uint64_t mask, uint32_t *h
 	e->order = list->added++;
 	e->used = true;
 	e->next = NONE;
-	e->previous = list->tails[chain];
-	if (e->previous == NONE)
-		list->heads[chain] = place;
-	else
-		list->entries[e->previous].next = place;
-	list->tails[chain] = place;
+	if (*head == NONE) {
+		*head = e->previous = place;
+	} else {
+		first = &list->entries[*head];
+		e->previous = first->previous;
+		list->entries[first->previous].next = place;
+		first->previous = place;
+	}
 	use_mask(list, mask);
 	list->count++;
-	*handle = e->generation << PLACE_BITS | place;
+	*handle = handle_of(e, place);
 	return place;
 }
 
@@ -148,16 +161,16 @@ void tag_list_admit(struct tag_list *list)
 static void unlink_entry(struct tag_list *list, uint32_t place)
 {
 	struct entry *e = &list->entries[place];
-	uint32_t chain = chain_of(list, e->tag, e->mask);
+	uint32_t *head = &list->heads[chain_of(list, e->tag, e->mask)];
 
-	if (e->previous == NONE)
-		list->heads[chain] = e->next;
+	if (e->next != NONE)
+		list->entries[e->next].previous = e->previous;
+	else if (*head != place)
+		list->entries[*head].previous = e->previous;
+	if (*head == place)
+		*head = e->next;
 	else
 		list->entries[e->previous].next = e->next;
-	if (e->next == NONE)
-		list->tails[chain] = e->previous;
-	else
-		list->entries[e->next].previous = e->previous;
 	leave_mask(list, e->mask);
 	e->used = false;
 	e->generation++;
@@ -171,7 +184,7 @@ int tag_list_remove(struct tag_list *list, uint32_t handle)
 	uint32_t place = handle & (MAX_ENTRIES - 1);
 
 	if (place >= list->max || !list->entries[place].used ||
-	    (list->entries[place].generation << PLACE_BITS | place) != handle)
+	    handle_of(&list->entries[place], place) != handle)
 		return -ENOENT;
 	unlink_entry(list, place);
 	return place;
@@ -205,6 +218,11 @@ int tag_list_take(struct tag_list *list, uint64_t tag)
 		return -ENOENT;
 	unlink_entry(list, best);
 	return best;
+}
+
+void *tag_list_room(struct tag_list *list, uint32_t place)
+{
+	return list->entries[place].room;
 }
 
 uint32_t tag_list_count(const struct tag_list *list)

@@ -16,9 +16,11 @@
 struct urxe_tm {
 	struct tag_list *list;
 	uint32_t unexpected, handled; /* messages; as the program says */
-	size_t stride;
-	uint8_t *buffers; /* struct urxe_recv_wqe of each place of the list */
+	struct ibv_sge (
+		*more)[URXE_TM_SGE - 1]; /* of each place of the list: what is behind its first */
 };
+static_assert(sizeof(struct urxe_recv_wqe) + sizeof(struct ibv_sge) == TAG_LIST_ROOM,
+	      "a buffer of one piece is beside its entry");
 
 /* What a message begins with. */
 struct header {
@@ -26,11 +28,6 @@ struct header {
 	struct ibv_rvh rvh;
 };
 static_assert(sizeof(struct header) == 32, "it is a packet's beginning");
-
-static struct urxe_recv_wqe *buffer_at(const struct urxe_tm *tm, uint32_t place)
-{
-	return (struct urxe_recv_wqe *)(tm->buffers + place * tm->stride);
-}
 
 int urxe_tm_create(const struct ibv_tm_cap *cap, struct urxe_tm **out)
 {
@@ -42,11 +39,10 @@ int urxe_tm_create(const struct ibv_tm_cap *cap, struct urxe_tm **out)
 	tm = calloc(1, sizeof(*tm));
 	if (!tm)
 		return ENOMEM;
-	tm->stride = sizeof(struct urxe_recv_wqe) + URXE_TM_SGE * sizeof(struct ibv_sge);
 	tm->list = tag_list_create(cap->max_num_tags);
-	tm->buffers = malloc(cap->max_num_tags * tm->stride);
+	tm->more = malloc(cap->max_num_tags * sizeof(*tm->more));
 	*out = tm;
-	if (tm->list && tm->buffers)
+	if (tm->list && tm->more)
 		return 0;
 	urxe_tm_destroy(tm);
 	return ENOMEM;
@@ -57,7 +53,7 @@ void urxe_tm_destroy(struct urxe_tm *tm)
 	if (!tm)
 		return;
 	tag_list_destroy(tm->list);
-	free(tm->buffers);
+	free(tm->more);
 	free(tm);
 }
 
@@ -75,12 +71,12 @@ static int add(struct urxe_tm *tm, struct ibv_ops_wr *wr)
 	place = tag_list_add(tm->list, wr->tm.add.tag, wr->tm.add.mask, &wr->tm.handle);
 	if (place < 0)
 		return -place;
-	buffer = buffer_at(tm, place);
+	buffer = tag_list_room(tm->list, place);
 	buffer->wr_id = wr->tm.add.recv_wr_id;
 	buffer->num_sge = wr->tm.add.num_sge;
 	for (int i = 0; i < wr->tm.add.num_sge; i++) {
-		buffer->sge[i] = wr->tm.add.sg_list[i];
-		length += buffer->sge[i].length;
+		*(i ? &tm->more[place][i - 1] : buffer->sge) = wr->tm.add.sg_list[i];
+		length += wr->tm.add.sg_list[i].length;
 	}
 	buffer->length = length > UINT32_MAX ? UINT32_MAX : length;
 	return 0;
@@ -202,8 +198,11 @@ static bool match(struct urxe_qp *qp, const struct header *h)
 
 	if (place < 0)
 		return false;
-	buffer = buffer_at(tm, place);
-	memcpy(qp->recv_wqe, buffer, sizeof(*buffer) + buffer->num_sge * sizeof(buffer->sge[0]));
+	buffer = tag_list_room(tm->list, place);
+	memcpy(qp->recv_wqe, buffer, TAG_LIST_ROOM);
+	if (buffer->num_sge > 1)
+		memcpy(&qp->recv_wqe->sge[1], tm->more[place],
+		       (buffer->num_sge - 1) * sizeof(buffer->sge[0]));
 	qp->proto.recv_busy = true;
 	qp->proto.recv_offset = 0;
 	return true;

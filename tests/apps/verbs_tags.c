@@ -200,6 +200,35 @@ static void eager(void)
 	end();
 }
 
+/* Tagged buffers of eight pieces and of one, side by side. */
+static void pieces(void)
+{
+	struct ibv_sge sge[8];
+	struct ibv_ops_wr wr = {.opcode = IBV_WR_TAG_ADD};
+
+	begin(8);
+	for (int i = 0; i < 8; i++)
+		sge[i] = (struct ibv_sge){(uintptr_t)in + 100 * (7 - i), 10, in_mr->lkey};
+	wr.tm.add.recv_wr_id = 1;
+	wr.tm.add.sg_list = sge;
+	wr.tm.add.num_sge = 8;
+	wr.tm.add.tag = 5;
+	wr.tm.add.mask = ALL;
+	EXPECT(op(&wr), 0);
+	add(2, 6, ALL, 80);
+	memset(in, 0, sizeof(in));
+	send_message(IBV_TMH_EAGER, 5, HEAD + 80);
+	EXPECT_WC(sender.scq, 3, IBV_WC_SUCCESS);
+	EXPECT_TM(1, IBV_WC_SUCCESS, IBV_WC_TM_RECV, BOTH, 5);
+	for (int i = 0; i < 8; i++)
+		EXPECT_TRUE(!memcmp(in + 100 * (7 - i), out + HEAD + 10 * i, 10));
+	send_message(IBV_TMH_EAGER, 6, HEAD + 80);
+	EXPECT_WC(sender.scq, 3, IBV_WC_SUCCESS);
+	EXPECT_TM(2, IBV_WC_SUCCESS, IBV_WC_TM_RECV, BOTH, 6);
+	EXPECT_TRUE(!memcmp(in, out + HEAD, 80));
+	end();
+}
+
 /* What is added behind a message that nobody knew of waits until the program says that it does. */
 static void unexpected(void)
 {
@@ -357,11 +386,8 @@ static void refused(void)
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
-		{"eager", eager},
-		{"unexpected", unexpected},
-		{"rendezvous", rendezvous},
-		{"broken", broken},
-		{"list", list},
+		{"eager", eager},	    {"pieces", pieces}, {"unexpected", unexpected},
+		{"rendezvous", rendezvous}, {"broken", broken}, {"list", list},
 		{"refused", refused},
 	};
 

@@ -136,6 +136,7 @@ static void random_operations_do_as_a_plain_list_does(void **state)
 			model[place].order = order++;
 			model[place].handle = handle;
 			model[place].used = true;
+			memcpy(tag_list_room(list, place), &model[place].order, sizeof(order));
 			break;
 		}
 		case 2:
@@ -146,7 +147,11 @@ static void random_operations_do_as_a_plain_list_does(void **state)
 			break;
 		default:
 			tag = random() % 32;
-			assert_int_equal(tag_list_take(list, tag), model_take(tag));
+			place = tag_list_take(list, tag);
+			assert_int_equal(place, model_take(tag));
+			if (place >= 0)
+				assert_memory_equal(tag_list_room(list, place), &model[place].order,
+						    sizeof(order));
 		}
 	}
 	tag_list_destroy(list);
