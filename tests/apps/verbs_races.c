@@ -39,7 +39,7 @@ static void *post_receives(void *arg)
 }
 
 /* A receive that is posted just when the QP goes to ERR is flushed. */
-static void flushed_when_posted_late(void)
+static void flush_late(struct ibv_pd *of)
 {
 	const struct setup rc = {.type = IBV_QPT_RC};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
@@ -48,7 +48,9 @@ static void flushed_when_posted_late(void)
 	struct ibv_wc wc;
 	pthread_t thread;
 
-	make_end(&e, &rc, pd, NULL);
+	atomic_store(&last_round_over, false);
+	atomic_store(&round_begun, 0);
+	make_end(&e, &rc, of, NULL);
 	NEED(!pthread_create(&thread, NULL, post_receives, NULL));
 	for (unsigned round = 1; round <= ROUNDS && seconds() < until; round++) {
 		attr.qp_state = IBV_QPS_RESET;
@@ -70,6 +72,25 @@ static void flushed_when_posted_late(void)
 	NEED(!pthread_join(thread, NULL));
 	EXPECT(lost, 0);
 	free_end(&e);
+}
+
+static void flushed_when_posted_late(void)
+{
+	flush_late(pd);
+}
+
+/* There the thread that posts takes no lock: the one that flushes makes it pass a barrier. */
+static void flushed_in_a_thread_domain(void)
+{
+	struct ibv_td_init_attr td_attr = {0};
+	struct ibv_td *td = ibv_alloc_td(ctx, &td_attr);
+	struct ibv_parent_domain_init_attr attr = {.pd = pd, .td = td};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(ctx, &attr);
+
+	NEED(td && parent);
+	flush_late(parent);
+	EXPECT(ibv_dealloc_pd(parent), 0);
+	EXPECT(ibv_dealloc_td(td), 0);
 }
 
 static _Atomic bool polling;
@@ -257,6 +278,7 @@ int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"flushed_when_posted_late", flushed_when_posted_late},
+		{"flushed_in_a_thread_domain", flushed_in_a_thread_domain},
 		{"resized_when_just_posted", resized_when_just_posted},
 		{"inherited", inherited},
 		{"groups_inherited", groups_inherited},
