@@ -4,7 +4,7 @@
  * messages:
  *
  *	guid=0x02c9… guest=guest7 state=here epoch=3 peer=h9 function=2 lid=513 lmc=0 pkeys=0xffff,0x8001
- *	fence=0x1f… after a fence
+ *	fence=0x1f… after a fence, or an addition
  *
  * Members come in any order; unknown ones are an error, since what they mean could be what keeps
  * two ports from having one GUID. Pure functions.
@@ -27,8 +27,8 @@ struct record {
 	char guest[RECORD_NAME_LEN];
 	enum move_state state;
 	uint32_t epoch; /* one more at each change of owner */
-	/* A random number, since a person said that a host that may know it is off, and not all
-	 * agents have confirmed since that they do not have it; 0: nothing to confirm. */
+	/* A random number, since it was added, or a person said that a host that may know it is off,
+	 * until all agents have confirmed that they do not have it; 0: confirmed. */
 	uint64_t fence;
 	char peer
 		[RECORD_NAME_LEN]; /* the other host of a move, or the one that has to confirm it; "" */

@@ -479,11 +479,11 @@ static void finish_add(struct job *j)
 	struct json_object *o;
 	int ret;
 
-	/* Later than what an agent that is silent may have of it. */
-	if (j->num_silent) {
+	/* Another agent may be adding it, too; and one that is silent may have it, of an earlier
+	 * time. */
+	j->record.fence = fence_number();
+	if (j->num_silent)
 		j->record.epoch = (uint32_t)time(NULL);
-		j->record.fence = fence_number();
-	}
 	if (!chosen)
 		j->record.guid = pool_guid(j);
 	if (find_row(j, j->guest) || guest_named(j->d, j->guest)) {

@@ -101,6 +101,7 @@ static void adopt(struct libvirt *l, const struct record *wanted)
 
 	r.state = MOVE_SETTING;
 	r.epoch = 1;
+	r.fence = fence_number();
 	if (d->config.mode == MODE_SHARED_PORT && guest_that_stays(d, 0))
 		say(l, &r, "another guest is here, and functions share one LID");
 	else if (!guest_add(d, &r))
