@@ -45,9 +45,10 @@ static const struct {
 				    [EVENT_REFUSED] = NEXT(MOVE_GONE),
 				    [EVENT_TAKE] = NEXT(MOVE_SETTING),
 				    [EVENT_FENCE] = NEXT(MOVE_SETTING)}},
-	[MOVE_SETTING] =
-		{"setting", STEP_SET, .owns = true,
-		 .next = {[EVENT_DONE] = NEXT(MOVE_ATTACHING), [EVENT_REFUSED] = NEXT(MOVE_GONE)}},
+	[MOVE_SETTING] = {"setting", STEP_SET, .owns = true,
+			  .next = {[EVENT_DONE] = NEXT(MOVE_ATTACHING),
+				   [EVENT_REFUSED] = NEXT(MOVE_GONE),
+				   [EVENT_FREED] = NEXT(MOVE_CLEARING)}},
 	[MOVE_ATTACHING] = {"attaching", STEP_ATTACH, .owns = true,
 			    .next = {[EVENT_DONE] = NEXT(MOVE_VERIFYING)}},
 	[MOVE_VERIFYING] =

@@ -329,11 +329,19 @@ static void step_clear(struct step *s)
 
 static void step_absent(struct step *s)
 {
+	const char *host = NULL;
 	struct sa_port port;
-	/* In a shared port the vGUID is no port's. */
-	int ret = is_shared(s) ? -ENOENT : sa_find_port(&s->d->sa, s->guid, false, &port);
-	const char *host = ret || !(s->r.fence || s->rival[0]) ? NULL : rival_of(s, false);
+	int ret = -ENOENT;
 
+	if (!s->r.peer[0]) {
+		s->event = EVENT_FREED; /* who is given the GUID next asks the SA */
+		return;
+	}
+	/* In a shared port the vGUID is no port's. */
+	if (!is_shared(s))
+		ret = sa_find_port(&s->d->sa, s->guid, false, &port);
+	if (!ret && (s->r.fence || s->rival[0]))
+		host = rival_of(s, false);
 	if (host) {
 		s->event = EVENT_REFUSED; /* and then it is forgotten */
 		because(s, "%s has it", host);
@@ -341,8 +349,6 @@ static void step_absent(struct step *s)
 		again(s, "the SM still has it at LID %u", port.lid);
 	} else if (ret != -ENOENT) {
 		again(s, "the SA does not answer: %s", strerror(-ret));
-	} else if (!s->r.peer[0]) {
-		s->event = EVENT_FREED;
 	}
 }
 

@@ -387,7 +387,7 @@ owners() {
 	ctl h1 status "$1" | awk -v guest="$1" '$1 == guest' | wc -l
 }
 
-@test "a guest that is added on each side of a partition, with one vGUID, is at one host when it heals" {
+@test "a guest that is added on each side of a partition with one vGUID, is at one host when it heals" {
 	local guid=0x0255525800010000 round
 	hosts 1
 	agents
@@ -407,6 +407,37 @@ owners() {
 		await gone
 	done
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "two guests that are added at a time with one vGUID: one of them stays" {
+	local guid=0x0255525800010000
+	hosts 1
+	agents
+	# Both ask all others before either has it.
+	kill -STOP "${pids[h3]}"
+	ctl h1 add guest7 --guid $guid &
+	pids[add1]=$!
+	ctl h2 add guest8 --guid $guid &
+	pids[add2]=$!
+	sleep 0.5
+	kill -CONT "${pids[h3]}"
+	wait "${pids[add1]}" "${pids[add2]}"
+	one() { [ "$(ctl h1 status | grep -c $guid)" = 1 ] && ctl h1 status | grep -q " $guid .* here " && [ "$(functions_with $guid)" = 1 ]; }
+	await one
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
+@test "a guest that cannot get its function is removed" {
+	local guid
+	hosts 1
+	agents
+	guid=$(on h2 ibstat | sed -n 's/.*Port GUID: //p')
+	ctl h1 add guest7 --guid "$guid"
+	waits() { ctl h1 status guest7 | grep -q 'the SM still has a port with that GUID'; }
+	await waits
+	ctl h1 remove guest7
+	gone() { ! ctl h1 status | grep -q guest7; }
+	await gone
 }
 
 @test "a guest that is added anew while its host is silent is that one's when the host answers again" {
