@@ -155,7 +155,7 @@ static bool is_wanted(struct libvirt *l, const struct domain *domain)
 {
 	const struct guest *g;
 
-	if (!domain->runs)
+	if (!domain->runs || domain->unknown)
 		return false;
 	if (domain->bad) {
 		say(l, &domain->r, "its metadata are not what lidtrackd writes");
@@ -207,7 +207,8 @@ bool libvirt_keeps(struct lidtrackd *d, const char *guest)
 	if (!watch_domains(d->libvirt->watch, &domains))
 		return true;
 	for (size_t i = 0; i < domains.count; i++)
-		keeps |= domains.list[i].runs && !strcmp(domains.list[i].r.guest, guest);
+		keeps |= (domains.list[i].runs || domains.list[i].unknown) &&
+			 !strcmp(domains.list[i].r.guest, guest);
 	free(domains.list);
 	return keeps;
 }

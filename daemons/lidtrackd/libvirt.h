@@ -13,6 +13,7 @@
 
 struct domain {
 	bool runs;	 /* here, and not as one half of a migration that may still fail */
+	bool unknown;	 /* libvirt did not say whether it runs, or what its metadata is */
 	bool bad;	 /* its metadata is not what lidtrackd writes */
 	struct record r; /* guest: its name; guid 0: it has no metadata of ours */
 };

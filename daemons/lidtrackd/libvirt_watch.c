@@ -41,12 +41,8 @@ struct watch {
 /* ---- domains ---- */
 
 /* Of two halves of a migration libvirt says that they are paused for it. */
-static bool is_running(virDomainPtr domain)
+static bool is_running(int state, int reason)
 {
-	int state, reason;
-
-	if (virDomainGetState(domain, &state, &reason, 0))
-		return false;
 	if (state == VIR_DOMAIN_PAUSED)
 		return reason != VIR_DOMAIN_PAUSED_MIGRATION &&
 		       reason != VIR_DOMAIN_PAUSED_POSTCOPY &&
@@ -55,27 +51,38 @@ static bool is_running(virDomainPtr domain)
 	       state == VIR_DOMAIN_PMSUSPENDED;
 }
 
+static void look_at_metadata(virDomainPtr domain, struct domain *d)
+{
+	char *xml = virDomainGetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, METADATA_URI,
+					 VIR_DOMAIN_AFFECT_LIVE);
+
+	if (!xml) {
+		d->unknown = virGetLastErrorCode() != VIR_ERR_NO_DOMAIN_METADATA;
+		return;
+	}
+	d->bad = metadata_parse(&d->r, xml, strlen(xml)) != 0;
+	if (d->bad)
+		d->r.guid = 0;
+	free(xml);
+}
+
 /* False: it cannot be a guest, or is gone. */
 static bool look_at(virDomainPtr domain, struct domain *d)
 {
 	const char *name = virDomainGetName(domain);
-	char *xml;
+	int state, reason;
 
 	memset(d, 0, sizeof(*d));
 	d->r.function = -1;
 	if (!name || !record_name_valid(name))
 		return false;
 	strcpy(d->r.guest, name);
-	d->runs = is_running(domain);
-	xml = virDomainGetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, METADATA_URI,
-				   VIR_DOMAIN_AFFECT_LIVE);
-	if (!xml)
-		return virGetLastErrorCode() == VIR_ERR_NO_DOMAIN_METADATA;
-	d->bad = metadata_parse(&d->r, xml, strlen(xml)) != 0;
-	if (d->bad)
-		d->r.guid = 0;
-	free(xml);
-	return true;
+	d->unknown = virDomainGetState(domain, &state, &reason, 0) != 0;
+	if (!d->unknown) {
+		d->runs = is_running(state, reason);
+		look_at_metadata(domain, d);
+	}
+	return !d->unknown || virGetLastErrorCode() != VIR_ERR_NO_DOMAIN;
 }
 
 static void look_at_all(struct watch *w)

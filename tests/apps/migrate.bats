@@ -922,6 +922,25 @@ order() {
 		"$BATS_TEST_DIRNAME/../../daemons/lidtrackctl/orders/$1" "${@:3}" </dev/null
 }
 
+@test "a domain of which libvirt does not say whether it runs keeps its vGUID" {
+	hosts 1
+	ONLY_h1='libvirt test:///default' # which has a domain "test" that runs
+	export LD_PRELOAD=$URXE_BIN/libvirt_fails.so LIBVIRT_FAILS=$dir/fails
+	agents
+	unset LD_PRELOAD
+	grep -q 'test:///default: connected' "$dir/h1.log" || skip "lidtrackd is built without libvirt"
+	guest test h1
+	refused() {
+		run ctl h1 move test --to h2
+		[ "$status" = 1 ] && [[ $output == *"its domain runs at h1"* ]]
+	}
+	refused
+	touch "$dir/fails"
+	sleep 1 # more than twice the time between two looks
+	refused
+	is_at test h1
+}
+
 @test "libvirt's hook refuses what lidtrackd would; nova's ebrctl adds, moves and removes" {
 	local guid=0xfa163e0000010203 vif=vif-fa163e0000010203
 	hosts 1
