@@ -25,18 +25,20 @@
 #include "daemons/common/json.h"
 #include "daemons/common/log.h"
 
-#define MAX_CLIENTS 64
-#define MAX_LINE    (1 << 20)
-#define MAX_DEPTH   4		/* of objects and arrays in a request */
-#define HIGH_WATER  (256 << 10) /* of what waits to be read, above which a stream rests */
-#define LOW_WATER   (64 << 10)	/* and below which it goes on */
-#define IDLE_S	    60
-#define LOOK_S	    1 /* between two looks whether somebody still waits for an answer */
+#define MAX_CLIENTS	64
+#define MAX_LINE	(1 << 20)
+#define MAX_DEPTH	4	    /* of objects and arrays in a request */
+#define HIGH_WATER	(256 << 10) /* of what waits to be read, above which a stream rests */
+#define LOW_WATER	(64 << 10)  /* and below which it goes on */
+#define IDLE_S		60
+#define ACCEPT_AGAIN_US 100000
+#define LOOK_S		1 /* between two looks whether somebody still waits for an answer */
 
 struct control {
 	struct event_base *base;
 	struct control_options options;
 	struct evconnlistener *listener;
+	struct event *accept; /* waits where no client can be accepted */
 	struct control_client *clients;
 	unsigned nclients;
 };
@@ -108,15 +110,17 @@ static void send_inside(struct control_client *client, struct json_object *answe
 
 void control_send(struct control_client *client, struct json_object *answer)
 {
-	const char *text =
-		answer ? json_object_to_json_string_ext(
-				 answer, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
-		       : no_memory;
+	const char *text = NULL;
 
 	if (!client->stream) {
 		send_inside(client, answer);
 		return;
 	}
+	if (answer)
+		text = json_object_to_json_string_ext(
+			answer, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (!text)
+		text = no_memory;
 	bufferevent_write(client->stream, text, strlen(text));
 	bufferevent_write(client->stream, "\n", 1);
 	json_object_put(answer);
@@ -410,7 +414,20 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 /* Out of descriptors: clients that wait are served when there are some again. */
 static void on_accept_error(struct evconnlistener *listener, void *arg)
 {
+	const struct timeval delay = {.tv_usec = ACCEPT_AGAIN_US};
+	struct control *control = arg;
+
 	log_debug("control socket: %s", strerror(errno));
+	evconnlistener_disable(listener);
+	event_add(control->accept, &delay);
+}
+
+static void accept_again(evutil_socket_t fd, short what, void *arg)
+{
+	struct control *control = arg;
+
+	if (control->nclients < MAX_CLIENTS)
+		evconnlistener_enable(control->listener);
 }
 
 /* The socket of a daemon that is gone is in the way, that of one that lives is not. */
@@ -482,13 +499,14 @@ static int open_socket(const struct control_options *options)
 
 static int listen_on(struct control *control, int fd)
 {
+	control->accept = evtimer_new(control->base, accept_again, control);
 	control->listener =
 		evconnlistener_new(control->base, on_accept, control,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	if (!control->listener) {
+	if (!control->listener)
 		close(fd);
+	if (!control->listener || !control->accept)
 		return -ENOMEM;
-	}
 	evconnlistener_set_error_cb(control->listener, on_accept_error);
 	return is_abstract(&control->options) ? 0 : set_owner(&control->options);
 }
@@ -533,6 +551,8 @@ void control_stop(struct control *control)
 		client_close(control->clients);
 	if (control->listener)
 		evconnlistener_free(control->listener);
+	if (control->accept)
+		event_free(control->accept);
 	if (control->options.path[0] && !is_abstract(&control->options))
 		unlink(control->options.path);
 	free(control);

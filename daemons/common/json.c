@@ -9,7 +9,8 @@
 
 void json_add(struct json_object *to, const char *key, struct json_object *value)
 {
-	json_object_object_add(to, key, value);
+	if (!to || json_object_object_add(to, key, value))
+		json_object_put(value);
 }
 
 void json_add_number(struct json_object *to, const char *key, uint64_t value)
