@@ -171,8 +171,8 @@ enum fabric_loss fabric_route_pkey(const struct fabric_map *map, const struct fa
 
 /* A copy that has come in at a switch, or at an adapter. */
 struct copy {
-	uint32_t at;
-	uint16_t depth;
+	uint32_t at, depth;
+	uint64_t delay;
 };
 
 /* The ports that a switch's multicast table has for a LID: 16 of them. */
@@ -185,75 +185,106 @@ static uint16_t group_ports(const struct fabric_map *map, const struct fabric_no
 	return i < FABRIC_MFT_LEN ? table[i * node->mft_blocks + block] : 0;
 }
 
-struct tree {
+struct walk {
 	const struct fabric_map *map;
 	uint16_t mlid;
 	uint8_t sl;
-	struct fabric_route step; /* of which cross() fills in links */
-	uint32_t *links;
-	unsigned num, max;
-	fabric_member_fn *fn;
-	void *arg;
+	struct fabric_tree *tree;
+	struct fabric_branch *branch; /* that is being walked */
+	struct copy todo[FABRIC_TREE_MAX + 1];
+	unsigned num_todo;
 };
 
-/* Over one cable. A tree may have as many links as the caller has room for; one with circles ends
- * there too. */
-static void copy_over(struct tree *t, const struct fabric_node *node, uint8_t in,
-		      const struct fabric_port *out, struct copy *todo, unsigned *num_todo,
-		      unsigned depth)
+/* Another branch begins at a link. */
+static void add_branch(struct walk *w, uint8_t in, const struct fabric_port *out, struct copy c)
 {
-	const struct fabric_port *next;
+	struct fabric_tree *t = w->tree;
 
-	if (t->num == t->max || depth == FABRIC_HOPS_MAX)
+	if (t->num_branches > FABRIC_TREE_MAX)
 		return;
-	t->step = (struct fabric_route){.mtu = 5};
-	next = cross(t->map, &t->step, node, in, out, t->sl);
-	if (!next)
-		return;
-	t->links[t->num++] = index_of(t->map, out);
-	if (node_of(t->map, next)->type != NODE_SWITCH)
-		t->fn(index_of(t->map, next), t->arg);
-	else
-		todo[(*num_todo)++] = (struct copy){index_of(t->map, next), depth + 1};
+	t->branches[t->num_branches++] = (struct fabric_branch){
+		.parent = w->branch - t->branches,
+		.mtu = w->branch->mtu,
+		.out = index_of(w->map, out),
+		.in = in,
+		.depth = c.depth,
+		.delay = c.delay,
+	};
 }
 
-static void copy_at_switch(struct tree *t, struct copy c, struct copy *todo, unsigned *num_todo)
+/* Over one cable. A tree with circles ends when it has too many links, or is too deep. */
+static void copy_over(struct walk *w, uint8_t in, const struct fabric_port *out, struct copy c)
 {
-	const struct fabric_port *in = fabric_map_port(t->map, c.at);
-	const struct fabric_node *node = node_of(t->map, in);
+	struct fabric_tree *t = w->tree;
+	struct fabric_route step = {.mtu = 5};
+	const struct fabric_port *next;
+
+	if (t->num_links == FABRIC_TREE_MAX || c.depth == FABRIC_HOPS_MAX)
+		return;
+	next = cross(w->map, &step, node_of(w->map, out), in, out, w->sl);
+	if (!next)
+		return;
+	if (w->branch->num_links && (step.faulty || step.mtu < w->branch->mtu)) {
+		add_branch(w, in, out, c);
+		return;
+	}
+	if (!w->branch->num_links) {
+		w->branch->faulty = step.faulty;
+		w->branch->mtu = step.mtu < w->branch->mtu ? step.mtu : w->branch->mtu;
+	}
+	w->branch->num_links++;
+	t->links[t->num_links++] = index_of(w->map, out);
+	c = (struct copy){index_of(w->map, next), c.depth + 1, c.delay + step.delay};
+	if (node_of(w->map, next)->type == NODE_SWITCH)
+		w->todo[w->num_todo++] = c;
+	else
+		t->ends[t->num_ends++] =
+			(struct fabric_end){c.at, w->branch - t->branches, c.delay};
+}
+
+static void copy_at_switch(struct walk *w, struct copy c)
+{
+	const struct fabric_port *in = fabric_map_port(w->map, c.at);
+	const struct fabric_node *node = node_of(w->map, in);
 
 	for (unsigned block = 0; block < node->mft_blocks; block++) {
-		uint16_t ports = group_ports(t->map, node, t->mlid, block);
+		uint16_t ports = group_ports(w->map, node, w->mlid, block);
 
 		for (; ports; ports &= ports - 1) {
 			unsigned num = block * 16 + __builtin_ctz(ports);
 
 			if (num && num != in->num && num <= node->num_ports)
-				copy_over(t, node, in->num, fabric_node_port(t->map, node, num),
-					  todo, num_todo, c.depth);
+				copy_over(w, in->num, fabric_node_port(w->map, node, num), c);
 		}
 	}
 }
 
-unsigned fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
-			    uint32_t *links, unsigned max, fabric_member_fn *fn, void *arg)
+static void walk_branch(struct walk *w, struct fabric_branch *b)
 {
-	struct tree t = {map, mlid, sl, .links = links, .max = max, .fn = fn, .arg = arg};
+	const struct fabric_port *out = fabric_map_port(w->map, b->out);
+
+	w->branch = b;
+	b->first = w->tree->num_links;
+	copy_over(w, b->in, out, (struct copy){.depth = b->depth, .delay = b->delay});
+	while (w->num_todo)
+		copy_at_switch(w, w->todo[--w->num_todo]);
+}
+
+void fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
+			struct fabric_tree *t)
+{
 	const struct fabric_port *at = fabric_map_port(map, from);
-	struct copy todo[FABRIC_TREE_MAX + 1];
-	unsigned num_todo = 0;
+	struct walk w = {map, mlid, sl, t, t->branches};
 
-	if (t.max > FABRIC_TREE_MAX)
-		t.max = FABRIC_TREE_MAX;
+	t->num_links = 0;
+	t->num_branches = t->num_ends = 1;
+	t->branches[0] = (struct fabric_branch){.mtu = 5};
+	t->ends[0] = (struct fabric_end){.port = from};
 	if (fabric_port_state(at) != PORT_ACTIVE)
-		return 0;
-	copy_over(&t, node_of(map, at), at->num, at, todo, &num_todo, 0);
-	while (num_todo) {
-		struct copy c = todo[--num_todo];
-
-		copy_at_switch(&t, c, todo, &num_todo);
-	}
-	return t.num;
+		return;
+	add_branch(&w, at->num, at, (struct copy){0});
+	for (uint32_t b = 1; b < t->num_branches; b++)
+		walk_branch(&w, &t->branches[b]);
 }
 
 /* ---- faults ---- */

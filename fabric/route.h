@@ -43,13 +43,38 @@ void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dli
 		       struct fabric_route *route);
 
 /*
- * The ends of a multicast group's tree, as seen from an adapter's port: for each port of an adapter
- * that a copy arrives at, fn gets its index. Links that copies cross are added to links, at most
- * max; their number.
+ * A part of a multicast group's tree that a copy crosses as a whole: it can be lost, by a fault or
+ * because it is too long, at the first link alone. The first branch is the sender's port itself,
+ * without links.
  */
-typedef void fabric_member_fn(uint32_t port, void *arg);
-unsigned fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
-			    uint32_t *links, unsigned max, fabric_member_fn *fn, void *arg);
+struct fabric_branch {
+	uint32_t parent; /* the branch that it begins at; it has a smaller number */
+	uint32_t first;	 /* of its links */
+	uint32_t num_links;
+	uint8_t mtu; /* enum ibv_mtu: of all links up to here, the smallest */
+	bool faulty; /* its first link loses or corrupts packets */
+	/* Where the walk goes on: */
+	uint32_t out, depth;
+	uint8_t in;
+	uint64_t delay;
+};
+
+/* A port of an adapter that a copy arrives at. */
+struct fabric_end {
+	uint32_t port, branch;
+	uint64_t delay; /* ns: of all links on the way */
+};
+
+struct fabric_tree {
+	uint32_t num_links, num_branches, num_ends;
+	uint32_t links[FABRIC_TREE_MAX]; /* the ports that copies leave by, branch by branch */
+	struct fabric_branch branches[FABRIC_TREE_MAX + 1];
+	struct fabric_end ends[FABRIC_TREE_MAX + 1]; /* the first one is the sender's port */
+};
+
+/* A multicast group's tree, as seen from an adapter's port: of at most FABRIC_TREE_MAX links. */
+void fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
+			struct fabric_tree *tree);
 
 /*
  * Do the switches on the way let that P_Key pass (10.9.3, 14.2.5.7)? They look at the partition;

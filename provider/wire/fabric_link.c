@@ -347,28 +347,28 @@ static void leave(struct urxe_wire *wire, const struct urxe_port *port,
 	urxe_segment_count_groups(wire->seg, -1);
 }
 
-static bool is_member(const struct urxe_members *members, uint32_t host)
+static void send_copies(struct urxe_wire *wire, const struct urxe_path *path,
+			const struct urxe_tx_packet *pkt)
 {
-	for (unsigned i = 0; i < members->n; i++)
-		if (members->host[i] == host)
-			return true;
-	return false;
+	urxe_route_take_group(path, pkt);
+	for (unsigned slot = URXE_SLOT_FIRST; slot <= urxe_slots.last; slot++) {
+		struct urxe_lag *lag = NULL;
+		struct urxe_link *link = NULL;
+
+		if (urxe_segment_slot_has_groups(wire->seg, slot))
+			lag = urxe_route_reaches(path, urxe_segment_slot_host(wire->seg, slot));
+		if (lag)
+			link = urxe_shm_link(wire, slot);
+		if (link)
+			urxe_shm_send_copy(wire, link, path, pkt, lag);
+	}
 }
 
 static int send_group(struct urxe_wire *wire, const struct urxe_path *path,
 		      const struct urxe_tx_packet *pkts, unsigned n)
 {
-	const struct urxe_members *to = urxe_route_take_group(path, pkts, n);
-
-	for (unsigned slot = URXE_SLOT_FIRST; to && slot <= urxe_slots.last; slot++) {
-		struct urxe_link *link = NULL;
-
-		if (urxe_segment_slot_has_groups(wire->seg, slot) &&
-		    is_member(to, urxe_segment_slot_host(wire->seg, slot)))
-			link = urxe_shm_link(wire, slot);
-		if (link)
-			urxe_shm_send(wire, link, path, pkts, n);
-	}
+	for (unsigned k = 0; k < n; k++)
+		send_copies(wire, path, &pkts[k]);
 	return n;
 }
 

@@ -20,8 +20,8 @@
 struct urxe_fault_packet {
 	struct urxe_fault_packet *next;
 	uint64_t due;
-	struct urxe_route *route; /* whose links delay it; NULL: none do */
-	unsigned passes;	  /* packets that have yet to pass it */
+	struct urxe_lag *lag; /* of the links that delay it; NULL: none do */
+	unsigned passes;      /* packets that have yet to pass it */
 	bool out;
 	/* Of a neighbour's ring, or on the way into one: what kind of record. NONE: a datagram. */
 	enum urxe_ring_kind kind;
@@ -111,8 +111,8 @@ bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path)
 
 static void finish(struct urxe_fault_packet *held)
 {
-	if (held->route)
-		urxe_route_waited(held->route);
+	if (held->lag)
+		urxe_route_waited(held->lag);
 	free(held);
 }
 
@@ -235,22 +235,22 @@ static struct urxe_fault_packet *copy(const void *packet, uint32_t len)
 static void dispatch(struct urxe_wire *wire, struct urxe_fault_packet *held,
 		     const struct urxe_fault *fault, unsigned reorder)
 {
-	uint64_t now = fault->delay || reorder || held->route ? urxe_wire_now() : 0;
+	uint64_t now = fault->delay || reorder || held->lag ? urxe_wire_now() : 0;
 	bool out = held->out;
 
 	if (wire->delayed.len + wire->passed.len >= MAX_HELD) {
 		free(held);
 		return;
 	}
-	if (held->route)
-		now = urxe_route_wait(held->route, now);
+	if (held->lag)
+		now = urxe_route_wait(held->lag, now);
 	if (reorder) {
 		held->due = now + fault->delay + REORDER_WAIT;
 		held->passes = reorder;
 		append(&wire->passed, held);
 		return;
 	}
-	if (fault->delay || held->route) {
+	if (fault->delay || held->lag) {
 		held->due = now + fault->delay;
 		insert_by_due(&wire->delayed, held);
 		return;
@@ -280,7 +280,7 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault,
 		held->kind = like->kind;
 		held->span = like->span;
 		held->slot = like->slot;
-		held->route = like->route;
+		held->lag = like->lag;
 		if (held->out)
 			held->path = like->path;
 		else
@@ -309,20 +309,19 @@ void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from, cons
 }
 
 void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
-			   const struct urxe_record *rec)
+			   const struct urxe_record *rec, struct urxe_lag *lag)
 {
 	struct urxe_fault_packet like = {
 		.out = true,
 		.kind = rec->kind,
 		.span = rec->span,
 		.slot = slot,
+		.lag = lag,
 		.path = *path,
 	};
 	struct urxe_fault none = {.dir = URXE_FAULT_OUT};
 	struct urxe_fault *fault = &urxe_wire_port(wire, path)->fault;
 
-	if (path->link == URXE_LINK_FABRIC && !path->multicast && urxe_route_is_late(path))
-		like.route = urxe_route_of(path);
 	if (!urxe_fault_active(fault, URXE_FAULT_OUT))
 		fault = &none;
 	inject(wire, fault, &like, rec->bytes, rec->len);
@@ -382,7 +381,7 @@ void urxe_wire_drain(struct urxe_wire *wire)
 	struct urxe_fault_packet **link = &wire->delayed.head, *held;
 
 	while ((held = *link)) {
-		if (!held->route) {
+		if (!held->lag) {
 			link = &held->next;
 			continue;
 		}

@@ -297,9 +297,11 @@ void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, const 
 		    uint32_t len);
 void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
 		   uint32_t len);
-/* The same for what goes through rings; corruption is loss there. */
+/* The same for what goes through rings; corruption is loss there. lag: NULL, or that of the links of
+ * a fabric. */
+struct urxe_lag;
 void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
-			   const struct urxe_record *rec);
+			   const struct urxe_record *rec, struct urxe_lag *lag);
 void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
 			  const struct urxe_record *rec);
 void urxe_fault_release(struct urxe_wire *wire, uint64_t now);

@@ -30,6 +30,8 @@ struct urxe_route_loss {
 	struct fabric_row *row;
 };
 
+static void forget_group_rows(struct urxe_group *g);
+
 static uint32_t buckets[BUCKETS]; /* the first of each hash */
 static uint32_t num_routes = 1;	  /* 0 is none */
 static pthread_mutex_t routes_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -97,6 +99,7 @@ static void forget_rows(void)
 				free(l);
 			}
 			both[k]->row = NULL;
+			forget_group_rows(both[k]->tree);
 			both[k]->generation = NEVER;
 		}
 	}
@@ -263,7 +266,9 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 		r->row = NULL;
 	r->way = way;
 	r->open = way.loss == FABRIC_ARRIVES;
-	r->sure = r->open && !way.faulty && !way.delay && !r->waiting;
+	r->lag.route = r;
+	r->lag.delay = way.delay;
+	r->sure = r->open && !way.faulty && !way.delay && !r->lag.waiting;
 	r->enforced = way.enforced;
 	r->host = host_of(map, way.to);
 	if (!r->row)
@@ -276,46 +281,143 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 
 /* ---- groups ---- */
 
-struct tree {
-	const struct fabric_map *map;
-	struct urxe_members *members;
+struct branch {
+	uint32_t parent, num_links;
+	const uint32_t *links;
+	uint8_t mtu;
+	bool faulty;
+	bool reached;		    /* by the packet that was taken last */
+	struct fabric_row *row;	    /* of packets that cross it, */
+	struct fabric_row *lost[2]; /* and of those that its first link discards, or corrupts */
 };
 
-static void add_host(struct urxe_members *m, uint32_t host)
+#define NO_BRANCH UINT32_MAX
+
+/* A host's port that has a member. It stays as long as the route: packets may wait for its lag. */
+struct member {
+	uint32_t host, port;
+	uint32_t branch; /* NO_BRANCH: no copy arrives there any more */
+	struct urxe_lag lag;
+};
+
+struct urxe_group {
+	unsigned num_branches, num_members;
+	struct branch *branches;
+	struct member **members; /* by host and port */
+	uint32_t *links;	 /* of the branches */
+};
+
+static int by_host(const void *a, const void *b)
 {
-	for (unsigned i = 0; i < m->n; i++)
-		if (m->host[i] == host)
-			return;
-	if (m->n < URXE_MAX_MEMBERS)
-		m->host[m->n++] = host;
+	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
+
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	return x->port < y->port ? -1 : x->port > y->port;
 }
 
-static void add_member(uint32_t port, void *arg)
+/* The member at an end, which may be new. n: of those that are sorted. */
+static struct member *member_at(struct urxe_group *g, unsigned n, uint32_t host, uint32_t port)
 {
-	struct tree *t = arg;
+	struct member key = {.host = host, .port = port}, *m = &key, **found = NULL;
 
-	add_host(t->members, host_of(t->map, port));
+	if (n)
+		found = bsearch(&m, g->members, n, sizeof(*g->members), by_host);
+	if (found)
+		return *found;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	*m = key;
+	g->members[g->num_members++] = m;
+	return m;
 }
 
-/* Its own host gets copies too, which cross no link. */
+static bool take_members(struct urxe_route *r, const struct fabric_map *map,
+			 const struct fabric_tree *t)
+{
+	struct urxe_group *g = r->tree;
+	unsigned before = g->num_members;
+	struct member **more = reallocarray(g->members, before + t->num_ends, sizeof(*more));
+
+	if (!more)
+		return false;
+	g->members = more;
+	for (unsigned i = 0; i < before; i++)
+		g->members[i]->branch = NO_BRANCH;
+	for (unsigned i = 0; i < t->num_ends; i++) {
+		const struct fabric_end *end = &t->ends[i];
+		struct member *m = member_at(g, before, host_of(map, end->port), end->port);
+
+		if (!m)
+			continue;
+		m->branch = end->branch;
+		m->lag.route = r;
+		m->lag.delay = end->delay;
+	}
+	qsort(g->members, g->num_members, sizeof(*g->members), by_host);
+	return true;
+}
+
+/* Rows of a branch that is as it was go on. */
+static void keep_rows(struct branch *b, const struct branch *old)
+{
+	if (b->num_links != old->num_links ||
+	    memcmp(b->links, old->links, b->num_links * sizeof(*b->links)))
+		return;
+	b->row = old->row;
+	memcpy(b->lost, old->lost, sizeof(b->lost));
+}
+
+static bool take_branches(struct urxe_group *g, bool same_map, const struct fabric_tree *t)
+{
+	struct branch *branches = calloc(t->num_branches, sizeof(*branches));
+	uint32_t *links = malloc((t->num_links + 1) * sizeof(*links));
+
+	if (!branches || !links) {
+		free(branches);
+		free(links);
+		return false;
+	}
+	memcpy(links, t->links, t->num_links * sizeof(*links));
+	for (unsigned i = 0; i < t->num_branches; i++) {
+		const struct fabric_branch *b = &t->branches[i];
+
+		branches[i] = (struct branch){.parent = b->parent,
+					      .num_links = b->num_links,
+					      .links = links + b->first,
+					      .mtu = b->mtu,
+					      .faulty = b->faulty};
+		if (same_map && i < g->num_branches)
+			keep_rows(&branches[i], &g->branches[i]);
+	}
+	free(g->branches);
+	free(g->links);
+	g->branches = branches;
+	g->links = links;
+	g->num_branches = t->num_branches;
+	return true;
+}
+
+/* The sender's own host gets copies too, which cross no link. */
 static void walk_group(struct urxe_route *r, const struct fabric_map *map)
 {
-	static uint32_t links[FABRIC_TREE_MAX];
-	struct tree t = {map, r->members};
-	unsigned n;
+	static struct fabric_tree tree;
 
-	if (!t.members)
-		t.members = r->members = calloc(1, sizeof(*r->members));
-	r->open = t.members && fabric_port_state(fabric_map_port(map, r->from)) == PORT_ACTIVE;
+	r->open = fabric_port_state(fabric_map_port(map, r->from)) == PORT_ACTIVE;
+	if (!r->tree)
+		r->tree = calloc(1, sizeof(*r->tree));
+	r->open = r->open && r->tree;
 	if (!r->open)
 		return;
-	t.members->n = 0;
-	add_host(t.members, host_of(map, r->from));
-	n = fabric_route_group(map, r->from, r->dlid, r->sl, links, FABRIC_TREE_MAX, add_member,
-			       &t);
-	if (!r->row || r->map != map || r->row->num_links != n ||
-	    memcmp(r->row->links, links, n * sizeof(*links)))
-		r->row = new_row(links, n, FABRIC_ARRIVES, 0, true, r->sl);
+	fabric_route_group(map, r->from, r->dlid, r->sl, &tree);
+	r->open = take_branches(r->tree, r->map == map, &tree) && take_members(r, map, &tree);
+}
+
+static void forget_group_rows(struct urxe_group *g)
+{
+	for (unsigned i = 0; g && i < g->num_branches; i++)
+		g->branches[i].row = g->branches[i].lost[0] = g->branches[i].lost[1] = NULL;
 }
 
 void urxe_route_renew(struct urxe_route *r)
@@ -391,13 +493,16 @@ static bool pkey_passes(struct urxe_route *r, uint16_t pkey, uint64_t packets, u
 	return false;
 }
 
+static uint64_t flow_of(const struct urxe_route *r, uint32_t qpn)
+{
+	return (uint64_t)r->slid << 48 | (uint64_t)r->dlid << 32 | qpn;
+}
+
 static bool survives_faults(struct urxe_route *r, uint32_t qpn, uint64_t words)
 {
-	uint64_t flow = (uint64_t)r->slid << 48 | (uint64_t)r->dlid << 32 | qpn;
-
 	for (unsigned i = 0; i < r->way.num_links; i++) {
 		uint32_t port = r->way.links[i], at = port;
-		enum fabric_loss loss = fabric_link_fault(r->map, port, flow, r->sent);
+		enum fabric_loss loss = fabric_link_fault(r->map, port, flow_of(r, qpn), r->sent);
 
 		if (loss == FABRIC_ARRIVES)
 			continue;
@@ -434,30 +539,87 @@ bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t 
 	return true;
 }
 
-uint64_t urxe_route_wait(struct urxe_route *r, uint64_t now)
+uint64_t urxe_route_wait(struct urxe_lag *lag, uint64_t now)
 {
-	if (r->due < now + r->way.delay)
-		r->due = now + r->way.delay;
-	r->waiting++;
-	return r->due;
+	if (lag->due < now + lag->delay)
+		lag->due = now + lag->delay;
+	lag->waiting++;
+	return lag->due;
 }
 
-void urxe_route_waited(struct urxe_route *r)
+void urxe_route_waited(struct urxe_lag *lag)
 {
-	if (!--r->waiting && !r->way.delay)
-		r->generation = NEVER; /* it may be sure again */
+	if (!--lag->waiting && !lag->delay)
+		lag->route->generation = NEVER; /* it may be sure again */
 }
 
-const struct urxe_members *urxe_route_take_group(const struct urxe_path *path,
-						 const struct urxe_tx_packet *pkts, unsigned n)
+/* What the first link of a branch does to a packet. */
+static enum fabric_loss branch_fault(const struct urxe_route *r, const struct branch *b,
+				     const struct urxe_tx_packet *pkt)
+{
+	if (pkt->payload_len > urxe_mtu_bytes(b->mtu))
+		return FABRIC_LOST_DISCARD;
+	if (!b->faulty)
+		return FABRIC_ARRIVES;
+	return fabric_link_fault(r->map, b->links[0],
+				 flow_of(r, urxe_bth_qpn((const struct urxe_bth *)pkt->header)),
+				 r->sent);
+}
+
+static void take_branch(struct urxe_route *r, struct branch *b, const struct urxe_tx_packet *pkt)
+{
+	enum fabric_loss loss = branch_fault(r, b, pkt);
+	struct fabric_row **row = &b->row;
+	uint32_t at = b->links[0];
+
+	b->reached = loss == FABRIC_ARRIVES;
+	if (!b->reached)
+		row = &b->lost[loss == FABRIC_LOST_CORRUPTED];
+	if (loss == FABRIC_LOST_CORRUPTED)
+		at = fabric_map_port(r->map, at)->peer;
+	/* To make one may forget all others. */
+	if (!*row)
+		*row = new_row(b->links, b->reached ? b->num_links : 0, loss, at, true, r->sl);
+	add(*row, 1, words_of(r, urxe_packet_bytes(pkt), 1));
+}
+
+void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_packet *pkt)
 {
 	struct urxe_route *r = urxe_route_now(urxe_route_of(path));
+	struct branch *all = r->open ? r->tree->branches : NULL;
 
-	if (!r->open)
-		return NULL;
-	for (unsigned k = 0; k < n; k++)
-		add(r->row, 1, words_of(r, urxe_packet_bytes(&pkts[k]), 1));
-	return r->members;
+	if (!all)
+		return;
+	all[0].reached = true;
+	for (unsigned i = 1; i < r->tree->num_branches; i++) {
+		all[i].reached = false;
+		if (all[all[i].parent].reached && all[i].num_links)
+			take_branch(r, &all[i], pkt);
+	}
+	r->sent++;
+}
+
+struct urxe_lag *urxe_route_reaches(const struct urxe_path *path, uint32_t host)
+{
+	const struct urxe_route *r = urxe_route_of(path);
+	const struct urxe_group *g = r->open ? r->tree : NULL;
+	unsigned low = 0, high = g ? g->num_members : 0;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (g->members[middle]->host < host)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; g && low < g->num_members && g->members[low]->host == host; low++) {
+		struct member *m = g->members[low];
+
+		if (m->branch != NO_BRANCH && g->branches[m->branch].reached)
+			return &m->lag;
+	}
+	return NULL;
 }
 
 /* ---- direct access ---- */

@@ -20,13 +20,15 @@
 #define URXE_ICRC_WORDS 1
 #define URXE_MAX_ROUTES 65536
 
-/* The hosts that have ports in a multicast group's tree, the sender's own first, by their numbers
- * in slots. */
-#define URXE_MAX_MEMBERS 1024
-struct urxe_members {
-	unsigned n;
-	uint32_t host[URXE_MAX_MEMBERS];
+/* Packets on links with a delay (fault_queue.c). */
+struct urxe_lag {
+	struct urxe_route *route;
+	uint64_t delay;	  /* ns */
+	uint64_t due;	  /* when the last one that waits arrives */
+	uint32_t waiting; /* packets */
 };
+
+struct urxe_group;
 
 struct urxe_route {
 	/* What it was when the map had that generation: all that a packet asks for, in one cache
@@ -51,12 +53,11 @@ struct urxe_route {
 	bool group;  /* of multicast */
 
 	struct fabric_route way;
-	struct urxe_members *members; /* of a group */
+	struct urxe_group *tree;      /* of a group */
 	struct urxe_route *back;      /* the way of answers, where they are no packets */
 	struct urxe_route_loss *lost; /* rows of packets that do not arrive */
 	uint64_t sent;		      /* packets, for faults */
-	uint64_t due;		      /* when the last one that waits arrives */
-	uint32_t waiting;	      /* packets, for the links' delay (fault_queue.c) */
+	struct urxe_lag lag;
 } __attribute__((aligned(64)));
 static_assert(offsetof(struct urxe_route, port) <= 64, "the first line has what is hot");
 
@@ -104,14 +105,14 @@ static inline bool urxe_route_is_late(const struct urxe_path *path)
 {
 	const struct urxe_route *route = urxe_route_now(urxe_route_of(path));
 
-	return route->way.delay || route->waiting;
+	return route->lag.delay || route->lag.waiting;
 }
 
 /* A packet begins to wait for the links' delay: when it arrives. One that left earlier does not
  * arrive later. */
-uint64_t urxe_route_wait(struct urxe_route *route, uint64_t now);
+uint64_t urxe_route_wait(struct urxe_lag *lag, uint64_t now);
 /* It waits no longer. */
-void urxe_route_waited(struct urxe_route *route);
+void urxe_route_waited(struct urxe_lag *lag);
 
 /*
  * A packet (or a run: span packets) leaves: counts it, on all its way or to where it is lost. True:
@@ -120,9 +121,11 @@ void urxe_route_waited(struct urxe_route *route);
 bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t len,
 		     uint32_t payload, unsigned span);
 
-/* The same for packets to a multicast group: the receivers of copies; NULL: none. */
-const struct urxe_members *urxe_route_take_group(const struct urxe_path *path,
-						 const struct urxe_tx_packet *pkts, unsigned n);
+/* The same for a packet to a multicast group: copies are lost each by itself, */
+void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_packet *pkt);
+/* and the one that was taken last arrives at this host, by its number in slots, with that lag.
+ * NULL: it does not. */
+struct urxe_lag *urxe_route_reaches(const struct urxe_path *path, uint32_t host);
 
 static inline uint32_t urxe_packet_bytes(const struct urxe_tx_packet *pkt)
 {

@@ -143,6 +143,9 @@ static inline void urxe_shm_wake(struct urxe_wire *wire, struct urxe_link *link)
 /* shm_send.c: like urxe_wire_send(); the packets are for one slot. */
 int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
 		  const struct urxe_tx_packet *pkts, unsigned n);
+/* The same for a copy to a multicast group. */
+int urxe_shm_send_copy(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
+		       const struct urxe_tx_packet *pkt, struct urxe_lag *lag);
 /* A record that fault injection kept. 0, or -EAGAIN: no room. */
 int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_path *path,
 		      const struct urxe_record *rec);

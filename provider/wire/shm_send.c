@@ -198,7 +198,7 @@ static void count(struct urxe_wire *wire, const struct urxe_path *path,
 
 /* Through the dice and the links' delay, as records. A fabric counts them as they leave. */
 static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
-		       const struct urxe_tx_packet *pkts, unsigned n)
+		       const struct urxe_tx_packet *pkts, unsigned n, struct urxe_lag *lag)
 {
 	_Alignas(8) static uint8_t
 		bytes[URXE_MAX_HEADER + URXE_MAX_RUN + 64]; /* under the engine's lock */
@@ -221,7 +221,7 @@ static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const str
 		    !urxe_route_take(path, pkts[k].header, record_len(&pkts[k], false),
 				     pkts[k].payload_len, span_of(&pkts[k])))
 			continue;
-		urxe_fault_out_record(wire, path, link->near.slot, &rec);
+		urxe_fault_out_record(wire, path, link->near.slot, &rec, lag);
 	}
 	return n;
 }
@@ -232,9 +232,10 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	unsigned sent = 0;
 	int flow;
 
-	if (urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT) ||
-	    (is_routed(path) && !wire->ending && urxe_route_is_late(path)))
-		return send_faulty(wire, link, path, pkts, n);
+	if (is_routed(path) && !wire->ending && urxe_route_is_late(path))
+		return send_faulty(wire, link, path, pkts, n, &urxe_route_of(path)->lag);
+	if (urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT))
+		return send_faulty(wire, link, path, pkts, n, NULL);
 	flow = flow_of(link, path);
 	while (flow >= 0 && sent < n && is_routed(path) &&
 	       lay_routed(link, flow, path, &pkts[sent]))
@@ -253,6 +254,14 @@ int urxe_shm_send(struct urxe_wire *wire, struct urxe_link *link, const struct u
 	if (sent < n && !urxe_wire_payload_lost() && is_stuck(wire, link))
 		return n;
 	return sent;
+}
+
+int urxe_shm_send_copy(struct urxe_wire *wire, struct urxe_link *link, const struct urxe_path *path,
+		       const struct urxe_tx_packet *pkt, struct urxe_lag *lag)
+{
+	if ((lag->delay || lag->waiting) && !wire->ending)
+		return send_faulty(wire, link, path, pkt, 1, lag);
+	return urxe_shm_send(wire, link, path, pkt, 1);
 }
 
 static struct urxe_link *link_to(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)

@@ -102,6 +102,101 @@ said() {
 	await groups 1
 }
 
+# group_of_three: h2, h3 and h4 are members of a group, and a program on each of them writes what it hears to a file;
+# $group: its MGID and MLID.
+group_of_three() {
+	local host
+	managed h1
+	for host in h2 h3 h4; do
+		in_background member-$host $host mckey -m 239.1.2.3 -C 1000
+	done
+	for host in h2 h3 h4; do
+		await said member-$host 'joined'
+	done
+	group=$(on h1 saquery -g | sed -n '/f01:203$/,/Mlid/s/^\t*\(MGID\|Mlid\)\.*\(0x\)\?/\2/p')
+	for host in h2 h3 h4; do
+		in_background $host $host "$URXE_BIN/verbs_fabric" hear $group
+	done
+	all_hear() {
+		on h1 "$URXE_BIN/verbs_fabric" call $group 3
+		[ -s "$XDG_RUNTIME_DIR/h2" ] && [ -s "$XDG_RUNTIME_DIR/h3" ] && [ -s "$XDG_RUNTIME_DIR/h4" ]
+	}
+	await all_hear
+}
+
+# from_now: what heard HOST says is what the host hears from now on: the numbers.
+from_now() {
+	local host
+	for host in h2 h3 h4; do
+		from[${host#h}]=$(wc -l <"$XDG_RUNTIME_DIR/$host")
+	done
+}
+
+heard() {
+	tail -n +$((from[${1#h}] + 1)) "$XDG_RUNTIME_DIR/$1" | cut -d ' ' -f "${2-1}"
+}
+
+calls() {
+	on h1 "$URXE_BIN/verbs_fabric" call $group 200
+	sleep 1
+}
+
+# counted LID COUNTER N: that port 1 has counted so many, or a few more.
+counted() {
+	local n
+	n=$(on h1 perfquery "$1" 1 | sed -n "s/^$2:\.*//p")
+	echo "$2: $n, of $3"
+	[ "$n" -ge "$3" ] && [ "$n" -le $(($3 + 20)) ]
+}
+
+@test "copies to a group meet the faults of the links on their way, each copy those of its branch" {
+	local leaf2 lost from=()
+	group_of_three
+	leaf2=$(on h1 ibswitches | sed -n 's/.*"leaf2".* lid \([0-9]*\) lmc.*/\1/p')
+	from_now
+	"$URXE" fabric errors leaf2 1 --loss 30%
+	calls
+	[ "$(heard h2)" = "$(seq 200)" ]
+	[ "$(heard h4)" = "$(seq 200)" ]
+	heard h3 >"$XDG_RUNTIME_DIR/first"
+	lost=$((200 - $(wc -l <"$XDG_RUNTIME_DIR/first")))
+	[ $lost -gt 20 ] && [ $lost -lt 120 ]
+	# The subnet manager's packets to h3 are lost there, too.
+	counted "$leaf2" PortXmitDiscards $lost
+	# The same again, for a program that sends the same.
+	from_now
+	calls
+	heard h3 | diff "$XDG_RUNTIME_DIR/first" -
+	"$URXE" fabric errors leaf2 1 --loss 0 --symbol 30%
+	from_now
+	calls
+	lost=$((200 - $(heard h3 | wc -l)))
+	[ $lost -gt 20 ] && [ $lost -lt 120 ]
+	"$URXE" fabric errors leaf2 1 --symbol 0
+	counted "$(on h3 ibaddr -l | sed 's/.* //')" SymbolErrorCounter $lost
+	# At the first link all copies go together.
+	"$URXE" fabric errors h1 1 --loss 30%
+	from_now
+	calls
+	heard h2 >"$XDG_RUNTIME_DIR/first"
+	lost=$((200 - $(wc -l <"$XDG_RUNTIME_DIR/first")))
+	[ $lost -gt 20 ] && [ $lost -lt 120 ]
+	heard h3 | diff "$XDG_RUNTIME_DIR/first" -
+	heard h4 | diff "$XDG_RUNTIME_DIR/first" -
+}
+
+@test "copies to a group take the delay of the links on their way" {
+	local from=()
+	group_of_three
+	"$URXE" fabric errors leaf2 1 --delay 300ms
+	from_now
+	calls
+	[ "$(heard h3)" = "$(seq 200)" ]
+	[ "$(heard h3 2 | sort -n | head -n 1)" -ge 300 ]
+	[ "$(heard h4)" = "$(seq 200)" ]
+	[ "$(heard h4 2 | sort -n | head -n 1)" -lt 300 ]
+}
+
 @test "a process that is killed is disconnected" {
 	managed h1
 	in_background server h3 rping -s -C 1000000 -v

@@ -5,6 +5,9 @@
  *	verbs_fabric take N		says "LID QPN" on its first line, then of N datagrams what they hold and what
  *					their completions say of the way that they came
  *	verbs_fabric give [ADDRESS]…	sends a datagram to each LID:QPN:TEXT[:sl=N][:from=PATHBITS][:grh=GUID]
+ *	verbs_fabric hear MGID MLID	until it is killed, says of each datagram to a group its number and how many
+ *					milliseconds it was under way
+ *	verbs_fabric call MGID MLID N	sends N of them
  *	verbs_fabric stay		until its input ends
  *	verbs_fabric sleep		says "asleep", then of each asynchronous event its name, its port and
  *					what the port's attributes are as soon as it is there
@@ -14,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
 #define QKEY 0x1234
@@ -145,6 +150,61 @@ static void give(char *address)
 	ibv_destroy_ah(ah);
 }
 
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static void hear(const union ibv_gid *group, uint16_t mlid)
+{
+	const struct timespec moment = {.tv_nsec = 200000};
+	unsigned n = sizeof(memory) / ROOM;
+
+	must(!ibv_attach_mcast(qp, group, mlid), "ibv_attach_mcast");
+	for (unsigned next = 0;; next++) {
+		struct ibv_sge sge = {(uintptr_t)memory + next % n * ROOM, ROOM, mr->lkey};
+		struct ibv_recv_wr wr = {.wr_id = next % n, .sg_list = &sge, .num_sge = 1}, *bad;
+		struct ibv_wc wc = {0};
+		uint64_t what[2];
+
+		while (next >= n && !ibv_poll_cq(cq, 1, &wc))
+			nanosleep(&moment, NULL);
+		memcpy(what, memory + wc.wr_id * ROOM + 40, sizeof(what));
+		if (next >= n)
+			printf("%llu %llu\n", (unsigned long long)what[0],
+			       (unsigned long long)(now() - what[1]) / 1000000);
+		fflush(stdout);
+		must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
+	}
+}
+
+static void call(const union ibv_gid *group, uint16_t mlid, uint64_t times)
+{
+	struct ibv_ah_attr to = {.dlid = mlid, .port_num = 1, .is_global = 1, .grh.dgid = *group};
+	struct ibv_ah *ah = ibv_create_ah(pd, &to);
+	struct ibv_sge sge = {(uintptr_t)memory, ROOM - 40, mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.ud = {ah, 0xffffff, QKEY}},
+			   *bad;
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	must(ah != NULL, "ibv_create_ah");
+	for (uint64_t i = 1; i <= times; i++) {
+		uint64_t what[2] = {i, now()};
+		memcpy(memory, what, sizeof(what));
+		must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+		completion();
+		nanosleep(&pause, NULL); /* so that receivers keep up */
+	}
+	ibv_destroy_ah(ah);
+}
+
 static const char *name_of(enum ibv_event_type type)
 {
 	switch (type) {
@@ -185,7 +245,15 @@ static void sleep_for_events(void)
 
 int main(int argc, char **argv)
 {
+	union ibv_gid group;
+
 	start();
+	if (argc >= 4)
+		inet_pton(AF_INET6, argv[2], &group);
+	if (argc == 4 && !strcmp(argv[1], "hear"))
+		hear(&group, strtoul(argv[3], NULL, 0));
+	if (argc == 5 && !strcmp(argv[1], "call"))
+		call(&group, strtoul(argv[3], NULL, 0), atoi(argv[4]));
 	if (argc == 3 && !strcmp(argv[1], "take"))
 		take(atoi(argv[2]));
 	if (argc == 2 && !strcmp(argv[1], "stay"))

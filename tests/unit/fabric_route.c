@@ -172,30 +172,76 @@ static void in_group(unsigned sw, uint16_t ports)
 	((uint16_t *)fabric_map_bytes(fabric.map, n->mft))[2 * n->mft_blocks] = ports;
 }
 
-static void arrived(uint32_t port, void *arg)
-{
-	uint32_t *ports = arg;
+static struct fabric_tree tree;
 
-	ports[++ports[0]] = port;
+/* h1's packets to h2 and h3. */
+static void walk_tree(void)
+{
+	in_group(LEAF1, 1 << 1 | 1 << 8);
+	in_group(LEAF2, 1 << 1 | 1 << 2 | 1 << 8);
+	in_group(SPINE, 1 << 1 | 1 << 2);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+}
+
+static const struct fabric_end *end_at(uint32_t port)
+{
+	unsigned i = 0;
+
+	while (i < tree.num_ends && tree.ends[i].port != port)
+		i++;
+	assert_int_not_equal(i, tree.num_ends);
+	return &tree.ends[i];
 }
 
 static void copies_go_down_a_tree(void **state)
 {
-	uint32_t ports[8] = {0}, links[16];
+	walk_tree();
+	assert_int_equal(tree.num_links, 5);
+	assert_int_equal(tree.num_ends, 3);
+	assert_int_equal(end_at(at(H1, 1))->branch, 0);
+	assert_int_equal(end_at(at(H2, 1))->branch, 1);
+	assert_int_equal(end_at(at(H3, 2))->branch, 1);
+	assert_int_equal(tree.num_branches, 2);
+	assert_int_equal(tree.branches[1].num_links, 5);
+	assert_false(tree.branches[1].faulty);
+	assert_int_equal(tree.branches[1].mtu, 5);
+}
 
-	in_group(LEAF1, 1 << 1 | 1 << 8);
-	in_group(LEAF2, 1 << 1 | 1 << 2 | 1 << 8);
-	in_group(SPINE, 1 << 1 | 1 << 2);
-	assert_int_equal(
-		fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, links, 16, arrived, ports), 5);
-	assert_int_equal(ports[0], 2);
-	assert_int_equal(ports[1], at(H2, 1));
-	assert_int_equal(ports[2], at(H3, 2));
+/* A link that loses packets, or takes no long ones, begins a branch: copies behind it share its
+ * fate. */
+static void a_tree_has_a_branch_for_each_link_that_may_lose_a_copy(void **state)
+{
+	const struct fabric_branch *b;
+
+	link_set_faults(&fabric, port_of(SPINE, 2), 0.5, 0, 3000);
+	link_set_faults(&fabric, port_of(LEAF2, 2), 0, 0, 40);
+	put_hi4(port_of(LEAF2, 1)->info + PI_MTU_SMSL, 3);
+	walk_tree();
+	assert_int_equal(tree.num_links, 5);
+	assert_int_equal(tree.num_branches, 4);
+	b = &tree.branches[end_at(at(H3, 2))->branch];
+	assert_int_equal(end_at(at(H3, 2))->delay, 3040);
+	assert_true(b->faulty);
+	assert_int_equal(b->parent, 1);
+	assert_int_equal(tree.links[b->first], at(SPINE, 2));
+	assert_int_equal(b->num_links, 2);
+	assert_int_equal(b->mtu, 5);
+	b = &tree.branches[end_at(at(H2, 1))->branch];
+	assert_int_equal(end_at(at(H2, 1))->delay, 3000);
+	assert_false(b->faulty);
+	assert_int_equal(b->parent, end_at(at(H3, 2))->branch);
+	assert_int_equal(tree.links[b->first], at(LEAF2, 1));
+	assert_int_equal(b->num_links, 1);
+	assert_int_equal(b->mtu, 3);
+	/* A port that is down sends nothing, but its own host gets its packets. */
+	link_set(&fabric, port_of(H1, 1), false);
+	walk_tree();
+	assert_int_equal(tree.num_links, 0);
+	assert_int_equal(tree.num_ends, 1);
 }
 
 static void a_group_in_circles_ends(void **state)
 {
-	uint32_t ports[8] = {0}, links[16];
 	struct fabric_port *a = port_of(SPINE, 3), *b = port_of(SPINE, 4);
 
 	a->peer = index_of(&fabric, b);
@@ -205,10 +251,19 @@ static void a_group_in_circles_ends(void **state)
 	link_set_state(&fabric, b, PORT_ACTIVE);
 	in_group(LEAF1, 1 << 8);
 	in_group(SPINE, 1 << 3 | 1 << 4);
-	assert_int_equal(fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, links, 16, arrived,
-					    ports),
-			 16);
-	assert_int_equal(ports[0], 0);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	assert_in_range(tree.num_links, 4, 2 * FABRIC_HOPS_MAX);
+	assert_int_equal(tree.num_ends, 1);
+	link_set_faults(&fabric, a, 0.5, 0, 0);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	assert_in_range(tree.num_branches, 4, 2 * FABRIC_HOPS_MAX);
+	/* All ports of all switches, and each of them twice: it is cut off. */
+	in_group(LEAF1, 0xffff);
+	in_group(LEAF2, 0xffff);
+	in_group(SPINE, 0xffff);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	assert_in_range(tree.num_links, 4, FABRIC_TREE_MAX);
+	assert_in_range(tree.num_branches, 4, FABRIC_TREE_MAX + 1);
 }
 
 /* ---- ledgers ---- */
@@ -354,6 +409,7 @@ int main(void)
 		T(the_smallest_mtu_counts),
 		T(switches_look_at_the_partition),
 		T(copies_go_down_a_tree),
+		T(a_tree_has_a_branch_for_each_link_that_may_lose_a_copy),
 		T(a_group_in_circles_ends),
 		T(what_ledgers_say_is_counted_once_at_each_port),
 		T(nonsense_in_a_ledger_counts_nothing),

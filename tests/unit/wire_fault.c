@@ -51,16 +51,16 @@ static void good_specifications(void **state)
 
 static void packets_stay_in_order_when_a_route_gets_faster(void **state)
 {
-	struct urxe_route route = {.way.delay = 5000};
+	struct urxe_route route = {.lag = {.route = &route, .delay = 5000}};
 
-	assert_int_equal(urxe_route_wait(&route, 1000), 6000);
-	route.way.delay = 0;
-	assert_int_equal(urxe_route_wait(&route, 1001), 6000);
-	urxe_route_waited(&route);
+	assert_int_equal(urxe_route_wait(&route.lag, 1000), 6000);
+	route.lag.delay = 0;
+	assert_int_equal(urxe_route_wait(&route.lag, 1001), 6000);
+	urxe_route_waited(&route.lag);
 	assert_int_equal(route.generation, 0);
-	urxe_route_waited(&route);
+	urxe_route_waited(&route.lag);
 	assert_int_not_equal(route.generation, 0); /* is walked again */
-	assert_int_equal(urxe_route_wait(&route, 7000), 7000);
+	assert_int_equal(urxe_route_wait(&route.lag, 7000), 7000);
 }
 
 static void bad_specifications(void **state)
