@@ -26,7 +26,8 @@ load scene
 @test "ib_send_lat -I 64 -s 64" { perf ib_send_lat -I 64 -s 64; }
 @test "ib_send_lat --use-srq" { perf ib_send_lat --use-srq; }
 @test "ib_send_lat -s 1048576 -n 50" { perf ib_send_lat -s 1048576 -n 50; }
-@test "ib_send_lat -a -n 20" { perf ib_send_lat -a -n 20; }
+# In cycles (-C), because to find out the processor's speed perftest spins a quarter of a second for each size.
+@test "ib_send_lat -a -n 20 -C" { perf ib_send_lat -a -n 20 -C; }
 @test "ib_send_lat -c UC" { perf ib_send_lat -c UC; }
 @test "ib_send_lat -c UC -I 64 -s 64" { perf ib_send_lat -c UC -I 64 -s 64; }
 @test "ib_send_lat -c UD" { perf ib_send_lat -c UD; }
@@ -46,7 +47,7 @@ load scene
 @test "ib_write_lat" { perf ib_write_lat; }
 @test "ib_write_lat -I 64 -s 64" { perf ib_write_lat -I 64 -s 64; }
 @test "ib_write_lat -s 1048576 -n 50" { perf ib_write_lat -s 1048576 -n 50; }
-@test "ib_write_lat -a -n 20" { perf ib_write_lat -a -n 20; }
+@test "ib_write_lat -a -n 20 -C" { perf ib_write_lat -a -n 20 -C; }
 @test "ib_write_lat -c UC" { perf ib_write_lat -c UC; }
 @test "ib_write_lat -c UC -I 64 -s 64" { perf ib_write_lat -c UC -I 64 -s 64; }
 
@@ -59,7 +60,7 @@ load scene
 @test "ib_read_lat" { perf ib_read_lat; }
 @test "ib_read_lat -e" { perf ib_read_lat -e; }
 @test "ib_read_lat -s 1048576 -n 50" { perf ib_read_lat -s 1048576 -n 50; }
-@test "ib_read_lat -a -n 20" { perf ib_read_lat -a -n 20; }
+@test "ib_read_lat -a -n 20 -C" { perf ib_read_lat -a -n 20 -C; }
 
 @test "ib_atomic_bw" { perf ib_atomic_bw; }
 @test "ib_atomic_bw -e" { perf ib_atomic_bw -e; }
