@@ -65,7 +65,7 @@ void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger)
 static void destroy_qp(struct vipl_id *dying)
 {
 	if (dying->qp)
-		ibv_destroy_qp(dying->qp);
+		vipl_qp_destroy_of(dying->vi, dying->qp);
 	dying->qp = NULL;
 }
 

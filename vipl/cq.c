@@ -12,6 +12,19 @@
 #define UNGROWN_AT_LEAST 4096 /* the same, on devices that cannot make one larger later */
 #define RESERVE_STEP	 64
 
+/* The lock is here already: where a device knows the flag, it takes none of its own. */
+static struct ibv_cq *create_unlocked(struct vipl_cq *cq, unsigned entries)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = entries,
+					   .cq_context = cq,
+					   .channel = cq->nic->channel,
+					   .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					   .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(cq->nic->context, &attr);
+
+	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
+}
+
 static int create_ibv(struct vipl_cq *cq, unsigned entries)
 {
 	struct vipl_nic *nic = cq->nic;
@@ -21,7 +34,9 @@ static int create_ibv(struct vipl_cq *cq, unsigned entries)
 		entries = UNGROWN_AT_LEAST;
 	if (entries > most)
 		entries = most;
-	cq->ibv = ibv_create_cq(nic->context, entries, cq, nic->channel, 0);
+	cq->ibv = create_unlocked(cq, entries);
+	if (!cq->ibv)
+		cq->ibv = ibv_create_cq(nic->context, entries, cq, nic->channel, 0);
 	if (!cq->ibv)
 		return -errno;
 	cq->capacity = cq->ibv->cqe;

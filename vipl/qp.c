@@ -47,10 +47,28 @@ int vipl_qp_create(struct vipl_vi *vi)
 	return 0;
 }
 
+/* A device takes what a QP has completed out of its CQs: with their locks, in the order of addresses. */
+void vipl_qp_destroy_of(struct vipl_vi *vi, struct ibv_qp *qp)
+{
+	struct vipl_cq *first = vi->sq.cq, *second = vi->rq.cq;
+
+	if (first > second) {
+		first = vi->rq.cq;
+		second = vi->sq.cq;
+	}
+	owned_lock(&first->lock);
+	if (second != first)
+		owned_lock(&second->lock);
+	ibv_destroy_qp(qp);
+	if (second != first)
+		vipl_cq_unlock(second);
+	vipl_cq_unlock(first);
+}
+
 void vipl_qp_destroy(struct vipl_vi *vi)
 {
 	if (vi->qp)
-		ibv_destroy_qp(vi->qp);
+		vipl_qp_destroy_of(vi, vi->qp);
 	vi->qp = NULL;
 	vi->prepared = false;
 }

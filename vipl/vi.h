@@ -64,6 +64,8 @@ VIP_RETURN vipl_vi_event(struct vipl_vi *vi, enum vipl_event event);
 /* A QP for the next connection. -errno. */
 int vipl_qp_create(struct vipl_vi *vi);
 void vipl_qp_destroy(struct vipl_vi *vi);
+/* The same, of a QP that it had. */
+void vipl_qp_destroy_of(struct vipl_vi *vi, struct ibv_qp *qp);
 /* To INIT, receives posted; then, unless the CM does it, to RTS. -errno. */
 int vipl_qp_prepare(struct vipl_vi *vi, struct rdma_cm_id *id);
 int vipl_qp_connect(struct vipl_vi *vi, struct rdma_cm_id *id);

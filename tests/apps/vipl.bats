@@ -42,6 +42,7 @@ talk() {
 @test "protection tags, and VIs without" { alone tags; }
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }
+@test "connections end beside a thread that takes entries" { alone endings; }
 @test "Done beside Wait; Wait ends with its descriptor" { alone wait_and_done; }
 @test "a child that has been forked leaves its parent undisturbed" { alone forking; }
 @test "closing a NIC with all that is left of it" { alone closing; }

@@ -6,6 +6,7 @@
  *	vipl_alone [-n NIC] [CASE…]
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -560,6 +561,62 @@ static void threads(void)
 	destroy_vi(&b);
 }
 
+enum { ENDINGS = 30, POSTED = 8 };
+static bool enough;
+static int entries;
+
+static void *take_entries(void *cq)
+{
+	VIP_BOOLEAN recv;
+	VIP_VI_HANDLE vi;
+
+	while (!__atomic_load_n(&enough, __ATOMIC_SEQ_CST)) {
+		if (VipCQDone(cq, &vi, &recv) == VIP_SUCCESS)
+			__atomic_add_fetch(&entries, 1, __ATOMIC_SEQ_CST);
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void await_entries(int count)
+{
+	double limit = seconds() + LONG_TIME / 1000;
+
+	while (__atomic_load_n(&entries, __ATOMIC_SEQ_CST) < count && seconds() < limit)
+		usleep(100);
+	EXPECT(entries, count);
+}
+
+/* Connections end while a thread takes entries of their completion queue: none is lost or twice there. */
+static void endings(void)
+{
+	pthread_t thread;
+
+	NEED(VipCreateCQ(a.nic, ENDINGS * POSTED, &a.cq), VIP_SUCCESS);
+	pthread_create(&thread, NULL, take_entries, a.cq);
+	for (int i = 0; i < ENDINGS; i++) {
+		create_vi(&a);
+		create_vi(&b);
+		for (int j = 0; j < POSTED; j++)
+			post_recv(&a, j, 64);
+		connect_both("endings");
+		for (int j = 0; j < POSTED / 2; j++)
+			post_send(&b, j, 64);
+		for (int j = 0; j < POSTED / 2; j++)
+			sent(&b, j);
+		EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+		EXPECT(drain(VipRecvDone, a.vi), POSTED);
+		EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
+		destroy_vi(&b);
+		await_entries((i + 1) * POSTED);
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
+	EXPECT(VipDestroyCQ(a.cq), VIP_SUCCESS);
+	a.cq = NULL;
+}
+
 static void *wait_for_recv(void *result)
 {
 	VIP_DESCRIPTOR *d;
@@ -696,6 +753,7 @@ static const struct {
 	{"tags", tags},
 	{"notices", notices},
 	{"threads", threads},
+	{"endings", endings},
 	{"wait_and_done", wait_and_done},
 	{"forking", forking},
 	{"closing", closing},
