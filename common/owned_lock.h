@@ -82,6 +82,13 @@ static inline void owned_lock_often(struct owned_lock *lock)
 		owned_lock_shared(lock, true);
 }
 
+/* By who has taken it by owned_lock_own(). */
+static inline void owned_unlock_own(struct owned_lock *lock)
+{
+	atomic_store_explicit(&lock->held, OWNED_LOCK_NOT, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
 /* often: on the way of data. False: it is taken; also in a handler of a signal that has interrupted
  * the owner. */
 static inline bool owned_trylock(struct owned_lock *lock, bool often)
@@ -102,12 +109,10 @@ static inline void owned_unlock(struct owned_lock *lock)
 	bool own = atomic_load_explicit(&lock->owner, memory_order_relaxed) == owned_lock_self() &&
 		   atomic_load_explicit(&lock->held, memory_order_relaxed) == OWNED_LOCK_OWN;
 
-	if (__builtin_expect(own, 1)) {
-		atomic_store_explicit(&lock->held, OWNED_LOCK_NOT, memory_order_release);
-		atomic_signal_fence(memory_order_seq_cst);
-	} else {
+	if (__builtin_expect(own, 1))
+		owned_unlock_own(lock);
+	else
 		owned_unlock_shared(lock);
-	}
 }
 
 #endif

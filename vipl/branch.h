@@ -6,4 +6,7 @@
 #define vipl_likely(x)	 __builtin_expect(!!(x), 1)
 #define vipl_unlikely(x) __builtin_expect(!!(x), 0)
 
+/* On the way of data: the compiler is to see its constant arguments. */
+#define vipl_inline static inline __attribute__((always_inline))
+
 #endif

@@ -281,13 +281,13 @@ bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 {
 	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);
-	bool found;
+	bool found, own;
 
 	if (!cq || !vi || !recv)
 		return VIP_INVALID_PARAMETER;
-	owned_lock_often(&cq->lock);
+	own = vipl_cq_enter(cq);
 	found = vipl_cq_take(cq, vi, recv);
-	vipl_cq_unlock(cq);
+	vipl_cq_leave(cq, own);
 	return found ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 

@@ -8,11 +8,10 @@
 static VIP_RETURN done(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
 {
 	struct vipl_cq *cq = queue->cq;
-	VIP_RETURN result;
+	bool own = vipl_cq_enter(cq);
+	VIP_RETURN result = vipl_queue_take(queue, descriptor);
 
-	owned_lock_often(&cq->lock);
-	result = vipl_queue_take(queue, descriptor);
-	vipl_cq_unlock(cq);
+	vipl_cq_leave(cq, own);
 	return result;
 }
 

@@ -48,8 +48,9 @@ static inline void *vipl_handle_lookup(const void *handle, enum vipl_kind kind)
 	uint64_t value = (uintptr_t)handle;
 	struct vipl_handle_entry *entry = &vipl_handle_table[value % VIPL_HANDLES];
 
-	if (vipl_unlikely(!value || (value >> 16 & 0xf) != kind ||
-			  atomic_load_explicit(&entry->handle, memory_order_acquire) != value))
+	/* A free entry has no kind. */
+	if (vipl_unlikely(atomic_load_explicit(&entry->handle, memory_order_acquire) != value ||
+			  (value >> 16 & 0xf) != kind))
 		return NULL;
 	return entry->object;
 }

@@ -78,8 +78,8 @@ int vipl_memory_access(struct vipl_nic *nic, VIP_MEM_HANDLE handle, struct vipl_
 		return -ENOENT;
 	}
 	*access = (struct vipl_access){
-		.handle = handle,
-		.generation = atomic_load_explicit(&nic->memory_generation, memory_order_relaxed),
+		.key = vipl_access_key(handle, atomic_load_explicit(&nic->memory_generation,
+								    memory_order_relaxed)),
 		.addr = region->addr,
 		.length = region->length,
 		.lkey = region->mr->lkey,

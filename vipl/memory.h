@@ -56,12 +56,17 @@ LIST_HEAD(vipl_regions, vipl_region);
 
 /* A region that a queue may use. All zero: none; then nothing is within it. */
 struct vipl_access {
-	VIP_MEM_HANDLE handle;
-	uint32_t generation;
+	uint64_t key; /* vipl_access_key() */
 	uint64_t addr, length;
 	uint32_t lkey;
 	bool writable;
 };
+
+/* A handle, and the memory_generation with which the rest is true. */
+static inline uint64_t vipl_access_key(VIP_MEM_HANDLE handle, uint32_t generation)
+{
+	return handle | (uint64_t)generation << 32;
+}
 
 static inline bool vipl_access_covers(const struct vipl_access *access, uint64_t addr,
 				      uint64_t length)

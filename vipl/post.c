@@ -4,6 +4,7 @@
  * is signalled; RDMA of more segments than the device takes is several, of which the last one is.
  * Guarded by the lock of the queue's CQ.
  */
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 
@@ -17,26 +18,39 @@
 /* Control bits that a plain descriptor may have (is_plain()). */
 #define PLAIN ((unsigned)(VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE))
 
-static inline struct vipl_slot *fill_slot(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
-					  VIP_MEM_HANDLE handle)
+vipl_inline struct vipl_slot *fill_slot(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
+					VIP_MEM_HANDLE handle, unsigned wrs)
 {
 	struct vipl_slot *slot = vipl_slot(queue, queue->tail);
 
 	slot->descriptor = descriptor;
 	slot->bounce = NULL;
 	slot->handle = handle;
-	slot->wrs = 0;
+	slot->wrs = wrs;
 	slot->memory_generation = vipl_queue_memory_generation(queue);
-	__builtin_prefetch(slot + 2, 1); /* the next line */
 	return slot;
+}
+
+/* Twice as many places; what is where the longer ring has it elsewhere moves to the new half. */
+static void lengthen(struct vipl_queue *queue)
+{
+	unsigned places = queue->mask + 1;
+
+	for (unsigned i = queue->head; i != queue->tail; i++) {
+		if (i & places)
+			queue->slots[i & (2 * places - 1)] = queue->slots[i & queue->mask];
+	}
+	queue->mask = 2 * places - 1;
 }
 
 /* Room in the ring; what is too much is reported and forgotten. */
 static struct vipl_slot *next_slot(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
 				   VIP_MEM_HANDLE handle)
 {
-	if (queue->tail - queue->head < VIPL_DEPTH)
-		return fill_slot(queue, descriptor, handle);
+	if (queue->tail - queue->head > queue->mask && queue->mask < VIPL_DEPTH - 1)
+		lengthen(queue);
+	if (queue->tail - queue->head <= queue->mask)
+		return fill_slot(queue, descriptor, handle, 0);
 	vipl_report_vi(queue->vi, VIP_ERROR_VI_OVERRUN, descriptor, 0);
 	return NULL;
 }
@@ -74,35 +88,32 @@ static bool reserve(struct vipl_queue *queue, unsigned wrs)
 	return true;
 }
 
-static uint32_t operation_status(unsigned control)
-{
-	switch (control & VIP_CONTROL_OP_MASK) {
-	case VIP_CONTROL_OP_RDMAWRITE: return VIP_STATUS_OP_RDMA_WRITE;
-	case VIP_CONTROL_OP_RDMAREAD: return VIP_STATUS_OP_RDMA_READ;
-	default: return VIP_STATUS_OP_SEND;
-	}
-}
-
-static enum ibv_wr_opcode opcode(unsigned control)
-{
-	bool immediate = control & VIP_CONTROL_IMMEDIATE;
-
-	switch (control & VIP_CONTROL_OP_MASK) {
-	case VIP_CONTROL_OP_RDMAWRITE:
-		return immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-	case VIP_CONTROL_OP_RDMAREAD: return IBV_WR_RDMA_READ;
-	default: return immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
-	}
-}
+/* What the bits of an operation, and that of immediate data, stand for. */
+static const struct {
+	uint32_t status;
+	enum ibv_wr_opcode opcode;
+} operations[] = {
+	[VIP_CONTROL_OP_SENDRECV] = {VIP_STATUS_OP_SEND, IBV_WR_SEND},
+	[VIP_CONTROL_OP_RDMAWRITE] = {VIP_STATUS_OP_RDMA_WRITE, IBV_WR_RDMA_WRITE},
+	[VIP_CONTROL_OP_RDMAREAD] = {VIP_STATUS_OP_RDMA_READ, IBV_WR_RDMA_READ},
+	[VIP_CONTROL_IMMEDIATE |
+		VIP_CONTROL_OP_SENDRECV] = {VIP_STATUS_OP_SEND, IBV_WR_SEND_WITH_IMM},
+	[VIP_CONTROL_IMMEDIATE |
+		VIP_CONTROL_OP_RDMAWRITE] = {VIP_STATUS_OP_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM},
+	[VIP_CONTROL_IMMEDIATE |
+		VIP_CONTROL_OP_RDMAREAD] = {VIP_STATUS_OP_RDMA_READ, IBV_WR_RDMA_READ},
+	[VIP_CONTROL_IMMEDIATE | VIP_CONTROL_OP_MASK] = {0},
+};
+#define OPERATION (VIP_CONTROL_OP_MASK | VIP_CONTROL_IMMEDIATE)
 
 /* The work request of a descriptor, for as many elements as it has. */
 static void fill(const struct vipl_queue *queue, struct vipl_work *work, struct ibv_send_wr *wr)
 {
-	wr->wr_id = vipl_wr_id(queue);
+	wr->wr_id = queue->wr_id;
 	wr->next = NULL;
 	wr->sg_list = work->sge;
 	wr->num_sge = work->count;
-	wr->opcode = opcode(work->control);
+	wr->opcode = operations[work->control & OPERATION].opcode;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	if (vipl_unlikely(work->control & VIP_CONTROL_QFENCE && queue->vi->reliable))
 		wr->send_flags |= IBV_SEND_FENCE;
@@ -248,7 +259,7 @@ static void post_send(struct vipl_queue *queue, struct vipl_slot *slot, struct v
 /* Gives the QP a receive. False: it cannot be. */
 static bool give_recv(struct vipl_queue *queue, struct vipl_slot *slot, struct vipl_work *work)
 {
-	struct ibv_recv_wr wr = {.wr_id = vipl_wr_id(queue)}, *bad;
+	struct ibv_recv_wr wr = {.wr_id = queue->wr_id}, *bad;
 	struct ibv_sge list[VIPL_MAX_SGE + 1];
 	struct vipl_vi *vi = queue->vi;
 	int ret;
@@ -291,15 +302,43 @@ static void post_recv(struct vipl_queue *queue, struct vipl_slot *slot, struct v
 }
 
 /* How many plain descriptors there is certainly room for. */
+static unsigned plain_room(struct vipl_queue *queue)
+{
+	unsigned room;
+
+	/* Half of the places are for those to come: each time that they are used up takes long. */
+	if (queue->tail - queue->head > queue->mask / 2 && queue->mask < VIPL_DEPTH - 1)
+		lengthen(queue);
+	room = queue->mask + 1 - (queue->tail - queue->head);
+	if (queue->mode != VIPL_OPEN || queue->vi->headers || !reserve(queue, 1))
+		return 0;
+	return room < queue->reserved - queue->wrs ? room : queue->reserved - queue->wrs;
+}
+
+/* Where plain descriptors may lie: in the region of the last one. */
+static void plan_places(struct vipl_queue *queue)
+{
+	const struct vipl_access *home = &queue->home;
+	uint64_t skipped = -home->addr % VIP_DESCRIPTOR_ALIGNMENT;
+
+	queue->places_key = home->key;
+	queue->first_place = home->addr + skipped;
+	queue->places = 0;
+	if (home->writable && home->length > skipped)
+		queue->places = (home->length - skipped) / sizeof(VIP_DESCRIPTOR);
+}
+
+/* What plain descriptors have in common. */
 static void plan(struct vipl_queue *queue)
 {
-	unsigned room = VIPL_DEPTH - (queue->tail - queue->head);
-
-	if (queue->mode != VIPL_OPEN || queue->vi->headers || !reserve(queue, 1))
-		room = 0;
-	else if (room > queue->reserved - queue->wrs)
-		room = queue->reserved - queue->wrs;
-	queue->plain_until = queue->tail + room;
+	queue->plain_until = queue->tail + plain_room(queue);
+	plan_places(queue);
+	if (queue->recv)
+		queue->wr.recv = (struct ibv_recv_wr){
+			.wr_id = queue->wr_id, .sg_list = &queue->sge, .num_sge = 1};
+	else
+		queue->wr.send = (struct ibv_send_wr){
+			.wr_id = queue->wr_id, .sg_list = &queue->sge, .num_sge = 1};
 }
 
 /* Any descriptor, with all checks. */
@@ -320,7 +359,8 @@ static VIP_RETURN post_any(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
 	slot = next_slot(queue, descriptor, memory);
 	if (!slot)
 		return VIP_SUCCESS;
-	slot->status = queue->recv ? VIP_STATUS_OP_RECEIVE : operation_status(work.control);
+	slot->status =
+		queue->recv ? VIP_STATUS_OP_RECEIVE : operations[work.control & OPERATION].status;
 	if (queue->mode == VIPL_REFUSE)
 		post_finished(queue, slot, VIP_STATUS_DESC_FLUSHED_ERROR);
 	else if (status)
@@ -341,102 +381,108 @@ post_closely(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDL
 	return result;
 }
 
+static_assert(sizeof(VIP_DESCRIPTOR) == VIP_DESCRIPTOR_ALIGNMENT, "places of descriptors");
+
+/* Whether it lies on a place in the region of that key; what is not aligned comes out as too large. */
+vipl_inline bool is_at_place(const struct vipl_queue *queue, const VIP_DESCRIPTOR *descriptor,
+			     uint64_t key)
+{
+	uint64_t offset = (uintptr_t)descriptor - queue->first_place;
+
+	offset = offset / VIP_DESCRIPTOR_ALIGNMENT | offset << 58;
+	return key == queue->places_key && offset < queue->places;
+}
+
 /*
  * Whether it is a descriptor as most are, for a queue that is connected and has room: a message or
  * an RDMA write of one data segment, both in regions of which the queue has true copies. Any other
- * is read by vipl_descriptor_read().
+ * is read by vipl_descriptor_read(). Fills in sge.
  */
-static inline bool is_plain(struct vipl_queue *queue, const VIP_DESCRIPTOR *descriptor,
-			    VIP_MEM_HANDLE memory, unsigned *control, struct ibv_sge *sge)
+vipl_inline bool is_plain(struct vipl_queue *queue, const VIP_DESCRIPTOR *descriptor,
+			  VIP_MEM_HANDLE memory, bool recv, unsigned *control)
 {
 	uint32_t generation = vipl_queue_memory_generation(queue);
-	const struct vipl_access *access = &queue->home;
-	uint64_t addr = (uintptr_t)descriptor;
+	const struct vipl_access *access;
 	const VIP_DATA_SEGMENT *segment;
+	VIP_MEM_HANDLE handle;
 	unsigned rdma_write;
+	uint32_t length;
+	uint64_t addr;
 
-	if (queue->tail == queue->plain_until || addr % VIP_DESCRIPTOR_ALIGNMENT ||
-	    !vipl_access_known(access, memory, generation) || !access->writable ||
-	    !vipl_access_covers(access, addr, sizeof(*descriptor)))
+	if (queue->tail == queue->plain_until ||
+	    !is_at_place(queue, descriptor, vipl_access_key(memory, generation)))
 		return false;
 	*control = descriptor->CS.Control;
-	rdma_write = *control & VIP_CONTROL_OP_RDMAWRITE;
-	if (*control & (queue->recv ? ~0u : ~PLAIN) || descriptor->CS.SegCount != 1 + rdma_write)
+	rdma_write = recv ? 0 : *control & VIP_CONTROL_OP_RDMAWRITE;
+	if (*control & (recv ? ~0u : ~PLAIN) || descriptor->CS.SegCount != 1 + rdma_write)
 		return false;
 	segment = &descriptor->DS[rdma_write].Local;
-	access = vipl_queue_cached(queue, segment->Handle);
-	sge->addr = segment->Data.AddressBits;
-	sge->length = segment->Length;
-	sge->lkey = access->lkey;
-	return sge->length && vipl_access_known(access, segment->Handle, generation) &&
-	       vipl_access_covers(access, sge->addr, sge->length) &&
-	       (queue->recv ? access->writable
-			    : sge->length == descriptor->CS.Length &&
-				      sge->length <= queue->vi->attributes.MaxTransferSize);
+	addr = segment->Data.AddressBits;
+	handle = segment->Handle;
+	length = segment->Length;
+	access = vipl_queue_cached(queue, handle);
+	queue->sge.addr = addr;
+	queue->sge.length = length;
+	queue->sge.lkey = access->lkey;
+	return length && access->key == vipl_access_key(handle, generation) &&
+	       vipl_access_covers(access, addr, length) &&
+	       (recv ? access->writable
+		     : length == descriptor->CS.Length &&
+				length <= queue->vi->attributes.MaxTransferSize);
 }
 
-static inline int send_plain(struct vipl_queue *queue, const VIP_DESCRIPTOR *descriptor,
-			     unsigned control, struct ibv_sge *sge)
+vipl_inline int send_plain(struct vipl_queue *queue, const VIP_DESCRIPTOR *descriptor,
+			   unsigned control)
 {
-	struct ibv_send_wr wr, *bad;
+	struct ibv_send_wr *wr = &queue->wr.send, *bad;
 
-	wr.wr_id = vipl_wr_id(queue);
-	wr.next = NULL;
-	wr.sg_list = sge;
-	wr.num_sge = 1;
-	wr.opcode = opcode(control);
-	wr.send_flags = IBV_SEND_SIGNALED;
-	if (sge->length <= queue->vi->max_inline)
-		wr.send_flags |= IBV_SEND_INLINE;
-	wr.imm_data = htobe32(descriptor->CS.ImmediateData);
-	wr.wr.rdma.remote_addr = descriptor->DS[0].Remote.Data.AddressBits;
-	wr.wr.rdma.rkey = descriptor->DS[0].Remote.Handle;
-	return ibv_post_send(queue->vi->qp, &wr, &bad);
+	wr->opcode = operations[control].opcode;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	if (queue->sge.length <= queue->vi->max_inline)
+		wr->send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+	if (control) {
+		wr->imm_data = htobe32(descriptor->CS.ImmediateData);
+		wr->wr.rdma.remote_addr = descriptor->DS[0].Remote.Data.AddressBits;
+		wr->wr.rdma.rkey = descriptor->DS[0].Remote.Handle;
+	}
+	return ibv_post_send(queue->vi->qp, wr, &bad);
 }
 
-static inline int recv_plain(struct vipl_queue *queue, struct ibv_sge *sge)
+vipl_inline void post_plain(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
+			    VIP_MEM_HANDLE memory, bool recv, unsigned control)
 {
-	struct ibv_recv_wr wr = {.wr_id = vipl_wr_id(queue), .sg_list = sge, .num_sge = 1}, *bad;
-
-	return ibv_post_recv(queue->vi->qp, &wr, &bad);
-}
-
-static inline void post_plain(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
-			      VIP_MEM_HANDLE memory, unsigned control, struct ibv_sge *sge)
-{
+	struct ibv_recv_wr *bad;
 	struct vipl_slot *slot;
 	int ret;
 
-	if (queue->recv)
-		ret = recv_plain(queue, sge);
+	if (recv)
+		ret = ibv_post_recv(queue->vi->qp, &queue->wr.recv, &bad);
 	else
-		ret = send_plain(queue, descriptor, control, sge);
+		ret = send_plain(queue, descriptor, control);
 	/* The message is on its way meanwhile. */
-	slot = fill_slot(queue, descriptor, memory);
-	slot->status = queue->recv ? VIP_STATUS_OP_RECEIVE : operation_status(control);
+	slot = fill_slot(queue, descriptor, memory, 1);
+	slot->status = recv ? VIP_STATUS_OP_RECEIVE : operations[control].status;
 	if (vipl_unlikely(ret)) {
 		post_failed(queue, slot);
 		return;
 	}
-	slot->wrs = 1;
 	queue->wrs++;
 	queue->tail++;
 }
 
-static inline VIP_RETURN post(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
-			      VIP_MEM_HANDLE memory)
+vipl_inline VIP_RETURN post(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
+			    VIP_MEM_HANDLE memory, bool recv)
 {
 	struct vipl_cq *cq = queue->cq;
 	VIP_RETURN result = VIP_SUCCESS;
-	struct ibv_sge sge;
+	bool own = vipl_cq_enter(cq);
 	unsigned control;
 
-	owned_lock_often(&cq->lock);
-	if (vipl_likely(is_plain(queue, descriptor, memory, &control, &sge)))
-		post_plain(queue, descriptor, memory, control, &sge);
+	if (vipl_likely(is_plain(queue, descriptor, memory, recv, &control)))
+		post_plain(queue, descriptor, memory, recv, control);
 	else
 		result = post_closely(queue, descriptor, memory);
-	vipl_cq_unlock(cq);
+	vipl_cq_leave(cq, own);
 	return result;
 }
 
@@ -444,14 +490,14 @@ VIP_RETURN VipPostSend(VIP_VI_HANDLE handle, VIP_DESCRIPTOR *descriptor, VIP_MEM
 {
 	struct vipl_vi *vi = vipl_handle_lookup(handle, VIPL_KIND_VI);
 
-	return vi && descriptor ? post(&vi->sq, descriptor, memory) : VIP_INVALID_PARAMETER;
+	return vi && descriptor ? post(&vi->sq, descriptor, memory, false) : VIP_INVALID_PARAMETER;
 }
 
 VIP_RETURN VipPostRecv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDLE memory)
 {
 	struct vipl_vi *vi = vipl_handle_lookup(handle, VIPL_KIND_VI);
 
-	return vi && descriptor ? post(&vi->rq, descriptor, memory) : VIP_INVALID_PARAMETER;
+	return vi && descriptor ? post(&vi->rq, descriptor, memory, true) : VIP_INVALID_PARAMETER;
 }
 
 static struct ibv_sge greeting_sge(struct vipl_vi *vi)
@@ -467,7 +513,7 @@ static int post_own(struct vipl_vi *vi, struct ibv_send_wr *wr)
 	struct ibv_send_wr *bad;
 	int ret = ENOMEM;
 
-	wr->wr_id = vipl_wr_id(&vi->sq) | VIPL_WR_GREETING;
+	wr->wr_id = vi->sq.wr_id | VIPL_WR_GREETING;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	owned_lock(&vi->sq.cq->lock);
 	if (reserve(&vi->sq, 1))
@@ -497,7 +543,7 @@ void vipl_post_knock(struct vipl_vi *vi)
 int vipl_post_greeting_recv(struct vipl_vi *vi)
 {
 	struct ibv_sge sge = greeting_sge(vi);
-	struct ibv_recv_wr wr = {.wr_id = vipl_wr_id(&vi->rq) | VIPL_WR_GREETING,
+	struct ibv_recv_wr wr = {.wr_id = vi->rq.wr_id | VIPL_WR_GREETING,
 				 .sg_list = &sge,
 				 .num_sge = 1},
 			   *bad;

@@ -104,7 +104,7 @@ static int release_receives(struct vipl_vi *vi)
 	int ret = 0;
 
 	owned_lock(&queue->cq->lock);
-	queue->generation++;
+	vipl_queue_leave_qp(queue);
 	queue->wrs = 0;
 	if (vi->headers)
 		ret = vipl_post_greeting_recv(vi);
@@ -126,7 +126,7 @@ int vipl_qp_prepare(struct vipl_vi *vi, struct rdma_cm_id *id)
 	if (ret)
 		return ret;
 	owned_lock(&vi->sq.cq->lock);
-	vi->sq.generation++;
+	vipl_queue_leave_qp(&vi->sq);
 	vi->sq.wrs = 0; /* a greeting may have been on its way */
 	vipl_cq_unlock(vi->sq.cq);
 	atomic_store(&vi->broken, false);
@@ -154,7 +154,7 @@ void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later)
 	struct vipl_queue *queue = &vi->rq;
 
 	owned_lock(&queue->cq->lock);
-	queue->generation++;
+	vipl_queue_leave_qp(queue);
 	vipl_queue_set_mode(queue, vipl_recv_mode(vi->state));
 	vipl_cq_unlock(queue->cq);
 	if (later) {
@@ -196,7 +196,7 @@ static void flush(struct vipl_queue *queue)
 {
 	owned_lock(&queue->cq->lock);
 	vipl_queue_flush(queue);
-	queue->generation++;
+	vipl_queue_leave_qp(queue);
 	vipl_cq_unlock(queue->cq);
 }
 

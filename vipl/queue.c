@@ -14,7 +14,7 @@
 const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HANDLE handle,
 					    struct vipl_access *copy)
 {
-	if (vipl_likely(vipl_access_known(copy, handle, vipl_queue_memory_generation(queue))))
+	if (vipl_likely(copy->key == vipl_access_key(handle, vipl_queue_memory_generation(queue))))
 		return copy;
 	if (!vipl_memory_access(queue->nic, handle, queue->vi->ptag, copy))
 		return copy;
@@ -45,7 +45,7 @@ static __attribute__((noinline)) void look_again(struct vipl_queue *queue, struc
 		slot->status |= VIP_STATUS_PROTECTION_ERROR;
 }
 
-static inline void check_memory(struct vipl_queue *queue, struct vipl_slot *slot)
+vipl_inline void check_memory(struct vipl_queue *queue, struct vipl_slot *slot)
 {
 	if (vipl_unlikely(slot->memory_generation != vipl_queue_memory_generation(queue)))
 		look_again(queue, slot);
@@ -58,15 +58,16 @@ static void write_status(VIP_DESCRIPTOR *descriptor, uint32_t status)
 }
 
 /* The one at `done`, whose memory has been looked after. */
-static inline void finish_one(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+vipl_inline void finish_one(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
 {
+	struct vipl_cq *cq = queue->cq;
+
 	slot->status = status;
 	write_status(slot->descriptor, status);
 	queue->done++;
 	queue->wrs -= slot->wrs;
-	slot->wrs = 0;
-	if (queue->cq->handle)
-		vipl_cq_push(queue->cq, queue->vi->handle, queue->recv);
+	if (cq->handle)
+		vipl_cq_push(cq, queue->vi->handle, queue->recv);
 }
 
 /* A malformed descriptor takes effect when it is its turn. */
@@ -94,14 +95,12 @@ void vipl_queue_settle(struct vipl_queue *queue)
 }
 
 /* Completes the descriptor at `done`, and those behind it that have their status. */
-static inline void finish(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+vipl_inline void finish(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
 {
 	finish_one(queue, slot, status | VIP_STATUS_DONE);
 	if (queue->done == queue->tail)
 		return;
-	slot = vipl_slot(queue, queue->done);
-	__builtin_prefetch(slot->descriptor, 1); /* it was last looked at a whole queue ago */
-	if (vipl_unlikely(slot->status & VIP_STATUS_DONE))
+	if (vipl_unlikely(vipl_slot(queue, queue->done)->status & VIP_STATUS_DONE))
 		vipl_queue_settle(queue);
 }
 
@@ -175,23 +174,28 @@ static uint32_t read_header(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor
 	return status;
 }
 
+/* Of a message without header, into the program's memory alone. */
+vipl_inline uint32_t read_message(VIP_DESCRIPTOR *descriptor, const struct ibv_wc *wc)
+{
+	uint32_t status = VIP_STATUS_OP_RECEIVE;
+
+	descriptor->CS.Length = wc->byte_len;
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
+	if (wc->wc_flags & IBV_WC_WITH_IMM) {
+		descriptor->CS.ImmediateData = be32toh(wc->imm_data);
+		status |= VIP_STATUS_IMMEDIATE;
+	}
+	return status;
+}
+
 static void complete_recv(struct vipl_queue *queue, struct vipl_slot *slot, const struct ibv_wc *wc)
 {
 	VIP_DESCRIPTOR *descriptor = slot->descriptor;
-	uint32_t status = VIP_STATUS_OP_RECEIVE;
+	uint32_t status = queue->vi->headers ? read_header(queue, descriptor, wc)
+					     : read_message(descriptor, wc);
 
-	if (vipl_unlikely(queue->vi->headers != NULL)) {
-		status = read_header(queue, descriptor, wc);
-	} else {
-		descriptor->CS.Length = wc->byte_len;
-		if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
-			status = VIP_STATUS_OP_REMOTE_RDMA_WRITE;
-		if (wc->wc_flags & IBV_WC_WITH_IMM) {
-			descriptor->CS.ImmediateData = be32toh(wc->imm_data);
-			status |= VIP_STATUS_IMMEDIATE;
-		}
-	}
-	if (vipl_unlikely(slot->bounce != NULL))
+	if (slot->bounce)
 		vipl_bounce_scatter(slot, queue->vi->domain,
 				    (status & VIP_STATUS_OP_MASK) == VIP_STATUS_OP_RECEIVE
 					    ? descriptor->CS.Length
@@ -206,30 +210,46 @@ static void complete_bounce(struct vipl_queue *queue, struct vipl_slot *slot)
 	vipl_bounce_scatter(slot, queue->vi->domain, read ? UINT64_MAX : 0);
 }
 
-static inline void complete(struct vipl_queue *queue, const struct ibv_wc *wc)
+static __attribute__((noinline)) void complete_any(struct vipl_queue *queue,
+						   const struct ibv_wc *wc)
 {
 	struct vipl_slot *slot = vipl_slot(queue, queue->done);
 
-	/* Of a QP that has been destroyed. */
-	if (vipl_unlikely(wc->wr_id >> 48 != queue->generation))
-		return;
-	if (vipl_unlikely(wc->wr_id & VIPL_WR_GREETING)) {
+	if ((wc->wr_id ^ queue->wr_id) >= VIPL_WR_QP)
+		return; /* of a QP that has been destroyed */
+	if (wc->wr_id & VIPL_WR_GREETING) {
 		queue->wrs--;
 		queue->vi->greeted |= wc->status == IBV_WC_SUCCESS && queue->recv;
 		return;
 	}
-	if (vipl_unlikely(queue->done == queue->tail))
+	if (queue->done == queue->tail)
 		return;
 	check_memory(queue, slot);
-	if (vipl_unlikely(wc->status != IBV_WC_SUCCESS)) {
+	if (wc->status != IBV_WC_SUCCESS) {
 		complete_error(queue, slot, wc);
 	} else if (queue->recv) {
 		complete_recv(queue, slot, wc);
 	} else {
-		if (vipl_unlikely(slot->bounce != NULL))
+		if (slot->bounce)
 			complete_bounce(queue, slot);
 		finish(queue, slot, slot->status);
 	}
+}
+
+vipl_inline void complete(struct vipl_queue *queue, const struct ibv_wc *wc)
+{
+	struct vipl_slot *slot = vipl_slot(queue, queue->done);
+
+	if (vipl_unlikely(wc->wr_id != queue->wr_id || queue->done == queue->tail ||
+			  wc->status != IBV_WC_SUCCESS || slot->bounce ||
+			  slot->memory_generation != vipl_queue_memory_generation(queue)))
+		complete_any(queue, wc);
+	else if (!queue->recv)
+		finish(queue, slot, slot->status);
+	else if (vipl_likely(!queue->vi->headers))
+		finish(queue, slot, read_message(slot->descriptor, wc));
+	else
+		complete_recv(queue, slot, wc);
 }
 
 void vipl_cq_poll(struct vipl_cq *cq)
@@ -237,27 +257,36 @@ void vipl_cq_poll(struct vipl_cq *cq)
 	struct ibv_wc wc[POLL_BATCH];
 	int count;
 
+	if (vipl_unlikely(!cq->ibv))
+		return;
 	do {
-		count = cq->ibv ? ibv_poll_cq(cq->ibv, POLL_BATCH, wc) : 0;
+		count = ibv_poll_cq(cq->ibv, POLL_BATCH, wc);
 		for (int i = 0; i < count; i++)
 			complete(vipl_wr_queue(wc[i].wr_id), &wc[i]);
 	} while (vipl_unlikely(count == POLL_BATCH));
 }
 
-VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+static __attribute__((noinline)) void complete_of_any(const struct ibv_wc *wc)
 {
-	struct vipl_slot *slot;
+	complete(vipl_wr_queue(wc->wr_id), wc);
+}
 
-	*descriptor = NULL;
-	if (queue->head == queue->done) {
-		if (vipl_unlikely(queue->head == queue->tail))
-			return queue->mode == VIPL_CLOSED ? VIP_INVALID_PARAMETER
-							  : VIP_DESCRIPTOR_ERROR;
-		vipl_cq_poll(queue->cq);
-		if (queue->head == queue->done)
-			return VIP_NOT_DONE;
-	}
-	slot = vipl_slot(queue, queue->head++);
-	*descriptor = slot->descriptor == &queue->grave ? NULL : slot->descriptor;
-	return slot->status & VIP_STATUS_ERROR_MASK ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+/*
+ * What is most likely is known before the completion is: the processor reads the slot and the
+ * descriptor while the completion still comes, as nothing of it but a comparison decides on them.
+ */
+bool vipl_queue_poll(struct vipl_queue *queue)
+{
+	struct ibv_cq *ibv = queue->cq->ibv;
+	struct ibv_wc wc;
+
+	do {
+		if (vipl_unlikely(!ibv) || ibv_poll_cq(ibv, 1, &wc) <= 0)
+			return false;
+		if (vipl_likely(wc.wr_id == queue->wr_id))
+			complete(queue, &wc);
+		else
+			complete_of_any(&wc);
+	} while (vipl_unlikely(queue->head == queue->done));
+	return true;
 }

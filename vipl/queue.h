@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A work queue: descriptors in the order of posting, in a ring.
+ * A work queue: descriptors in the order of posting, in a ring, of which only as much is used as
+ * the program has ever had posted, so that it stays in the nearest cache.
  *
  *	   head            done            tail
  *	----+---------------+---------------+----
@@ -28,6 +29,7 @@
 #include "vipl/vi_state.h"
 
 #define VIPL_DEPTH	  1024 /* descriptors in a queue; a power of two */
+#define VIPL_SHORT	  64   /* places of a ring that has never had more; a power of two */
 #define VIPL_EXTRA_WRS	  64   /* of a send queue, for RDMA that takes several */
 #define VIPL_MAX_SGE	  4    /* that a work request of ours has */
 #define VIPL_MAX_SEGMENTS 512  /* that a descriptor has, the address segment included */
@@ -53,16 +55,26 @@ struct vipl_queue {
 	struct vipl_nic *nic;
 	_Atomic uint32_t *memory_generation; /* the NIC's */
 	struct vipl_slot *slots;
+	uint64_t wr_id; /* of its work requests; another one for each QP */
 	unsigned head, done, tail;
+	unsigned mask;	      /* of the part of the slots that is in use */
 	unsigned plain_until; /* up to this tail a plain descriptor (post.c) can be posted */
 	enum vipl_mode mode;
 	bool recv;
-	uint16_t generation; /* of the QP; in its work requests' ids */
 	unsigned max_sge;
 	unsigned wrs;		 /* on their way */
 	unsigned reserved;	 /* of the CQ */
 	unsigned kept;		 /* entries of the CQ, while it looks for stale ones */
 	struct vipl_access home; /* the region of the last descriptor */
+
+	/* For plain descriptors (post.c), made by plan(). */
+	uint64_t places_key; /* of the region of descriptors, which has so many aligned places */
+	uint64_t first_place, places;
+	struct ibv_sge sge;
+	union {
+		struct ibv_send_wr send;
+		struct ibv_recv_wr recv;
+	} wr;
 	struct vipl_access cached[VIPL_CACHED]; /* of the last segments, by handle */
 	struct vipl_notices notices;
 	VIP_DESCRIPTOR grave; /* stands for one whose memory is not registered any more */
@@ -70,21 +82,24 @@ struct vipl_queue {
 };
 
 /*
- * The id of a work request: the queue's address, which has 6 bits to spare below and 16 above.
- * VIPL_WR_PART marks those of a descriptor that another one of it follows, VIPL_WR_GREETING one
- * that is of no descriptor (post.h).
+ * The id of a work request: the queue's address, which has 6 bits to spare below and 16 above, where
+ * the number of the QP is. VIPL_WR_PART marks those of a descriptor that another one of it follows,
+ * VIPL_WR_GREETING one that is of no descriptor (post.h).
  */
 #define VIPL_WR_PART	 1ull
 #define VIPL_WR_GREETING 2ull
-
-static inline uint64_t vipl_wr_id(const struct vipl_queue *queue)
-{
-	return (uintptr_t)queue | (uint64_t)queue->generation << 48;
-}
+#define VIPL_WR_QP	 (1ull << 48)
 
 static inline struct vipl_queue *vipl_wr_queue(uint64_t id)
 {
 	return (struct vipl_queue *)(uintptr_t)(id & 0xffffffffffc0ull);
+}
+
+/* What is still to come of the QP is not the queue's any more. */
+static inline void vipl_queue_leave_qp(struct vipl_queue *queue)
+{
+	queue->wr_id += VIPL_WR_QP;
+	queue->plain_until = queue->tail;
 }
 
 static inline void vipl_queue_set_mode(struct vipl_queue *queue, enum vipl_mode mode)
@@ -95,7 +110,7 @@ static inline void vipl_queue_set_mode(struct vipl_queue *queue, enum vipl_mode 
 
 static inline struct vipl_slot *vipl_slot(struct vipl_queue *queue, unsigned index)
 {
-	return &queue->slots[index % VIPL_DEPTH];
+	return &queue->slots[index & queue->mask];
 }
 
 static inline struct vipl_access *vipl_queue_cached(struct vipl_queue *queue, VIP_MEM_HANDLE handle)
@@ -108,13 +123,6 @@ static inline uint32_t vipl_queue_memory_generation(const struct vipl_queue *que
 	return atomic_load_explicit(queue->memory_generation, memory_order_acquire);
 }
 
-/* Whether a copy is of that region, and true. */
-static inline bool vipl_access_known(const struct vipl_access *access, VIP_MEM_HANDLE handle,
-				     uint32_t generation)
-{
-	return access->handle == handle && access->generation == generation;
-}
-
 /* A region, of which the copy may be there already; NULL: none that the queue may use. */
 const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HANDLE handle,
 					    struct vipl_access *copy);
@@ -124,7 +132,26 @@ void vipl_queue_settle(struct vipl_queue *queue);
 /* Completes all as flushed. */
 void vipl_queue_flush(struct vipl_queue *queue);
 
+/* Takes what has completed until one of the queue's has. False: none has. */
+bool vipl_queue_poll(struct vipl_queue *queue);
+
 /* Takes the descriptor at head, or none; the results of VipSendDone() with the descriptor. */
-VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor);
+static inline VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+{
+	struct vipl_slot *slot;
+
+	*descriptor = NULL;
+	if (queue->head == queue->done) {
+		if (queue->head == queue->tail)
+			return vipl_unlikely(queue->mode == VIPL_CLOSED) ? VIP_INVALID_PARAMETER
+									 : VIP_DESCRIPTOR_ERROR;
+		if (!vipl_queue_poll(queue))
+			return VIP_NOT_DONE;
+	}
+	slot = vipl_slot(queue, queue->head++);
+	*descriptor = slot->descriptor == &queue->grave ? NULL : slot->descriptor;
+	return vipl_unlikely(slot->status & VIP_STATUS_ERROR_MASK) ? VIP_DESCRIPTOR_ERROR
+								   : VIP_SUCCESS;
+}
 
 #endif

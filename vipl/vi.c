@@ -100,6 +100,8 @@ static void take_attributes(struct vipl_vi *vi, const VIP_VI_ATTRIBUTES *attribu
 static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_cq *cq, bool recv)
 {
 	queue->vi = vi;
+	if (!queue->wr_id)
+		queue->wr_id = (uintptr_t)queue;
 	queue->nic = vi->nic;
 	queue->memory_generation = &vi->nic->memory_generation;
 	queue->recv = recv;
@@ -123,6 +125,8 @@ static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_
 		queue->slots = calloc(VIPL_DEPTH, sizeof(*queue->slots));
 	if (!queue->slots)
 		return -ENOMEM;
+	/* Headers belong to slots, which then have to stay where they are. */
+	queue->mask = (vi->nic->iwarp ? VIPL_DEPTH : VIPL_SHORT) - 1;
 	queue->cq->users++;
 	vipl_queue_set_mode(queue,
 			    recv ? vipl_recv_mode(VIP_STATE_IDLE) : vipl_send_mode(VIP_STATE_IDLE));
@@ -142,7 +146,7 @@ static void close_queue(struct vipl_queue *queue)
 	for (; queue->done != queue->tail; queue->done++)
 		vipl_bounce_drop(vipl_slot(queue, queue->done), queue->vi->domain);
 	queue->head = queue->tail;
-	queue->generation++;
+	vipl_queue_leave_qp(queue);
 	vipl_notices_cancel(cq, queue);
 	vipl_cq_unlock(cq);
 	if (cq == &queue->own && cq->ibv)

@@ -73,8 +73,7 @@ int vipl_memory_access(struct vipl_nic *of, VIP_MEM_HANDLE handle, struct vipl_p
 {
 	if (!handle || handle > OTHER_TAG)
 		return -ENOENT;
-	*access = (struct vipl_access){.handle = handle,
-				       .generation = nic.memory_generation,
+	*access = (struct vipl_access){.key = vipl_access_key(handle, nic.memory_generation),
 				       .addr = (uintptr_t)region,
 				       .length = REGION_SIZE,
 				       .lkey = 100 + handle,
@@ -329,6 +328,8 @@ static void open_queue(struct vipl_queue *queue, bool recv, enum vipl_mode mode)
 	queue->nic = &nic;
 	queue->memory_generation = &nic.memory_generation;
 	queue->slots = calloc(VIPL_DEPTH, sizeof(*queue->slots));
+	queue->mask = VIPL_SHORT - 1;
+	queue->wr_id = (uintptr_t)queue;
 	queue->recv = recv;
 	queue->mode = mode;
 	queue->max_sge = nic.send_sge;

@@ -32,8 +32,7 @@ int __wrap_vipl_memory_access(struct vipl_nic *nic, VIP_MEM_HANDLE handle, struc
 		return -EACCES;
 	if (!handle || handle > OTHER_TAG)
 		return -ENOENT;
-	*access = (struct vipl_access){.handle = handle,
-				       .generation = generation,
+	*access = (struct vipl_access){.key = vipl_access_key(handle, generation),
 				       .addr = (uintptr_t)memory,
 				       .length = sizeof(memory),
 				       .lkey = 100 + handle,
