@@ -197,6 +197,21 @@ counted() {
 	[ "$(heard h4 2 | sort -n | head -n 1)" -lt 300 ]
 }
 
+@test "UCX connects hosts by rdma_cm: streams, tagged and active messages" {
+	local example=/usr/share/doc/libucx-dev/examples/ucp_client_server.c at kind
+	[ -f $example ] || skip "there is no $example (libucx-dev)"
+	cc -o "$XDG_RUNTIME_DIR/ucp" $example -lucp -lucs
+	managed h1
+	at=$("$URXE" fabric show h2 | grep -o '127\.77\.[0-9.]*')
+	export UCX_TLS=rc_v UCX_SOCKADDR_TLS_PRIORITY=rdmacm
+	for kind in stream tag am; do
+		run between -k h2 "$XDG_RUNTIME_DIR/ucp" -c $kind -i 3 :: h3 "$XDG_RUNTIME_DIR/ucp" -a "$at" -c $kind -i 3
+		echo "$output"
+		[ "$status" = 0 ]
+		[[ $output == *'Client: iteration #3'*ABCDEFGHIJKLMNO* ]]
+	done
+}
+
 @test "a process that is killed is disconnected" {
 	managed h1
 	in_background server h3 rping -s -C 1000000 -v

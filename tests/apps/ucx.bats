@@ -47,6 +47,19 @@ mpi() {
 @test "tagged messages, UD" { ucx ud_v tag_lat 8 1000; }
 @test "active messages, UD" { ucx ud_v ucp_am_bw 5000 500; }
 
+@test "connections by rdma_cm: streams, tagged and active messages" {
+	local example=/usr/share/doc/libucx-dev/examples/ucp_client_server.c ucp=$BATS_TEST_TMPDIR/ucp kind
+	[ -f $example ] || skip "there is no $example (libucx-dev)"
+	cc -o "$ucp" $example -lucp -lucs
+	for kind in stream tag am; do
+		UCX_TLS=rc_v UCX_SOCKADDR_TLS_PRIORITY=rdmacm run isolated "$top/tests/guest/bin/pair" -q -k -t 60 \
+			"$URXE" run -- "$ucp" -c $kind -i 3 :: "$URXE" run -- "$ucp" -a 127.0.0.1 -c $kind -i 3
+		echo "$output"
+		[ "$status" = 0 ]
+		[[ $output == *'Client: iteration #3'*ABCDEFGHIJKLMNO* ]]
+	done
+}
+
 @test "MPI over RC: every message, every one-sided operation, fork" {
 	run mpi rc_v
 	echo "$output"
