@@ -191,7 +191,8 @@ static uint8_t conga_best(struct sim *s, uint32_t from, uint32_t to)
 	return best;
 }
 
-/* Feedback on a random path that was seen. */
+/* Feedback on a random path by which packets came lately. What was seen earlier is forgotten: reported
+ * on, it would keep traffic off a path that was busy once, and nothing newer would come by it. */
 static void conga_feedback(struct sim *s, struct packet *packet, uint32_t from, uint32_t to)
 {
 	struct conga *conga = s->balance;
@@ -200,7 +201,8 @@ static void conga_feedback(struct sim *s, struct packet *packet, uint32_t from, 
 
 	packet->conga = (struct conga_tag){.fb_ce = NO_METRIC};
 	for (uint32_t path = 0; path < s->topology.paths; path++) {
-		if (!seen[path].seen || random_below(&s->random, ++n))
+		if (!seen[path].seen || s->now - seen[path].time > AGED ||
+		    random_below(&s->random, ++n))
 			continue;
 		packet->conga.fb_path = (uint8_t)path;
 		packet->conga.fb_ce = seen[path].ce;

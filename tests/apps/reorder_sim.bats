@@ -123,3 +123,16 @@ refused() { # TEXT COMMAND…
 	echo "$ecmp $shared"
 	awk "BEGIN { exit !($shared < 0.7 * $ecmp) }"
 }
+
+@test "CONGA forgets that a path was busy when nothing has come by it for a while" {
+	cd "$BATS_TEST_TMPDIR"
+	# 2 MB make one path busy; feedback goes back with a flow of 2.4 ms. Much later one flow takes either path,
+	# and the next one, which sees it, the other.
+	printf '%s\n' 4 '0 2 3 2000000 2.0' '2 0 3 30000000 2.0' '0 2 3 3000000 2.0015' '1 3 3 1000000 2.00158' >flows
+	for seed in 1 2 3 4; do
+		"$SIM" --topology leaf-spine:2x2x2 --time 2ms --warmup 0ns --quiet --lb conga --flows flows \
+			--seed $seed --fct out
+		cat out
+		awk '$1 == 1 { if ($7 > 1.3 * $8) exit 1 }' out
+	done
+}
