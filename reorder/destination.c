@@ -208,11 +208,16 @@ static void prove(struct reorder_destination *d, struct path *path, uint32_t t_t
 	}
 }
 
+/*
+ * The entry of a flow, or one that it may have, or NULL. A flow that was never moved needs its entry
+ * only to know, should it be, whether its old path's last packet has come before: one that was moved
+ * may take it.
+ */
 static struct flow *find(struct reorder_destination *d, const struct reorder_packet *packet,
 			 int64_t now, bool *found)
 {
 	uint32_t bucket = packet->id & (d->config.flows - 1) & ~(WAYS - 1u);
-	struct flow *free_one = NULL;
+	struct flow *free_one = NULL, *oldest = NULL;
 
 	for (unsigned i = 0; i < WAYS; i++) {
 		struct flow *flow = &d->flows[bucket + i];
@@ -226,9 +231,15 @@ static struct flow *find(struct reorder_destination *d, const struct reorder_pac
 		}
 		if (idle)
 			free_one = flow;
+		else if (!flow->held && flow->state == IN_ORDER && !flow->cleared &&
+			 !flow->doubled && (!oldest || flow->last < oldest->last))
+			oldest = flow;
 	}
 	*found = false;
-	return free_one;
+	if (free_one || !(packet->shim->flags & REORDER_REROUTED))
+		return free_one;
+	d->counters.evicted += oldest != NULL;
+	return oldest;
 }
 
 /* The estimates of when the old path's last packet comes, and the timer for when it does not. */

@@ -235,6 +235,7 @@ struct reorder_destination_counters {
 	uint64_t late;	   /* packets that came after their flow had stopped waiting for them */
 	uint64_t doubled;  /* ... of an old path of a flow that was moved twice: its path broke */
 	uint64_t no_entry; /* packets of flows the table had no room for: not held */
+	uint64_t evicted;  /* flows in order whose entry went to one that was moved */
 	uint64_t no_room;  /* packets refused because all places for packets were taken */
 	uint64_t clears;
 	uint64_t repeated_clears;

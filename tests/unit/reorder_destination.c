@@ -374,6 +374,30 @@ static void waits_are_coded_within_a_sixteenth(void **state)
 	assert_int_equal(reorder_wait_encode(INT64_MAX), 255);
 }
 
+/* All entries that flow 16 may have are of flows in order: it gets one when it is moved. */
+static void a_full_table_does_not_put_a_moved_flow_out_of_order(void **state)
+{
+	struct reorder_destination *d = make(1);
+
+	for (unsigned f = 0; f < 4; f++) {
+		frame(d, f, 1, 1, 0, 0, 0, 0, 10 + f);
+		expect(d, f * 100 + 1, 10 + f);
+	}
+	frame(d, 16, 1, 0, 0, 0, 0, 0, 20);
+	expect(d, 1601, 20);
+	assert_int_equal(count(d).no_entry, 1);
+	frame(d, 16, 3, 1, 1, 5, 1, 3, 21);
+	expect(d, REORDER_NO_PACKET, 21);
+	frame(d, 16, 2, 0, 0, 2, 0, 0, 24);
+	expect(d, 1602, 24);
+	expect(d, 1603, 24);
+	assert_int_equal(count(d).evicted, 1);
+	assert_int_equal(clears, 1);
+	frame(d, 0, 2, 1, 0, 6, 0, 0, 30); /* it goes on without one */
+	expect(d, 2, 30);
+	reorder_destination_destroy(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +413,7 @@ int main(void)
 		cmocka_unit_test(flows_of_one_number_are_told_apart_by_their_keys),
 		cmocka_unit_test(held_bytes_are_bounded_for_each_ingress),
 		cmocka_unit_test(a_packet_without_room_is_given_back),
+		cmocka_unit_test(a_full_table_does_not_put_a_moved_flow_out_of_order),
 		cmocka_unit_test(feedback_tells_the_wait_above_the_least),
 		cmocka_unit_test(a_wait_is_told_to_all_sources),
 		cmocka_unit_test(shims_are_read_as_they_were_written),
