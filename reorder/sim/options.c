@@ -194,9 +194,7 @@ static void defaults(struct options *o)
 		.high = 10 * US,
 		.low = US,
 		.gain = 10 * US,
-		.most = 20 * US,
 		.rest = 50 * US,
-		.budget = 8192,
 		.pace = 16 * US,
 		.fresh = 16 * US,
 		.header = REORDER_SHIM,
@@ -360,6 +358,11 @@ int options_parse(struct options *o, int argc, char **argv)
 		o->hold = o->irn ? MS / 2 : 10 * MS;
 	if (!o->margin)
 		o->margin = o->irn ? 50 * US : MS;
+	/* Held bytes pause nobody without PFC: up to what a link carries in a round trip. */
+	if (!o->most)
+		o->most = o->irn ? 40 * US : 20 * US;
+	if (!o->budget)
+		o->budget = o->irn ? 65536 : 8192;
 	if (o->ns3) {
 		o->held_uncharged = true;
 		o->pause_time = 5 * US;
