@@ -82,7 +82,9 @@ int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void
 {
 	if (len > qp->sq.max_inline - wqe->length)
 		return ENOMEM;
-	if (len) /* no bytes may have no address */
+	if (len == sizeof(uint64_t)) /* a word, which many messages are, without a call */
+		memcpy((uint8_t *)wqe->sge + wqe->length, data, sizeof(uint64_t));
+	else if (len) /* no bytes may have no address */
 		memcpy((uint8_t *)wqe->sge + wqe->length, data, len);
 	wqe->inlined = true;
 	wqe->length += len;
@@ -167,6 +169,24 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	return wr->opcode == IBV_WR_ATOMIC_WRITE && wqe->length != URXE_ATOMIC_LEN ? EINVAL : 0;
 }
 
+static int post_one(struct urxe_qp *qp, const struct ibv_send_wr *wr, uint32_t *bytes)
+{
+	int ret = urxe_sq_check(qp, wr->opcode, wr->send_flags);
+	struct urxe_send_wqe *wqe;
+
+	if (ret)
+		return ret;
+	wqe = urxe_sq_claim(qp);
+	if (!wqe)
+		return ENOMEM;
+	ret = build(qp, wqe, wr);
+	if (ret)
+		qp->sq.build--;
+	else
+		*bytes += wqe->length;
+	return ret;
+}
+
 /* Sees that what was published gets sent: now, or with what follows it. */
 static void get_going(struct urxe_qp *qp, uint32_t waiting, uint32_t bytes)
 {
@@ -195,7 +215,6 @@ void urxe_sq_publish(struct urxe_qp *qp, uint32_t bytes)
 int urxe_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct urxe_qp *qp = to_qp(ibv);
-	struct urxe_send_wqe *wqe;
 	uint32_t bytes = 0;
 	int ret = urxe_sq_state_errno(qp);
 
@@ -205,20 +224,11 @@ int urxe_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 	}
 	urxe_lock_program(&qp->sq.lock);
 	for (; wr; wr = wr->next) {
-		ret = urxe_sq_check(qp, wr->opcode, wr->send_flags);
-		wqe = ret ? NULL : urxe_sq_claim(qp);
-		if (!ret && !wqe)
-			ret = ENOMEM;
-		if (!ret) {
-			ret = build(qp, wqe, wr);
-			if (ret)
-				qp->sq.build--;
-		}
+		ret = post_one(qp, wr, &bytes);
 		if (ret) {
 			*bad = wr;
 			break;
 		}
-		bytes += wqe->length;
 	}
 	urxe_sq_publish(qp, bytes);
 	return ret;
