@@ -354,7 +354,8 @@ fastest() {
 	between h2 h3 ibv_rc_pingpong -c -n 500
 }
 
-@test "UCX and Open MPI find the devices: eight ranks on eight hosts" {
+# mpi N OPTION…: tests/apps/ucx-mpi by Open MPI, rank n on host n of a fat tree.
+mpi() {
 	"$URXE" fabric down
 	generated fat-tree levels=2 ports=4
 	managed h0
@@ -363,10 +364,21 @@ fastest() {
 		exec "$URXE" run --host "h$OMPI_COMM_WORLD_RANK" -- "$@"
 	END
 	chmod +x "$XDG_RUNTIME_DIR/rank"
-	[ "$(on h2 ucx_info -d | grep -c 'Transport: [ru][cd]_verbs')" = 2 ]
 	export URXE
 	TMPDIR=$BATS_TEST_TMPDIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-		UCX_TLS=rc_v,ud_v,self isolated timeout 120 \
-		mpirun.openmpi -n 8 --oversubscribe --mca plm isolated --mca pml ucx --mca osc ucx --mca btl self \
-		--mca mpi_yield_when_idle 1 "$XDG_RUNTIME_DIR/rank" "$BATS_TEST_DIRNAME/ucx-mpi"
+		isolated timeout 120 mpirun.openmpi -n "$1" --oversubscribe --mca plm isolated \
+		--mca mpi_yield_when_idle 1 "${@:2}" "$XDG_RUNTIME_DIR/rank" "$BATS_TEST_DIRNAME/ucx-mpi"
+}
+
+@test "UCX and Open MPI find the devices: eight ranks on eight hosts" {
+	UCX_TLS=rc_v,ud_v,self mpi 8 --mca pml ucx --mca osc ucx --mca btl self
+	[ "$(on h2 ucx_info -d | grep -c 'Transport: [ru][cd]_verbs')" = 2 ]
+}
+
+# It connects by datagrams of its own, knows peers by their LIDs, and writes short messages to memory
+# that its peer polls.
+@test "Open MPI's own verbs layer, openib: receive queues of each peer and shared ones" {
+	mpi 4 --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 --mca mpi_warn_on_fork 0 \
+		--mca btl_openib_warn_no_device_params_found 0 \
+		--mca btl_openib_receive_queues P,128,64,32,32:S,65536,64,32,32
 }
