@@ -113,13 +113,12 @@ static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_
 	STAILQ_INIT(&queue->notices);
 	queue->home = (struct vipl_access){0};
 	memset(queue->cached, 0, sizeof(queue->cached));
-	queue->cq = cq;
+	queue->cq = cq ? cq : &queue->own;
 	if (!cq) {
 		int ret = vipl_cq_open(&queue->own, vi->nic, 0);
 
 		if (ret)
 			return ret;
-		queue->cq = &queue->own;
 	}
 	if (!queue->slots)
 		queue->slots = calloc(VIPL_DEPTH, sizeof(*queue->slots));
@@ -137,8 +136,8 @@ static void close_queue(struct vipl_queue *queue)
 {
 	struct vipl_cq *cq = queue->cq;
 
-	if (!cq)
-		return;
+	if (!cq->ibv)
+		return; /* it was not opened */
 	owned_lock(&cq->lock);
 	if (queue->mode != VIPL_CLOSED)
 		cq->users--;
@@ -218,7 +217,8 @@ static VIP_RETURN create(struct vipl_nic *nic, const VIP_VI_ATTRIBUTES *attribut
 	vi->qp = NULL;
 	vi->conn = NULL;
 	vi->ptag = NULL;
-	vi->sq.cq = vi->rq.cq = NULL;
+	vi->sq.cq = &vi->sq.own;
+	vi->rq.cq = &vi->rq.own;
 	take_attributes(vi, attributes, ptag);
 	if (!nic->closing && !open_vi(vi, send_cq, recv_cq)) {
 		vi->handle = vipl_handle_create(VIPL_KIND_VI, vi);

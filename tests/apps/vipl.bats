@@ -43,6 +43,7 @@ talk() {
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }
 @test "connections end beside a thread that takes entries" { alone endings; }
+@test "VIs come and go beside threads that use them" { alone passing_vis; }
 @test "Done beside Wait; Wait ends with its descriptor" { alone wait_and_done; }
 @test "a child that has been forked leaves its parent undisturbed" { alone forking; }
 @test "closing a NIC with all that is left of it" { alone closing; }

@@ -617,6 +617,42 @@ static void endings(void)
 	a.cq = NULL;
 }
 
+enum { LIVES = 20000 };
+static VIP_VI_HANDLE passing; /* a VI that may be gone, and whose memory may be another's */
+
+static void *use_passing(void *unused)
+{
+	VIP_DESCRIPTOR *d;
+
+	while (!__atomic_load_n(&enough, __ATOMIC_SEQ_CST)) {
+		VIP_VI_HANDLE vi = __atomic_load_n(&passing, __ATOMIC_SEQ_CST);
+
+		for (int i = 0; i < 1000; i++) {
+			VipRecvDone(vi, &d);
+			VipSendDone(vi, &d);
+		}
+	}
+	return unused;
+}
+
+/* VIs are destroyed and made while threads use their handles: these find none, or an empty one. */
+static void passing_vis(void)
+{
+	pthread_t ids[THREADS];
+
+	enough = false;
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&ids[i], NULL, use_passing, NULL);
+	for (int i = 0; i < LIVES; i++) {
+		create_vi(&a);
+		__atomic_store_n(&passing, a.vi, __ATOMIC_SEQ_CST);
+		EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(ids[i], NULL);
+}
+
 static void *wait_for_recv(void *result)
 {
 	VIP_DESCRIPTOR *d;
@@ -754,6 +790,7 @@ static const struct {
 	{"notices", notices},
 	{"threads", threads},
 	{"endings", endings},
+	{"passing_vis", passing_vis},
 	{"wait_and_done", wait_and_done},
 	{"forking", forking},
 	{"closing", closing},
