@@ -19,8 +19,8 @@
 struct member {
 	struct member *next;
 	struct agent *agent;
-	bool over;		     /* its process had ended, and now it has its answer */
-	uint8_t umad[FABRIC_INLINE]; /* SubnAdmSet(MCMemberRecord) */
+	bool over; /* its process had ended, and now it has its answer */
+	_Alignas(8) uint8_t umad[FABRIC_INLINE]; /* SubnAdmSet(MCMemberRecord) */
 };
 
 static const uint8_t *record_of(const uint8_t *umad)
