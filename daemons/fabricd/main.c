@@ -69,17 +69,14 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	fabricd_serve(d);
 }
 
+/* All of it, or NULL after a line in the log: of half a file another fabric would be made. */
 static char *read_file(const char *path, size_t *len)
 {
 	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	char *text = NULL, *larger;
+	char *text = NULL, *larger = NULL;
 	size_t room = 0, n = 0;
 
-	if (!f) {
-		log_error("%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	do {
+	while (f && !feof(f) && !ferror(f)) {
 		if (n == room) {
 			room = room ? 2 * room : 65536;
 			larger = realloc(text, room);
@@ -88,8 +85,14 @@ static char *read_file(const char *path, size_t *len)
 			text = larger;
 		}
 		n += fread(text + n, 1, room - n, f);
-	} while (n == room);
-	fclose(f);
+	}
+	if (!f || ferror(f) || !larger) {
+		log_error("%s: %s", path, strerror(errno));
+		free(text);
+		text = NULL;
+	}
+	if (f)
+		fclose(f);
 	*len = n;
 	return text;
 }

@@ -143,6 +143,9 @@ goes_by() {
 	run up /nowhere.topo
 	[ "$status" = 1 ]
 	[[ $output == *"/nowhere.topo: No such file"* ]]
+	run up "$XDG_RUNTIME_DIR"
+	[ "$status" = 1 ]
+	[[ $output == *"$XDG_RUNTIME_DIR: Is a directory"* ]]
 	echo 'Switch 8 "a"' >"$XDG_RUNTIME_DIR/bad.topo"
 	echo '[9] "b"[1]' >>"$XDG_RUNTIME_DIR/bad.topo"
 	run up "$XDG_RUNTIME_DIR/bad.topo"
