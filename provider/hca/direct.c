@@ -406,8 +406,9 @@ static enum result copy_own(const struct access *a, uint32_t offset, uint32_t le
 		return REFUSED;
 	at = (uint8_t *)(uintptr_t)(va + offset);
 	if (a->wqe->inlined) {
-		/* In a WQE it overlaps with nothing. */
-		urxe_copy_visible(at, (const uint8_t *)a->wqe->sge + offset, len);
+		/* In a WQE it overlaps with nothing. Of no bytes, the address may be any. */
+		if (len)
+			urxe_copy_visible(at, (const uint8_t *)a->wqe->sge + offset, len);
 		return COPIED;
 	}
 	if (!find_local(a, offset, len, &local))
