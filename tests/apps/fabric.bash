@@ -31,7 +31,11 @@ teardown() {
 		kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
 	done
 	"$URXE" fabric down 2>/dev/null
-	rm -rf "$XDG_RUNTIME_DIR"
+	# The guardian of programs that were killed may still be at work there.
+	rm -rf "$XDG_RUNTIME_DIR" 2>/dev/null || {
+		sleep 2
+		rm -rf "$XDG_RUNTIME_DIR"
+	}
 }
 
 on() {
