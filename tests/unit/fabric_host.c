@@ -371,6 +371,28 @@ static void messages_that_are_too_long_are_stopped_at_a_limit(void **state)
 	assert_int_equal(serves->num_reassemblies, 1);
 }
 
+/* The sender begins again under the same number once there is room. */
+static void a_message_whose_first_segment_finds_no_room_begins_anew(void **state)
+{
+	struct agent *asks, *serves;
+
+	manage();
+	asks = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &client);
+	serves = agent_at(H2, 1, CLASS_SA, 2, 1ull << GET_TABLE, 1, &server);
+	server.count = 0;
+	serves->reassembly_bytes = 2 * (size_t)FABRIC_MAX_MAD;
+	send_segment(asks, 1, 1, RMPP_FIRST);
+	assert_true(stopped());
+	assert_int_equal(serves->num_reassemblies, 0);
+	serves->reassembly_bytes = 0;
+	send_segment(asks, 1, 1, RMPP_FIRST);
+	send_segment(asks, 1, 2, RMPP_LAST);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(server.len, 56 + 2 * 200);
+	time_passes(11000);
+	assert_int_equal(serves->num_reassemblies, 0);
+}
+
 /* As the kernel's process_rmpp_ack(): retries are for one step, not for all of them. */
 static void each_segment_has_all_retries(void **state)
 {
@@ -850,6 +872,7 @@ int main(void)
 		TEST(senders_of_segments_are_told_apart_by_their_gids),
 		TEST(messages_that_are_not_completed_are_stopped_at_a_limit),
 		TEST(messages_that_are_too_long_are_stopped_at_a_limit),
+		TEST(a_message_whose_first_segment_finds_no_room_begins_anew),
 		TEST(each_segment_has_all_retries),
 		TEST(an_acknowledgement_beyond_the_window_ends_the_answer),
 		TEST(repeated_acknowledgements_do_not_put_a_timeout_off),
