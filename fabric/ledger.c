@@ -16,6 +16,9 @@
 #define MOST_DAMAGED \
 	1000 /* packets of a row, between two looks, that a link is trained again for */
 
+/* One load of what a program may be changing. */
+#define READ_ONCE(member) (*(const volatile __typeof__(member) *)&(member))
+
 /* What a row had when it was last looked at. */
 struct seen {
 	uint64_t packets, words;
@@ -75,14 +78,16 @@ static void count_loss(struct fabric *f, uint32_t index, uint8_t loss, uint64_t 
 static void count_row(struct fabric *f, const struct fabric_row *row, uint32_t num_links,
 		      struct seen d)
 {
+	uint32_t lost_at = READ_ONCE(row->lost_at);
+
 	for (uint32_t i = 0; i < num_links; i++) {
-		uint32_t link = *(const volatile uint32_t *)&row->links[i];
+		uint32_t link = READ_ONCE(row->links[i]);
 
 		if (link < f->map->num_ports)
 			count_link(f, link, row->multicast, row->sl, d);
 	}
-	if (row->loss && row->lost_at < f->map->num_ports)
-		count_loss(f, row->lost_at, row->loss, d.packets);
+	if (lost_at < f->map->num_ports)
+		count_loss(f, lost_at, READ_ONCE(row->loss), d.packets);
 }
 
 static struct seen *seen_of(struct ledger *l, uint32_t i)
@@ -110,7 +115,7 @@ static void collect(struct fabric *f, struct ledger *l)
 		uint32_t links;
 
 		size = atomic_load_explicit(&row->size, memory_order_acquire);
-		links = row->num_links;
+		links = READ_ONCE(row->num_links);
 		if (!size || links > FABRIC_TREE_MAX || size != fabric_row_size(links) ||
 		    size > FABRIC_LEDGER_LEN - at)
 			return;
