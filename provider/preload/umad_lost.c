@@ -17,6 +17,7 @@
 #define LOOK_MS 100
 
 static atomic_bool looking;
+static atomic_uint losses; /* of files, so that one between the last look and the end is seen */
 
 struct look {
 	bool missing;
@@ -46,14 +47,18 @@ static void look_at(struct urxe_umad *file, void *arg)
 
 static void *look_for_fabric(void *arg)
 {
-	struct look look = {.missing = true};
+	struct look look;
+	unsigned seen;
 
-	while (look.missing) {
-		urxe_libc.poll(NULL, 0, LOOK_MS);
-		look.missing = false;
-		urxe_umad_each(look_at, &look);
-	}
-	atomic_store(&looking, false);
+	do {
+		do {
+			urxe_libc.poll(NULL, 0, LOOK_MS);
+			seen = atomic_load(&losses);
+			look.missing = false;
+			urxe_umad_each(look_at, &look);
+		} while (look.missing);
+		atomic_store(&looking, false);
+	} while (atomic_load(&losses) != seen && !atomic_exchange(&looking, true));
 	return NULL;
 }
 
@@ -63,6 +68,7 @@ static void start_looking(void)
 	pthread_attr_t attr;
 	pthread_t thread;
 
+	atomic_fetch_add(&losses, 1);
 	if (atomic_exchange(&looking, true))
 		return;
 	sigfillset(&all);
