@@ -5,7 +5,7 @@
  * comparison. See umad.h.
  *
  * lock guards the table against a file being dropped while somebody takes a reference, and the list
- * of files.
+ * of files. Nobody waits for a fabric under it.
  */
 #include "preload/umad.h"
 
@@ -136,12 +136,34 @@ void urxe_umad_swept(unsigned first, unsigned last)
 		urxe_umad_closing(fd);
 }
 
+/* The file behind it, or the first; a file without references is about to leave the list. */
+static struct urxe_umad *next(const struct urxe_umad *before)
+{
+	struct urxe_umad *file;
+	unsigned refs = 0;
+
+	pthread_mutex_lock(&lock);
+	for (file = before ? before->link : files; file; file = file->link) {
+		refs = atomic_load(&file->refs);
+		while (refs && !atomic_compare_exchange_weak(&file->refs, &refs, refs + 1))
+			;
+		if (refs)
+			break;
+	}
+	pthread_mutex_unlock(&lock);
+	return file;
+}
+
 void urxe_umad_each(void (*fn)(struct urxe_umad *file, void *arg), void *arg)
 {
-	pthread_mutex_lock(&lock);
-	for (struct urxe_umad *file = files; file; file = file->link)
+	struct urxe_umad *file = next(NULL), *before;
+
+	while (file) {
 		fn(file, arg);
-	pthread_mutex_unlock(&lock);
+		before = file;
+		file = next(before);
+		put(before);
+	}
 }
 
 void urxe_umad_forked(void)
