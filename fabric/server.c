@@ -15,10 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -489,10 +491,44 @@ static bool is_abandoned(const struct sockaddr_un *address)
 	return refused;
 }
 
+/* The folder of a path, locked against other fabrics that begin: a descriptor, or -errno. */
+static int lock_folder(const char *path)
+{
+	char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	int fd, err;
+
+	strcpy(folder, path);
+	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (fd >= 0 && flock(fd, LOCK_EX)) {
+		err = errno;
+		if (err == EINTR)
+			continue;
+		close(fd);
+		return -err;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* Until it listens it cannot be told from an abandoned one: under the folder's lock. */
+static int bind_and_listen(struct server *s)
+{
+	const struct sockaddr *address = (struct sockaddr *)&s->address;
+	int ret = bind(s->listener, address, sizeof(s->address));
+
+	if (ret && errno == EADDRINUSE && is_abandoned(&s->address)) {
+		unlink(s->address.sun_path);
+		ret = bind(s->listener, address, sizeof(s->address));
+	}
+	if (ret)
+		return -errno;
+	s->bound = true;
+	return listen(s->listener, 1024) ? -errno : 0;
+}
+
 int server_open(struct server *s, const char *path)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
-	int ret;
+	int folder, ret;
 
 	s->address.sun_family = AF_UNIX;
 	if (strlen(path) >= sizeof(s->address.sun_path))
@@ -502,15 +538,15 @@ int server_open(struct server *s, const char *path)
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->epoll < 0 || s->listener < 0)
 		return -errno;
-	ret = bind(s->listener, (struct sockaddr *)&s->address, sizeof(s->address));
-	if (ret && errno == EADDRINUSE && is_abandoned(&s->address)) {
-		unlink(path);
-		ret = bind(s->listener, (struct sockaddr *)&s->address, sizeof(s->address));
-	}
+	folder = lock_folder(path);
+	if (folder < 0)
+		return folder;
+	ret = bind_and_listen(s);
+	flock(folder, LOCK_UN);
+	close(folder);
 	if (ret)
-		return -errno;
-	s->bound = true;
-	if (listen(s->listener, 1024) || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &ev))
+		return ret;
+	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &ev))
 		return -errno;
 	s->fabric.port_changed = port_changed;
 	s->fabric.mads.now = now_ms();

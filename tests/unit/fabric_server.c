@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Programs at fabricd's socket: what becomes of them, and of fabricd, when something runs out. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/fabric_test.h"
@@ -299,6 +303,61 @@ static void a_long_mad_that_is_lost_takes_no_other_with_it(void **state)
 	close(host);
 }
 
+/* ---- two that begin at once ---- */
+
+static pid_t second;
+static int result_of_second;
+static bool second_begins;
+
+/* With the result of another process's server_open(), which keeps what it has got. */
+static int begin_second(void)
+{
+	static struct server other;
+	int ends[2], ret;
+
+	assert_int_equal(pipe(ends), 0);
+	second = fork();
+	if (!second) {
+		ret = server_open(&other, path);
+		_exit(write(ends[1], &ret, sizeof(ret)) == sizeof(ret) ? pause() : 1);
+	}
+	close(ends[1]);
+	return ends[0];
+}
+
+int __real_unlink(const char *name);
+int __wrap_unlink(const char *name);
+/* The other one has all the time that it needs just before the abandoned socket is removed. */
+int __wrap_unlink(const char *name)
+{
+	if (second_begins) {
+		second_begins = false;
+		result_of_second = begin_second();
+		poll(&(struct pollfd){result_of_second, POLLIN, 0}, 1, 500);
+	}
+	return __real_unlink(name);
+}
+
+static void one_of_two_that_begin_at_an_abandoned_socket_is_up(void **state)
+{
+	struct server first = {};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), ret;
+
+	/* Of a fabric that was killed. */
+	unlink(path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&server.address, sizeof(server.address)), 0);
+	close(fd);
+	second_begins = true;
+	assert_int_equal(server_open(&first, path), 0);
+	assert_int_equal(read(result_of_second, &ret, sizeof(ret)), sizeof(ret));
+	kill(second, SIGKILL);
+	waitpid(second, NULL, 0);
+	close(result_of_second);
+	assert_int_equal(ret, -EADDRINUSE);
+	close(first.listener);
+	close(first.epoll);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -308,6 +367,7 @@ int main(void)
 		TEST(a_program_that_cannot_be_accepted_waits),
 		TEST(long_mads_that_nobody_reads_are_lost_but_for_a_few),
 		TEST(a_long_mad_that_is_lost_takes_no_other_with_it),
+		TEST(one_of_two_that_begin_at_an_abandoned_socket_is_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
