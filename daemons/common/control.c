@@ -79,6 +79,15 @@ const char *control_who(const struct control_client *client)
 	return client->who;
 }
 
+/* Where libevent has no memory for that, a little later. */
+static void listen_again(struct control *control)
+{
+	const struct timeval delay = {.tv_usec = ACCEPT_AGAIN_US};
+
+	if (evconnlistener_enable(control->listener))
+		event_add(control->accept, &delay);
+}
+
 static void client_close(struct control_client *client)
 {
 	struct control *control = client->control;
@@ -88,7 +97,7 @@ static void client_close(struct control_client *client)
 		link = &(*link)->next;
 	*link = client->next;
 	if (client->stream && control->nclients-- == MAX_CLIENTS)
-		evconnlistener_enable(control->listener);
+		listen_again(control);
 	if (control->options.forget)
 		control->options.forget(client);
 	event_free(client->later);
@@ -322,9 +331,8 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
 	if (what & BEV_EVENT_EOF && !is_gone(stream)) {
 		client->eof = true;
 		serve(client);
-	} else if (what & BEV_EVENT_TIMEOUT && what & BEV_EVENT_READING && client->busy) {
-		bufferevent_enable(stream, EV_READ);
-	} else {
+	} else if (!(what & BEV_EVENT_TIMEOUT && what & BEV_EVENT_READING && client->busy) ||
+		   bufferevent_enable(stream, EV_READ)) {
 		client_close(client);
 	}
 }
@@ -408,7 +416,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
 	bufferevent_setwatermark(client->stream, EV_READ, 0, MAX_LINE);
 	bufferevent_setwatermark(client->stream, EV_WRITE, LOW_WATER, 0);
 	bufferevent_set_timeouts(client->stream, &idle, &idle);
-	bufferevent_enable(client->stream, EV_READ | EV_WRITE);
+	if (bufferevent_enable(client->stream, EV_READ | EV_WRITE))
+		client_close(client);
 }
 
 /* Out of descriptors: clients that wait are served when there are some again. */
@@ -427,7 +436,7 @@ static void accept_again(evutil_socket_t fd, short what, void *arg)
 	struct control *control = arg;
 
 	if (control->nclients < MAX_CLIENTS)
-		evconnlistener_enable(control->listener);
+		listen_again(control);
 }
 
 /* The socket of a daemon that is gone is in the way, that of one that lives is not. */
@@ -502,11 +511,15 @@ static int listen_on(struct control *control, int fd)
 	control->accept = evtimer_new(control->base, accept_again, control);
 	control->listener =
 		evconnlistener_new(control->base, on_accept, control,
-				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED,
+				   0, fd);
 	if (!control->listener)
 		close(fd);
-	if (!control->listener || !control->accept)
+	/* Its own attempt to listen would tell nobody that it failed. */
+	if (!control->listener || !control->accept || evconnlistener_enable(control->listener)) {
+		log_error("%s: %s", control->options.path, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	evconnlistener_set_error_cb(control->listener, on_accept_error);
 	return is_abstract(&control->options) ? 0 : set_owner(&control->options);
 }
@@ -527,6 +540,7 @@ int control_start(struct event_base *base, const struct control_options *options
 		return fd;
 	control = calloc(1, sizeof(*control));
 	if (!control) {
+		log_error("%s: %s", options->path, strerror(ENOMEM));
 		if (options->path[0])
 			close(fd);
 		if (options->path[0] && !is_abstract(options))

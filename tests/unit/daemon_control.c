@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The control socket of a daemon that has no memory or no descriptors left. */
+#include <errno.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +22,7 @@
 static struct event_base *base;
 static struct control *control;
 static char path[64];
-static bool no_object, no_text;
+static bool no_object, no_text, no_event;
 
 struct json_object *__real_json_object_new_object(void);
 struct json_object *__wrap_json_object_new_object(void);
@@ -35,12 +38,29 @@ const char *__wrap_json_object_to_json_string_ext(struct json_object *object, in
 	return no_text ? NULL : __real_json_object_to_json_string_ext(object, flags);
 }
 
+/* What libevent answers where it has no memory for an event. */
+int __real_bufferevent_enable(struct bufferevent *stream, short what);
+int __wrap_bufferevent_enable(struct bufferevent *stream, short what);
+int __wrap_bufferevent_enable(struct bufferevent *stream, short what)
+{
+	return no_event ? -1 : __real_bufferevent_enable(stream, what);
+}
+
+int __real_evconnlistener_enable(struct evconnlistener *listener);
+int __wrap_evconnlistener_enable(struct evconnlistener *listener);
+int __wrap_evconnlistener_enable(struct evconnlistener *listener)
+{
+	return no_event ? -1 : __real_evconnlistener_enable(listener);
+}
+
 static unsigned errors; /* of accept(2) */
+static unsigned lines;	/* of errors */
 
 void __wrap_log_line(int priority, const char *format, ...);
 void __wrap_log_line(int priority, const char *format, ...)
 {
 	errors += !strncmp(format, "control socket", 14);
+	lines += priority == LOG_ERR;
 	if (errors > 10)
 		event_base_loopbreak(base);
 }
@@ -56,13 +76,13 @@ static void status(struct control_client *client, struct json_object *request)
 	control_ok(client, answer);
 }
 
+static const struct control_command commands[] = {{"status", status}};
+static const struct control_options options = {
+	.path = path, .user = "", .group = "", .commands = commands, .count = 1};
+
 static int start(void **state)
 {
-	static const struct control_command commands[] = {{"status", status}};
-	static const struct control_options options = {
-		.path = path, .user = "", .group = "", .commands = commands, .count = 1};
-
-	no_object = no_text = false;
+	no_object = no_text = no_event = false;
 	snprintf(path, sizeof(path), "/tmp/daemon-control-%d", (int)getpid());
 	base = event_base_new();
 	return control_start(base, &options, &control);
@@ -139,12 +159,62 @@ static void a_client_that_cannot_be_accepted_waits(void **state)
 	close(fd);
 }
 
+static void a_client_that_libevent_has_no_memory_for_is_closed(void **state)
+{
+	int fd = connect_client();
+	ssize_t n = -1;
+	char byte;
+
+	no_event = true;
+	for (unsigned i = 0; n < 0 && i < 1000; i++) {
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		n = read(fd, &byte, 1);
+		if (n < 0)
+			usleep(1000);
+	}
+	assert_int_equal(n, 0);
+	close(fd);
+}
+
+static void a_socket_that_libevent_has_no_memory_for_is_an_error_with_one_line(void **state)
+{
+	control_stop(control);
+	control = NULL;
+	no_event = true;
+	lines = 0;
+	assert_int_equal(control_start(base, &options, &control), -ENOMEM);
+	assert_int_equal(lines, 1);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* 64 clients are the most; the next one waits until one of them has gone. */
+static void clients_are_accepted_again_where_libevent_had_no_memory_for_a_moment(void **state)
+{
+	int fds[65];
+
+	for (unsigned i = 0; i < 65; i++) {
+		fds[i] = connect_client();
+		event_base_loop(base, EVLOOP_NONBLOCK);
+	}
+	no_event = true;
+	close(fds[0]);
+	event_base_loop(base, EVLOOP_NONBLOCK);
+	no_event = false;
+	check_answer(fds[64], "{\"name\":\"it\",\"count\":7,\"up\":true,\"guid\":"
+			      "\"0x0000000000000001\",\"ok\":true}\n");
+	for (unsigned i = 1; i < 65; i++)
+		close(fds[i]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 	const struct CMUnitTest tests[] = {
 		TEST(without_memory_a_client_is_told_so),
 		TEST(a_client_that_cannot_be_accepted_waits),
+		TEST(a_client_that_libevent_has_no_memory_for_is_closed),
+		TEST(a_socket_that_libevent_has_no_memory_for_is_an_error_with_one_line),
+		TEST(clients_are_accepted_again_where_libevent_had_no_memory_for_a_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
