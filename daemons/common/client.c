@@ -171,12 +171,16 @@ static int receive(struct client *client, struct json_object **answer)
 
 int client_ask(struct client *client, struct json_object *request, struct json_object **answer)
 {
-	const char *text = json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN);
-	int status;
+	const char *text =
+		request ? json_object_to_json_string_ext(request, JSON_C_TO_STRING_PLAIN) : NULL;
+	int status = CLIENT_REFUSED;
 
 	if (answer)
 		*answer = NULL;
-	status = send_all(client, text, strlen(text));
+	if (text)
+		status = send_all(client, text, strlen(text));
+	else
+		client_error("%s", strerror(ENOMEM));
 	if (status == CLIENT_DONE)
 		status = send_all(client, "\n", 1);
 	json_object_put(request);

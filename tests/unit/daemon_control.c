@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "daemons/common/client.h"
 #include "daemons/common/control.h"
 #include "daemons/common/json.h"
 #include "daemons/common/log.h"
@@ -206,6 +207,20 @@ static void clients_are_accepted_again_where_libevent_had_no_memory_for_a_moment
 		close(fds[i]);
 }
 
+/* The other end of the control socket: urxe ipoib show and others. */
+static void a_question_that_there_is_no_memory_for_is_not_asked(void **state)
+{
+	struct client client = {.daemon = "it", .socket = path, .fd = connect_client()};
+	struct json_object *request = json_object_new_object(), *answer;
+
+	json_add_text(request, "command", "status");
+	no_text = true;
+	assert_int_equal(client_ask(&client, request, &answer), CLIENT_REFUSED);
+	assert_int_equal(client_ask(&client, NULL, &answer), CLIENT_REFUSED);
+	assert_null(answer);
+	client_close(&client);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -215,6 +230,7 @@ int main(void)
 		TEST(a_client_that_libevent_has_no_memory_for_is_closed),
 		TEST(a_socket_that_libevent_has_no_memory_for_is_an_error_with_one_line),
 		TEST(clients_are_accepted_again_where_libevent_had_no_memory_for_a_moment),
+		TEST(a_question_that_there_is_no_memory_for_is_not_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
