@@ -312,14 +312,15 @@ in_planes() {
 	migrating cycle 20
 }
 
+# Neither end of ib_send_bw leaves before the other one has its last acknowledgement.
 @test "corrupted and lost packets are sent again, and counted" {
 	managed h1
 	"$URXE" fabric errors leaf2 1 --symbol 2%
-	between h2 h3 ibv_rc_pingpong -c -n 500
+	between h2 h3 ib_send_bw -b -s 4096 -n 500
 	[ "$(on h1 perfquery "$(lid_of h3)" 1 | sed -n 's/^SymbolErrorCounter:\.*//p')" -gt 0 ]
 	"$URXE" fabric errors leaf2 1 --symbol 0
 	"$URXE" fabric errors leaf2 1 --loss 2%
-	between h2 h3 ibv_rc_pingpong -c -n 500
+	between h2 h3 ib_send_bw -b -s 4096 -n 500
 }
 
 # fastest PROGRAM: half of the quickest round trip between h2 and h3, in whole microseconds.

@@ -45,13 +45,14 @@ guarded='
 	}
 '
 
-# ends WHO HOW OTHER: of the only process of one host and the only one of the other, one is killed.
+# ends WHO HOW OTHER: of the only process of one host and the only one of the other, one is killed. The other says that
+# it is disconnected, in a line that its threads may have cut in two.
 ends() {
 	two_hosts "$guarded"'
 		connect
 		kill -$2 ${!1}
 		within 5000 ${!3}
-		grep -q EVENT_DISCONNECTED $3
+		grep -q DISCONNECTED $3
 		gone
 	' "$@"
 }
@@ -76,7 +77,7 @@ ends() {
 		# nsenter has become setsid, and that the leader of the group.
 		kill -9 -$server
 		within 5000 $client
-		grep -q EVENT_DISCONNECTED client
+		grep -q DISCONNECTED client
 		gone
 	'
 }
@@ -109,7 +110,7 @@ ends() {
 		client=$!
 		within 4000 $pipe
 		within 5000 $client
-		grep -q EVENT_DISCONNECTED client
+		grep -q DISCONNECTED client
 		gone
 	'
 }

@@ -51,7 +51,7 @@ killed() {
 		kill -9 ${!1}
 		within 3000 ${!2}
 		kill -9 $third
-		grep -q "EVENT_DISCONNECTED" $2
+		grep -q DISCONNECTED $2
 	' "$@"
 }
 
@@ -91,7 +91,7 @@ killed() {
 		kill -9 $client
 		within 3000 $server
 		kill -9 $third
-		grep -q "EVENT_DISCONNECTED" server
+		grep -q DISCONNECTED server
 	'
 }
 
@@ -111,7 +111,7 @@ killed() {
 		kill -9 $server
 		within 3000 $client
 		kill -9 $third
-		grep -q "EVENT_DISCONNECTED" client
+		grep -q DISCONNECTED client
 	'
 }
 
