@@ -132,8 +132,11 @@ void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint3
  */
 unsigned sa_cache_unconfirmed(struct sacache *cache, unsigned port, const uint8_t gid[16],
 			      uint32_t beyond, uint16_t *highest);
-/* The SA has these paths, asked for in that generation: such records that are the same need no
- * further query. */
+/*
+ * The SA has these paths, asked for in that generation: all there are from the port, so they answer
+ * the queries for such records, unless several paths would and the record is none of them. Takes
+ * cache->lock.
+ */
 void sa_cache_confirm(struct sacache *cache, unsigned port, uint32_t generation, uint32_t beyond,
 		      const uint8_t *records, size_t count, size_t stride);
 /* A port's number is assigned. Records of another port are removed; if it is the same one again,

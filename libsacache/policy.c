@@ -13,6 +13,7 @@
  * A suspect record is still used: a machine that moves comes back with the same addresses.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "common/copy_out.h"
@@ -368,27 +369,74 @@ unsigned sa_cache_unconfirmed(struct sacache *cache, unsigned port, const uint8_
 	return count;
 }
 
+static int by_destination(const void *a, const void *b)
+{
+	return memcmp(*(const uint8_t *const *)a + 8, *(const uint8_t *const *)b + 8, 16);
+}
+
+/* Which of these paths the SA would answer an entry's key with: the one that the entry has, else the
+ * only one; NULL: it would choose. */
+static const uint8_t *answer_for(const struct sacache *cache, const struct sa_entry *entry,
+				 const struct sacache_key *key, const uint8_t *const *paths,
+				 size_t count)
+{
+	uint8_t had[SA_RECORD_SIZE];
+	const uint8_t *answer = NULL;
+	unsigned answers = 0;
+
+	sa_entry_record(&cache->table, entry, had);
+	for (; count; count--, paths++) {
+		if (sa_record_same(had, *paths))
+			return *paths;
+		if (memcmp(had + 24, *paths + 24, 16) != 0 || !sa_record_answers(*paths, key))
+			continue;
+		answer = *paths;
+		answers++;
+	}
+	return answers == 1 ? answer : NULL;
+}
+
+/* These paths lead to one GID. Under cache->lock. */
+static void confirm_to(struct sacache *cache, unsigned port, uint32_t generation, uint32_t beyond,
+		       const uint8_t *const *paths, size_t count)
+{
+	struct sa_entry *entry = sa_table_first_to(&cache->table, paths[0] + 8), *next;
+
+	for (; entry; entry = next) {
+		struct sacache_key key;
+		const uint8_t *answer;
+
+		next = sa_table_next_to(&cache->table, entry);
+		if (!unconfirmed(cache, entry, port, beyond))
+			continue;
+		sa_entry_key(&cache->table, entry, &key);
+		answer = answer_for(cache, entry, &key, paths, count);
+		if (answer)
+			answer_path(cache, &key, generation, answer);
+	}
+}
+
 void sa_cache_confirm(struct sacache *cache, unsigned port, uint32_t generation, uint32_t beyond,
 		      const uint8_t *records, size_t count, size_t stride)
 {
+	const uint8_t **paths = malloc(count * sizeof(*paths));
+
+	if (!paths)
+		return;
+	for (size_t i = 0; i < count; i++)
+		paths[i] = records + i * stride;
+	qsort(paths, count, sizeof(*paths), by_destination);
 	pthread_mutex_lock(&cache->lock);
 	if (generation != atomic_load(&cache->subnets[port].generation))
 		count = 0;
-	for (; count; count--, records += stride) {
-		struct sa_entry *entry = sa_table_first_to(&cache->table, records + 8);
-
-		for (; entry; entry = sa_table_next_to(&cache->table, entry)) {
-			uint8_t had[SA_RECORD_SIZE];
-
-			sa_entry_record(&cache->table, entry, had);
-			if (!unconfirmed(cache, entry, port, beyond) ||
-			    !sa_record_same(had, records))
-				continue;
-			atomic_store(&entry->generation, generation);
-			sa_count(cache, SA_CONFIRMED);
-		}
+	for (size_t i = 0, n; i < count; i += n) {
+		n = 1;
+		while (i + n < count && !by_destination(&paths[i], &paths[i + n]))
+			n++;
+		confirm_to(cache, port, generation, beyond, paths + i, n);
 	}
 	pthread_mutex_unlock(&cache->lock);
+	free(paths);
 }
 
 int sacache_store(struct sacache *cache, const struct sacache_key *key,

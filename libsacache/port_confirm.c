@@ -9,7 +9,8 @@
  * many queries, so that it never costs the SA more than twice what the cheaper of both would. If the
  * port was away it asks at once: it re-registers alone, not together with the whole subnet.
  *
- * A record is confirmed only if the table has the same path; all others are queried one by one.
+ * A record is confirmed if the table has the same path, and replaced if just one path of the table
+ * answers its key; all others are queried one by one, since the SA chooses among several.
  * Called under port->lock.
  */
 #include "libsacache/port.h"

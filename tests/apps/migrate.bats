@@ -59,7 +59,7 @@ teardown() {
 }
 
 @test "a guest that moves takes the rates of its new paths, though its port looks just the same" {
-	local guid peer
+	local guid peer lid before
 	guests_ask
 	# h1's switch has a slow link to that of h3.
 	"$URXE" fabric generate hypercube dimensions=2 functions=1 | sed '
@@ -70,6 +70,7 @@ teardown() {
 	await grep -q 'SUBNET UP' "$dir/h0.osm.log"
 	agents "guest_command $dir/guests"
 	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
 	peer=$(on h3 ibstat | sed -n 's/.*Port GUID: 0x//p')
 	rate() { tell guest7 list | grep -i "$(sed 's/..../:&/g' <<<"$peer") " | cut -d ' ' -f 7; }
 	port() { on guest7 smpquery -G portinfo "$guid"; }
@@ -77,11 +78,15 @@ teardown() {
 	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
 	[ "$(rate)" = 2 ]
 	port >"$dir/before"
+	before=$(paths "$lid")
 	ctl h1 move guest7 --to h2
 	await is_at guest7 h2
-	tell guest7 reach "$peer"
+	# shellcheck disable=SC2046
+	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
+	[ $(($(paths "$lid") - before)) = 1 ]
 	port | diff "$dir/before" -
 	[ "$(rate)" = 16 ]
+	tell guest7 counters | grep -x 'changed 5'
 }
 
 @test "what cannot go is refused before anything is touched" {

@@ -87,7 +87,7 @@ static void a_port_that_is_opened_again_confirms_all_by_one_table(void **state)
 	for (unsigned n = 1; n <= HOSTS; n++)
 		assert_int_equal(lid_to(n), n == 3 ? 47 : 10);
 	assert_int_equal(of_net(&net.tables), 1);
-	assert_int_equal(of_net(&net.paths), 1);
+	assert_int_equal(of_net(&net.paths), 0);
 	/* Another one has none of its records. */
 	assert_int_equal(sacache_port_close(cache, port), 0);
 	SET(net.prefix = 1);
@@ -97,7 +97,7 @@ static void a_port_that_is_opened_again_confirms_all_by_one_table(void **state)
 }
 
 /* Nothing of what the SM says of itself tells that these LIDs have changed: docs/migrate.md. */
-static void lids_that_changed_meanwhile_are_asked_for(void **state)
+static void lids_that_changed_meanwhile_are_taken_from_the_table(void **state)
 {
 	begin_with_all();
 	go_away();
@@ -107,11 +107,27 @@ static void lids_that_changed_meanwhile_are_asked_for(void **state)
 	for (unsigned n = 1; n <= HOSTS; n++)
 		assert_int_equal(lid_to(n), n == 3 ? 47 : n == 7 ? 14 : 10);
 	assert_int_equal(of_net(&net.tables), 1);
-	assert_int_equal(of_net(&net.paths), 2);
+	assert_int_equal(of_net(&net.paths), 0);
+	assert_int_equal(stats().confirmed, HOSTS - 2);
 	assert_int_equal(stats().changed, 2);
 }
 
-static void a_table_that_all_lids_differ_from_confirms_none(void **state)
+/* Which of them a query gets, only the SA knows. */
+static void of_several_paths_the_table_confirms_one_and_replaces_none(void **state)
+{
+	begin_with_all();
+	go_away();
+	SET(net.two_paths = true);
+	SET(net.lids[3] = 47);
+	come_back();
+	for (unsigned n = 1; n <= HOSTS; n++)
+		assert_int_equal(lid_to(n), n == 3 ? 47 : 10);
+	assert_int_equal(of_net(&net.tables), 1);
+	assert_int_equal(of_net(&net.paths), 1);
+	assert_int_equal(stats().confirmed, HOSTS - 1);
+}
+
+static void a_table_that_all_lids_differ_from_replaces_all(void **state)
 {
 	begin_with_all();
 	go_away();
@@ -120,7 +136,8 @@ static void a_table_that_all_lids_differ_from_confirms_none(void **state)
 	for (unsigned n = 1; n <= HOSTS; n++)
 		assert_int_equal(lid_to(n), 11);
 	assert_int_equal(stats().confirmed, 0);
-	assert_int_equal(of_net(&net.paths), HOSTS);
+	assert_int_equal(stats().changed, HOSTS);
+	assert_int_equal(of_net(&net.paths), 0);
 }
 
 static void opened_long_ago(void)
@@ -256,8 +273,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_port_that_was_away_confirms_all_by_one_table, patient),
 		TEST(a_port_that_is_opened_again_confirms_all_by_one_table, patient),
-		TEST(lids_that_changed_meanwhile_are_asked_for, patient),
-		TEST(a_table_that_all_lids_differ_from_confirms_none, patient),
+		TEST(lids_that_changed_meanwhile_are_taken_from_the_table, patient),
+		TEST(of_several_paths_the_table_confirms_one_and_replaces_none, patient),
+		TEST(a_table_that_all_lids_differ_from_replaces_all, patient),
 		TEST(where_all_reregister_a_table_comes_after_as_many_queries_as_it_costs, patient),
 		TEST(few_records_are_cheaper_one_by_one, patient),
 		TEST(a_table_confirms_nothing_that_was_asked_for_with_a_service, patient),

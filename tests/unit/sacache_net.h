@@ -32,6 +32,7 @@ static struct {
 	uint16_t lids[HOSTS + 1]; /* of the peer with that number; 0: peers_lid */
 	unsigned sets, cancelled, paths, tables, responses;
 	bool has_no_table, holds_table;
+	bool two_paths;		   /* a table has two to each, and the first is what a query gets */
 	uint8_t held[SA_MAD_SIZE]; /* the question */
 	/* What is on its way to the port. */
 	uint8_t queue[QUEUE][SA_MAD_SIZE];
@@ -200,13 +201,17 @@ static void answer_path(struct sa_mad *mad)
 /* The paths to all HOSTS, in segments that are not acknowledged. */
 static void answer_table(struct sa_mad *mad)
 {
-	uint8_t records[HOSTS * SA_RECORD_SIZE + SA_MAD_DATA_SIZE] = {0}, buf[SA_MAD_SIZE];
-	unsigned last = (HOSTS * SA_RECORD_SIZE - 1) / SA_MAD_DATA_SIZE + 1;
+	uint8_t records[2 * HOSTS * SA_RECORD_SIZE + SA_MAD_DATA_SIZE] = {0}, buf[SA_MAD_SIZE];
+	unsigned count = net.two_paths ? 2 * HOSTS : HOSTS;
+	unsigned last = (count * SA_RECORD_SIZE - 1) / SA_MAD_DATA_SIZE + 1;
 
-	for (unsigned i = 0; i < HOSTS; i++) {
-		memcpy(records + i * SA_RECORD_SIZE, mad->data, SA_RECORD_SIZE);
-		test_gid(i + 1, records + i * SA_RECORD_SIZE + 8);
-		fill_path(records + i * SA_RECORD_SIZE);
+	for (unsigned i = 0; i < count; i++) {
+		uint8_t *record = records + i * SA_RECORD_SIZE;
+
+		memcpy(record, mad->data, SA_RECORD_SIZE);
+		test_gid(i % HOSTS + 1, record + 8);
+		fill_path(record);
+		sa_put16(record + 40, sa_get16(record + 40) + i / HOSTS);
 	}
 	mad->method = SA_GET_TABLE_RESP;
 	mad->rmpp_type = SA_RMPP_DATA;
@@ -215,7 +220,7 @@ static void answer_table(struct sa_mad *mad)
 		mad->rmpp_flags = SA_RMPP_ACTIVE | (mad->segment == 1 ? SA_RMPP_FIRST : 0) |
 				  (mad->segment == last ? SA_RMPP_LAST : 0);
 		mad->paylen =
-			SA_RMPP_HEADER + HOSTS * SA_RECORD_SIZE - (last - 1) * SA_MAD_DATA_SIZE;
+			SA_RMPP_HEADER + count * SA_RECORD_SIZE - (last - 1) * SA_MAD_DATA_SIZE;
 		mad->data = records + (mad->segment - 1) * SA_MAD_DATA_SIZE;
 		sa_mad_encode(mad, buf);
 		deliver(buf, net.answers_from);
