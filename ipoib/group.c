@@ -408,10 +408,10 @@ int groups_create(struct ipoib *ib)
 
 	ib->groups = calloc(1, sizeof(*ib->groups));
 	if (!ib->groups)
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	ib->groups->renew = event_new(ib->loop.base, -1, EV_PERSIST, on_renew, ib);
 	if (!ib->groups->renew || event_add(ib->groups->renew, &period))
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	return 0;
 }
 

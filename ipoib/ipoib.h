@@ -16,9 +16,12 @@
 #ifndef IPOIB_IPOIB_H
 #define IPOIB_IPOIB_H
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <net/if.h>
+#include <string.h>
 
+#include "daemons/common/log.h"
 #include "daemons/common/loop.h"
 #include "ipoib/wire.h"
 
@@ -96,6 +99,13 @@ struct ipoib {
 	struct ipoib_paths *paths;
 	struct ipoib_kernel *kernel;
 };
+
+/* What a part says that cannot begin; -error. */
+static inline int ipoib_fail(const struct ipoib *ib, int error)
+{
+	log_error("%s: %s", ib->options.name, strerror(error));
+	return -error;
+}
 
 /* ---- tun.c: the interface as the kernel has it ---- */
 

@@ -436,7 +436,7 @@ int kernel_create(struct ipoib *ib)
 	struct ipoib_kernel *k = calloc(1, sizeof(*k));
 
 	if (!k)
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	ib->kernel = k;
 	k->ask = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	k->watch = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
@@ -450,7 +450,7 @@ int kernel_create(struct ipoib *ib)
 	return k->readable && k->look && !event_add(k->readable, NULL) &&
 			       !event_add(k->look, &period)
 		       ? 0
-		       : -ENOMEM;
+		       : ipoib_fail(ib, ENOMEM);
 }
 
 void kernel_destroy(struct ipoib *ib)

@@ -595,7 +595,7 @@ void neighbours_each(const struct ipoib *ib, void (*fn)(void *arg, const struct 
 int neighbours_create(struct ipoib *ib)
 {
 	ib->neighbours = calloc(1, sizeof(*ib->neighbours));
-	return ib->neighbours ? 0 : -ENOMEM;
+	return ib->neighbours ? 0 : ipoib_fail(ib, ENOMEM);
 }
 
 void neighbours_destroy(struct ipoib *ib)

@@ -110,7 +110,7 @@ int paths_create(struct ipoib *ib)
 	int ret;
 
 	if (!paths)
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	ib->paths = paths;
 	pthread_mutex_init(&paths->lock, NULL);
 	paths->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -127,7 +127,7 @@ int paths_create(struct ipoib *ib)
 	}
 	paths->readable =
 		event_new(ib->loop.base, paths->wake, EV_READ | EV_PERSIST, on_answers, ib);
-	return paths->readable && !event_add(paths->readable, NULL) ? 0 : -ENOMEM;
+	return paths->readable && !event_add(paths->readable, NULL) ? 0 : ipoib_fail(ib, ENOMEM);
 }
 
 void paths_destroy(struct ipoib *ib)

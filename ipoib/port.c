@@ -277,7 +277,7 @@ int port_create(struct ipoib *ib)
 	ibv_query_gid(ib->context, (uint8_t)ib->options.port, 0, &ib->gid);
 	ib->pd = ibv_alloc_pd(ib->context);
 	if (!ib->pd)
-		return -errno;
+		return ipoib_fail(ib, errno);
 	fcntl(ib->context->async_fd, F_SETFL, fcntl(ib->context->async_fd, F_GETFL) | O_NONBLOCK);
 	ib->retry = evtimer_new(ib->loop.base, on_retry, ib);
 	ib->restart = evtimer_new(ib->loop.base, on_restart, ib);
@@ -286,7 +286,7 @@ int port_create(struct ipoib *ib)
 	return ib->retry && ib->restart && ib->async_readable &&
 			       !event_add(ib->async_readable, NULL)
 		       ? 0
-		       : -ENOMEM;
+		       : ipoib_fail(ib, ENOMEM);
 }
 
 void port_destroy(struct ipoib *ib)

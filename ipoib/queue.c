@@ -487,26 +487,26 @@ int queue_create(struct ipoib *ib)
 	struct ipoib_queue *q = calloc(1, sizeof(*q));
 
 	if (!q)
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	ib->queue = q;
 	q->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q->memory == MAP_FAILED) {
 		q->memory = NULL;
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	}
 	init_slots(q);
 	q->mr = ibv_reg_mr(ib->pd, q->memory, size, IBV_ACCESS_LOCAL_WRITE);
 	q->channel = ibv_create_comp_channel(ib->context);
 	if (!q->mr || !q->channel)
-		return -errno;
+		return ipoib_fail(ib, errno);
 	q->send_cq = ibv_create_cq(ib->context, SEND_DEPTH, NULL, q->channel, 0);
 	q->recv_cq = ibv_create_cq(ib->context, RECV_DEPTH, NULL, q->channel, 0);
 	if (!q->send_cq || !q->recv_cq || ibv_req_notify_cq(q->recv_cq, 0))
-		return -errno;
+		return ipoib_fail(ib, errno);
 	fcntl(q->channel->fd, F_SETFL, fcntl(q->channel->fd, F_GETFL) | O_NONBLOCK);
 	q->readable =
 		event_new(ib->loop.base, q->channel->fd, EV_READ | EV_PERSIST, on_readable, ib);
-	return q->readable && !event_add(q->readable, NULL) ? 0 : -ENOMEM;
+	return q->readable && !event_add(q->readable, NULL) ? 0 : ipoib_fail(ib, ENOMEM);
 }
 
 void queue_destroy(struct ipoib *ib)

@@ -148,7 +148,7 @@ int sa_create(struct ipoib *ib)
 	struct ipoib_sa *sa = calloc(1, sizeof(*sa));
 
 	if (!sa)
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	ib->sa = sa;
 	sa->port = sa->agent = -1;
 	umad_init();
@@ -165,11 +165,11 @@ int sa_create(struct ipoib *ib)
 	/* umad_size() is known from the first open on. */
 	sa->umad = umad_alloc(1, umad_size() + sizeof(struct sa_mad));
 	if (!sa->umad)
-		return -ENOMEM;
+		return ipoib_fail(ib, ENOMEM);
 	fcntl(umad_get_fd(sa->port), F_SETFL, fcntl(umad_get_fd(sa->port), F_GETFL) | O_NONBLOCK);
 	sa->readable = event_new(ib->loop.base, umad_get_fd(sa->port), EV_READ | EV_PERSIST,
 				 on_readable, ib);
-	return sa->readable && !event_add(sa->readable, NULL) ? 0 : -ENOMEM;
+	return sa->readable && !event_add(sa->readable, NULL) ? 0 : ipoib_fail(ib, ENOMEM);
 }
 
 void sa_destroy(struct ipoib *ib)

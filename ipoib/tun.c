@@ -153,7 +153,7 @@ int tun_create(struct ipoib *ib)
 	ib->mtu = IPOIB_MTU;
 	ioctl(ib->tun, TUNSETCARRIER, &off);
 	ib->tun_readable = event_new(ib->loop.base, ib->tun, EV_READ | EV_PERSIST, on_readable, ib);
-	return ib->tun_readable && !event_add(ib->tun_readable, NULL) ? 0 : -ENOMEM;
+	return ib->tun_readable && !event_add(ib->tun_readable, NULL) ? 0 : ipoib_fail(ib, ENOMEM);
 }
 
 void tun_destroy(struct ipoib *ib)

@@ -171,9 +171,10 @@ static int start(struct fabricd *d, const struct options *o, char *control_path,
 	d->programs =
 		event_new(d->loop.base, d->server.epoll, EV_READ | EV_PERSIST, on_programs, d);
 	d->due = evtimer_new(d->loop.base, on_due, d);
-	if (!d->programs || !d->due || event_add(d->programs, NULL))
-		return -ENOMEM;
-	return 0;
+	if (d->programs && d->due && !event_add(d->programs, NULL))
+		return 0;
+	log_error("%s: %s", path, strerror(ENOMEM));
+	return -ENOMEM;
 }
 
 static void finish(struct fabricd *d)

@@ -277,6 +277,26 @@ goes_by() {
 	END
 }
 
+@test "a fabricd that finds no memory to begin says so" {
+	local n word failed=0 ready
+	for n in $(seq 60); do
+		exec {ready}< <(LD_PRELOAD=$URXE_BIN/malloc_fails.so MALLOC_FAILS=$n exec "${URXE%/*}/daemons/fabricd/fabricd" \
+			-r 1 "$BATS_TEST_DIRNAME/fabric-ring.topo" 2>"$XDG_RUNTIME_DIR/said")
+		word=
+		read -r -u "$ready" word || true
+		kill $! 2>/dev/null || true
+		wait $! || true
+		exec {ready}<&-
+		[ "$word" = up ] && continue
+		echo "allocation $n"
+		grep '^fabricd: ' "$XDG_RUNTIME_DIR/said"
+		failed=$((failed + 1))
+	done
+	# The last ones came when it was up.
+	[ "$word" = up ]
+	[ $failed -gt 10 ]
+}
+
 @test "fabricd keeps no descriptors that it was not meant to get" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	python3 - "$(find "$XDG_RUNTIME_DIR" -type s ! -name '*.control')" <<-'END'
