@@ -397,7 +397,7 @@ static __attribute__((noinline)) void turn_engine(struct urxe_cq *cq)
 	/* A turn that two pollers count as one does no harm. */
 	idle = atomic_load_explicit(&cq->idle, memory_order_relaxed);
 	atomic_store_explicit(&cq->idle, idle + 1, memory_order_relaxed);
-	urxe_engine_give_way(idle);
+	urxe_engine_give_way(idle, &cq->head);
 }
 
 int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)

@@ -137,8 +137,8 @@ bool urxe_engine_quiet(void);
 /* Under the lock: brings `now` up to date, to within some microseconds; returns urxe_ticks(). */
 uint64_t urxe_engine_clock(void);
 /* After so many turns in a row that found nothing: lets others have the CPU, if it is time for
- * that. */
-void urxe_engine_give_way(unsigned idle);
+ * that. head is that of the polled CQ: the service thread may add to it meanwhile. */
+void urxe_engine_give_way(unsigned idle, const atomic_uint *head);
 /* A program polls: renews the lease. */
 void urxe_engine_polled(uint64_t now);
 /* A program will sleep on a channel: the service thread must watch the wire from now on. */

@@ -13,11 +13,12 @@
 #define CLOCK_TICKS  10000
 #define CLOCK_SHARE  32	    /* of the time at most goes into reading the clock */
 #define CLOCK_MOST   200000 /* ticks */
-#define PATIENCE_MIN 2	    /* turns */
-#define PATIENCE_MAX 64
-#define YIELD_EVERY  16
-#define AWAY_MIN     2000   /* ns: somebody else had the CPU, */
-#define AWAY_MAX     200000 /* but for longer it was no thread that polls and gives way */
+#define PATIENCE_MIN 2 /* turns, each some 20 us after the last one where there are neighbours */
+#define PATIENCE_MAX 8
+#define YIELD_EVERY  4
+#define AWAY_MIN     2000 /* ns: somebody else had the CPU, */
+#define AWAY_MAX \
+	500000 /* but for longer it was no thread that polls: PATIENCE_MAX turns are fewer */
 
 /* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
 static uint64_t clock_step(void)
@@ -84,18 +85,21 @@ bool urxe_engine_waits(void)
  * On a machine with more pollers than cores, the one that is waited for may be waiting for its
  * core. Where giving way brought a packet soon, it is done at once the next time.
  */
-void urxe_engine_give_way(unsigned idle)
+void urxe_engine_give_way(unsigned idle, const atomic_uint *head)
 {
 	struct urxe_engine *e = &urxe_hca;
 	unsigned patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
+	unsigned was = atomic_load_explicit(head, memory_order_relaxed);
 	uint64_t before, away;
+	bool came;
 
 	if (idle < patience || (patience == PATIENCE_MAX && idle % YIELD_EVERY))
 		return;
 	before = urxe_now();
 	sched_yield();
 	away = urxe_now() - before;
-	if (away > AWAY_MIN && away < AWAY_MAX && urxe_wire_look(e->wire) == URXE_LOOK_WAITS)
+	came = urxe_engine_waits() || atomic_load_explicit(head, memory_order_relaxed) != was;
+	if (came && away > AWAY_MIN && away < AWAY_MAX)
 		patience = PATIENCE_MIN;
 	else if (patience < PATIENCE_MAX)
 		patience *= 2;

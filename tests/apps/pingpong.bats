@@ -41,6 +41,18 @@ load scene
 @test "ibv_srq_pingpong -e" { pingpong ibv_srq_pingpong -e; }
 @test "ibv_srq_pingpong, 64 QPs" { pingpong ibv_srq_pingpong -q 64 -r 600; }
 
+# 2000 round trips cost some 0.2 to 0.8 s of CPU time, and 5 s where each end polls until its time slice ends.
+@test "ibv_rc_pingpong, both ends on one processor: a poller gives way to the other" {
+	local cpu times=$BATS_TEST_TMPDIR/times TIMEFORMAT='%U %S'
+	cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
+	{ time urxe_pair taskset -c "$cpu" ibv_rc_pingpong -d urxe0 -g 0 -c -n 2000; } 2>"$times" || {
+		cat "$times"
+		return 1
+	}
+	cat "$times"
+	tail -n 1 "$times" | awk '{ exit !($1 + $2 < 2.5) }'
+}
+
 @test "ibv_xsrq_pingpong" {
 	isolated "$top/tests/guest/bin/pair" -q -t 60 \
 		"$URXE" run -- ibv_xsrq_pingpong -d urxe0 -g 0 :: \
