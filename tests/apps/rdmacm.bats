@@ -120,8 +120,8 @@ mckey() {
 	cmp from to
 }
 
-# A TCP client and server under librspreload. (Not iperf3: its stream stands still after 128 KiB there,
-# over the kernel's rxe as well.)
+# A TCP client and server under librspreload. (Not iperf3: librspreload's select() of rdma-core 44
+# reports accepted connections as other descriptors.)
 @test "librspreload: curl fetches files of an HTTP server" {
 	local preload=/usr/lib/*/rsocket/librspreload.so
 	cd "$BATS_TEST_TMPDIR"
