@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/outer_user.h"
 #include "fabric/ip.h"
 #include "fabric/path.h"
 #include "host/fabric.h"
@@ -145,8 +146,9 @@ static bool lo_up(void)
 /* Who may not make one alone makes it with a user namespace, and is root in there. */
 static bool make_namespace(void)
 {
-	char uids[32], gids[32];
+	char uids[32], gids[32], outer[16];
 
+	snprintf(outer, sizeof(outer), "%u", outer_user());
 	snprintf(uids, sizeof(uids), "0 %u 1", geteuid());
 	snprintf(gids, sizeof(gids), "0 %u 1", getegid());
 	if (unshare(CLONE_NEWNET)) {
@@ -163,6 +165,7 @@ static bool make_namespace(void)
 			urxe_complain("user namespace: %s", strerror(errno));
 			return false;
 		}
+		setenv(OUTER_USER, outer, 1);
 	}
 	if (lo_up())
 		return true;

@@ -52,6 +52,22 @@ show() {
 	at "$1" "$URXE" ipoib show "${@:2}"
 }
 
+@test "in a user namespace, as in a container, IPoIB finds the fabric that was begun there" {
+	local as=(unshare -U --map-user=1000 --map-group=1000)
+	"${as[@]}" unshare -Un true 2>/dev/null || skip "no namespaces"
+	NAME=contained$$ TOPO=$BATS_TEST_DIRNAME/fabric-ring.topo run "${as[@]}" sh -c '
+		folder=$XDG_RUNTIME_DIR
+		unset XDG_RUNTIME_DIR
+		"$URXE" fabric up --name $NAME "$TOPO" || exit
+		"$URXE" ipoib --fabric $NAME --host h2 -- ls "$folder" 3>&-
+		status=$?
+		"$URXE" fabric down --name $NAME
+		exit $status'
+	rm -f /tmp/urxe-fabric-*/contained$$.log
+	echo "$output"
+	[ "$status" = 0 ]
+}
+
 @test "hosts in namespaces reach each other by IPv4 and IPv6, and by name" {
 	managed h1
 	stays h3

@@ -1015,6 +1015,17 @@ static void test_a_user_has_the_uid_that_the_namespace_was_made_with(void **stat
 		assert_int_equal(outer_user_of(rows[i].inside, rows[i].map), rows[i].outside);
 }
 
+static void test_a_namespace_in_another_one_keeps_the_uid_of_names(void **state)
+{
+	uint32_t uid = outer_user();
+
+	setenv(OUTER_USER, "100999", 1);
+	assert_int_equal(outer_user(), 100999);
+	setenv(OUTER_USER, "", 1);
+	assert_int_equal(outer_user(), uid);
+	unsetenv(OUTER_USER);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1022,6 +1033,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_64_at_once),
 		cmocka_unit_test(test_a_fabric_has_a_thousand_slots),
 		cmocka_unit_test(test_a_user_has_the_uid_that_the_namespace_was_made_with),
+		cmocka_unit_test(test_a_namespace_in_another_one_keeps_the_uid_of_names),
 		cmocka_unit_test(test_killed_one_is_reaped),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_child_outlives),
