@@ -268,7 +268,9 @@ static void want_mgid(struct ipoib *ib, const uint8_t mgid[16])
 	if (!g)
 		return;
 	g->marked = true;
-	if (g->wanted && (g->state != ABSENT || clock_ms() - g->refused_ms < REFUSED_MS))
+	/* A join for sending may have succeeded, and the full one failed. */
+	if (g->wanted && (g->member || g->state == JOINING ||
+			  (g->refused_ms && clock_ms() - g->refused_ms < REFUSED_MS)))
 		return;
 	g->wanted = true;
 	join(g);

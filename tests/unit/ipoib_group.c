@@ -286,6 +286,30 @@ static void a_group_that_was_only_sent_to_is_joined_in_full_when_the_host_is_in_
 	assert_int_equal(leaves[0].scope_state, FULL | SEND_ONLY);
 }
 
+static void a_full_join_that_fails_after_one_for_sending_is_tried_again(void **state)
+{
+	unsigned n;
+
+	bring_up();
+	say(&group_a, 1);
+	sa_answers(asked_about(&group_a), 0, 0xc123);
+	host_joins(&group_a);
+	n = num_joins;
+	sa_answers(n - 1, -ETIMEDOUT, 0);
+	pass(9999);
+	groups_follow(&ib);
+	assert_int_equal(num_joins, n);
+	pass(1);
+	groups_follow(&ib);
+	assert_int_equal(num_joins, n + 1);
+	assert_int_equal(joins[n].record.scope_state, FULL);
+	groups_follow(&ib);
+	assert_int_equal(num_joins, n + 1);
+	sa_answers(n, 0, 0xc123);
+	groups_follow(&ib);
+	assert_int_equal(num_joins, n + 1);
+}
+
 static void a_host_that_joins_while_a_join_for_sending_is_under_way_is_joined_in_full(void **state)
 {
 	unsigned n;
@@ -590,6 +614,7 @@ int main(void)
 		TEST(before_the_broadcast_group_is_joined_no_other_one_is),
 		TEST(a_group_that_is_only_sent_to_is_joined_for_sending),
 		TEST(a_group_that_was_only_sent_to_is_joined_in_full_when_the_host_is_in_it),
+		TEST(a_full_join_that_fails_after_one_for_sending_is_tried_again),
 		TEST(a_host_that_joins_while_a_join_for_sending_is_under_way_is_joined_in_full),
 		TEST(sixteen_packets_wait_for_a_group),
 		TEST(a_broadcast_group_that_fails_is_the_port_s_to_ask_for_again),
