@@ -248,9 +248,10 @@ int kernel_add_address(struct ipoib *ib, const struct in6_addr *ip, unsigned pre
 /* ---- routes ---- */
 
 /* By this interface, which the kernel takes for a direct way where no route leads anywhere; or as
- * the routes say, which may be by another one: false. */
-static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, bool by_this,
-		      struct in6_addr *hop)
+ * the routes say, which may be by another one: 0. 1, or -errno, with which the kernel also says that
+ * there is none (says_none()). */
+static int ask_route(struct ipoib *ib, const struct in6_addr *ip, bool by_this,
+		     struct in6_addr *hop)
 {
 	bool ipv4 = ipoib_is_ipv4(ip);
 	struct message m = {
@@ -264,13 +265,14 @@ static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, bool by_this,
 		uint8_t bytes[2048];
 	} answer;
 	bool here = by_this;
-	int len;
+	int len, ret;
 
 	add_ip(&m, RTA_DST, ip);
 	if (by_this)
 		add_attribute(&m, RTA_OIF, &ib->ifindex, 4);
-	if (ask(ib->kernel, &m, &answer, sizeof(answer)) <= 0)
-		return false;
+	ret = ask(ib->kernel, &m, &answer, sizeof(answer));
+	if (ret <= 0)
+		return ret;
 	*hop = *ip;
 	len = (int)RTM_PAYLOAD(&answer.h);
 	for (struct rtattr *a = RTM_RTA(NLMSG_DATA(&answer.h)); RTA_OK(a, len);
@@ -289,18 +291,27 @@ static bool ask_route(struct ipoib *ib, const struct in6_addr *ip, bool by_this,
 
 bool kernel_leads_to(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop)
 {
-	return ask_route(ib, ip, IN6_IS_ADDR_LINKLOCAL(ip), hop);
+	return ask_route(ib, ip, IN6_IS_ADDR_LINKLOCAL(ip), hop) > 0;
+}
+
+/* No route, or one of type unreachable, prohibit or blackhole: not a question that failed. */
+static bool says_none(int error)
+{
+	return error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EACCES ||
+	       error == -EINVAL;
 }
 
 bool kernel_next_hop(struct ipoib *ib, const struct in6_addr *ip, struct in6_addr *hop)
 {
 	uint32_t h = ip->s6_addr32[3] ^ ip->s6_addr32[2] ^ ip->s6_addr32[0];
 	struct route *r = &ib->kernel->routes[h * 2654435761u >> 16 & (NUM_ROUTES - 1)];
+	int ret;
 
 	if (!r->known || !IN6_ARE_ADDR_EQUAL(&r->to, ip)) {
+		ret = ask_route(ib, ip, true, &r->hop);
 		r->to = *ip;
-		r->here = ask_route(ib, ip, true, &r->hop);
-		r->known = true;
+		r->here = ret > 0;
+		r->known = ret >= 0 || says_none(ret);
 	}
 	*hop = r->hop;
 	return r->here;
