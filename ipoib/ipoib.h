@@ -60,7 +60,7 @@ struct ipoib_stats {
 
 /* An address vector, and how old it is. */
 struct ipoib_way {
-	struct ibv_ah *ah;
+	struct ipoib_handle *ah; /* of queue.c */
 	uint16_t lid;
 };
 

@@ -26,10 +26,16 @@
 #define TURN	   8 /* batches until others have their turn */
 #define GRH	   40
 #define LIST	   128
-#define DEAD	   1024
 #define HEADERS	   (IPOIB_MAX_SEGMENTS * IPOIB_MAX_HEADERS)
 #define SLOT_SIZE  ((HEADERS + 64 + IPOIB_HEADER + IPOIB_PACKET_MAX + 4095) & ~4095)
 #define SCARCE	   64 /* slots that waiting packets leave to others */
+
+/* An address handle. One that is dropped stays until the requests that may need it are completed. */
+struct ipoib_handle {
+	struct ibv_ah *ah;
+	struct ipoib_handle *next; /* dropped later */
+	uint64_t until;		   /* so many requests are completed */
+};
 
 struct ipoib_queue {
 	struct ibv_cq *send_cq, *recv_cq;
@@ -40,9 +46,10 @@ struct ipoib_queue {
 	uint8_t *memory; /* slots to send, then buffers to receive */
 	struct ipoib_packet packets[SLOTS], *free;
 	unsigned num_free;
-	unsigned outstanding; /* requests on the QP and in the list */
-	unsigned num_list, num_recv, num_dead;
-	struct ibv_ah *dead[DEAD];
+	unsigned outstanding; /* requests on the QP and in the list, */
+	uint64_t added;	      /* of so many ever */
+	unsigned num_list, num_recv;
+	struct ipoib_handle *dead, **last_dead;
 	struct ibv_send_wr list[LIST];
 	struct ibv_sge sges[LIST][2];
 	struct ibv_recv_wr recv[BATCH];
@@ -99,16 +106,24 @@ static void post(struct ipoib *ib)
 
 		ib->stats.send_errors++;
 		q->outstanding--;
+		q->added--;
 		if (bad->send_flags & IBV_SEND_SIGNALED)
 			queue_free(ib, packet);
 	}
 }
 
-/* Address handles that requests may still need. */
+/* Requests complete in their order. */
 static void bury(struct ipoib_queue *q)
 {
-	while (q->num_dead)
-		ibv_destroy_ah(q->dead[--q->num_dead]);
+	struct ipoib_handle *h;
+
+	while ((h = q->dead) && (!q->outstanding || q->added - q->outstanding >= h->until)) {
+		q->dead = h->next;
+		ibv_destroy_ah(h->ah);
+		free(h);
+	}
+	if (!q->dead)
+		q->last_dead = &q->dead;
 }
 
 /* A request that fails stops the send queue of a UD QP (10.3.1): it is made anew. */
@@ -140,8 +155,7 @@ static void complete(struct ipoib *ib)
 			queue_free(ib, packet);
 		}
 	} while (n == BATCH);
-	if (!q->outstanding)
-		bury(q);
+	bury(q);
 }
 
 static bool is_full(const struct ipoib_queue *q)
@@ -192,10 +206,11 @@ static struct ibv_send_wr *add(struct ipoib *ib, struct ipoib_packet *packet,
 		.next = wr + 1,
 		.sg_list = q->sges[q->num_list],
 		.opcode = IBV_WR_SEND,
-		.wr.ud = {.ah = way->ah, .remote_qpn = qpn, .remote_qkey = ib->qkey},
+		.wr.ud = {.ah = way->ah->ah, .remote_qpn = qpn, .remote_qkey = ib->qkey},
 	};
 	q->num_list++;
 	q->outstanding++;
+	q->added++;
 	ib->stats.sent++;
 	return wr;
 }
@@ -442,12 +457,19 @@ void queue_detach(struct ipoib *ib, const uint8_t mgid[16], uint16_t mlid)
 
 int queue_set_way(struct ipoib *ib, struct ipoib_way *way, struct ibv_ah_attr *attr)
 {
-	struct ibv_ah *ah = ibv_create_ah(ib->pd, attr);
+	struct ipoib_handle *h = calloc(1, sizeof(*h));
+	int ret;
 
-	if (!ah)
-		return -errno;
+	if (!h)
+		return -ENOMEM;
+	h->ah = ibv_create_ah(ib->pd, attr);
+	if (!h->ah) {
+		ret = -errno;
+		free(h);
+		return ret;
+	}
 	queue_drop_way(ib, way);
-	*way = (struct ipoib_way){.ah = ah, .lid = attr->dlid};
+	*way = (struct ipoib_way){.ah = h, .lid = attr->dlid};
 	return 0;
 }
 
@@ -457,13 +479,10 @@ void queue_drop_way(struct ipoib *ib, struct ipoib_way *way)
 
 	if (!way->ah)
 		return;
-	if (q->num_dead == DEAD) {
-		post(ib);
-		for (unsigned i = 0; q->num_dead == DEAD && i < 1000; i++)
-			complete(ib);
-	}
-	if (q->num_dead < DEAD)
-		q->dead[q->num_dead++] = way->ah;
+	way->ah->until = q->added;
+	way->ah->next = NULL;
+	*q->last_dead = way->ah;
+	q->last_dead = &way->ah->next;
 	way->ah = NULL;
 	complete(ib);
 }
@@ -489,6 +508,7 @@ int queue_create(struct ipoib *ib)
 	if (!q)
 		return ipoib_fail(ib, ENOMEM);
 	ib->queue = q;
+	q->last_dead = &q->dead;
 	q->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q->memory == MAP_FAILED) {
 		q->memory = NULL;
