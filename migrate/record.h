@@ -21,6 +21,8 @@
 #define RECORD_NAME_LEN 64 /* of guests and hosts, with the end */
 #define RECORD_PKEYS	32
 #define RECORD_LINE_LEN 1024
+/* Of a guest that a host takes: there are numbers left for what happens to it later. */
+#define RECORD_LAST_EPOCH (UINT32_MAX - 65536)
 
 struct record {
 	uint64_t guid;

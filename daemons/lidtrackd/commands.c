@@ -473,6 +473,14 @@ static uint64_t pool_guid(const struct job *j)
 	return 0;
 }
 
+/* Later than that of an earlier time, and none from which the number would wrap. */
+static uint32_t epoch_now(void)
+{
+	time_t now = time(NULL);
+
+	return now < 1 ? 1 : now < RECORD_LAST_EPOCH ? (uint32_t)now : RECORD_LAST_EPOCH;
+}
+
 static void finish_add(struct job *j)
 {
 	bool chosen = j->record.guid != 0;
@@ -483,7 +491,7 @@ static void finish_add(struct job *j)
 	 * time. */
 	j->record.fence = fence_number();
 	if (j->num_silent)
-		j->record.epoch = (uint32_t)time(NULL);
+		j->record.epoch = epoch_now();
 	if (!chosen)
 		j->record.guid = pool_guid(j);
 	if (find_row(j, j->guest) || guest_named(j->d, j->guest)) {

@@ -94,7 +94,10 @@ static bool has_room(struct conversation *c)
 	const struct guest *other =
 		d->config.mode == MODE_SHARED_PORT ? guest_that_stays(d, r->guid) : NULL;
 
-	if (journal_ready(d))
+	if (r->epoch > RECORD_LAST_EPOCH)
+		answer_not(c, ANSWER_REFUSED,
+			   "its epoch, %u, is the last one: remove it and add it again", r->epoch);
+	else if (journal_ready(d))
 		answer_not(c, ANSWER_REFUSED, "its journal cannot be written: %s",
 			   strerror(-d->journal_error));
 	else if (named && named->r.guid != r->guid)

@@ -806,6 +806,9 @@ print(s.makefile().readline(), end="")' "$dir/h1.sock" "$1"
 	# A line "peer" of h2 names h9 and has the address of h1: its guests would go to the wrong host.
 	[ "$(says 'lidtrack1 ask h2 h9 guid=5 guest=a state=asking')" = \
 		'later this is the agent of h1 and not of h9: see the lines "peer" of h2' ]
+	# The number of the next change of owner would be 0, and of two hosts the wrong one would have it.
+	[[ $(says 'lidtrack1 ask h2 h1 guid=5 guest=a state=asking epoch=4294967295') == 'refused its epoch, 4294967295, is'* ]]
+	[[ $(says 'lidtrack1 ask h2 h1 guid=5 guest=a state=asking epoch=4294900000') == 'ok '*' state=reserved '* ]]
 	run "$LIDTRACKD" -c "$dir/h1.conf" -o "peer h2 $dir/h3.sock"
 	[ "$status" = 2 ]
 	[[ $output == *"peer h2: there are two lines"* ]]
