@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,9 +21,8 @@
 #include "daemons/lidtrackd/lidtrackd.h"
 
 #define GUEST_TIMEOUT_MS 60000
-#define NOT_YET		 75 /* EX_TEMPFAIL of the guest's command */
-
-extern char **environ;
+#define NOT_YET		 75  /* EX_TEMPFAIL of the guest's command */
+#define CANNOT_RUN	 127 /* as shells say it */
 
 __attribute__((format(printf, 2, 3))) static void because(struct step *s, const char *format, ...)
 {
@@ -70,24 +69,34 @@ static int wait_for(pid_t pid)
 	return !ret ? NOT_YET : WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
+/*
+ * In the child of a fork. It ends with the agent, or rather with the thread of this step, which waits
+ * for it: the next agent runs the command again, and two at a time would be one too many.
+ */
+__attribute__((noreturn)) static void become_command(char *const *argv, pid_t agent)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == agent)
+		execv(argv[0], argv);
+	_exit(CANNOT_RUN);
+}
+
 static int run_guest(struct step *s, const char *verb)
 {
 	char function[16], guid[24];
 	char *argv[] = {s->d->config.guest_command, (char *)verb, s->r.guest, function, guid, NULL};
-	posix_spawnattr_t attr;
-	sigset_t none;
-	pid_t pid;
-	int ret;
+	pid_t agent = getpid(), pid;
 
 	snprintf(function, sizeof(function), "%d", s->r.function);
 	snprintf(guid, sizeof(guid), "0x%016" PRIx64, s->guid);
-	sigemptyset(&none);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setsigmask(&attr, &none);
-	ret = posix_spawn(&pid, argv[0], NULL, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-	return ret ? -ret : wait_for(pid);
+	pid = fork();
+	if (!pid)
+		become_command(argv, agent);
+	return pid < 0 ? -errno : wait_for(pid);
 }
 
 /* ---- functions ---- */

@@ -841,6 +841,22 @@ time.sleep(600)' "$1" >/dev/null 3>&- &
 	await test -S "$1"
 }
 
+@test "a guest's command ends with an agent that is killed" {
+	local command
+	hosts 1
+	printf '#!/bin/sh\n[ "$1" = detach ] || exit 0\necho $$ >%s/command\nexec sleep 100 3>&-\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	agents "guest_command $dir/guests"
+	guest guest7 h1
+	"$LIDTRACKCTL" --socket "$dir/h1.ctl" move guest7 --to h2 >"$dir/said" 2>&1 3>&- &
+	pids[said]=$!
+	await test -s "$dir/command"
+	command=$(cat "$dir/command")
+	kill -KILL "${pids[h1]}"
+	ended() { ! grep -q '^State:.[^Z]' "/proc/$command/status"; }
+	await ended
+}
+
 @test "many agents that hang hold up an answer no longer than one of them" {
 	local n
 	listener "$dir/hangs.sock"
