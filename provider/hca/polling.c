@@ -13,12 +13,11 @@
 #define CLOCK_TICKS  10000
 #define CLOCK_SHARE  32	    /* of the time at most goes into reading the clock */
 #define CLOCK_MOST   200000 /* ticks */
-#define PATIENCE_MIN 2 /* turns, each some 20 us after the last one where there are neighbours */
+#define PATIENCE_MIN 2	    /* turns, 20 us apart where there are neighbours */
 #define PATIENCE_MAX 8
 #define YIELD_EVERY  4
-#define AWAY_MIN     2000 /* ns: somebody else had the CPU, */
-#define AWAY_MAX \
-	500000 /* but for longer it was no thread that polls: PATIENCE_MAX turns are fewer */
+#define AWAY_MIN     2000   /* ns: somebody else had the CPU, */
+#define AWAY_MAX     500000 /* but no thread that polls for longer: it gives way sooner */
 
 /* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
 static uint64_t clock_step(void)
