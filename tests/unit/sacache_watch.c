@@ -12,7 +12,8 @@ static void an_sm_that_moves_is_followed_and_all_is_asked_again(void **state)
 	assert_int_equal(look(1), 0);
 	assert_int_equal(stats().sm_changes, 1);
 	assert_int_equal(stats().confirmed, 1);
-	assert_int_equal(of_net(&net.paths), 2);
+	/* A busy machine may be slower than the response timeout. */
+	assert_int_equal(of_net(&net.paths), 2 + stats().retried);
 }
 
 /* A query that is under way when the SM moves ends well. */
