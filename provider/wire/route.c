@@ -456,15 +456,17 @@ static struct fabric_row *lost_row(struct urxe_route *r, unsigned links, uint8_t
 
 	/* Another way has other links: what it has in common with the former one is counted
 	 * anew. */
-	while (l && (l->links != links || l->loss != loss || l->at != at || !l->row ||
+	while (l && (l->links != links || l->loss != loss || l->at != at ||
 		     memcmp(l->row->links, r->way.links, links * sizeof(*r->way.links))))
 		l = l->next;
 	if (!l) {
-		l = calloc(1, sizeof(*l));
+		/* To make one may forget all others. */
+		struct fabric_row *row = new_row(r->way.links, links, loss, at, false, r->sl);
+
+		l = row ? calloc(1, sizeof(*l)) : NULL;
 		if (!l)
-			return NULL;
-		*l = (struct urxe_route_loss){r->lost, at, links, loss, NULL};
-		l->row = new_row(r->way.links, links, loss, at, false, r->sl);
+			return row;
+		*l = (struct urxe_route_loss){r->lost, at, links, loss, row};
 		r->lost = l;
 	}
 	return l->row;
