@@ -287,6 +287,7 @@ int journal_put(struct journal *journal, const struct record *record)
 		/* Whoever reads it now must not find half of it. */
 		if (ftruncate(journal->fd, journal->end))
 			ret = -EIO;
+		reserve(journal->fd, journal->end, journal->reserved); /* it was cut off, too */
 		return ret;
 	}
 	journal->end += (long)len;

@@ -195,6 +195,26 @@ static void a_full_disk_changes_nothing(void **state)
 	assert_int_equal(journal_find(&journal, 1)->state, MOVE_HERE);
 }
 
+static void a_failed_line_leaves_what_is_reserved(void **state)
+{
+	struct rlimit before, none;
+	struct stat reserved, now;
+
+	reopen();
+	assert_int_equal(put(1, MOVE_HERE), 0);
+	assert_int_equal(journal_reserve(&journal, 100), 0);
+	assert_int_equal(stat(path, &reserved), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	none = before;
+	none.rlim_cur = journal.end + 10;
+	setrlimit(RLIMIT_FSIZE, &none);
+	assert_int_equal(put(1, MOVE_ASKING), -EFBIG);
+	setrlimit(RLIMIT_FSIZE, &before);
+	assert_int_equal(stat(path, &now), 0);
+	assert_true(now.st_blocks >= reserved.st_blocks);
+}
+
 static void it_does_not_grow_without_end(void **state)
 {
 	struct stat st;
@@ -284,6 +304,8 @@ int main(void)
 			a_whole_line_of_another_version_is_an_error_and_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_agent_has_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failed_line_leaves_what_is_reserved, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(it_does_not_grow_without_end, setup, teardown),
 		cmocka_unit_test(records_have_a_total_order),
 		cmocka_unit_test(messages_come_back_as_they_were),
