@@ -120,17 +120,19 @@ static void rc_duplicate(struct urxe_qp *qp, const struct urxe_packet *pkt, uint
  * Data of a read is fetched when it is sent. A request that follows a read could change it, or take
  * away the window that it goes through: the standard leaves that order to a fence, but what waits
  * is sent first, as an adapter that works in order would. Of very long reads this is not promised.
+ * False: the peer has no room for it now.
  */
-static void send_reads_first(struct urxe_qp *qp)
+static bool send_reads_first(struct urxe_qp *qp)
 {
 	uint64_t waiting = 0;
 
 	for (uint16_t i = qp->proto.response_send; i != qp->proto.response_head; i++)
 		waiting += urxe_response_at(qp, i)->length;
 	if (waiting > IN_ORDER_MAX)
-		return;
+		return true;
 	while (qp->proto.response_send != qp->proto.response_head && urxe_responder_run(qp))
 		;
+	return qp->proto.response_send == qp->proto.response_head;
 }
 
 void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32_t psn)
@@ -221,8 +223,8 @@ void urxe_rc_request(struct urxe_qp *qp, const struct urxe_packet *whole,
 		return;
 	}
 	if (qp->proto.response_send != qp->proto.response_head &&
-	    !urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
-		send_reads_first(qp);
+	    !urxe_op_any(pkt->mask, URXE_OP_READ_REQ) && !send_reads_first(qp) && pkt->ieth)
+		return; /* it would take their window away: it comes again */
 	if (atomic_load(&qp->proto.state) == IBV_QPS_ERR)
 		return; /* what waited could not be read any more */
 	verdict = urxe_sequence_ok(qp, pkt) ? urxe_execute(qp, pkt, psn) : URXE_INVALID;
