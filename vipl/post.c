@@ -14,6 +14,7 @@
 #include "vipl/post.h"
 
 #define RESERVE_STEP 64
+#define MOST_PARTS   (VIPL_EXTRA_WRS + 1) /* that a descriptor becomes */
 
 /* Control bits that a plain descriptor may have (is_plain()). */
 #define PLAIN ((unsigned)(VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE))
@@ -122,19 +123,23 @@ static void fill(const struct vipl_queue *queue, struct vipl_work *work, struct 
 	wr->wr.rdma.rkey = work->rkey;
 }
 
-/* How many work requests a send queue has room for: each descriptor to come shall find one. */
+/*
+ * How many work requests a descriptor may be: each one to come shall find one. Where the program has
+ * not taken what has completed there is room for more in the QP, but not in post_split().
+ */
 static unsigned room(const struct vipl_queue *queue)
 {
 	unsigned to_come = VIPL_DEPTH - (queue->tail - queue->head) - 1;
+	unsigned most = VIPL_DEPTH + VIPL_EXTRA_WRS - queue->wrs - to_come;
 
-	return VIPL_DEPTH + VIPL_EXTRA_WRS - queue->wrs - to_come;
+	return most < MOST_PARTS ? most : MOST_PARTS;
 }
 
 /* RDMA as several work requests. 0 or an errno. */
 static int post_split(struct vipl_queue *queue, struct vipl_work *work, unsigned most,
 		      unsigned count)
 {
-	struct ibv_send_wr wrs[VIPL_EXTRA_WRS + 1], *bad;
+	struct ibv_send_wr wrs[MOST_PARTS], *bad;
 
 	for (unsigned i = 0; i < count; i++) {
 		struct ibv_send_wr *wr = &wrs[i];

@@ -42,6 +42,7 @@ talk() {
 @test "protection tags, and VIs without" { alone tags; }
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }
+@test "the longest descriptor behind some that nobody has taken" { alone untaken; }
 @test "connections end beside a thread that takes entries" { alone endings; }
 @test "VIs come and go beside threads that use them" { alone passing_vis; }
 @test "Done beside Wait; Wait ends with its descriptor" { alone wait_and_done; }

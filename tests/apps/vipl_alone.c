@@ -561,6 +561,55 @@ static void threads(void)
 	destroy_vi(&b);
 }
 
+/* An RDMA write of a's descriptor i to b's buffer 0: so many segments of a byte, with a gap between. */
+static VIP_DESCRIPTOR *describe_write(int i, unsigned segments)
+{
+	VIP_DESCRIPTOR *d = describe(&a, i, segments);
+
+	d->CS.Control = VIP_CONTROL_OP_RDMAWRITE;
+	d->CS.SegCount = 1 + segments;
+	d->DS[0].Remote.Data.Address = b.memory->buffers[0];
+	d->DS[0].Remote.Handle = b.handle;
+	for (unsigned j = 0; j < segments; j++) {
+		VIP_DATA_SEGMENT *segment = &d->DS[1 + j].Local;
+
+		a.memory->buffers[i][2 * j] = j * 7 + 1;
+		segment->Data.Address = &a.memory->buffers[i][2 * j];
+		segment->Handle = a.handle;
+		segment->Length = 1;
+	}
+	return d;
+}
+
+/* The longest descriptor, while nobody has taken the ones before it, which have completed. */
+static void untaken(void)
+{
+	enum { BEFORE = DESCRIPTORS - 1, PARTS = SEGMENTS - 1 };
+	VIP_DESCRIPTOR *receive = (VIP_DESCRIPTOR *)&a.memory->buffers[BEFORE][BUFFER / 2];
+	VIP_DESCRIPTOR *d, *last = &a.memory->descriptors[BEFORE - 1].d;
+
+	NEED(VipCreateCQ(a.nic, 1024, &a.cq), VIP_SUCCESS);
+	create_vi(&a);
+	create_vi(&b);
+	memset(receive, 0, sizeof(*receive));
+	NEED(VipPostRecv(a.vi, receive, a.handle), VIP_SUCCESS);
+	connect_both("untaken");
+	for (int i = 0; i < BEFORE; i++)
+		NEED(VipPostSend(a.vi, describe_write(i, 1), a.handle), VIP_SUCCESS);
+	/* Who looks for receives sees sends complete. */
+	while (!(__atomic_load_n(&last->CS.Status, __ATOMIC_ACQUIRE) & VIP_STATUS_DONE))
+		EXPECT(VipRecvDone(a.vi, &d), VIP_NOT_DONE);
+	NEED(VipPostSend(a.vi, describe_write(BEFORE, PARTS), a.handle), VIP_SUCCESS);
+	for (int i = 0; i <= BEFORE; i++)
+		EXPECT(sent(&a, i)->CS.Status, VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE);
+	for (int j = 0; j < PARTS; j++)
+		NEED(b.memory->buffers[0][j], (char)(j * 7 + 1));
+	destroy_vi(&a);
+	destroy_vi(&b);
+	EXPECT(VipDestroyCQ(a.cq), VIP_SUCCESS);
+	a.cq = NULL;
+}
+
 enum { ENDINGS = 30, POSTED = 8 };
 static bool enough;
 static int entries;
@@ -789,6 +838,7 @@ static const struct {
 	{"tags", tags},
 	{"notices", notices},
 	{"threads", threads},
+	{"untaken", untaken},
 	{"endings", endings},
 	{"passing_vis", passing_vis},
 	{"wait_and_done", wait_and_done},
