@@ -29,12 +29,15 @@ static struct sent {
 	uint32_t len;
 } sent[64];
 static unsigned num_sent;
+static bool no_room;
 
 int __wrap_urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 			  struct urxe_tx_packet *pkts, unsigned n);
 int __wrap_urxe_wire_send(struct urxe_wire *wire, const struct urxe_path *path,
 			  struct urxe_tx_packet *pkts, unsigned n)
 {
+	if (no_room)
+		return 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct sent *to = &sent[num_sent++ % 64];
 
@@ -114,7 +117,7 @@ static void deliver(const void *packet, uint32_t len, const struct urxe_refs *re
 	urxe_engine_unlock();
 }
 
-static void read_request(const struct ibv_qp *qp, uint32_t psn, uint32_t length)
+static void read_by(const struct ibv_qp *qp, uint32_t rkey, uint32_t psn, uint32_t length)
 {
 	struct {
 		struct urxe_bth bth;
@@ -123,7 +126,25 @@ static void read_request(const struct ibv_qp *qp, uint32_t psn, uint32_t length)
 
 	urxe_bth_fill(&packet.bth, URXE_RC_READ_REQUEST, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
 		      qp->qp_num, true, psn);
-	urxe_reth_fill(&packet.reth, (uintptr_t)memory, mr->rkey, length);
+	urxe_reth_fill(&packet.reth, (uintptr_t)memory, rkey, length);
+	deliver(&packet, sizeof(packet), NULL, 0);
+}
+
+static void read_request(const struct ibv_qp *qp, uint32_t psn, uint32_t length)
+{
+	read_by(qp, mr->rkey, psn, length);
+}
+
+static void send_invalidate(const struct ibv_qp *qp, uint32_t rkey, uint32_t psn)
+{
+	struct {
+		struct urxe_bth bth;
+		struct urxe_ieth eth;
+	} packet;
+
+	urxe_bth_fill(&packet.bth, URXE_RC_SEND_ONLY_INV, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      qp->qp_num, true, psn);
+	urxe_ieth_fill(&packet.eth, rkey);
 	deliver(&packet, sizeof(packet), NULL, 0);
 }
 
@@ -463,6 +484,42 @@ static void a_qp_goes_on_from_a_copy(void **state)
 	assert_int_equal(urxe_destroy_qp(qp), 0);
 }
 
+/* 10.6.7.2.6: requests of a QP are carried out in order, the data of a read with it. */
+static void a_window_stays_until_the_reads_before_are_answered(void **state)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	struct ibv_mw *mw = urxe_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_qp_attr attr = {.max_rd_atomic = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW}, *bad;
+	struct ibv_wc wc;
+
+	assert_non_null(mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = mw->rkey;
+	wr.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){mr, (uintptr_t)memory, LENGTH, IBV_ACCESS_REMOTE_READ};
+	enter_rts(qp, &attr);
+	post_recv(qp);
+	assert_int_equal(urxe_post_send(qp, &wr, &bad), 0);
+	no_room = true;
+	read_by(qp, mw->rkey, 0, 8);
+	send_invalidate(qp, mw->rkey, 1);
+	no_room = false;
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 0);
+	for (int tries = 0; !num_sent && tries < 5000; tries++) {
+		urxe_engine_progress();
+		usleep(1000);
+	}
+	send_invalidate(qp, mw->rkey, 1);
+	assert_int_equal(sent_bth(0)->opcode, URXE_RC_READ_RESPONSE_ONLY);
+	assert_int_equal(urxe_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+	assert_int_equal(wc.invalidated_rkey, mw->rkey);
+	assert_int_equal(urxe_destroy_qp(qp), 0);
+	assert_int_equal(urxe_dealloc_mw(mw), 0);
+}
+
 /*
  * A signal handler may call _exit() while the interrupted thread holds the lock of a CQ: the
  * acknowledgement of what the program has seen leaves, and nothing waits for that lock.
@@ -511,6 +568,7 @@ int main(void)
 		cmocka_unit_test(datagrams_have_their_payload_with_them),
 		cmocka_unit_test(requests_without_payload_refer_to_none),
 		cmocka_unit_test(a_qp_goes_on_from_a_copy),
+		cmocka_unit_test(a_window_stays_until_the_reads_before_are_answered),
 		cmocka_unit_test(ending_in_a_handler_takes_no_locks),
 	};
 	union ibv_gid own = gid_of("::ffff:127.0.0.1"), peer = gid_of("::ffff:127.0.0.9");
@@ -535,7 +593,8 @@ int main(void)
 	cq = urxe_create_cq(ctx, 16, NULL, NULL, 0);
 	mr = urxe_reg_mr_iova2(pd, memory, LENGTH, (uintptr_t)memory,
 			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
+				       IBV_ACCESS_MW_BIND);
 	if (!pd || !cq || !mr)
 		return 1;
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
