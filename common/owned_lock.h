@@ -82,7 +82,7 @@ static inline void owned_lock_often(struct owned_lock *lock)
 		owned_lock_shared(lock, true);
 }
 
-/* By who has taken it by owned_lock_own(). */
+/* By the thread that has taken it by owned_lock_own(). */
 static inline void owned_unlock_own(struct owned_lock *lock)
 {
 	atomic_store_explicit(&lock->held, OWNED_LOCK_NOT, memory_order_release);

@@ -14,9 +14,9 @@ struct member;
 /* The process of that agent writes a MAD of 256 bytes to the subnet administrator. False: it leaves
  * a group in which others stay, so the MAD is not sent. */
 bool member_sends(struct fabric *f, struct agent *agent, const uint8_t *umad);
-/* A MAD is delivered to an agent's file. An answer to a join says which group it is, where the process left
- * that to the subnet administrator, or that the port is no member; with an error, ETIMEDOUT, there
- * is none. */
+/* A MAD is delivered to an agent's file. An answer to a join says which group it is, where the
+ * process left that to the subnet administrator, or that the port is no member; with an error,
+ * ETIMEDOUT, there is none. */
 void member_answered(struct fabric *f, uint32_t error, const uint8_t *mad);
 /*
  * The agent's process has ended: leaves all of its groups and unregisters it. Where the answer to a

@@ -143,7 +143,7 @@ static bool lo_up(void)
 	return ok;
 }
 
-/* Who may not make one alone makes it with a user namespace, and is root in there. */
+/* A user who may not make one alone makes it with a user namespace, and is root in there. */
 static bool make_namespace(void)
 {
 	char uids[32], gids[32], outer[16];

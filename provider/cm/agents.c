@@ -17,7 +17,6 @@
 
 #include "fabric/host.h"
 #include "hca/adapter.h"
-#include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/mad_agent.h"
 
@@ -164,7 +163,7 @@ static void bad_qkey(struct mads *m, const struct packet *p)
 
 static void dropped(struct mads *m, const struct packet *p)
 {
-	urxe_count(urxe_port(p->port), URXE_CNT_QP1_DROPPED);
+	urxe_gsi_dropped(p->port);
 }
 
 static const struct mads_ops ops = {

@@ -309,6 +309,11 @@ void urxe_gsi_run(uint64_t now)
 			users[i]->run(now);
 }
 
+void urxe_gsi_dropped(unsigned port)
+{
+	urxe_count(urxe_port(port), URXE_CNT_QP1_DROPPED);
+}
+
 void urxe_gsi_port_event(struct urxe_port *port, enum ibv_event_type event)
 {
 	for (unsigned i = 0; i < num_users; i++)

@@ -71,6 +71,9 @@ int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 int urxe_gsi_send_qp(const struct urxe_path *path, uint16_t pkey, unsigned slot, uint32_t qpn,
 		     uint32_t qkey, const uint8_t mad[URXE_MAD_BYTES]);
 
+/* Counts a MAD that came to a port, by its index, and found no room above. */
+void urxe_gsi_dropped(unsigned port);
+
 /*
  * Hands a MAD that was received on to another process of this host, whose user receives it as if it
  * had come from the wire. It is lost like any packet if that process is too slow. -ESRCH: nobody

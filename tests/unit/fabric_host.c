@@ -675,20 +675,28 @@ static void answer_join(const struct agent *agent, uint32_t number, uint8_t last
 	member_answered(&fabric, 0, u.mad);
 }
 
-/* 15.2.5.17.2: a join without an MGID makes a group, whose MGID is in the answer. */
-static void a_group_that_the_sa_named_is_left_when_its_process_ends(void **state)
+/* An agent at H1 whose process has joined that often without an MGID; the subnet manager's is at H2. */
+static struct agent *asks_for_groups(struct inbox *inbox, uint32_t joins)
 {
-	struct inbox first = {0};
-	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
+	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, inbox);
 	struct umad u = group_request(METHOD_SET, 0);
 
 	manage();
 	agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
 	server.count = 0;
-	for (uint32_t number = 1; number <= 4; number++) {
+	for (uint32_t number = 1; number <= joins; number++) {
 		put32(u.mad + MAD_TID + 4, number);
 		assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
 	}
+	return a;
+}
+
+/* 15.2.5.17.2: a join without an MGID makes a group, whose MGID is in the answer. */
+static void a_group_that_the_sa_named_is_left_when_its_process_ends(void **state)
+{
+	struct inbox first = {0};
+	struct agent *a = asks_for_groups(&first, 4);
+
 	answer_join(a, 1, 9, 0);
 	answer_join(a, 2, 8, 0);
 	answer_join(a, 3, 0, 0x200); /* refused; the fourth has no answer */
@@ -704,16 +712,8 @@ static void a_group_that_the_sa_named_is_left_when_its_process_ends(void **state
 static void a_refusal_is_that_of_the_join_it_answers(void **state)
 {
 	struct inbox first = {0};
-	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, &first);
-	struct umad u = group_request(METHOD_SET, 0);
+	struct agent *a = asks_for_groups(&first, 2);
 
-	manage();
-	agent_at(H2, 1, CLASS_SA, 2, 1ull << METHOD_SET | 1ull << METHOD_DELETE, 0, &server);
-	server.count = 0;
-	for (uint32_t number = 1; number <= 2; number++) {
-		put32(u.mad + MAD_TID + 4, number);
-		assert_true(member_sends(&fabric, a, (const uint8_t *)&u));
-	}
 	assert_true(sends(a, METHOD_SET, 7));
 	answer_join(a, 0x1234, 7, 0x200);
 	answer_join(a, 1, 0, 0x200);
