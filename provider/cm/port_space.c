@@ -64,11 +64,15 @@ static int check_shared(const struct urxe_binding *other, enum urxe_port_state s
 	return same_addr(&b->addr, b->scope, &other->addr, other->scope) ? -EADDRINUSE : 0;
 }
 
+/* A port is free as soon as its process is dead, whether or not anybody has noticed. */
 static int check_port(struct urxe_segment *seg, const struct urxe_binding *b, bool reuse,
 		      uint32_t self)
 {
 	struct claim claim = {.b = b, .reuse = reuse};
 
+	if (!urxe_segment_port_walk(seg, b->ps, b->port, self, check_shared, &claim))
+		return 0;
+	urxe_segment_reap_all(seg);
 	return urxe_segment_port_walk(seg, b->ps, b->port, self, check_shared, &claim);
 }
 

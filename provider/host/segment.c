@@ -178,6 +178,14 @@ void urxe_segment_reap(struct urxe_segment *seg)
 	pthread_mutex_unlock(&seg->lock);
 }
 
+void urxe_segment_reap_all(struct urxe_segment *seg)
+{
+	urxe_segment_lock(seg);
+	if (seg->slot && seg->fd >= 0)
+		reap_locked(seg, seg->fd);
+	urxe_segment_unlock(seg);
+}
+
 bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot)
 {
 	bool alive;

@@ -159,6 +159,8 @@ uint32_t urxe_segment_slot_life(const struct urxe_segment *seg, unsigned slot);
 uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot);
 /* Removes what dead processes left. Cheap when there are none; call it now and then (seconds). */
 void urxe_segment_reap(struct urxe_segment *seg);
+/* The same of all processes at once, not of some in turn: for who meets what may be a dead one's. */
+void urxe_segment_reap_all(struct urxe_segment *seg);
 
 /* QPNs of this process: random start, cyclic: a number is not soon used again. 0 if none. */
 uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg);

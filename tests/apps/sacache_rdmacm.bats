@@ -16,8 +16,10 @@ server=("$URXE" run -- "$URXE_BIN/sacache_reconnect" server 127.0.0.1 7002 127.0
 }
 
 @test "a process that is killed comes back, as client and as server" {
+	# In the foreground timeout outlives what it kills, and waits for it: else the next one might meet a port
+	# that is not free yet.
 	# shellcheck disable=SC2016
-	local thrice='for i in 1 2 3; do timeout -s KILL 0.7 "$@" 1000000; done; exec "$@" 20'
+	local thrice='for i in 1 2 3; do timeout --foreground -s KILL 0.7 "$@" 1000000; done; exec "$@" 20'
 	isolated "$BATS_TEST_DIRNAME/until-done" 60 \
 		"${client[@]}" 60 :: sh -c "$thrice" sh "${server[@]}"
 	isolated "$BATS_TEST_DIRNAME/until-done" 60 \

@@ -343,6 +343,40 @@ static void test_a_killed_process_frees_its_ports(void **state)
 	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
 }
 
+static void share_and_wait(void *arg)
+{
+	CHECK(urxe_segment_join(&seg) == 0);
+	must_bind("reuse 127.0.0.1", RDMA_PS_TCP, PORT, 5);
+	__atomic_store_n(&shared->ready, 1, __ATOMIC_RELEASE);
+	pause();
+}
+
+/* Once it has been waited for, as with the kernel's: nobody needs to have noticed that it died. */
+static void test_a_dead_process_is_in_nobodys_way(void **state)
+{
+	struct urxe_binding b = binding("127.0.0.1", RDMA_PS_TCP, PORT);
+	uint32_t row;
+	pid_t pid = host_test_fork(listen_and_wait, NULL);
+
+	CHECK_SOON(__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE));
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), -EADDRINUSE);
+	kill(pid, SIGKILL);
+	host_test_wait(pid);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
+	assert_int_equal(urxe_port_space_listen(seg, row), 0);
+	urxe_segment_port_release(seg, row);
+	/* Shared while both only bind, and not with one that listens. */
+	__atomic_store_n(&shared->ready, 0, __ATOMIC_RELEASE);
+	b = binding("reuse 127.0.0.1", RDMA_PS_TCP, PORT);
+	assert_int_equal(urxe_port_space_bind(seg, &b, &row), 0);
+	pid = host_test_fork(share_and_wait, NULL);
+	CHECK_SOON(__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE));
+	assert_int_equal(urxe_port_space_listen(seg, row), -EADDRINUSE);
+	kill(pid, SIGKILL);
+	host_test_wait(pid);
+	assert_int_equal(urxe_port_space_listen(seg, row), 0);
+}
+
 /* Rows of the port as a view sees them; the state and pid of the last one. */
 static unsigned holders_of(uint16_t port, enum urxe_port_state *state, pid_t *pid)
 {
@@ -516,6 +550,7 @@ int main(void)
 		TEST(test_ephemeral_ports_are_used_up),
 		TEST(test_rows_are_used_up),
 		TEST(test_a_killed_process_frees_its_ports),
+		TEST(test_a_dead_process_is_in_nobodys_way),
 		TEST(test_a_view_shows_who_holds_a_port),
 		TEST(test_of_many_processes_one_gets_each_port),
 		TEST(test_storm),
