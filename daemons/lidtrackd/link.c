@@ -159,6 +159,22 @@ static int certificate_error(unsigned status)
 	return status & GNUTLS_CERT_UNEXPECTED_OWNER ? -EKEYREJECTED : -ENOTUNIQ;
 }
 
+/*
+ * The peer may have sent already (a client of TLS 1.3 is done before the server has seen its
+ * certificate). Closing with bytes unread would reset the connection, and the peer might lose the
+ * alert: its bytes are read to their end.
+ */
+static void refuse(struct link *link, int error)
+{
+	uint64_t began = clock_ms();
+	char bytes[1024];
+
+	gnutls_alert_send_appropriate(link->tls, error);
+	shutdown(link->fd, SHUT_WR);
+	while (clock_ms() - began < LINK_TIMEOUT_MS && recv(link->fd, bytes, sizeof(bytes), 0) > 0)
+		;
+}
+
 static int start_tls(struct link *link, const struct link_identity *identity, unsigned side,
 		     const char *host)
 {
@@ -184,7 +200,7 @@ static int start_tls(struct link *link, const struct link_identity *identity, un
 		return -ETIMEDOUT;
 	if (ret != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
 		return -EPROTO;
-	gnutls_alert_send_appropriate(link->tls, ret);
+	refuse(link, ret);
 	return certificate_error(gnutls_session_get_verify_cert_status(link->tls));
 }
 
