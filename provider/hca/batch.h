@@ -34,7 +34,7 @@ static inline struct urxe_tx_packet *urxe_batch_add(struct urxe_batch *batch)
 	pkt->header_len = 0;
 	pkt->iovcnt = 0;
 	pkt->span = 1;
-	pkt->stable = false;
+	pkt->refer = false;
 	pkt->payload_len = 0;
 	return pkt;
 }

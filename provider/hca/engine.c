@@ -38,6 +38,7 @@ static void init_lists(void)
 		CDS_INIT_LIST_HEAD(&e->windows[i]);
 	CDS_INIT_LIST_HEAD(&e->ready);
 	CDS_INIT_LIST_HEAD(&e->full);
+	atomic_store(&e->any_full, false);
 	CDS_INIT_LIST_HEAD(&e->held);
 	CDS_INIT_LIST_HEAD(&e->acks_waiting);
 	CDS_INIT_LIST_HEAD(&e->acks_due);
@@ -155,6 +156,7 @@ void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t
 	qp->full_slot = urxe_owner_of(urxe_hca.seg, qpn);
 	cds_list_del(&qp->full_node);
 	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
+	atomic_store_explicit(&urxe_hca.any_full, true, memory_order_relaxed);
 }
 
 /*
@@ -165,9 +167,11 @@ static void look_for_room(void)
 {
 	struct urxe_qp *qp, *next;
 
-	qp = cds_list_first_entry(&urxe_hca.full, struct urxe_qp, full_node);
-	cds_list_del(&qp->full_node);
-	cds_list_add_tail(&qp->full_node, &urxe_hca.full);
+	if (!cds_list_empty(&urxe_hca.full)) {
+		qp = cds_list_first_entry(&urxe_hca.full, struct urxe_qp, full_node);
+		cds_list_del(&qp->full_node);
+		cds_list_add_tail(&qp->full_node, &urxe_hca.full);
+	}
 	cds_list_for_each_entry_safe (qp, next, &urxe_hca.full, full_node) {
 		if (!qp->full_slot || !urxe_wire_has_room(urxe_hca.wire, qp->full_slot))
 			continue;
@@ -178,6 +182,8 @@ static void look_for_room(void)
 		qp->full_wait = false;
 		urxe_engine_ready(qp);
 	}
+	atomic_store_explicit(&urxe_hca.any_full, !cds_list_empty(&urxe_hca.full),
+			      memory_order_relaxed);
 }
 
 /* Often they are at it for microseconds; but one of them may be stopped by a debugger. */
@@ -386,7 +392,7 @@ static bool turn(void)
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
 	if (urxe_wire_missed(e->wire))
 		urxe_service_wake();
-	if (!cds_list_empty(&e->full))
+	if (atomic_load_explicit(&e->any_full, memory_order_relaxed))
 		look_for_room();
 	if (!cds_list_empty(&e->held) && e->now >= e->held_at)
 		run_held();

@@ -45,6 +45,7 @@ struct urxe_engine {
 	struct cds_list_head windows[URXE_MW_BUCKETS]; /* by key index */
 	struct cds_list_head ready;		       /* QPs with something to send */
 	struct cds_list_head full; /* QPs that wait for room in a neighbour's ring */
+	atomic_bool any_full;	   /* there are, or were at the last turn */
 	struct cds_list_head held; /* QPs that wait for neighbours to end what they are at */
 	struct cds_list_head
 		acks_waiting; /* QPs whose acknowledgement waits for the program's answer, */

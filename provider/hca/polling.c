@@ -9,6 +9,7 @@
 #include "hca/engine.h"
 
 #define QUIET_TICKS  50000
+#define ROOM_TICKS   5000 /* the same while a QP waits for room in a neighbour's ring */
 #define RENEW_TICKS  10000
 #define CLOCK_TICKS  10000
 #define CLOCK_SHARE  32	    /* of the time at most goes into reading the clock */
@@ -59,14 +60,15 @@ uint64_t urxe_engine_clock(void)
 bool urxe_engine_quiet(void)
 {
 	struct urxe_engine *e = &urxe_hca;
-	uint64_t ticks;
+	uint64_t ticks, quiet;
 
 	if (urxe_wire_look(e->wire) != URXE_LOOK_NOTHING ||
 	    atomic_load_explicit(&e->kicked, memory_order_relaxed) ||
 	    atomic_load_explicit(&e->acks_wait, memory_order_relaxed))
 		return false;
 	ticks = urxe_ticks();
-	if (ticks - atomic_load_explicit(&e->turned_at, memory_order_relaxed) >= QUIET_TICKS)
+	quiet = atomic_load_explicit(&e->any_full, memory_order_relaxed) ? ROOM_TICKS : QUIET_TICKS;
+	if (ticks - atomic_load_explicit(&e->turned_at, memory_order_relaxed) >= quiet)
 		return false;
 	if (ticks - atomic_load_explicit(&e->renewed_at, memory_order_relaxed) >= RENEW_TICKS) {
 		atomic_store_explicit(&e->renewed_at, ticks, memory_order_relaxed);

@@ -190,22 +190,29 @@ static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct u
 	urxe_peer_sent(qp, wqe->length + PACKET_OVERHEAD);
 }
 
+/* May a neighbour be told where the rest of the payload lies, instead of being sent it? It stays
+ * there until the WR ends. */
+static bool may_refer(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t left)
+{
+	return qp->transport->reliable && !wqe->inlined && left > URXE_COPY_MOST &&
+	       qp->probes <= REFER_PROBES;
+}
+
 /*
  * The payload that one packet may carry: the path MTU, or to a neighbour a run of several. Those
  * still count as many PSNs as packets would, so that the rest may go by UDP, and neither end need
  * know what the other does.
  */
 static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe,
-			     uint32_t left, bool *stable)
+			     uint32_t left, bool *refer)
 {
 	uint32_t run;
 
-	*stable = false;
+	*refer = false;
 	if (!qp->near || left <= qp->proto.mtu)
 		return qp->proto.mtu;
-	*stable = qp->transport->reliable && !wqe->inlined && left > URXE_COPY_MOST &&
-		  qp->probes <= REFER_PROBES;
-	run = urxe_wire_run(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num, *stable);
+	*refer = may_refer(qp, wqe, left);
+	run = urxe_wire_run(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num, refer);
 	return run ? run : qp->proto.mtu;
 }
 
@@ -214,7 +221,7 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 		       struct urxe_tx_packet *pkt)
 {
 	uint32_t left = wqe->length - qp->proto.offset;
-	uint32_t most = most_payload(qp, wqe, left, &pkt->stable);
+	uint32_t most = most_payload(qp, wqe, left, &pkt->refer);
 	uint32_t len = left < most ? left : most, span = packets_of(qp, len);
 	bool first = qp->proto.offset == 0, last = len == left;
 	enum urxe_opcode opcode = request_opcode(qp, wqe->opcode, first, last);
@@ -306,10 +313,10 @@ enum outcome {
 static bool no_room(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
 	bool asks = wr_is_read(wqe->opcode) || wr_is_atomic(wqe->opcode);
+	uint32_t len = asks ? 0 : wqe->length - qp->proto.offset;
 
-	return qp->near &&
-	       urxe_wire_full(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num,
-			      asks ? 0 : wqe->length - qp->proto.offset);
+	return qp->near && urxe_wire_full(urxe_hca.wire, &qp->proto.path,
+					  qp->proto.attr.dest_qp_num, len, may_refer(qp, wqe, len));
 }
 
 void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
@@ -319,6 +326,17 @@ void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 	wqe->first_psn = qp->proto.psn;
 	wqe->last_psn = urxe_psn_add(qp->proto.psn, -1);
 	sq_advance(&qp->sq);
+}
+
+/* A long run leaves at once: the neighbour copies it while the next one is copied. */
+static bool ends_batch(const struct urxe_batch *batch)
+{
+	const struct urxe_tx_packet *last;
+
+	if (!batch->n)
+		return false;
+	last = &urxe_hca.tx[batch->n - 1];
+	return last->payload_len > URXE_COPY_MOST && !last->refer;
 }
 
 /* The next packet of the WR at the cursor. */
@@ -358,6 +376,8 @@ static enum outcome build_one(struct urxe_qp *qp, struct urxe_batch *batch)
 			return OUT_IDLE;
 		batch->path = &wqe->ud.path;
 	}
+	if (ends_batch(batch))
+		return OUT_FULL;
 	if (!batch->n && no_room(qp, wqe))
 		return OUT_ROOM;
 	pkt = urxe_batch_add(batch);

@@ -12,7 +12,10 @@
 #include "wire/shm.h"
 
 #define PATIENCE  500000000ull /* ns */
+#define BEHIND	  10000ull     /* a neighbour that takes nothing for so long does not run */
+#define KEEPS_UP  20000ull     /* one that takes something in so short a time does */
 #define ASK_EVERY 5000000ull
+#define REFS_MOST (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16)
 #define SEEN_FOR  1000000ull
 
 /* Tells the neighbour what the number stands for from now on. */
@@ -58,7 +61,7 @@ static bool may_refer(const struct urxe_link *link)
 
 static bool is_referred(const struct urxe_link *link, const struct urxe_tx_packet *pkt)
 {
-	return pkt->stable && pkt->payload_len > URXE_COPY_MOST && may_refer(link);
+	return pkt->refer && pkt->payload_len > URXE_COPY_MOST && may_refer(link);
 }
 
 static uint32_t record_len(const struct urxe_tx_packet *pkt, bool refer)
@@ -168,15 +171,29 @@ static bool lay_routed(struct urxe_link *link, int flow, const struct urxe_path 
 
 /* ---- full rings ---- */
 
+/*
+ * There is no room: looks since when the neighbour has taken nothing. It keeps up when it took
+ * something between two looks that were not far apart.
+ */
+static void look_at_taken(struct urxe_link *link, uint64_t now)
+{
+	if (!link->full_since || link->full_taken != link->out.taken) {
+		if (now - link->full_at < KEEPS_UP)
+			link->behind = false;
+		link->full_since = link->asked_at = now;
+		link->full_taken = link->out.taken;
+	} else if (now - link->full_since >= BEHIND) {
+		link->behind = true;
+	}
+	link->full_at = now;
+}
+
 /* Has the neighbour taken nothing for so long that packets are to be lost, or has it died? */
 static bool is_stuck(struct urxe_wire *wire, struct urxe_link *link)
 {
 	uint64_t now = urxe_wire_now();
 
-	if (!link->full_since || link->full_taken != link->out.taken) {
-		link->full_since = link->asked_at = now;
-		link->full_taken = link->out.taken;
-	}
+	look_at_taken(link, now);
 	if (now - link->asked_at >= ASK_EVERY) {
 		link->asked_at = now;
 		if (urxe_shm_has_gone(wire, link->near.slot, link->near.life))
@@ -348,32 +365,50 @@ int urxe_shm_send_raw(struct urxe_wire *wire, unsigned slot, const struct urxe_p
 
 /* ---- what the requester asks ---- */
 
+static bool has_room(struct urxe_link *link, uint32_t payload_len)
+{
+	return !urxe_ring_full(&link->out, URXE_MAX_HEADER + payload_len);
+}
+
+/*
+ * Two copies by two processors are faster than one by a system call, which takes longer to find the
+ * pages than to copy them. But a ring holds little: a neighbour that does not run meanwhile, since
+ * it sleeps or has no processor, finds references behind what was copied.
+ */
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
-		       bool stable)
+		       bool *refer)
 {
 	struct urxe_link *link = link_to(wire, path, qpn);
 
 	if (!link || (is_routed(path) && !urxe_route_is_sure(path)))
 		return 0;
-	return stable && may_refer(link) ? URXE_MAX_REFERRED : URXE_MAX_RUN;
+	*refer = *refer && link->behind && may_refer(link) && !has_room(link, URXE_MAX_RUN);
+	return *refer ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
 
 /* One that has taken nothing for too long is sent to all the same: that is how packets are lost. */
 bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
-		    uint32_t len)
+		    uint32_t len, bool refer)
 {
 	struct urxe_link *link = link_to(wire, path, qpn);
 
 	if (len > URXE_MAX_RUN)
 		len = URXE_MAX_RUN;
-	return link && urxe_ring_full(&link->out, URXE_MAX_HEADER + len) && !is_stuck(wire, link);
+	if (!link || has_room(link, len))
+		return false;
+	if (is_stuck(wire, link))
+		return false;
+	return !refer || !link->behind || !may_refer(link) || !has_room(link, REFS_MOST);
 }
 
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)
 {
 	struct urxe_link *link = wire->shm ? wire->shm->links[slot] : NULL;
 
-	return link && link->up && urxe_ring_moved(&link->out);
+	if (!link || !link->up)
+		return false;
+	return urxe_ring_moved(&link->out) || (urxe_wire_now() - link->full_since >= BEHIND &&
+					       may_refer(link) && has_room(link, REFS_MOST));
 }
 
 void urxe_wire_void_refs(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)

@@ -26,7 +26,7 @@
 #define URXE_MAX_HEADER	  64 /* BTH and extension headers of one packet */
 #define URXE_SEND_SOCKETS 16
 #define URXE_MAX_RUN	  (32u << 10)  /* bytes that one packet to a neighbour may carry */
-#define URXE_COPY_MOST	  (16u << 10)  /* more than that is referred to, if it is stable */
+#define URXE_COPY_MOST	  (16u << 10)  /* so much is never referred to */
 #define URXE_MAX_REFERRED (128u << 10) /* and bytes that it may refer to */
 #define URXE_MAX_REFS	  34	       /* pieces of memory that a packet may refer to */
 
@@ -54,9 +54,10 @@ struct urxe_tx_packet {
 	uint8_t header_len;		 /* a multiple of 4 */
 	uint16_t iovcnt;		 /* pieces of the payload: 0 … 32 */
 	uint16_t span;			 /* PSNs; more than 1 to a neighbour only */
-	bool stable;		 /* the payload stays as it is until the packet is acknowledged */
+	bool refer;		 /* the neighbour is told where the payload lies, which stays as it
+			       * is until the packet is acknowledged */
 	uint32_t payload_len;	 /* bytes without pad: 0 … 4096, of a run URXE_MAX_RUN, or
-				  * URXE_MAX_REFERRED when it is stable */
+			       * URXE_MAX_REFERRED of such a packet */
 	const struct iovec *iov; /* valid until urxe_wire_send() returns */
 };
 
@@ -121,15 +122,17 @@ int urxe_wire_send_near(struct urxe_wire *wire, const struct urxe_path *path, un
 
 /*
  * How much a packet to this destination may carry when it is not bound by a path MTU: 0 where
- * packets go by UDP. stable: as in struct urxe_tx_packet.
+ * packets go by UDP. *refer says whether the payload may be referred to, and then whether it is to
+ * be: when the neighbour is behind and its ring has no room for a copy.
  */
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
-		       bool stable);
-/* Would a packet with len bytes of payload find a neighbour's ring full? To ask costs less than to
- * build packets for nothing. */
+		       bool *refer);
+/* Would a packet with len bytes of payload, which may be referred to or not, find a neighbour's ring
+ * full? To ask costs less than to build packets for nothing. */
 bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
-		    uint32_t len);
-/* Has the neighbour of that slot taken packets since its ring was found full? */
+		    uint32_t len, bool refer);
+/* Has the neighbour of that slot taken packets since its ring was found full, or none for so long
+ * that payload may be referred to? */
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot);
 /* Payload that was referred to is about to change, though not all packets were acknowledged: whoever
  * reads it from now on must find out. */

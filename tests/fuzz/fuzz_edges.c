@@ -110,7 +110,7 @@ static uint32_t most_payload(const struct urxe_tx_packet *pkt)
 {
 	if (!edges.near)
 		return URXE_MAX_PAYLOAD;
-	return pkt->stable ? URXE_MAX_REFERRED : URXE_MAX_RUN;
+	return pkt->refer ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
 
 static void gather(uint8_t *to, const struct urxe_tx_packet *pkt)
@@ -141,7 +141,7 @@ static bool is_other(const struct urxe_path *path)
 
 static struct kept *keep(const struct urxe_path *path, const struct urxe_tx_packet *pkt)
 {
-	bool referred = edges.near && pkt->stable && pkt->payload_len > URXE_COPY_MOST;
+	bool referred = edges.near && pkt->refer && pkt->payload_len > URXE_COPY_MOST;
 	uint32_t body = referred ? 0 : pkt->payload_len + urxe_pad_of(pkt->payload_len);
 	struct kept *k = calloc(1, sizeof(*k) + pkt->header_len + body);
 
@@ -309,14 +309,16 @@ int urxe_fstat(int fd, struct urxe_stat *st)
 	return -EBADF;
 }
 
-uint32_t urxe_wire_run(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, bool stable)
+uint32_t urxe_wire_run(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, bool *refer)
 {
 	if (!edges.near)
 		return 0;
-	return stable && edges.refers ? URXE_MAX_REFERRED : URXE_MAX_RUN;
+	*refer = *refer && edges.refers;
+	return *refer ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
 
-bool urxe_wire_full(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, uint32_t len)
+bool urxe_wire_full(struct urxe_wire *w, const struct urxe_path *path, uint32_t qpn, uint32_t len,
+		    bool refer)
 {
 	return false;
 }

@@ -22,10 +22,10 @@
 
 /* What the two share, and what has arrived here. */
 static struct page {
-	volatile uint32_t qpn;	/* the receiver's */
-	volatile uint32_t slot; /* the sender's */
-	volatile uint32_t seen; /* packets */
-	volatile uint32_t offered;
+	volatile uint32_t qpn;	   /* the receiver's */
+	volatile uint32_t slot;	   /* the sender's */
+	volatile uint32_t seen;	   /* packets */
+	volatile uint32_t offered; /* packets, when the last one refers to memory */
 	uint8_t unused[4080];
 	uint8_t memory[LONG]; /* to refer to; the same address in both */
 } * page;
@@ -96,14 +96,14 @@ static struct urxe_path path_to(const char *dst, uint8_t tclass)
 }
 
 static int send_one(const struct urxe_path *path, uint32_t psn, const void *data, uint32_t len,
-		    bool stable)
+		    bool refer)
 {
 	struct iovec iov = {(void *)data, len};
 	struct urxe_tx_packet pkt;
 
 	fill_packet(&pkt, page->qpn, psn, &iov, 1);
 	pkt.span = len ? (len + 1023) / 1024 : 1;
-	pkt.stable = stable;
+	pkt.refer = refer;
 	return urxe_wire_send(wire, path, &pkt, 1);
 }
 
@@ -158,25 +158,70 @@ static void send_three(void)
 	pause_ms(300);
 }
 
-/* Offers memory, and takes the offer back before anybody looked when the first byte says so. */
+/* May the rest of a long message be sent now, and is it to be referred to? */
+static bool is_to_be_referred_to(const struct urxe_path *path)
+{
+	bool refer = true;
+
+	if (urxe_wire_full(wire, path, page->qpn, LONG, true))
+		return false;
+	return urxe_wire_run(wire, path, page->qpn, &refer) == URXE_MAX_REFERRED && refer;
+}
+
+/* Copies until the ring is full, while nobody takes anything. */
+static uint32_t fill_ring(const struct urxe_path *path, uint32_t psn)
+{
+	while (send_one(path, psn, page->memory, URXE_MAX_RUN, false) == 1)
+		psn += URXE_MAX_RUN / 1024;
+	return psn;
+}
+
+static void await_behind(const struct urxe_path *path)
+{
+	for (int i = 0; i < 1000 && !is_to_be_referred_to(path); i++)
+		pause_ms(1);
+	assert_true(is_to_be_referred_to(path));
+}
+
+/*
+ * Offers memory when the neighbour, which waits for that, has left the ring full for a while; and
+ * takes the offer back before anybody looked when the first byte says so.
+ */
 static void refer(void)
 {
 	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
 	uint8_t *own = malloc(LONG);
+	uint32_t psn;
 
 	for (uint32_t i = 0; i < LONG; i++)
 		own[i] = i * 7;
 	assert_int_equal(send_one(&path, 1, "", 0, false), 1);
-	for (int i = 0; i < 1000 && urxe_wire_run(wire, &path, page->qpn, true) <= URXE_MAX_RUN;
-	     i++)
-		pause_ms(1);
-	assert_int_equal(urxe_wire_run(wire, &path, page->qpn, true), URXE_MAX_REFERRED);
-	assert_int_equal(send_one(&path, 2, own, LONG, true), 1);
+	await_seen(1);
+	assert_false(is_to_be_referred_to(&path));
+	psn = fill_ring(&path, 2);
+	await_behind(&path);
+	assert_int_equal(send_one(&path, psn, own, LONG, true), 1);
 	if (page->memory[0])
 		urxe_wire_void_refs(wire, &path, page->qpn);
-	page->offered = 1;
+	page->offered = 2 + (psn - 2) / (URXE_MAX_RUN / 1024);
 	pause_ms(500);
 	free(own);
+}
+
+/* Copies again as soon as there is room. */
+static void copy(void)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+	uint32_t psn;
+
+	assert_int_equal(send_one(&path, 1, "", 0, false), 1);
+	await_seen(1);
+	psn = fill_ring(&path, 2);
+	await_behind(&path);
+	page->offered = 1 + (psn - 2) / (URXE_MAX_RUN / 1024);
+	await_seen(2);
+	assert_false(is_to_be_referred_to(&path));
+	assert_int_equal(send_one(&path, psn, page->memory, URXE_MAX_RUN, false), 1);
 }
 
 static void send_until_killed(void)
@@ -251,11 +296,33 @@ static void packets_and_runs_arrive_with_their_addresses(void **state)
 	ends_well(pid);
 }
 
-static void large_payloads_are_read_where_they_lie(void **state)
+/* Takes the first packet, and the others when memory was offered behind them. */
+static void await_offer(void)
+{
+	await(1);
+	page->seen = 1;
+	for (int i = 0; i < 3000 && !page->offered; i++)
+		pause_ms(1);
+	await(page->offered);
+}
+
+static void a_neighbour_that_makes_room_is_sent_copies(void **state)
+{
+	pid_t pid = child_of(copy);
+
+	await_offer();
+	page->seen = 2;
+	await(page->offered + 1);
+	assert_int_equal(got.refs_len, 0);
+	assert_int_equal(got.payload_len, URXE_MAX_RUN);
+	ends_well(pid);
+}
+
+static void large_payloads_of_a_neighbour_that_is_behind_are_read_where_they_lie(void **state)
 {
 	pid_t pid = child_of(refer);
 
-	await(2);
+	await_offer();
 	assert_int_equal(got.refs_len, LONG);
 	assert_int_equal(got.span, LONG / 1024);
 	assert_int_equal(got.pulled, 0);
@@ -269,7 +336,7 @@ static void a_living_sender_needs_no_cookie(void **state)
 	pid_t pid = child_of(refer);
 
 	pulls_from = pid;
-	await(2);
+	await_offer();
 	assert_int_equal(got.pulled, 0);
 	for (uint32_t i = 0; i < LONG; i++)
 		assert_int_equal(got.payload[i], (uint8_t)(i * 7));
@@ -282,11 +349,8 @@ static void what_was_taken_back_is_not_read(void **state)
 
 	page->memory[0] = 1;
 	pid = child_of(refer);
-	await(1);
-	/* Looks at the second one when it is void already. */
-	for (int i = 0; i < 3000 && !page->offered; i++)
-		pause_ms(1);
-	await(2);
+	/* Looks at the last one when it is void already. */
+	await_offer();
 	assert_int_equal(got.pulled, -ESTALE);
 	ends_well(pid);
 }
@@ -481,7 +545,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(packets_and_runs_arrive_with_their_addresses),
-		TEST(large_payloads_are_read_where_they_lie),
+		TEST(a_neighbour_that_makes_room_is_sent_copies),
+		TEST(large_payloads_of_a_neighbour_that_is_behind_are_read_where_they_lie),
 		TEST(a_living_sender_needs_no_cookie),
 		TEST(what_was_taken_back_is_not_read),
 		TEST(a_killed_sender_leaves_whole_packets_and_a_usable_ring),
