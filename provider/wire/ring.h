@@ -108,6 +108,23 @@ void *urxe_ring_claim(struct urxe_producer *p, uint32_t len);
 /* Publishes what was written to the claim, of the same len. */
 void urxe_ring_publish(struct urxe_producer *p, enum urxe_ring_kind kind, uint8_t flow,
 		       uint16_t span, uint32_t len);
+/*
+ * The next record will follow soon: fetches its cell to be written. The consumer looks at that cell
+ * again and again, so a first store to it waits until the other processor's copy is given up, which
+ * takes as long as a hundred instructions, or several hundred between distant cores.
+ */
+static inline void urxe_ring_expect(const struct urxe_producer *p)
+{
+	const struct urxe_cell *cell = &p->ring->cells[p->head % URXE_RING_CELLS];
+
+#ifdef __x86_64__
+	/* The builtin fetches to write only where the compiler may assume the instruction, which
+	 * processors that lack it ignore. */
+	__asm__ volatile("prefetchw %0" : : "m"(*cell));
+#else
+	__builtin_prefetch(cell, 1);
+#endif
+}
 /* Is there no cell left, or not room for len bytes? */
 bool urxe_ring_full(struct urxe_producer *p, uint32_t len);
 /* Has the consumer taken anything since this was last looked at, for a claim that found no room? */

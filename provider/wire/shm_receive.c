@@ -209,11 +209,21 @@ void urxe_shm_receive_raw(struct urxe_wire *wire, struct urxe_arrival *from,
 		receive_own(wire, from, rec->bytes, rec->bytes, rec->len, rec->span);
 }
 
+/* Whoever sends packets gets some: an answer, or at least an acknowledgement. */
+static void expect_answer(const struct urxe_wire *wire, const struct urxe_inlet *inlet)
+{
+	const struct urxe_link *link = wire->shm->links[inlet->slot];
+
+	if (link && link->up)
+		urxe_ring_expect(&link->out);
+}
+
 static unsigned receive(struct urxe_wire *wire, struct urxe_inlet *inlet, unsigned budget)
 {
 	struct urxe_record rec;
 	unsigned n = 0;
 
+	expect_answer(wire, inlet);
 	while (n < budget && urxe_ring_next(&inlet->in, &rec)) {
 		receive_one(wire, inlet, &rec);
 		urxe_ring_take(&inlet->in);
