@@ -209,11 +209,20 @@ int urxe_id_listen(struct urxe_id *id, uint32_t backlog)
 	return 0;
 }
 
+/* A port that is bound already gets the options that its id has now. */
+static void renew_binding(const struct urxe_id *id)
+{
+	if (id->binding)
+		urxe_port_space_set_options(urxe_adapter_segment(), id->binding->row,
+					    id->options.afonly, id->options.reuse);
+}
+
 int urxe_id_set_reuseaddr(struct urxe_id *id, bool on)
 {
 	if (id->state != URXE_ID_IDLE && !(on && id->state != URXE_ID_LISTEN))
 		return -EINVAL;
 	id->options.reuse = on;
+	renew_binding(id);
 	return 0;
 }
 
@@ -223,6 +232,7 @@ int urxe_id_set_afonly(struct urxe_id *id, bool on)
 		return -EINVAL;
 	id->options.afonly_set = true;
 	id->options.afonly = on;
+	renew_binding(id);
 	return 0;
 }
 

@@ -151,6 +151,13 @@ int urxe_port_space_bind(struct urxe_segment *seg, struct urxe_binding *b, uint3
 	return ret;
 }
 
+void urxe_port_space_set_options(struct urxe_segment *seg, uint32_t row, bool v6only, bool reuse)
+{
+	urxe_segment_lock(seg);
+	urxe_segment_port_set_options(seg, row, v6only, reuse);
+	urxe_segment_unlock(seg);
+}
+
 int urxe_port_space_listen(struct urxe_segment *seg, uint32_t row)
 {
 	struct urxe_binding b;
@@ -159,8 +166,10 @@ int urxe_port_space_listen(struct urxe_segment *seg, uint32_t row)
 	urxe_segment_lock(seg);
 	if (urxe_segment_port_get(seg, row, &b)) {
 		ret = check_port(seg, &b, false, row);
-		if (!ret)
+		if (!ret) {
+			urxe_segment_port_set_options(seg, row, b.v6only, false);
 			urxe_segment_port_set_state(seg, row, URXE_PORT_LISTENING);
+		}
 	}
 	urxe_segment_unlock(seg);
 	return ret;

@@ -20,9 +20,12 @@
  */
 int urxe_port_space_bind(struct urxe_segment *seg, struct urxe_binding *b, uint32_t *row);
 
+/* v6only and reuse of a row that is bound already. */
+void urxe_port_space_set_options(struct urxe_segment *seg, uint32_t row, bool v6only, bool reuse);
+
 /*
- * From now on the row is found. Ids that share the port, by reuse, can do so only until one wants
- * to listen: -EADDRINUSE, -EADDRNOTAVAIL as above.
+ * From now on the row is found, and its port no longer shared: ids can do that, by reuse, only
+ * until one wants to listen: -EADDRINUSE, -EADDRNOTAVAIL as above.
  */
 int urxe_port_space_listen(struct urxe_segment *seg, uint32_t row);
 

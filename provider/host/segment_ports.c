@@ -167,6 +167,11 @@ static int ready(struct urxe_segment *seg)
 	return ret;
 }
 
+static uint32_t owner_word(const struct urxe_segment *seg, bool v6only, bool reuse)
+{
+	return seg->slot | (v6only ? PORT_V6ONLY : 0) | (reuse ? PORT_REUSE : 0);
+}
+
 static void insert(struct urxe_segment *seg, const struct urxe_binding *b, uint32_t i)
 {
 	struct segment_port_row *row = &seg->map->port_rows[i];
@@ -179,7 +184,7 @@ static void insert(struct urxe_segment *seg, const struct urxe_binding *b, uint3
 	set(&row->id, b->id);
 	set(&row->space, space);
 	set(&row->scope, b->scope);
-	set(&row->owner, seg->slot | (b->v6only ? PORT_V6ONLY : 0) | (b->reuse ? PORT_REUSE : 0));
+	set(&row->owner, owner_word(seg, b->v6only, b->reuse));
 	set(&row->peer_port, b->peer_port);
 	for (unsigned k = 0; k < 4; k++) {
 		set(&row->addr[k], b->addr.s6_addr32[k]);
@@ -240,6 +245,12 @@ bool urxe_segment_port_get(struct urxe_segment *seg, uint32_t row, struct urxe_b
 		return false;
 	read_binding(&seg->map->port_rows[row], b);
 	return true;
+}
+
+void urxe_segment_port_set_options(struct urxe_segment *seg, uint32_t row, bool v6only, bool reuse)
+{
+	if (is_ours(seg, row))
+		set(&seg->map->port_rows[row].owner, owner_word(seg, v6only, reuse));
 }
 
 void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row, enum urxe_port_state state)

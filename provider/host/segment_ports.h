@@ -44,6 +44,7 @@ int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port,
 int urxe_segment_port_add(struct urxe_segment *seg, const struct urxe_binding *b, uint32_t *row);
 /* Of a row of this process. False, and nothing is done: it is none. */
 bool urxe_segment_port_get(struct urxe_segment *seg, uint32_t row, struct urxe_binding *b);
+void urxe_segment_port_set_options(struct urxe_segment *seg, uint32_t row, bool v6only, bool reuse);
 void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row,
 				 enum urxe_port_state state);
 /* Takes the segment lock. */

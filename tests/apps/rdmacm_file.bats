@@ -13,6 +13,8 @@ file() {
 @test "commands are carried out, bad ones refused" { file commands; }
 @test "an id is bound to a device by its address, to none by another of loopback" { file bound; }
 @test "disconnecting a listener changes nothing" { file listener; }
+@test "options that are set after binding count" { file options_after_binding; }
+@test "a port that is listened on is not shared any more" { file listening_ends_sharing; }
 @test "an event makes it readable" { file an_event_makes_it_readable; }
 @test "copies of a descriptor share the file, which lives as long as one of them" { file copies; }
 @test "dup2 and dup3 onto it close it" { file replaced; }

@@ -128,6 +128,38 @@ static int bind_to(int fd, uint32_t id, uint32_t address)
 	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
 }
 
+/* To the any-address of a family and that port. */
+static int bind_any(int fd, uint32_t id, sa_family_t family, uint16_t port)
+{
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_bind_ip cmd;
+	} c = {
+		.hdr = {RDMA_USER_CM_CMD_BIND_IP, sizeof(c.cmd), 0},
+		.cmd = {.addr = {.sin6_family = family, .sin6_port = htons(port)}, .id = id},
+	};
+
+	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
+}
+
+static int set_option(int fd, uint32_t id, uint32_t name)
+{
+	int on = 1;
+	struct {
+		struct rdma_ucm_cmd_hdr hdr;
+		struct rdma_ucm_set_option cmd;
+	} c = {
+		.hdr = {RDMA_USER_CM_CMD_SET_OPTION, sizeof(c.cmd), 0},
+		.cmd = {.optval = (uintptr_t)&on,
+			.id = id,
+			.level = RDMA_OPTION_ID,
+			.optname = name,
+			.optlen = sizeof(on)},
+	};
+
+	return write(fd, &c, sizeof(c)) == sizeof(c) ? 0 : -errno;
+}
+
 static int listen_on(int fd, uint32_t id)
 {
 	struct {
@@ -295,6 +327,41 @@ static void a_listener_disconnects(void)
 	CHECK(!listen_on(fd, id));
 	CHECK(!disconnect(fd, id));
 	CHECK(!destroy_id(fd, id));
+	close(fd);
+}
+
+/* What is set after an id is bound counts for those that come after it. */
+static void options_after_binding(void)
+{
+	int fd = open_device(0);
+	int64_t id[4];
+
+	for (int i = 0; i < 4; i++)
+		CHECK((id[i] = create_id(fd)) >= 0);
+	CHECK(!bind_any(fd, id[0], AF_INET6, 7200));
+	CHECK(bind_any(fd, id[1], AF_INET, 7200) == -EADDRNOTAVAIL);
+	CHECK(!set_option(fd, id[0], RDMA_OPTION_ID_AFONLY));
+	CHECK(!bind_any(fd, id[1], AF_INET, 7200));
+
+	CHECK(!bind_any(fd, id[2], AF_INET, 7201));
+	CHECK(!set_option(fd, id[3], RDMA_OPTION_ID_REUSEADDR));
+	CHECK(bind_any(fd, id[3], AF_INET, 7201) == -EADDRNOTAVAIL);
+	CHECK(!set_option(fd, id[2], RDMA_OPTION_ID_REUSEADDR));
+	CHECK(!bind_any(fd, id[3], AF_INET, 7201));
+	close(fd);
+}
+
+/* A port that is listened on is not shared any more. */
+static void listening_ends_sharing(void)
+{
+	int fd = open_device(0);
+	int64_t first = create_id(fd), second = create_id(fd);
+
+	CHECK(!set_option(fd, first, RDMA_OPTION_ID_REUSEADDR));
+	CHECK(!set_option(fd, second, RDMA_OPTION_ID_REUSEADDR));
+	CHECK(!bind_any(fd, first, AF_INET, 7202));
+	CHECK(!listen_on(fd, first));
+	CHECK(bind_any(fd, second, AF_INET, 7202) == -EADDRNOTAVAIL);
 	close(fd);
 }
 
@@ -467,6 +534,8 @@ static const struct {
 	{"commands", commands},
 	{"bound", bound},
 	{"listener", a_listener_disconnects},
+	{"options_after_binding", options_after_binding},
+	{"listening_ends_sharing", listening_ends_sharing},
 	{"an_event_makes_it_readable", an_event_makes_it_readable},
 	{"copies", copies},
 	{"replaced", replaced},
