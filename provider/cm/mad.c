@@ -313,26 +313,16 @@ void urxe_cm_encode(uint8_t mad[URXE_MAD_SIZE], const struct urxe_cm_msg *msg)
 		       layout->private_size);
 }
 
-static bool connected_qpn(uint32_t qpn)
-{
-	return qpn > 1 && qpn < 0xffffff;
-}
-
-/* What no sender may send, kind by kind. */
+/* What no sender may send, kind by kind. A QP number may be any: programs that have no QP, or that
+ * agree on one otherwise, connect with what they like. */
 static bool well_formed(const struct urxe_cm_msg *msg)
 {
 	switch (msg->attr) {
-	case URXE_CM_REQ:
-		/* An extended transport names its QP in the EE context field. */
-		return msg->local_id &&
-		       (connected_qpn(msg->req.local_qpn) || msg->req.transport > URXE_CM_UC);
+	case URXE_CM_REQ: return msg->local_id;
 	case URXE_CM_MRA: return msg->remote_id && msg->mra.about <= URXE_CM_ABOUT_OTHER;
 	case URXE_CM_REJ:
 		/* The sender has no communication ID when it never got as far. */
 		return msg->rej.about <= URXE_CM_ABOUT_OTHER && msg->rej.ari_len <= URXE_CM_REJ_ARI;
-	case URXE_CM_REP:
-		return msg->local_id && msg->remote_id &&
-		       (connected_qpn(msg->rep.local_qpn) || msg->rep.local_eecn);
 	case URXE_CM_SIDR_REP: return msg->sidr_rep.info_len <= URXE_CM_SIDR_REP_INFO;
 	case URXE_CM_SIDR_REQ: return true;
 	default: return msg->local_id && msg->remote_id;

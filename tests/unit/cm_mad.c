@@ -297,8 +297,6 @@ static const struct malformed malformed[] = {
 	{"attribute above", URXE_CM_REQ, 17, 1, 0x1b, -EBADMSG},
 	{"attribute high", URXE_CM_REQ, 16, 1, 1, -EBADMSG},
 	{"REQ without communication ID", URXE_CM_REQ, BODY, 4, 0, -EBADMSG},
-	{"REQ with QP 0", URXE_CM_REQ, BODY + 32, 3, 0, -EBADMSG},
-	{"REQ with the multicast QP", URXE_CM_REQ, BODY + 32, 3, 0xff, -EBADMSG},
 	{"MRA of nothing", URXE_CM_MRA, BODY + 8, 1, 0xc0, -EBADMSG},
 	{"MRA for nobody", URXE_CM_MRA, BODY + 4, 4, 0, -EBADMSG},
 	{"REJ of nothing", URXE_CM_REJ, BODY + 8, 1, 0xc0, -EBADMSG},
@@ -329,6 +327,27 @@ static void test_malformed(void **state)
 		memset(mad + m->at, m->value, m->len);
 		if (urxe_cm_decode(&msg, mad) != m->error)
 			fail_msg("%s", m->why);
+	}
+}
+
+/* A program without a QP connects with number 0, or with what it likes, as the kernel lets it. */
+static void test_any_qp_number(void **state)
+{
+	static const uint8_t numbers[] = {0, 0xff};
+	struct urxe_cm_msg msg;
+	uint8_t mad[URXE_MAD_SIZE];
+
+	for (unsigned i = 0; i < sizeof(numbers); i++) {
+		counting(mad, URXE_CM_REQ);
+		mad[BODY + 43] = 0; /* RC */
+		memset(mad + BODY + 32, numbers[i], 3);
+		assert_int_equal(urxe_cm_decode(&msg, mad), 0);
+		assert_int_equal(msg.req.local_qpn, numbers[i] * 0x10101);
+		counting(mad, URXE_CM_REP);
+		memset(mad + BODY + 12, numbers[i], 3);
+		memset(mad + BODY + 16, 0, 3);
+		assert_int_equal(urxe_cm_decode(&msg, mad), 0);
+		assert_int_equal(msg.rep.local_qpn, numbers[i] * 0x10101);
 	}
 }
 
@@ -416,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_fields_do_not_overlap),
 		cmocka_unit_test(test_fields_too_large_are_cut),
 		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_any_qp_number),
 		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_cma_header),
 		cmocka_unit_test(test_service_id),
