@@ -186,13 +186,13 @@ struct urxe_cm_event {
 typedef int urxe_cm_handler(struct urxe_cm_id *id, const struct urxe_cm_event *event);
 
 /*
- * What the survivors of a process need to disconnect its connections: one for each from the time
- * that both communication IDs are known until it is over. Free of pointers.
+ * What the survivors of a process need to end its connections: one for each from its REQ until it
+ * is over. Free of pointers.
  *
  *	 0 path
- *	48 local_id     52 remote_id
+ *	48 local_id     52 remote_id (0 in REQ_SENT)
  *	56 local_qpn    59 response_timeout    60 remote_qpn    63 retries
- *	64 pkey
+ *	64 pkey         66 state
  */
 struct urxe_cm_record {
 	struct urxe_path path;
@@ -202,7 +202,8 @@ struct urxe_cm_record {
 	uint32_t remote_qpn : 24;
 	uint32_t retries : 8;
 	uint16_t pkey;
-	uint8_t zero[6];
+	uint8_t state; /* REQ_SENT, REQ_RCVD, REP_SENT; ESTABLISHED for all that a DREQ ends */
+	uint8_t zero[5];
 };
 _Static_assert(sizeof(struct urxe_cm_record) == 72, "shared between processes");
 
@@ -378,9 +379,10 @@ int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now);
 int urxe_cm_init_qp_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 
 /*
- * Disconnects a connection of a process that is gone, from its record: DREQ until DREP or the
- * retries are spent. After a few dozen they leave at 20,000 in a second. The record is forgotten by
- * the caller. -EEXIST, -ENOMEM.
+ * Ends a connection of a process that is gone, from its record, as if that process had destroyed the
+ * identifier: REJ for a request or a reply; DREQ until DREP or the retries are spent. After a few
+ * dozen DREQs leave at 20,000 in a second. The record is forgotten by the caller. -EEXIST, -ENOMEM,
+ * -EINVAL for what is no record.
  */
 int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint64_t now);
 

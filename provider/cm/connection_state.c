@@ -20,7 +20,6 @@ enum {
 	REPEATS = 1,   /* has sent what must be answered */
 	PENDING = 2,   /* counts towards the listener's backlog */
 	HALF_OPEN = 4, /* counts towards max_pending */
-	RECORDED = 8,  /* both communication IDs are known, and it is not over */
 };
 
 static const uint8_t traits[URXE_CM_STATES] = {
@@ -28,15 +27,21 @@ static const uint8_t traits[URXE_CM_STATES] = {
 	[URXE_CM_MRA_REQ_RCVD] = REPEATS,
 	[URXE_CM_REQ_RCVD] = PENDING | HALF_OPEN,
 	[URXE_CM_MRA_REQ_SENT] = PENDING | HALF_OPEN,
-	[URXE_CM_REP_SENT] = REPEATS | HALF_OPEN | RECORDED,
-	[URXE_CM_MRA_REP_RCVD] = REPEATS | HALF_OPEN | RECORDED,
-	[URXE_CM_REP_RCVD] = RECORDED,
-	[URXE_CM_MRA_REP_SENT] = RECORDED,
-	[URXE_CM_ESTABLISHED] = RECORDED,
-	[URXE_CM_DREQ_SENT] = REPEATS | RECORDED,
-	[URXE_CM_DREQ_RCVD] = RECORDED,
+	[URXE_CM_REP_SENT] = REPEATS | HALF_OPEN,
+	[URXE_CM_MRA_REP_RCVD] = REPEATS | HALF_OPEN,
+	[URXE_CM_DREQ_SENT] = REPEATS,
 	[URXE_CM_SIDR_REQ_SENT] = REPEATS,
 	[URXE_CM_SIDR_REQ_RCVD] = PENDING | HALF_OPEN,
+};
+
+/* The state that a record has for the survivors; 0: there is none. */
+static const uint8_t recorded_as[URXE_CM_STATES] = {
+	[URXE_CM_REQ_SENT] = URXE_CM_REQ_SENT,	     [URXE_CM_MRA_REQ_RCVD] = URXE_CM_REQ_SENT,
+	[URXE_CM_REQ_RCVD] = URXE_CM_REQ_RCVD,	     [URXE_CM_MRA_REQ_SENT] = URXE_CM_REQ_RCVD,
+	[URXE_CM_REP_SENT] = URXE_CM_REP_SENT,	     [URXE_CM_MRA_REP_RCVD] = URXE_CM_REP_SENT,
+	[URXE_CM_REP_RCVD] = URXE_CM_ESTABLISHED,    [URXE_CM_MRA_REP_SENT] = URXE_CM_ESTABLISHED,
+	[URXE_CM_ESTABLISHED] = URXE_CM_ESTABLISHED, [URXE_CM_DREQ_SENT] = URXE_CM_ESTABLISHED,
+	[URXE_CM_DREQ_RCVD] = URXE_CM_ESTABLISHED,
 };
 
 /* The exponent of a time, rounded up. */
@@ -60,6 +65,7 @@ static void record(struct urxe_cm_id *id)
 		.remote_qpn = id->remote_qpn,
 		.response_timeout = exponent_of(id->timeout),
 		.retries = id->max_cm_retries,
+		.state = recorded_as[id->state],
 	};
 
 	if (id->adopted || !id->cm->ops->record)
@@ -94,6 +100,7 @@ static void count(struct urxe_cm_id *id, uint8_t before, uint8_t after)
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now)
 {
 	uint8_t before = traits[id->state], after = traits[state];
+	uint8_t recorded = recorded_as[id->state];
 
 	id->state = state;
 	urxe_cm_disarm(id);
@@ -102,10 +109,10 @@ void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t no
 		id->mad = NULL;
 	}
 	count(id, before, after);
-	if (after & ~before & RECORDED)
-		record(id);
-	if (before & ~after & RECORDED)
+	if (!recorded_as[state])
 		forget(id);
+	else if (recorded_as[state] != recorded)
+		record(id);
 
 	if (state == URXE_CM_TIMEWAIT) {
 		/* The peer may use its QP anew, but a REQ that comes again is still known. */
@@ -194,14 +201,16 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint6
 {
 	struct urxe_cm_id *id;
 
-	if (!record->local_id || !record->remote_id || record->path.link >= URXE_NUM_LINKS)
+	if (!record->local_id || record->path.link >= URXE_NUM_LINKS ||
+	    record->state >= URXE_CM_STATES || !record->state ||
+	    recorded_as[record->state] != record->state ||
+	    !record->remote_id != (record->state == URXE_CM_REQ_SENT))
 		return -EINVAL;
 	if (urxe_cm_local_find(cm, record->local_id))
 		return -EEXIST;
 	id = urxe_cm_id_new(cm, record->local_id);
 	if (!id)
 		return -ENOMEM;
-	id->dead = true;
 	id->adopted = true;
 	id->remote_id = record->remote_id;
 	id->local_qpn = record->local_qpn;
@@ -216,7 +225,12 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint6
 		id->max_cm_retries = ADOPTED_RETRIES;
 	id->path.av = record->path;
 	id->path.pkey = record->pkey;
-	id->state = URXE_CM_ESTABLISHED;
+	urxe_cm_become(id, record->state, now);
+	if (record->state != URXE_CM_ESTABLISHED) {
+		urxe_cm_id_destroy(id);
+		return 0;
+	}
+	id->dead = true;
 	disconnect_in_turn(id, now);
 	return 0;
 }

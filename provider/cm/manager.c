@@ -261,7 +261,7 @@ static bool both_dead(const struct urxe_cm_record *rec, struct asked *asked)
 {
 	unsigned slot = urxe_comm_id_slot(rec->remote_id);
 
-	if (!urxe_link_of(&rec->path)->is_here(&rec->path))
+	if (!rec->remote_id || !urxe_link_of(&rec->path)->is_here(&rec->path))
 		return false;
 	if (slot != asked->slot)
 		*asked =
@@ -278,7 +278,7 @@ static void adopt(const uint8_t *bytes, void *arg)
 		urxe_cm_adopt(manager, &rec, urxe_adapter_now());
 }
 
-/* Ends its connections in its place: its peers get their DREQ. */
+/* Ends its connections in its place: its peers get their DREQ or REJ. */
 static void slot_died(unsigned slot)
 {
 	struct asked asked = {0};

@@ -5,6 +5,9 @@
 load helpers
 load scene
 
+URXE_BIN=${URXE_BIN:-${URXE%/*}/tests/apps}
+export URXE_BIN
+
 # Five pairs at once, each with its own seed, since what takes long is waiting. A CM message is repeated
 # after 4 to 8 s, so that several lost ones in a row take their time.
 lossy() {
@@ -112,6 +115,50 @@ killed() {
 		within 3000 $client
 		kill -9 $third
 		grep -q DISCONNECTED client
+	'
+}
+
+# halfway SERVER: a client has asked it; the last process of its host is killed, and the client is told.
+halfway() {
+	two_hosts '
+		$there $run "$URXE_BIN/rdmacm_halfway" $1 10.1.1.2 >server 2>&1 &
+		server=$!
+		until $there "$URXE" listeners | grep -q "LISTEN  *7190 "; do
+			kill -0 $server
+			sleep 0.05
+		done
+		$here $run "$URXE_BIN/rdmacm_halfway" asking 10.1.1.2 >client 2>&1 &
+		client=$!
+		until grep -q $1 server && grep -q "$2" client; do sleep 0.02; done
+		kill -9 $server
+		within 3000 $client
+		cat client
+		grep -q "REJECTED 28" client
+	' "$@"
+}
+
+@test "kill -9 of a server that has not answered yet: the client is refused at once" {
+	halfway asked asking
+}
+@test "kill -9 of a server before its reply is taken: the client is refused at once" {
+	halfway replied CONNECT_RESPONSE
+}
+
+@test "kill -9 of a client that asks: its request cannot be accepted any more" {
+	two_hosts '
+		$there $run "$URXE_BIN/rdmacm_halfway" late 10.1.1.2 >server 2>&1 &
+		server=$!
+		until $there "$URXE" listeners | grep -q "LISTEN  *7190 "; do
+			kill -0 $server
+			sleep 0.05
+		done
+		$here $run "$URXE_BIN/rdmacm_halfway" asking 10.1.1.2 >client 2>&1 &
+		client=$!
+		until grep -q asked server; do sleep 0.02; done
+		kill -9 $client
+		within 3000 $server
+		cat server
+		grep -q "Invalid argument" server
 	'
 }
 

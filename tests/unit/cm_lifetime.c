@@ -406,15 +406,18 @@ static void test_many_connections(void **state)
 	assert_int_equal(ids(), 0);
 }
 
-/* From the time that both communication IDs are known until the end of the connection. */
+/* From the REQ until the end of the connection, with what is known by then. */
 static void test_records(void **state)
 {
 	struct urxe_cm_id *id = into(URXE_CM_REQ_SENT);
-	const struct urxe_cm_record *r = &b.records[0];
+	const struct urxe_cm_record *r = &b.records[1];
 
-	assert_int_equal(b.num_records, 0);
-	feed_attr(URXE_CM_REP, id);
 	assert_int_equal(b.num_records, 1);
+	assert_int_equal(b.records[0].state, URXE_CM_REQ_SENT);
+	assert_int_equal(b.records[0].remote_id, 0);
+	feed_attr(URXE_CM_REP, id);
+	assert_int_equal(b.num_records, 2);
+	assert_int_equal(r->state, URXE_CM_ESTABLISHED);
 	assert_int_equal(r->local_id, urxe_cm_id_local(id));
 	assert_int_equal(r->remote_id, PEER_ID);
 	assert_int_equal(r->local_qpn, OUR_QPN);
@@ -426,10 +429,53 @@ static void test_records(void **state)
 	assert_int_equal(r->response_timeout, TIMEOUT + 1);
 	assert_int_equal(urxe_cm_send_rtu(id, NULL, 0), 0);
 	assert_int_equal(urxe_cm_send_dreq(id, NULL, 0, b.now), 0);
-	assert_true(b.recorded[0]);
+	assert_true(b.recorded[1]);
 	feed_attr(URXE_CM_DREP, id);
 	assert_false(b.recorded[0]);
-	assert_int_equal(b.num_records, 1);
+	assert_false(b.recorded[1]);
+	assert_int_equal(b.num_records, 2);
+}
+
+/* What its record has the survivors of a process send, as destroying the identifier would. */
+static void test_adopted_record_is_refused(void **state)
+{
+	static const struct {
+		enum urxe_cm_state state;
+		uint16_t reason;
+		enum urxe_cm_about about;
+		bool dreq; /* follows */
+	} rows[] = {
+		{URXE_CM_REQ_SENT, URXE_CM_REJ_TIMEOUT, URXE_CM_ABOUT_OTHER, false},
+		{URXE_CM_MRA_REQ_RCVD, URXE_CM_REJ_TIMEOUT, URXE_CM_ABOUT_OTHER, false},
+		{URXE_CM_REQ_RCVD, URXE_CM_REJ_CONSUMER_DEFINED, URXE_CM_ABOUT_REQ, false},
+		{URXE_CM_MRA_REQ_SENT, URXE_CM_REJ_CONSUMER_DEFINED, URXE_CM_ABOUT_REQ, false},
+		{URXE_CM_REP_SENT, URXE_CM_REJ_CONSUMER_DEFINED, URXE_CM_ABOUT_REQ, true},
+		{URXE_CM_MRA_REP_RCVD, URXE_CM_REJ_CONSUMER_DEFINED, URXE_CM_ABOUT_REQ, true},
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct urxe_cm_record record;
+		struct urxe_cm_counts counts;
+
+		into(rows[i].state);
+		assert_true(b.num_records > 0);
+		record = b.records[b.num_records - 1];
+		urxe_cm_destroy(b.cm);
+		bench_open(0);
+		assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), 0);
+		assert_int_equal(b.num_sent, 1);
+		assert_int_equal(last_sent()->attr, URXE_CM_REJ);
+		assert_int_equal(last_sent()->rej.reason, rows[i].reason);
+		assert_int_equal(last_sent()->rej.about, rows[i].about);
+		assert_int_equal(last_sent()->remote_id, record.remote_id);
+		pass(20 * TIMEOUT_NS);
+		assert_int_equal(last_sent()->attr, rows[i].dreq ? URXE_CM_DREQ : URXE_CM_REJ);
+		urxe_cm_counts(b.cm, &counts);
+		assert_int_equal(counts.ids, 0);
+		assert_int_equal(counts.pending, 0);
+		assert_int_equal(counts.unanswered, 0);
+		assert_int_equal(b.num_records, 0);
+	}
 }
 
 /* The process of a connection is gone; another one that has its record says so to the peer. */
@@ -438,7 +484,7 @@ static void test_adopted_record_is_disconnected(void **state)
 	struct urxe_cm_record record;
 	struct urxe_cm_id *id = into(URXE_CM_ESTABLISHED);
 
-	record = b.records[0];
+	record = b.records[b.num_records - 1];
 	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), -EEXIST);
 	urxe_cm_destroy(b.cm);
 	bench_open(0);
@@ -458,8 +504,11 @@ static void test_adopted_record_is_disconnected(void **state)
 
 static void test_adopted_record_gives_up(void **state)
 {
-	struct urxe_cm_record record = {
-		.local_id = 0x77, .remote_id = 0x88, .retries = 2, .response_timeout = TIMEOUT};
+	struct urxe_cm_record record = {.local_id = 0x77,
+					.remote_id = 0x88,
+					.retries = 2,
+					.response_timeout = TIMEOUT,
+					.state = URXE_CM_ESTABLISHED};
 
 	record.path.dst.gid = b.peers;
 	record.pkey = 0xffff;
@@ -469,12 +518,18 @@ static void test_adopted_record_gives_up(void **state)
 	assert_int_equal(ids(), 0);
 	record.remote_id = 0;
 	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), -EINVAL);
+	record.remote_id = 0x88;
+	record.state = URXE_CM_TIMEWAIT;
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), -EINVAL);
 }
 
 /* Many at once would push the messages of the living out of a receiver's buffer. */
 static void test_many_adopted_leave_in_turn(void **state)
 {
-	struct urxe_cm_record record = {.remote_id = 0x88, .retries = 2, .response_timeout = 20};
+	struct urxe_cm_record record = {.remote_id = 0x88,
+					.retries = 2,
+					.response_timeout = 20,
+					.state = URXE_CM_ESTABLISHED};
 	struct urxe_cm_counts counts;
 	unsigned before;
 
@@ -614,6 +669,7 @@ int main(void)
 		TEST(test_flood),
 		TEST(test_many_connections),
 		TEST(test_records),
+		TEST(test_adopted_record_is_refused),
 		TEST(test_adopted_record_is_disconnected),
 		TEST(test_adopted_record_gives_up),
 		TEST(test_many_adopted_leave_in_turn),

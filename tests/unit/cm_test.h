@@ -23,7 +23,7 @@
 #define MS	     1000000ull
 #define START	     (12345 * MS)
 #define LOG	     64
-#define MANY	     16384
+#define MANY	     32768
 #define SLOT	     0x07
 #define SERVICE	     0x0000000001061c06ull
 #define PEER_ID	     0x00beef09u
@@ -88,6 +88,8 @@ static inline struct urxe_cm_listener *bench_listener(struct urxe_cm *cm,
 static inline void bench_record(struct urxe_cm *cm, const struct urxe_cm_record *record,
 				uint32_t *row)
 {
+	if (*row != UINT32_MAX)
+		b.recorded[*row % MANY] = false;
 	*row = b.num_records++;
 	b.records[*row % LOG] = *record;
 	b.recorded[*row % MANY] = true;
