@@ -311,7 +311,6 @@ struct urxe_cm_rep_param {
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t failover_accepted;
-	uint8_t target_ack_delay;
 	uint8_t rnr_retry_count;
 	bool flow_control;
 	bool srq;

@@ -288,7 +288,7 @@ int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *para
 		.starting_psn = param->starting_psn,
 		.responder_resources = param->responder_resources,
 		.initiator_depth = param->initiator_depth,
-		.target_ack_delay = param->target_ack_delay,
+		.target_ack_delay = URXE_CM_ACK_DELAY,
 		.failover_accepted = param->failover_accepted,
 		.flow_control = param->flow_control,
 		.rnr_retry_count = param->rnr_retry_count,

@@ -417,6 +417,14 @@ static void test_what_a_req_says(void **state)
 }
 
 /* 12.9.8.3.1: the peer uses the QP of a connection that it has forgotten */
+/* 12.6.8: the delay of our adapter, which the peer's QP has to allow for. */
+static void test_rep_names_our_ack_delay(void **state)
+{
+	into(URXE_CM_REP_SENT);
+	assert_int_equal(last_sent()->attr, URXE_CM_REP);
+	assert_int_equal(last_sent()->rep.target_ack_delay, URXE_CM_ACK_DELAY);
+}
+
 static void test_stale_connection_on_req(void **state)
 {
 	struct urxe_cm_id *id = into_passive(URXE_CM_ESTABLISHED);
@@ -661,6 +669,7 @@ int main(void)
 		TEST(test_req_event_has_everything),
 		TEST(test_rep_event_has_everything),
 		TEST(test_what_a_req_says),
+		TEST(test_rep_names_our_ack_delay),
 		TEST(test_stale_connection_on_req),
 		TEST(test_stale_connection_on_rep),
 		TEST(test_peer_accepts_with_the_qp_of_its_req),

@@ -247,7 +247,7 @@ static void destroy(struct end *end)
 /* What a consumer does when its time has come, in the state that it finds. */
 static void act(struct end *end)
 {
-	struct urxe_cm_rep_param rep = {.qpn = qpn_of(end), .target_ack_delay = 10};
+	struct urxe_cm_rep_param rep = {.qpn = qpn_of(end)};
 
 	end->act_at = 0;
 	if (chance(12) == 0) {

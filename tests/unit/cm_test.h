@@ -347,7 +347,6 @@ static inline void send_rep(struct urxe_cm_id *id)
 		.starting_psn = 0x444,
 		.responder_resources = 2,
 		.initiator_depth = 4,
-		.target_ack_delay = 15,
 		.rnr_retry_count = 6,
 		.private_data = "reply",
 		.private_data_len = 6,
