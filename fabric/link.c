@@ -3,8 +3,9 @@
  * Cables and the states of the ports at their ends (7.2.7, 14.2.5.6). A link is trained, and its
  * ports are in state Init, as soon as both ends look for each other: both are in state Polling,
  * neither was disabled by a subnet manager nor by the operator, nor is one of them a virtual
- * function without a GUID. It is Down otherwise. Whatever changes there is told to the subnet
- * manager by the switch that sees it. fabricd's thread.
+ * function without a GUID, and they have a width in common. It is Down otherwise. Training finds the
+ * largest width and the highest speed that both ends have enabled and the cable has. Whatever
+ * changes there is told to the subnet manager by the switch that sees it. fabricd's thread.
  */
 #include "fabric/fabric.h"
 #include "fabric/route.h"
@@ -56,11 +57,71 @@ static void go_down(struct fabric *f, struct fabric_port *port)
 	link_set_state(f, port, PORT_DOWN);
 }
 
-static void go_up(struct fabric *f, struct fabric_port *port)
+/* ---- training ---- */
+
+/* Bits of LinkWidthEnabled, the widest first. */
+static const uint8_t widths[] = {8, 4, 2, 16, 1};
+
+static unsigned rank_of(uint8_t width)
+{
+	unsigned i = 0;
+
+	while (i < sizeof(widths) - 1 && widths[i] != width)
+		i++;
+	return i;
+}
+
+/* The most lanes that both ends have enabled and the cable has; 0: there are none in common. */
+static uint8_t common_width(const struct fabric_port *a, const struct fabric_port *b)
+{
+	uint8_t enabled = a->info[PI_WIDTH_ENABLED] & b->info[PI_WIDTH_ENABLED];
+	unsigned i = rank_of(a->width), other = rank_of(b->width);
+
+	for (i = i > other ? i : other; i < sizeof(widths); i++)
+		if (enabled & widths[i])
+			return widths[i];
+	return 0;
+}
+
+static uint8_t highest_bit(uint8_t bits)
+{
+	return bits ? 1u << (31 - __builtin_clz(bits)) : 0;
+}
+
+/* What LinkSpeedExtEnabled allows; 30 is the code of "none" (14.2.5.6). */
+static uint8_t extended_enabled(const struct fabric_port *port)
+{
+	return port->info[PI_EXT_ENABLED] == EXT_SPEEDS_DISABLED ? 0 : port->info[PI_EXT_ENABLED];
+}
+
+/* What LinkSpeedEnabled allows and the cable can do. */
+static uint8_t basic_enabled(const struct fabric_port *port)
+{
+	uint8_t cable = port->speed < FABRIC_SPEED_QDR ? (2u << port->speed) - 1 : 7;
+
+	return lo4(port->info[PI_SPEED]) & cable;
+}
+
+/* The highest speeds that both ends have enabled; links begin to train at 2.5 Gb/s a lane. An end
+ * supports no extended speed that its cable has not. */
+static void set_speed(struct fabric_port *port, const struct fabric_port *peer)
+{
+	uint8_t both = basic_enabled(port) & basic_enabled(peer);
+	uint8_t extended = highest_bit(extended_enabled(port) & extended_enabled(peer));
+
+	put_hi4(port->info + PI_SPEED, extended ? 4 : both ? highest_bit(both) : 1);
+	put_hi4(port->info + PI_EXT_SPEED, extended);
+}
+
+static void go_up(struct fabric *f, struct fabric_port *port, const struct fabric_port *peer)
 {
 	if (hi4(port->info[PI_PHYS]) == PHYS_LINK_UP)
 		return;
+	map_begin(f);
+	port->info[PI_WIDTH_ACTIVE] = common_width(port, peer);
+	set_speed(port, peer);
 	put_hi4(port->info + PI_PHYS, PHYS_LINK_UP);
+	map_end(f);
 	link_set_state(f, port, PORT_INIT);
 }
 
@@ -75,9 +136,9 @@ void link_update(struct fabric *f, struct fabric_port *port)
 		return;
 	}
 	peer = port_at(f, port->peer);
-	if (wants_link(port) && wants_link(peer)) {
-		go_up(f, port);
-		go_up(f, peer);
+	if (wants_link(port) && wants_link(peer) && common_width(port, peer)) {
+		go_up(f, port, peer);
+		go_up(f, peer, port);
 	} else {
 		go_down(f, port);
 		go_down(f, peer);

@@ -194,6 +194,9 @@ enum {
 	CAP_OTHER_NOTICE = 1 << 26,
 };
 
+/* LinkSpeedEnabled and LinkSpeedExtEnabled (14.2.5.6): all that are supported; no extended one. */
+enum { SPEEDS_SUPPORTED = 15, EXT_SPEEDS_DISABLED = 30, EXT_SPEEDS_SUPPORTED };
+
 enum { PORT_NOP, PORT_DOWN, PORT_INIT, PORT_ARMED, PORT_ACTIVE };
 enum { PHYS_NOP, PHYS_SLEEP, PHYS_POLLING, PHYS_DISABLED, PHYS_TRAINING, PHYS_LINK_UP };
 enum { NODE_CA = 1, NODE_SWITCH, NODE_ROUTER };

@@ -82,7 +82,7 @@ struct fabric_port {
 	uint16_t pkey_cap;
 	uint8_t num;
 	uint8_t disabled;     /* the operator took the link or the node down */
-	uint8_t width, speed; /* that the cable can do: LinkWidthActive, and FABRIC_SPEED_… */
+	uint8_t width, speed; /* that the cable can do: a bit of LinkWidthEnabled, and FABRIC_SPEED_… */
 	uint8_t led;
 	uint8_t pad;
 	/* Faults on the way from here to the peer: parts of 2^32 of the packets. */
@@ -156,6 +156,18 @@ static inline uint16_t fabric_port_lid(const struct fabric_port *port)
 static inline uint8_t fabric_port_state(const struct fabric_port *port)
 {
 	return lo4(port->info[PI_SPEED_STATE]);
+}
+
+/* The speed that the link was trained to: FABRIC_SPEED_… */
+static inline uint8_t fabric_port_speed(const struct fabric_port *port)
+{
+	uint8_t basic = hi4(port->info[PI_SPEED]), extended = hi4(port->info[PI_EXT_SPEED]);
+
+	if (extended)
+		return FABRIC_SPEED_FDR + __builtin_ctz(extended);
+	if (basic < 4)
+		return basic == 2 ? FABRIC_SPEED_DDR : FABRIC_SPEED_SDR;
+	return port->speed == FABRIC_SPEED_FDR10 ? FABRIC_SPEED_FDR10 : FABRIC_SPEED_QDR;
 }
 
 static inline uint8_t fabric_port_lmc(const struct fabric_port *port)

@@ -61,7 +61,7 @@ static unsigned symbol_time(const struct fabric_port *port)
 		[FABRIC_SPEED_HDR] = 160,   [FABRIC_SPEED_NDR] = 80,
 	};
 
-	return times[port->speed < FABRIC_NUM_SPEEDS ? port->speed : FABRIC_SPEED_SDR];
+	return times[fabric_port_speed(port)];
 }
 
 /* A clock of milliseconds may be one behind. */

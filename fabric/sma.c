@@ -82,7 +82,8 @@ static uint16_t mlnx_ext_port_info(struct fabric *f, struct fabric_port *in, uin
 	if (set || num > n->num_ports)
 		return STATUS_BAD_FIELD;
 	memset(d, 0, SMP_DATA_LEN);
-	d[7] = d[11] = d[15] = port->speed == FABRIC_SPEED_FDR10;
+	d[7] = d[11] = port->speed == FABRIC_SPEED_FDR10;
+	d[15] = fabric_port_speed(port) == FABRIC_SPEED_FDR10;
 	return 0;
 }
 

@@ -29,6 +29,19 @@ static bool state_possible(uint8_t now, uint8_t asked)
 	}
 }
 
+/* Widths and speeds that are not supported are not enabled. */
+static bool link_possible(const struct fabric_port *port, const uint8_t *d)
+{
+	uint8_t width = d[PI_WIDTH_ENABLED], speed = lo4(d[PI_SPEED]);
+	uint8_t extended = d[PI_EXT_ENABLED] & 0x1f;
+
+	if (width != 0xff && width & ~port->info[PI_WIDTH_SUPPORTED])
+		return false;
+	if (speed != SPEEDS_SUPPORTED && speed & ~hi4(port->info[PI_SPEED_STATE]))
+		return false;
+	return extended >= EXT_SPEEDS_DISABLED || !(extended & ~lo4(port->info[PI_EXT_SPEED]));
+}
+
 static bool valid(const struct fabric_port *port, bool is_end, const uint8_t *d)
 {
 	uint8_t state = lo4(d[PI_SPEED_STATE]), phys = hi4(d[PI_PHYS]);
@@ -42,7 +55,7 @@ static bool valid(const struct fabric_port *port, bool is_end, const uint8_t *d)
 		return false;
 	if (lo4(d[PI_PHYS]) > PHYS_POLLING)
 		return false;
-	if (d[PI_WIDTH_ENABLED] != 0xff && d[PI_WIDTH_ENABLED] & ~port->info[PI_WIDTH_SUPPORTED])
+	if (!link_possible(port, d))
 		return false;
 	if (port->num && (!mtu || mtu > lo4(port->info[PI_MTU_CAP])))
 		return false;
@@ -83,9 +96,9 @@ static void set_link(struct fabric_port *port, const uint8_t *d)
 								     : d[PI_WIDTH_ENABLED];
 	if (lo4(d[PI_SPEED]))
 		put_lo4(have + PI_SPEED,
-			lo4(d[PI_SPEED]) == 15 ? hi4(have[PI_SPEED_STATE]) : lo4(d[PI_SPEED]));
+			lo4(d[PI_SPEED]) == SPEEDS_SUPPORTED ? hi4(have[PI_SPEED_STATE]) : lo4(d[PI_SPEED]));
 	if (d[PI_EXT_ENABLED] & 0x1f)
-		have[PI_EXT_ENABLED] = (d[PI_EXT_ENABLED] & 0x1f) == 0x1f
+		have[PI_EXT_ENABLED] = (d[PI_EXT_ENABLED] & 0x1f) == EXT_SPEEDS_SUPPORTED
 					       ? lo4(have[PI_EXT_SPEED])
 					       : d[PI_EXT_ENABLED] & 0x1f;
 	if (lo4(d[PI_PHYS]))

@@ -86,9 +86,8 @@ static struct json_object *show_port(struct fabric *f, const struct fabric_port 
 	json_add_number(o, "lid", fabric_port_lid(port));
 	add_ip(o, f->map, index_of(f, port));
 	json_add_text(o, "state", state_name(port));
-	json_add_number(o, "width", lanes(port->width));
-	json_add_text(o, "speed",
-		      topology_speeds[port->speed < FABRIC_NUM_SPEEDS ? port->speed : 0]);
+	json_add_number(o, "width", lanes(port->info[PI_WIDTH_ACTIVE]));
+	json_add_text(o, "speed", topology_speeds[fabric_port_speed(port)]);
 	add_desc(o, "peer", node_of(f, peer));
 	json_add_hex(o, "peer_guid", node_of(f, peer)->guid, 16);
 	json_add_number(o, "peer_port", peer->num);

@@ -85,7 +85,7 @@ static void read_rate(struct urxe_port *port, const struct fabric_port *from)
 	static const uint32_t mbps[FABRIC_NUM_SPEEDS] = {2500,	5000,  10000, 10000,
 							 14000, 25000, 50000, 100000};
 	static const uint8_t lanes[] = {1, 4, 8, 12, 2};
-	uint8_t speed = from->speed < FABRIC_NUM_SPEEDS ? from->speed : 0;
+	uint8_t speed = fabric_port_speed(from);
 	unsigned i = 0;
 
 	while (i < 4 && !(from->info[PI_WIDTH_ACTIVE] & 1u << i))

@@ -181,7 +181,7 @@ SHOW(rate)
 	} speeds[FABRIC_NUM_SPEEDS] = {{"SDR", 25},  {"DDR", 50},  {"QDR", 100}, {"FDR10", 100},
 				       {"FDR", 140}, {"EDR", 250}, {"HDR", 500}, {"NDR", 1000}};
 	static const unsigned lanes[] = {1, 4, 8, 12, 2};
-	unsigned i = 0, rate, speed = port->speed < FABRIC_NUM_SPEEDS ? port->speed : 0;
+	unsigned i = 0, rate, speed = fabric_port_speed(port);
 
 	while (i < 4 && !(port->info[PI_WIDTH_ACTIVE] & 1u << i))
 		i++;

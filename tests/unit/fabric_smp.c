@@ -187,6 +187,66 @@ static void a_port_whose_link_is_up_is_set_to_polling_and_both_ends_train_again(
 	assert_int_equal(count_of(&fabric, ends[1])->link_downed, 1);
 }
 
+/* Sets widths and speeds of leaf1's port 8, and has its link trained again; the status. */
+static unsigned train(struct agent *sm, uint8_t width, uint8_t speed, uint8_t extended)
+{
+	struct umad u = smp(METHOD_SET, ATTR_PORT_INFO, 8, (const uint8_t *)"\1");
+	uint8_t *d = u.mad + SMP_DATA;
+
+	memcpy(d, port_of(LEAF1, 8)->info, PI_LEN);
+	d[PI_WIDTH_ENABLED] = width;
+	put_lo4(d + PI_SPEED, speed);
+	d[PI_EXT_ENABLED] = extended;
+	put_lo4(d + PI_SPEED_STATE, PORT_DOWN);
+	put_hi4(d + PI_PHYS, PHYS_POLLING);
+	assert_int_equal(send_umad(sm, &u), 0);
+	return status_of(in.mad);
+}
+
+static void check_link(uint8_t width, uint8_t speed)
+{
+	struct fabric_port *ends[] = {port_of(LEAF1, 8), port_of(SPINE, 1)};
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fabric_port_state(ends[i]), PORT_INIT);
+		assert_int_equal(ends[i]->info[PI_WIDTH_ACTIVE], width);
+		assert_int_equal(fabric_port_speed(ends[i]), speed);
+	}
+}
+
+static void a_link_has_the_width_and_speed_that_both_ends_enable(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+
+	manage();
+	assert_int_equal(train(sm, 1, 7, 3), 0);
+	check_link(1, FABRIC_SPEED_EDR);
+	assert_int_equal(train(sm, 3, 7, 1), 0);
+	check_link(2, FABRIC_SPEED_FDR);
+	assert_int_equal(train(sm, 3, 3, 30), 0);
+	check_link(2, FABRIC_SPEED_DDR);
+	assert_int_equal(train(sm, 2, 1, 30), 0);
+	check_link(2, FABRIC_SPEED_SDR);
+	/* The other end does not take that width. */
+	port_of(SPINE, 1)->info[PI_WIDTH_ENABLED] = 2;
+	assert_int_equal(train(sm, 1, 15, 31), 0);
+	assert_int_equal(fabric_port_state(port_of(LEAF1, 8)), PORT_DOWN);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_DOWN);
+	assert_int_equal(train(sm, 0xff, 15, 31), 0);
+	check_link(2, FABRIC_SPEED_EDR);
+}
+
+static void a_width_or_speed_that_a_port_has_not_is_refused(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+
+	manage();
+	assert_int_equal(train(sm, 8, 7, 3), STATUS_BAD_FIELD);
+	assert_int_equal(train(sm, 3, 8, 3), STATUS_BAD_FIELD);
+	assert_int_equal(train(sm, 3, 7, 4), STATUS_BAD_FIELD);
+	assert_int_equal(fabric_port_state(port_of(LEAF1, 8)), PORT_ACTIVE);
+}
+
 static void a_disabled_port_takes_the_link_down_until_it_polls(void **state)
 {
 	struct agent *sm = sm_at(H1, 1);
@@ -413,7 +473,7 @@ static void samples_are_what_a_port_counts_during_the_interval(void **state)
 	const uint8_t *mad;
 
 	manage();
-	port_of(H3, 2)->speed = FABRIC_SPEED_QDR;
+	put_hi4(port_of(H3, 2)->info + PI_EXT_SPEED, 0);
 	mad = asked(pm, &more);
 	assert_int_equal(status_of(mad), 0);
 	assert_int_equal(mad[65], 2);
@@ -500,6 +560,8 @@ int main(void)
 		TEST(ports_go_from_init_over_armed_to_active),
 		TEST(a_link_set_down_is_trained_again),
 		TEST(a_port_whose_link_is_up_is_set_to_polling_and_both_ends_train_again),
+		TEST(a_link_has_the_width_and_speed_that_both_ends_enable),
+		TEST(a_width_or_speed_that_a_port_has_not_is_refused),
 		TEST(a_disabled_port_takes_the_link_down_until_it_polls),
 		TEST(who_does_not_know_the_mkey_sets_nothing),
 		TEST(the_lease_of_an_mkey_ends_its_protection),
