@@ -122,6 +122,8 @@ void fabric_port_reset(struct fabric *f, struct fabric_port *port)
 	uint16_t *pkeys = (uint16_t *)fabric_map_bytes(f->map, port->pkeys);
 
 	init_port_info(node_of(f, port), port);
+	if (f->ports && f->ports[index_of(f, port)].sms) /* a program has its issm file open */
+		put32(port->info + PI_CAP, get32(port->info + PI_CAP) | CAP_SM);
 	memset(pkeys, 0, port->pkey_cap * sizeof(*pkeys));
 	pkeys[0] = 0xffff;
 	if (port->guids)

@@ -67,6 +67,19 @@ static void keys_and_alias_guids_do_not_outlive_the_guid(void **state)
 	assert_int_equal(get64(port->info + PI_MKEY), 0);
 }
 
+static void a_subnet_manager_is_announced_as_long_as_its_file_is_open(void **state)
+{
+	struct fabric_port *port = port_of(H2, 1);
+
+	fabric.ports[index_of(&fabric, port)].sms = 1;
+	put32(port->info + PI_CAP, get32(port->info + PI_CAP) | CAP_SM);
+	function_set_guid(&fabric, node_at(H2), 0x99);
+	assert_true(get32(port->info + PI_CAP) & CAP_SM);
+	fabric.ports[index_of(&fabric, port)].sms = 0;
+	function_set_guid(&fabric, node_at(H2), 0x9a);
+	assert_false(get32(port->info + PI_CAP) & CAP_SM);
+}
+
 static void another_port_of_that_guid_is_found(void **state)
 {
 	assert_null(function_other(&fabric, node_at(H2), 0x77));
@@ -102,6 +115,7 @@ int main(void)
 		TEST(the_guid_that_it_has_changes_nothing),
 		TEST(a_function_that_is_off_stays_so_with_a_new_guid),
 		TEST(keys_and_alias_guids_do_not_outlive_the_guid),
+		TEST(a_subnet_manager_is_announced_as_long_as_its_file_is_open),
 		TEST(another_port_of_that_guid_is_found),
 		TEST(a_new_description_is_told_to_the_subnet_manager),
 	};
