@@ -200,7 +200,7 @@ uint16_t pma_samples_result(struct fabric *f, struct fabric_port *at, uint8_t *m
 
 /* The cable of a port, as the operator wants it. Both ends change; traps are sent. */
 void link_set(struct fabric *f, struct fabric_port *port, bool up);
-/* All cables of a node, and the programs of its host. */
+/* All cables of a node. */
 void link_node_set(struct fabric *f, struct fabric_node *node, bool up);
 /* Brings physical states and PortInfo of both ends to what cables and settings allow. */
 void link_update(struct fabric *f, struct fabric_port *port);
@@ -231,8 +231,6 @@ void host_violation(struct fabric *f, const struct fabric_violation *v);
 /* PortInfo, P_Keys or GUIDs of a port changed: its host's programs are told. rereg: they shall
  * register anew. */
 void host_port_changed(struct fabric *f, struct fabric_port *port, bool rereg);
-/* The host lost its power. */
-void host_node_down(struct fabric *f, struct fabric_node *node);
 
 /*
  * Faults of a cable, in the direction away from the port: shares of packets that vanish and that

@@ -136,10 +136,6 @@ void host_port_changed(struct fabric *f, struct fabric_port *port, bool rereg)
 		f->port_changed(f, port, rereg);
 }
 
-void host_node_down(struct fabric *f, struct fabric_node *node)
-{
-}
-
 void host_violation(struct fabric *f, const struct fabric_violation *v)
 {
 	struct packet p = {.port = v->port,

@@ -217,6 +217,4 @@ void link_node_set(struct fabric *f, struct fabric_node *node, bool up)
 			trap_forget(f, node);
 		link_set(f, port, up);
 	}
-	if (!up)
-		host_node_down(f, node);
 }
