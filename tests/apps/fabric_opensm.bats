@@ -60,6 +60,15 @@ master_is() {
 	[ "$(records h2)" = 8 ]
 }
 
+@test "osmtest makes its inventory, and passes its tests of groups and of tables of QoS" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	cd "$XDG_RUNTIME_DIR"
+	on h3 osmtest -f c -i inventory -l osmtest.log | grep 'Create Inventory" PASS'
+	on h3 osmtest -f m -M 2 -l osmtest.log | grep 'Multicast" PASS'
+	on h3 osmtest -f q -i inventory -l osmtest.log | grep 'VLArb and SLtoVL" PASS'
+}
+
 @test "OpenSM is started again on a running subnet: links stay up, LIDs stay" {
 	local before
 	generated fat-tree ports=4
