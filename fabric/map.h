@@ -81,8 +81,9 @@ struct fabric_port {
 	uint32_t peer;	      /* index of the port at the other end of the cable; FABRIC_NONE */
 	uint16_t pkey_cap;
 	uint8_t num;
-	uint8_t disabled;     /* the operator took the link or the node down */
-	uint8_t width, speed; /* that the cable can do: a bit of LinkWidthEnabled, and FABRIC_SPEED_… */
+	uint8_t disabled; /* the operator took the link or the node down */
+	uint8_t width,
+		speed; /* that the cable can do: a bit of LinkWidthEnabled, and FABRIC_SPEED_… */
 	uint8_t led;
 	uint8_t pad;
 	/* Faults on the way from here to the peer: parts of 2^32 of the packets. */

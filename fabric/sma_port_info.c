@@ -95,8 +95,9 @@ static void set_link(struct fabric_port *port, const uint8_t *d)
 		have[PI_WIDTH_ENABLED] = d[PI_WIDTH_ENABLED] == 0xff ? have[PI_WIDTH_SUPPORTED]
 								     : d[PI_WIDTH_ENABLED];
 	if (lo4(d[PI_SPEED]))
-		put_lo4(have + PI_SPEED,
-			lo4(d[PI_SPEED]) == SPEEDS_SUPPORTED ? hi4(have[PI_SPEED_STATE]) : lo4(d[PI_SPEED]));
+		put_lo4(have + PI_SPEED, lo4(d[PI_SPEED]) == SPEEDS_SUPPORTED
+						 ? hi4(have[PI_SPEED_STATE])
+						 : lo4(d[PI_SPEED]));
 	if (d[PI_EXT_ENABLED] & 0x1f)
 		have[PI_EXT_ENABLED] = (d[PI_EXT_ENABLED] & 0x1f) == EXT_SPEEDS_SUPPORTED
 					       ? lo4(have[PI_EXT_SPEED])
