@@ -170,14 +170,17 @@ struct update {
 	bool follows; /* entries of other GUIDs give way */
 };
 
-/* What only one of two has; the file's own entry wins. */
+/* What only one of two has; the file's own entry wins, also where another GUID has its LID since. */
 static int bring_in(struct guid2lid *table, const struct guid2lid *from)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < from->count && !ret; i++)
-		if (!guid2lid_find(table, from->entries[i].guid))
-			ret = guid2lid_set(table, &from->entries[i]);
+	for (size_t i = 0; i < from->count && !ret; i++) {
+		const struct guid2lid_entry *e = &from->entries[i];
+
+		if (!guid2lid_find(table, e->guid) && !guid2lid_overlap(table, e))
+			ret = guid2lid_set(table, e);
+	}
 	return ret;
 }
 

@@ -204,6 +204,24 @@ static void an_update_that_was_killed_is_brought_to_its_end(void **state)
 	assert_null(got(".lidtrack"));
 }
 
+/* OpenSM has given the LID of the entry that was left to another port since. */
+static void what_an_update_has_left_gives_no_lid_twice(void **state)
+{
+	static const char left[] = "0x0000000000000008 0x0004 0x0005\n\n"
+				   "0x0000000000000009 0x0009 0x0009\n\n";
+	struct guid2lid_change change;
+	char beside[160];
+
+	snprintf(beside, sizeof(beside), "%s.lidtrack", path);
+	put(left);
+	assert_int_equal(rename(path, beside), 0);
+	put("0x0000000000000001 0x0005 0x0005\n\n");
+	assert_int_equal(update(2, 2, &change), 0);
+	assert_string_equal(
+		got(""), "0x0000000000000001 0x0005 0x0005\n\n0x0000000000000002 0x0002 0x0002\n\n"
+			 "0x0000000000000009 0x0009 0x0009\n\n");
+}
+
 /* In a process that is killed by its first write beyond so many bytes. */
 static void update_killed_at(rlim_t bytes)
 {
@@ -331,6 +349,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_update_that_was_killed_is_brought_to_its_end,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_an_update_has_left_gives_no_lid_twice, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(
 			an_update_that_is_killed_after_one_that_was_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(entries_of_a_writer_at_the_same_time_stay, setup,
