@@ -445,6 +445,27 @@ owners() {
 	await gone
 }
 
+@test "a guest that waits for its manager, or for a P_Key that the SM does not give, is removed" {
+	local guid
+	printf '#!/bin/sh\n[ "$1" != attach ] || [ -e %s/go ]\n' "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+	hosts 1
+	agents "guest_command $dir/guests"
+	waits() { ctl h1 status guest7 | grep -q "$1"; }
+	gone() { ! ctl h1 status | grep -q guest7; }
+	ctl h1 add guest7 --pkeys 0x8123
+	await waits 'attach: status 1'
+	ctl h1 remove guest7
+	await gone
+	touch "$dir/go"
+	guid=0x0255525800010000
+	ctl h1 add guest7 --guid $guid --pkeys 0x8123
+	await waits 'the SM has not given it P_Key 0x8123'
+	ctl h1 remove guest7
+	await gone
+	[ "$("$URXE" fabric vf | grep -c " $guid ")" = 0 ]
+}
+
 @test "a guest that is added anew while its host is silent is that one's when the host answers again" {
 	local guid
 	hosts 1
