@@ -1010,7 +1010,28 @@ order() {
 	order ebrctl h3 del-port physnet1 fa:16:3e:01:02:03
 	gone() { ! ctl h1 status $vif | grep -q $vif; }
 	await gone
+	# What has just begun comes to its end, too.
+	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
+	order ebrctl h3 del-port physnet1 fa:16:3e:01:02:03
+	await gone
+	# What no agent is there for has not been done.
+	run order ebrctl nowhere del-port physnet1 fa:16:3e:01:02:03
+	[ "$status" != 0 ]
 	run order ebrctl h3 add-port fa:16:3e f00d physnet1 mlnx_dev 0000:04:00.1
 	[ "$status" = 2 ]
 	[[ $output == *"is no MAC"* ]]
+}
+
+@test "nova's ebrctl: a port that was to go, and is wanted at its host again, comes back" {
+	local vif=vif-fa163e0000010203
+	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
+	chmod +x "$dir/guests"
+	hosts 1
+	agents "guest_command $dir/guests"
+	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	await is_at $vif h2
+	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
+	await grep -q 'asking -> detaching' "$dir/h2.log"
+	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	await is_at $vif h2
 }
