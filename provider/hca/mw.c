@@ -125,7 +125,8 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const s
 	unsigned access = wqe->bind.access;
 	uint64_t va;
 
-	if (mw->ibv.pd != qp->ibv.pd || mr->ibv.pd != qp->ibv.pd)
+	if (to_pd(mw->ibv.pd)->number != qp->pd->number ||
+	    to_pd(mr->ibv.pd)->number != qp->pd->number)
 		return false;
 	if (wqe->bind.rkey >> 8 != mw->ibv.handle >> 8 ||
 	    (mw->ibv.type == IBV_MW_TYPE_2 && mw->bound_to))

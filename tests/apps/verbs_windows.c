@@ -409,6 +409,35 @@ static void bind_of_the_gone(void)
 	}
 }
 
+/* A window of a domain, and QPs of its parent domain; and the other way round. */
+static void parent_domain(void)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_pd *parent, *qps, *windows;
+	struct ibv_mw *mw;
+
+	NEED(parent = ibv_alloc_parent_domain(ctx, &attr));
+	for (int i = 0; i < 4; i++) {
+		qps = i & 1 ? parent : pd;
+		windows = i & 1 ? pd : parent;
+		begin(REGION_ACCESS);
+		free_end(&b);
+		make_end(&b, &s, qps, NULL);
+		free_end(&a);
+		make_end(&a, &s, pd, NULL);
+		connect_end(&a, b.qp->qp_num, &s);
+		connect_end(&b, a.qp->qp_num, &s);
+		NEED(mw = ibv_alloc_mw(windows, i & 2 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2));
+		bind(mw, IBV_ACCESS_REMOTE_READ);
+		EXPECT(remote(IBV_WR_RDMA_READ, mw->rkey, (uintptr_t)target + START, LENGTH),
+		       IBV_WC_SUCCESS);
+		EXPECT(ibv_dealloc_mw(mw), 0);
+		end();
+	}
+	EXPECT(ibv_dealloc_pd(parent), 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -420,6 +449,7 @@ int main(int argc, char **argv)
 		{"bind_verb", bind_verb},
 		{"invalidations", invalidations},
 		{"bind_of_the_gone", bind_of_the_gone},
+		{"parent_domain", parent_domain},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
