@@ -5,6 +5,7 @@
 
 #include "hca/engine.h"
 #include "hca/fdqueue.h"
+#include "hca/wq.h"
 #include "hca/xrc.h"
 
 struct urxe_events {
@@ -61,11 +62,22 @@ static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
 	pthread_mutex_unlock(&events->queue.lock);
 }
 
+/* A program does not know the QP that its work queue is of. */
+static void event_wq(struct urxe_qp *qp)
+{
+	struct ibv_async_event event = {.element.wq = qp->wq, .event_type = IBV_EVENT_WQ_FATAL};
+
+	qp->wq->state = IBV_WQS_ERR;
+	push(qp->ibv.context, &event, &qp->async);
+}
+
 void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type)
 {
 	struct ibv_async_event event = {.element.qp = &qp->ibv, .event_type = type};
 
-	if (qp->borrowed)
+	if (qp->wq)
+		event_wq(qp);
+	else if (qp->borrowed)
 		urxe_xrc_event(qp, type);
 	else
 		push(qp->ibv.context, &event, &qp->async);
@@ -179,8 +191,11 @@ void urxe_ack_async_event(struct ibv_async_event *event)
 	struct ibv_qp *qp = event->element.qp;
 	struct ibv_cq *cq = event->element.cq;
 
+	if (urxe_event_about(event->event_type) == URXE_ABOUT_WQ)
+		qp = urxe_wq_qp(event->element.wq);
 	switch (urxe_event_about(event->event_type)) {
 	case URXE_ABOUT_CQ: ack(&cq->mutex, &cq->cond, &cq->async_events_completed); break;
+	case URXE_ABOUT_WQ:
 	case URXE_ABOUT_QP: ack(&qp->mutex, &qp->cond, &qp->events_completed); break;
 	case URXE_ABOUT_SRQ: ack(&srq->mutex, &srq->cond, &srq->events_completed); break;
 	default: break;

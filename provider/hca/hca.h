@@ -298,6 +298,7 @@ struct urxe_qp {
 	bool borrowed;		       /* of another process (xrc_loan.c) */
 	struct urxe_tm_message *tm;    /* a tag matching SRQ's QP; else NULL. Engine lock. */
 	struct urxe_rss *rss;	/* a raw packet QP that spreads frames over others (wq.h); NULL */
+	struct ibv_wq *wq;	/* whose receive half it is; NULL */
 	struct urxe_port *port; /* number 1 until INIT says which. Engine lock. */
 	const struct urxe_transport *transport;
 	const uint16_t *pkey; /* in the port's table */

@@ -33,6 +33,11 @@ static struct urxe_wq *to_wq(struct ibv_wq *wq)
 
 /* ---- work queues ---- */
 
+struct ibv_qp *urxe_wq_qp(struct ibv_wq *wq)
+{
+	return to_wq(wq)->qp;
+}
+
 static int post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	/* The context's own operation, which another one is in the child of a fork. */
@@ -82,6 +87,7 @@ struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_at
 		.wq_type = attr->wq_type,
 		.post_recv = post_recv,
 	};
+	to_qp(wq->qp)->wq = &wq->ibv;
 	return &wq->ibv;
 }
 
@@ -93,18 +99,12 @@ static int to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 }
 
 /* RESET to RDY; both to ERR, which flushes; ERR and RDY to RESET. */
-int urxe_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
+static int change_state(struct urxe_wq *wq, enum ibv_wq_state state)
 {
-	struct urxe_wq *wq = to_wq(ibv);
+	struct ibv_wq *ibv = &wq->ibv;
 	int ret;
 
-	if (attr->attr_mask & ~(IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE))
-		return EOPNOTSUPP;
-	if ((attr->attr_mask & IBV_WQ_ATTR_CURR_STATE) && attr->curr_wq_state != ibv->state)
-		return EINVAL;
-	if (!(attr->attr_mask & IBV_WQ_ATTR_STATE))
-		return 0;
-	switch (attr->wq_state) {
+	switch (state) {
 	case IBV_WQS_RESET: ret = to_state(wq->qp, IBV_QPS_RESET); break;
 	case IBV_WQS_RDY:
 		if (ibv->state != IBV_WQS_RESET)
@@ -117,7 +117,29 @@ int urxe_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 	default: return EINVAL;
 	}
 	if (!ret)
-		ibv->state = attr->wq_state;
+		ibv->state = state;
+	return ret;
+}
+
+int urxe_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
+{
+	struct urxe_wq *wq = to_wq(ibv);
+	uint32_t flags = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags_mask : 0;
+	int ret = 0;
+
+	if ((attr->attr_mask &
+	     ~(IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS)) ||
+	    (flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING))
+		return EOPNOTSUPP;
+	if ((attr->attr_mask & IBV_WQ_ATTR_CURR_STATE) && attr->curr_wq_state != ibv->state)
+		return EINVAL;
+	if (attr->attr_mask & IBV_WQ_ATTR_STATE)
+		ret = change_state(wq, attr->wq_state);
+	if (!ret && flags) {
+		urxe_engine_lock();
+		to_qp(wq->qp)->strip_vlan = attr->flags & IBV_WQ_FLAGS_CVLAN_STRIPPING;
+		urxe_engine_unlock();
+	}
 	return ret;
 }
 

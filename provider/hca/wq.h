@@ -15,6 +15,8 @@
 struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);
 int urxe_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
 int urxe_destroy_wq(struct ibv_wq *wq);
+/* Whose receive half it is; that counts the work queue's events. */
+struct ibv_qp *urxe_wq_qp(struct ibv_wq *wq);
 struct ibv_rwq_ind_table *urxe_create_rwq_ind_table(struct ibv_context *context,
 						    struct ibv_rwq_ind_table_init_attr *attr);
 int urxe_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);

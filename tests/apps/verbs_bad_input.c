@@ -647,7 +647,12 @@ static void work_queues(void)
 		SET(state, wq_state, UINT32_MAX, EINVAL),
 		SET(state, curr_wq_state, IBV_WQS_ERR, EINVAL),
 		SET(state, attr_mask, 1u << 31, EOPNOTSUPP),
-		SET(state, attr_mask, IBV_WQ_ATTR_FLAGS, EOPNOTSUPP),
+	};
+	const struct ibv_wq_attr flags = {.attr_mask = IBV_WQ_ATTR_FLAGS,
+					  .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING};
+	const struct change flag_changes[] = {
+		SET(flags, flags_mask, IBV_WQ_FLAGS_SCATTER_FCS, EOPNOTSUPP),
+		SET(flags, flags_mask, UINT32_MAX, EOPNOTSUPP),
 	};
 	const struct ibv_rwq_ind_table_init_attr table = {.log_ind_tbl_size = 2,
 							  .ind_tbl = wq_list};
@@ -669,6 +674,7 @@ static void work_queues(void)
 	}
 	VERB(create_wq, wq, wqs);
 	VERB(modify_wq, state, states);
+	VERB(modify_wq, flags, flag_changes);
 	VERB(create_rwq_ind_table, table, tables);
 	EXPECT(ibv_post_wq_recv(own.wq, &recv, &bad), EINVAL); /* in RESET */
 	EXPECT(ibv_destroy_wq(own.wq), EBUSY);

@@ -381,6 +381,104 @@ static void without_tag(void)
 	end();
 }
 
+static bool next_frame(struct ibv_cq *cq, uint32_t byte_len)
+{
+	struct ibv_wc wc;
+
+	return next_wc(cq, &wc, 5) && wc.status == IBV_WC_SUCCESS && wc.byte_len == byte_len;
+}
+
+static void post_to_wq(struct ibv_wq *wq, int n)
+{
+	struct ibv_sge sge = {(uintptr_t)in[0], FRAME, in_mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+
+	while (n--)
+		EXPECT(ibv_post_wq_recv(wq, &wr, &bad), 0);
+}
+
+/* A work queue that gives up because its CQ is full says so, by an event of its own. */
+static void overrun(struct ibv_wq *wq)
+{
+	struct pollfd pfd = {.fd = ctx->async_fd, .events = POLLIN};
+	struct ibv_wq_attr reset = {.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE,
+				    .curr_wq_state = IBV_WQS_ERR,
+				    .wq_state = IBV_WQS_RESET};
+	struct ibv_async_event event;
+	bool fatal = false;
+
+	post_to_wq(wq, 4);
+	for (int i = 0; i < 4; i++)
+		send_frame(7, 1);
+	for (int i = 0; i < 2; i++) {
+		NEED(poll(&pfd, 1, 5000) == 1 && !ibv_get_async_event(ctx, &event));
+		if (event.event_type == IBV_EVENT_CQ_ERR) {
+			EXPECT_TRUE(event.element.cq == wq->cq);
+		} else {
+			EXPECT(event.event_type, IBV_EVENT_WQ_FATAL);
+			EXPECT_TRUE(event.element.wq == wq && wq->wq_context == &tx);
+			fatal = true;
+		}
+		ibv_ack_async_event(&event);
+	}
+	EXPECT_TRUE(fatal);
+	EXPECT(wq->state, IBV_WQS_ERR);
+	EXPECT(ibv_modify_wq(wq, &reset), 0);
+}
+
+static void work_queue(void)
+{
+	static uint8_t key[40];
+	struct ibv_cq *cq = ibv_create_cq(ctx, 2, NULL, NULL, 0);
+	struct ibv_wq_init_attr attr = {
+		.wq_context = &tx, .wq_type = IBV_WQT_RQ, .max_wr = 8, .max_sge = 1, .pd = pd, .cq = cq};
+	struct ibv_wq_attr ready = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY};
+	struct ibv_wq_attr strip = {.attr_mask = IBV_WQ_ATTR_FLAGS,
+				    .flags = IBV_WQ_FLAGS_CVLAN_STRIPPING,
+				    .flags_mask = IBV_WQ_FLAGS_CVLAN_STRIPPING};
+	struct ibv_rwq_ind_table_init_attr table_attr = {0};
+	struct ibv_qp_init_attr_ex qp_attr = {
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH,
+		.pd = pd,
+		.rx_hash_conf = {IBV_RX_HASH_FUNC_TOEPLITZ, sizeof(key), key}};
+	struct ibv_sge sge = {(uintptr_t)out, FRAME, 0};
+	struct ibv_send_wr wr = {.wr_id = 9, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	struct end spread = {0};
+	struct ibv_flow *made;
+	struct ibv_wq *wq;
+
+	begin();
+	NEED(cq && (wq = ibv_create_wq(ctx, &attr)));
+	EXPECT_TRUE(wq->wq_context == &tx);
+	table_attr.ind_tbl = &wq;
+	NEED(qp_attr.rwq_ind_tbl = ibv_create_rwq_ind_table(ctx, &table_attr));
+	NEED(spread.qp = ibv_create_qp_ex(ctx, &qp_attr));
+	made = flow(&spread, rule_for(7, 0, 0));
+	EXPECT(ibv_modify_wq(wq, &ready), 0);
+	/* 802.1Q tags are taken off as of now, and no longer. */
+	fill(7, 0);
+	memmove(out + 16, out + 12, FRAME - 16);
+	memcpy(out + 12, (uint8_t[]){0x81, 0, 0x62, 0x34}, 4);
+	sge.lkey = out_mr->lkey;
+	for (int i = 0; i < 3; i++) {
+		post_to_wq(wq, 1);
+		EXPECT(post(tx.qp, &wr), 0);
+		EXPECT_WC(tx.scq, 9, IBV_WC_SUCCESS);
+		EXPECT_TRUE(next_frame(cq, i == 1 ? FRAME - 4 : FRAME));
+		EXPECT(ibv_modify_wq(wq, &strip), 0);
+		strip.flags = 0;
+	}
+	overrun(wq);
+	EXPECT(ibv_destroy_flow(made), 0);
+	EXPECT(ibv_destroy_qp(spread.qp), 0);
+	EXPECT(ibv_destroy_rwq_ind_table(qp_attr.rwq_ind_tbl), 0);
+	EXPECT(ibv_destroy_wq(wq), 0);
+	EXPECT(ibv_destroy_cq(cq), 0);
+	end();
+}
+
 /* A child has raw packet QPs of its own on the port where its parent has some. */
 static void in_a_child(void)
 {
@@ -426,6 +524,7 @@ int main(int argc, char **argv)
 		{"errors", errors},
 		{"spread", spread},
 		{"without_tag", without_tag},
+		{"work_queue", work_queue},
 		{"in_a_child", in_a_child},
 	};
 
