@@ -618,30 +618,39 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 
-/* Advice to fetch pages ahead is given to the kernel. */
+/* Advice to fetch pages ahead is given to the kernel. What is not there is an error for those who wait for it. */
+static int prefetch(uint64_t va, uint64_t length, bool write, bool wait)
+{
+	uintptr_t page = sysconf(_SC_PAGESIZE), start = va & ~(page - 1);
+	int ret = populate(start, va + length, write);
+
+	return wait && ret == -EFAULT ? EFAULT : 0;
+}
+
 int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sges, uint32_t n)
 {
+	static const int refusals[] = {
+		[RMEMPOOL_NO_KEY] = ENOENT,
+		[RMEMPOOL_WRONG_PD] = EPERM,
+		[RMEMPOOL_OUT_OF_BOUNDS] = EFAULT,
+		[RMEMPOOL_NO_RIGHTS] = EPERM,
+	};
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	uintptr_t page = sysconf(_SC_PAGESIZE);
+	int ret = 0;
 
 	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return EOPNOTSUPP;
 	if (!n || (flags & ~IBV_ADVISE_MR_FLAG_FLUSH))
 		return EINVAL;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n && !ret; i++) {
 		uint64_t va;
-		uintptr_t start;
 
-		if (mempool_table_match(urxe_hca.table, sges[i].lkey, to_pd(pd)->number, 0,
-					sges[i].addr, sges[i].length,
-					write ? RMEMPOOL_LOCAL_WRITE : 0, false,
-					&va) != RMEMPOOL_OK)
-			return ENOENT;
-		start = va & ~(page - 1);
-		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-			madvise((void *)start, va + sges[i].length - start,
-				write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+		ret = refusals[mempool_table_match(urxe_hca.table, sges[i].lkey, to_pd(pd)->number,
+						   0, sges[i].addr, sges[i].length,
+						   write ? RMEMPOOL_LOCAL_WRITE : 0, false, &va)];
+		if (!ret && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			ret = prefetch(va, sges[i].length, write, flags);
 	}
-	return 0;
+	return ret;
 }

@@ -127,8 +127,7 @@ int urxe_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 	uint32_t flags = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags_mask : 0;
 	int ret = 0;
 
-	if ((attr->attr_mask &
-	     ~(IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS)) ||
+	if ((attr->attr_mask & ~(IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS)) ||
 	    (flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING))
 		return EOPNOTSUPP;
 	if ((attr->attr_mask & IBV_WQ_ATTR_CURR_STATE) && attr->curr_wq_state != ibv->state)

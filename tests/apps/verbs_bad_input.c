@@ -378,6 +378,8 @@ static int advise_mr(void *attr)
 
 static void regions(void)
 {
+	struct ibv_mr *read_only = ibv_reg_mr(own.pd, memory, sizeof(memory), 0);
+	struct ibv_mr *all = ibv_reg_mr(own.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND);
 	const struct region plain = {own.pd, memory, 64, 0, NULL, IBV_ACCESS_LOCAL_WRITE};
 	const struct change plains[] = {
 		SET(plain, access, IBV_ACCESS_REMOTE_WRITE, EINVAL),
@@ -429,15 +431,27 @@ static void regions(void)
 	const struct change advices[] = {
 		SET(advice, flags, 99, EOPNOTSUPP),    SET(advice, flags, 1 << 16, EINVAL),
 		SET(advice, access, 0, EINVAL),	       SET(advice, iova, 0, ENOENT),
-		SET(advice, iova, UINT32_MAX, ENOENT), SET(advice, length, 8193, ENOENT),
-		TO(advice, addr, nothing, ENOENT),     TO(advice, pd, other.pd, ENOENT),
+		SET(advice, iova, UINT32_MAX, ENOENT), SET(advice, length, 8193, EFAULT),
+		TO(advice, addr, nothing, EFAULT),     TO(advice, pd, other.pd, EPERM),
 	};
+	const struct region write_advice = {
+		own.pd, memory, 64, own.mr->lkey, NULL, 1, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE};
+	const struct change write_advices[] = {SET(write_advice, iova, read_only->lkey, EPERM)};
+	/* On demand, where there is nothing: as the flag says, an answer only when it is done. */
+	const struct region flushed = {
+		own.pd, memory, 64, all->lkey, NULL, 1, IBV_ADVISE_MR_FLAG_FLUSH << 8};
+	const struct change flushes[] = {SET(flushed, addr, 4096, EFAULT)};
 
+	NEED(read_only && all);
 	VERB(reg_mr, plain, plains);
 	VERB(reg_mr_iova, shifted, shifts);
 	VERB(reg_dm_mr, dm, dms);
 	VERB(rereg_mr, again, agains);
 	VERB(advise_mr, advice, advices);
+	VERB(advise_mr, write_advice, write_advices);
+	VERB(advise_mr, flushed, flushes);
+	EXPECT(ibv_dereg_mr(read_only), 0);
+	EXPECT(ibv_dereg_mr(all), 0);
 	EXPECT_NULL(ibv_alloc_mw(own.pd, 0), EINVAL);
 	EXPECT_NULL(ibv_alloc_mw(own.pd, UINT32_MAX), EINVAL);
 	EXPECT_NULL(ibv_import_pd(own.ctx, UINT32_MAX), ENOENT);

@@ -430,8 +430,12 @@ static void work_queue(void)
 {
 	static uint8_t key[40];
 	struct ibv_cq *cq = ibv_create_cq(ctx, 2, NULL, NULL, 0);
-	struct ibv_wq_init_attr attr = {
-		.wq_context = &tx, .wq_type = IBV_WQT_RQ, .max_wr = 8, .max_sge = 1, .pd = pd, .cq = cq};
+	struct ibv_wq_init_attr attr = {.wq_context = &tx,
+					.wq_type = IBV_WQT_RQ,
+					.max_wr = 8,
+					.max_sge = 1,
+					.pd = pd,
+					.cq = cq};
 	struct ibv_wq_attr ready = {.attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY};
 	struct ibv_wq_attr strip = {.attr_mask = IBV_WQ_ATTR_FLAGS,
 				    .flags = IBV_WQ_FLAGS_CVLAN_STRIPPING,
