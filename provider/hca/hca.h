@@ -376,6 +376,7 @@ struct urxe_qp {
 	} direct;
 
 	struct cds_list_head mcast; /* struct urxe_mcast of this QP */
+	unsigned flows;		    /* flow rules of this QP. Engine lock. */
 	struct urxe_async async;
 	struct urxe_alternate *alternate; /* path_migration.h; NULL: none is loaded. Engine lock. */
 

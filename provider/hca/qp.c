@@ -52,6 +52,9 @@ static int check_create(const struct ibv_context *context, const struct ibv_qp_i
 	if (cap->max_send_wr > URXE_MAX_QP_WR || cap->max_send_sge > URXE_MAX_SGE ||
 	    cap->max_inline_data > URXE_MAX_INLINE)
 		return EINVAL;
+	/* Its messages name it: it is no QP's. */
+	if (attr->srq && to_srq(attr->srq)->xrcd)
+		return EINVAL;
 	/* The send queue of those is the SRQ's. */
 	if (attr->srq && to_srq(attr->srq)->tm &&
 	    (attr->qp_type != IBV_QPT_RC || cap->max_send_wr || cap->max_send_sge))
@@ -356,9 +359,11 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 		return 0;
 	}
 	if (!to_context(ibv->context)->stale) {
-		if (!cds_list_empty(&qp->mcast))
-			return EBUSY;
 		urxe_engine_lock();
+		if (!cds_list_empty(&qp->mcast) || qp->flows) {
+			urxe_engine_unlock();
+			return EBUSY;
+		}
 		if (qp->opened) {
 			qp->opened--;
 			urxe_engine_unlock();

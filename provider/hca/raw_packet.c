@@ -208,6 +208,7 @@ static void remove_flow(struct urxe_flow *flow)
 	cds_list_del(&flow->node);
 	if (flow->rule.counters)
 		urxe_counters_use(flow->rule.counters, -1);
+	flow->qp->flows--;
 	flow->qp = NULL;
 	if (cds_list_empty(&port->flows))
 		urxe_raw_listen(port->raw, false);
@@ -250,6 +251,7 @@ static void insert(struct raw_port *port, struct urxe_flow *flow)
 		}
 	}
 	cds_list_add_tail(&flow->node, before);
+	flow->qp->flows++;
 }
 
 struct ibv_flow *urxe_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr)

@@ -19,7 +19,7 @@ static struct objects {
 	struct ibv_td *td;
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel;
-	struct ibv_srq *srq, *tags;
+	struct ibv_srq *srq, *tags, *xrc;
 	struct ibv_xrcd *xrcd;
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
@@ -163,6 +163,15 @@ static void open_queues(struct objects *o)
 		.cq = o->cq,
 		.tm_cap = {.max_num_tags = 2, .max_ops = 1},
 	};
+	struct ibv_srq_init_attr_ex xrc = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = o->pd,
+		.cq = o->cq,
+		.xrcd = o->xrcd,
+	};
 	struct ibv_qp_init_attr qp = {
 		.send_cq = o->cq,
 		.recv_cq = o->cq,
@@ -179,6 +188,7 @@ static void open_queues(struct objects *o)
 	struct ibv_rwq_ind_table_init_attr table = {.ind_tbl = &o->wq};
 
 	NEED(o->tags = ibv_create_srq_ex(o->ctx, &tags));
+	NEED(o->xrc = ibv_create_srq_ex(o->ctx, &xrc));
 	NEED(o->qp = ibv_create_qp(o->pd, &qp));
 	NEED(o->target = ibv_create_qp_ex(o->ctx, &target));
 	qp.qp_type = IBV_QPT_RAW_PACKET;
@@ -195,6 +205,7 @@ static void close_objects(struct objects *o)
 	EXPECT(ibv_destroy_qp(o->target), 0);
 	EXPECT(ibv_destroy_qp(o->qp), 0);
 	EXPECT(ibv_destroy_srq(o->tags), 0);
+	EXPECT(ibv_destroy_srq(o->xrc), 0);
 	EXPECT(ibv_destroy_counters(o->counters), 0);
 	EXPECT(ibv_dereg_mr(o->mr), 0);
 	EXPECT(ibv_free_dm(o->dm), 0);
@@ -739,6 +750,7 @@ static void connected_qps(void)
 		TO(rc, srq, other.srq, EINVAL),
 		TO(rc, srq, alien_srq, EINVAL),
 		TO(rc, srq, own.tags, EINVAL), /* whose send queue is its own */
+		TO(rc, srq, own.xrc, EINVAL),
 		SET(rc, qp_type, 0, EOPNOTSUPP),
 		SET(rc, qp_type, UINT32_MAX, EOPNOTSUPP),
 		SET(rc, cap.max_send_wr, UINT32_MAX, EINVAL),
@@ -1093,6 +1105,7 @@ static void flows(void)
 	EXPECT(ibv_read_counters(own.counters, &value, 1, 1u << 31), EOPNOTSUPP);
 	NEED(flow = ibv_create_flow(own.raw, (void *)&rule));
 	EXPECT(ibv_destroy_counters(own.counters), EBUSY);
+	EXPECT(ibv_destroy_qp(own.raw), EBUSY);
 	EXPECT(ibv_attach_counters_point_flow(other.counters, &(struct ibv_counter_attach_attr){0},
 					      flow),
 	       EINVAL);
