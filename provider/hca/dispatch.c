@@ -23,6 +23,15 @@ static bool peer_fits(struct urxe_qp *qp, const struct urxe_packet *pkt,
 	return urxe_came_by(rx, &qp->proto.path);
 }
 
+/* A request for a QP in RTR: its program, which may not know yet that it is connected, is told once. */
+static void establish(struct urxe_qp *qp)
+{
+	if (!qp->transport->connected || qp->proto.established)
+		return;
+	qp->proto.established = true;
+	urxe_event_qp(qp, IBV_EVENT_COMM_EST);
+}
+
 static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		    const struct urxe_rx_packet *rx)
 {
@@ -38,6 +47,8 @@ static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		return;
 	}
 	if (urxe_op_any(pkt->mask, URXE_OP_REQUEST)) {
+		if (state == IBV_QPS_RTR)
+			establish(qp);
 		if (qp->transport->request)
 			qp->transport->request(qp, pkt, rx);
 	} else if (state == IBV_QPS_RTS || state == IBV_QPS_SQD) {

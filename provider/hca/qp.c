@@ -472,6 +472,7 @@ void urxe_qp_reset(struct urxe_qp *qp)
 	qp->proto.last_wqe_event = false;
 	qp->proto.ack_due = false;
 	qp->proto.nak_sent = false;
+	qp->proto.established = false;
 	qp->overrun = false;
 	qp->proto.drop_message = false;
 	qp->proto.last_opcode = URXE_NUM_OPCODES;

@@ -160,6 +160,7 @@ struct urxe_qp_protocol {
 	uint32_t msn;
 	enum urxe_opcode last_opcode; /* of the message being received; URXE_NUM_OPCODES: none */
 	bool nak_sent;		      /* the sequence error was reported */
+	bool established;	      /* a request came before RTS, and that was reported */
 	bool drop_message;	      /* UC: until the next first packet */
 	bool uc_received;
 	bool ack_due;

@@ -27,7 +27,8 @@ cases() {
 		"$URXE" "$URXE_BIN/verbs_status"
 }
 @test "events of CQs, SRQs and drained queues" {
-	cases verbs_status cq_overflow srq_events send_queue_drained notified_late
+	cases verbs_status cq_overflow srq_events send_queue_drained notified_late \
+		communication_established
 }
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }

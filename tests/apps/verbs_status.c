@@ -832,6 +832,46 @@ static void srq_events(void)
 	EXPECT(ibv_destroy_srq(srq), 0);
 }
 
+/* The first message to a QP that has not been moved to RTS, each time it is connected (o11-5.1.1). */
+static void communication_established(void)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct ibv_async_event event;
+	struct end a, b;
+
+	for (int i = 0; i < 4; i++) {
+		struct setup s = {.type = i < 2 ? IBV_QPT_RC : IBV_QPT_UC};
+
+		if (i % 2 == 0) {
+			make_end(&a, &s, pd, NULL);
+			make_end(&b, &s, pd, NULL);
+		}
+		connect_end(&a, b.qp->qp_num, &s);
+		NEED(!to_init(b.qp, &s) && !to_rtr(b.qp, a.qp->qp_num, &s));
+		for (int k = 0; k < 3; k++)
+			EXPECT(post_buffer(&b, k, NULL, 0, 0), 0);
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(b.rcq, 0, IBV_WC_SUCCESS);
+		NEED(event_waits() && !ibv_get_async_event(ctx, &event));
+		EXPECT(event.event_type, IBV_EVENT_COMM_EST);
+		EXPECT_TRUE(event.element.qp == b.qp);
+		ibv_ack_async_event(&event);
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(b.rcq, 1, IBV_WC_SUCCESS);
+		NEED(!to_rts(b.qp, &s));
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(b.rcq, 2, IBV_WC_SUCCESS);
+		EXPECT(event_waits(), false);
+		EXPECT(ibv_modify_qp(a.qp, &reset, IBV_QP_STATE), 0);
+		EXPECT(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE), 0);
+		if (i % 2) {
+			free_end(&a);
+			free_end(&b);
+		}
+	}
+}
+
 static void send_queue_drained(void)
 {
 	struct setup s = {.type = IBV_QPT_RC, .rnr_timer = 22}; /* 20.48 ms */
@@ -946,6 +986,7 @@ int main(int argc, char **argv)
 		{"full_socket_reads", full_socket_reads},
 		{"cq_overflow", cq_overflow},
 		{"srq_events", srq_events},
+		{"communication_established", communication_established},
 		{"send_queue_drained", send_queue_drained},
 		{"notified_late", notified_late},
 	};
