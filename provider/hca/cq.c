@@ -423,8 +423,9 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* One entry, for the extended interface; false when there is none. */
-bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
+/* One entry into cq->current, for the extended interface; false when there is none. The first one of a batch makes
+ * other threads wait for its end, so that cq->current is this thread's until then. */
+static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq, bool first)
 {
 	uint32_t tail;
 	bool got;
@@ -437,12 +438,30 @@ bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe)
 	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
 		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 	urxe_lock_program(&cq->lock);
+	while (first && atomic_load_explicit(&cq->batch.taken, memory_order_acquire)) {
+		urxe_unlock_program(&cq->lock);
+		urxe_lock_wait(&cq->batch);
+		urxe_lock_program(&cq->lock);
+	}
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	got = tail != atomic_load_explicit(&cq->head, memory_order_acquire);
 	if (got) {
-		*cqe = cq->ring[tail & (cq->size - 1)];
+		cq->current = cq->ring[tail & (cq->size - 1)];
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+		if (first)
+			atomic_store_explicit(&cq->batch.taken, !cq->lock.elided,
+					      memory_order_relaxed);
 	}
 	urxe_unlock_program(&cq->lock);
 	return got;
+}
+
+bool urxe_cq_take_first(struct urxe_cq *cq)
+{
+	return take(cq, true);
+}
+
+bool urxe_cq_take_next(struct urxe_cq *cq)
+{
+	return take(cq, false);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The extended polling interface, ibv_create_cq_ex(3): start_poll, next_poll and end_poll walk the
- * same ring as ibv_poll_cq(), the read functions look at the entry taken last. One thread at a time
- * between start_poll and end_poll, as the man page has it.
+ * same ring as ibv_poll_cq(), the read functions look at the entry taken last. One thread at a time is
+ * between start_poll and end_poll; others wait, unless the program has promised that there are none.
  */
 #include <errno.h>
 #include <time.h>
@@ -14,26 +14,30 @@ static struct urxe_cq *of(struct ibv_cq_ex *ex)
 	return caa_container_of(ex, struct urxe_cq, ex);
 }
 
+static int show(struct ibv_cq_ex *ex, bool got)
+{
+	if (!got)
+		return ENOENT;
+	ex->wr_id = of(ex)->current.wr_id;
+	ex->status = of(ex)->current.status;
+	return 0;
+}
+
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	struct urxe_cq *cq = of(ex);
-
-	if (!urxe_cq_take(cq, &cq->current))
-		return ENOENT;
-	ex->wr_id = cq->current.wr_id;
-	ex->status = cq->current.status;
-	return 0;
+	return show(ex, urxe_cq_take_next(of(ex)));
 }
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	if (to_context(of(ex)->ibv.context)->stale)
 		return ENOENT;
-	return attr->comp_mask ? EINVAL : next_poll(ex);
+	return attr->comp_mask ? EINVAL : show(ex, urxe_cq_take_first(of(ex)));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
+	urxe_unlock(&of(ex)->batch);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)

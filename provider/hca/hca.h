@@ -201,7 +201,8 @@ struct urxe_cq {
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
-	struct urxe_cqe current; /* between start_poll and end_poll */
+	struct urxe_lock batch;	 /* from start_poll to end_poll; taken under lock */
+	struct urxe_cqe current; /* of the thread that has it */
 };
 
 /* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
@@ -505,7 +506,8 @@ int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 /* cq_ex.c */
 void urxe_cq_ex_fill(struct urxe_cq *cq, uint64_t wc_flags);
-bool urxe_cq_take(struct urxe_cq *cq, struct urxe_cqe *cqe);
+bool urxe_cq_take_first(struct urxe_cq *cq);
+bool urxe_cq_take_next(struct urxe_cq *cq);
 
 /* channel.c */
 void urxe_channel_notify(struct urxe_cq *cq);

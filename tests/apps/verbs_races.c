@@ -137,6 +137,68 @@ static void resized_when_just_posted(void)
 	free_end(&b);
 }
 
+#define EACH 128
+
+static struct ibv_cq_ex *shared;
+static _Atomic unsigned seen[EACH];
+
+/* One completion or more between start_poll and end_poll, each by its number. */
+static void *poll_batches(void *arg)
+{
+	struct ibv_poll_cq_attr attr = {0};
+	unsigned of_batch = (uintptr_t)arg;
+
+	while (atomic_load(&polling)) {
+		int ret = ibv_start_poll(shared, &attr);
+
+		if (ret)
+			continue;
+		for (unsigned i = 0; !ret; i++) {
+			atomic_fetch_add(&seen[shared->wr_id % EACH], 1);
+			ret = i < of_batch ? ibv_next_poll(shared) : ENOENT;
+		}
+		ibv_end_poll(shared);
+	}
+	return NULL;
+}
+
+/* An extended CQ that was not promised to one thread: each completion is one thread's. */
+static void polled_by_two(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = EACH};
+	const struct setup rc = {.type = IBV_QPT_RC};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = EACH, .max_send_sge = 1}};
+	double until = seconds() + LONGEST_S;
+	pthread_t threads[2];
+	unsigned sum;
+
+	NEED(shared = ibv_create_cq_ex(ctx, &attr));
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(shared);
+	NEED(e.qp = ibv_create_qp(pd, &init));
+	connect_end(&e, e.qp->qp_num, &rc);
+	atomic_store(&polling, true);
+	for (uintptr_t i = 0; i < 2; i++)
+		NEED(!pthread_create(&threads[i], NULL, poll_batches, (void *)(i * 3)));
+	for (unsigned round = 1; round < ROUNDS / 10 && !failures && seconds() < until; round++) {
+		for (wr.wr_id = 0; wr.wr_id < EACH; wr.wr_id++)
+			NEED(!post(e.qp, &wr));
+		do {
+			sum = 0;
+			for (unsigned i = 0; i < EACH; i++)
+				sum += atomic_load(&seen[i]);
+		} while (sum < round * EACH && seconds() < until);
+		for (unsigned i = 0; i < EACH; i++)
+			EXPECT(atomic_load(&seen[i]), round);
+	}
+	atomic_store(&polling, false);
+	for (unsigned i = 0; i < 2; i++)
+		NEED(!pthread_join(threads[i], NULL));
+	EXPECT(ibv_destroy_qp(e.qp), 0);
+	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(shared)), 0);
+}
+
 /* In the child: neither does it wait for a thread that is not there, nor does its parent notice. */
 static void use_inherited(const struct end *a, const struct end *b,
 			  struct ibv_comp_channel *channel)
@@ -280,6 +342,7 @@ int main(int argc, char **argv)
 		{"flushed_when_posted_late", flushed_when_posted_late},
 		{"flushed_in_a_thread_domain", flushed_in_a_thread_domain},
 		{"resized_when_just_posted", resized_when_just_posted},
+		{"polled_by_two", polled_by_two},
 		{"inherited", inherited},
 		{"groups_inherited", groups_inherited},
 		{"buffers_inherited", buffers_inherited},
