@@ -56,6 +56,18 @@ static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 	}
 }
 
+/* Has this QP sent the packet, and does not want it back? Another host may have a QP of that number. */
+static bool ignores_own(const struct urxe_qp *qp, const struct urxe_packet *pkt,
+			const struct urxe_rx_packet *rx)
+{
+	struct urxe_path back;
+
+	if (!qp->deaf_to_own || urxe_deth_sqp(pkt->deth) != qp->proto.source_qpn)
+		return false;
+	urxe_link_of(&rx->path)->reverse(&back, &rx->path);
+	return urxe_link_of(&back)->is_here(&back);
+}
+
 static bool acknowledge_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx,
 			      const struct urxe_bth *bth)
 {
@@ -134,7 +146,8 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 		return;
 	cds_list_for_each_entry (member, urxe_mcast_bucket(&rx->path.dst), node) {
 		if (urxe_same_addr(&member->group, &rx->path.dst) &&
-		    (rx->path.port == URXE_NO_PORT || member->qp->port->index == rx->path.port))
+		    (rx->path.port == URXE_NO_PORT || member->qp->port->index == rx->path.port) &&
+		    !ignores_own(member->qp, &pkt, rx))
 			deliver(member->qp, &pkt, rx);
 	}
 }

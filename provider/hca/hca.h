@@ -304,9 +304,10 @@ struct urxe_qp {
 	const struct urxe_transport *transport;
 	const uint16_t *pkey; /* in the port's table */
 	bool sq_sig_all;
-	bool strip_vlan;	      /* a raw packet QP's frames come without their 802.1Q tag */
-	bool has_ex;		      /* the program may have ex */
-	int wr_error;		      /* ibv_wr_*: the first error since wr_start. sq.lock. */
+	bool strip_vlan;  /* a raw packet QP's frames come without their 802.1Q tag */
+	bool deaf_to_own; /* a UD QP that its own multicast packets do not come back to */
+	bool has_ex;	  /* the program may have ex */
+	int wr_error;	  /* ibv_wr_*: the first error since wr_start. sq.lock. */
 	struct urxe_send_wqe *wr_wqe; /* ibv_wr_*: the one being built. sq.lock. */
 
 	_Atomic bool flying; /* packets are under way: their answers will turn the engine */

@@ -15,12 +15,30 @@
 #include "hca/wq.h"
 #include "hca/xrc.h"
 #include "host/heap.h"
+#include "wire/raw.h"
 
 /* ---- create and destroy ---- */
 
 static uint32_t create_flags_of(enum ibv_qp_type type)
 {
-	return type == IBV_QPT_RAW_PACKET ? IBV_QP_CREATE_CVLAN_STRIPPING : 0;
+	switch (type) {
+	case IBV_QPT_UD: return IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SOURCE_QPN;
+	case IBV_QPT_RAW_PACKET: return IBV_QP_CREATE_CVLAN_STRIPPING;
+	default: return 0;
+	}
+}
+
+static bool has_flag(const struct ibv_qp_init_attr_ex *attr, enum ibv_qp_create_flags flag)
+{
+	return (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && (attr->create_flags & flag);
+}
+
+/* The right that raw packets need, too: any QP's packets can be imitated. */
+static int check_source(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!has_flag(attr, IBV_QP_CREATE_SOURCE_QPN))
+		return 0;
+	return attr->source_qpn > URXE_QPN_MASK ? EINVAL : -urxe_raw_permitted();
 }
 
 /* Objects of another context mean nothing to this one, as their handles do in the kernel. */
@@ -61,7 +79,7 @@ static int check_create(const struct ibv_context *context, const struct ibv_qp_i
 		return EINVAL;
 	if (!attr->srq && (cap->max_recv_wr > URXE_MAX_QP_WR || cap->max_recv_sge > URXE_MAX_SGE))
 		return EINVAL;
-	return 0;
+	return check_source(attr);
 }
 
 static int init_sq(struct urxe_sq *sq, struct ibv_pd *pd, const struct ibv_qp_cap *cap)
@@ -179,7 +197,8 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 	qp->port = urxe_context_port(context, 1);
 	qp->pkey = &qp->port->pkeys[0];
 	qp->sq_sig_all = attr->sq_sig_all;
-	qp->strip_vlan = (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags;
+	qp->strip_vlan = has_flag(attr, IBV_QP_CREATE_CVLAN_STRIPPING);
+	qp->deaf_to_own = has_flag(attr, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 	qp->rss = rss;
 	qp->proto.last_opcode = URXE_NUM_OPCODES;
 	urxe_migration_reset(qp);
@@ -207,6 +226,8 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 		return NULL;
 	}
 	qp->ibv.qp_num = qp->ibv.handle = qp->proto.qpn;
+	qp->proto.source_qpn =
+		has_flag(attr, IBV_QP_CREATE_SOURCE_QPN) ? attr->source_qpn : qp->proto.qpn;
 	use(qp, 1);
 	/* What was asked for is what there is, with whole strides for inline data. */
 	attr->cap.max_inline_data = qp->sq.max_inline;

@@ -131,7 +131,8 @@ struct urxe_atomic_result {
 
 struct urxe_qp_protocol {
 	uint32_t qpn;
-	_Atomic int state; /* enum ibv_qp_state; written under the engine lock */
+	uint32_t source_qpn; /* what a UD QP's packets say: its own, or another's */
+	_Atomic int state;   /* enum ibv_qp_state; written under the engine lock */
 	struct ibv_qp_attr attr;
 	struct urxe_path path;
 	uint8_t migreq;	       /* URXE_BTH_MIGREQ, or 0: of its packets (path_migration.h) */

@@ -235,7 +235,7 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 		wqe->rdma.srqn);
 	if (urxe_op_any(mask, URXE_OP_HAS_DETH))
 		urxe_deth_fill(next_header(pkt, sizeof(struct urxe_deth)), wqe->ud.qkey,
-			       qp->proto.qpn);
+			       qp->proto.source_qpn);
 	if (urxe_op_any(mask, URXE_OP_HAS_RETH))
 		urxe_reth_fill(next_header(pkt, sizeof(struct urxe_reth)), wqe->rdma.remote_addr,
 			       wqe->rdma.rkey, wqe->length);

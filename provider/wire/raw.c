@@ -55,10 +55,10 @@ int urxe_raw_permitted(void)
 	}
 	if (errno != EPERM && errno != EACCES)
 		return -errno;
-	urxe_log(URXE_LOG_ERROR,
-		 "raw packet QPs need CAP_NET_RAW: run as root, give the program that "
-		 "capability, or run in a user and network namespace of your own "
-		 "(unshare -Urn)");
+	urxe_log(URXE_LOG_ERROR, "raw packet QPs, and UD QPs that send by another number, need "
+				 "CAP_NET_RAW: run as root, give the program that "
+				 "capability, or run in a user and network namespace of your own "
+				 "(unshare -Urn)");
 	return -EPERM;
 }
 

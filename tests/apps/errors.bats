@@ -67,6 +67,9 @@ lost_memory() {
 	URXE_FAULT=drop=5%,dup=2%,reorder=5%,corrupt=0.5%,seed=1 cases verbs_xrc messages not_ready in_turn &&
 		URXE_FAULT=drop=5%,seed=1 cases verbs_xrc migrates
 }
+@test "UD QPs that do not hear themselves, or send by another number" {
+	cases verbs_limits own_multicast source_number
+}
 @test "rate limits" { cases verbs_paced; }
 @test "null regions" { cases verbs_limits null_region && URXE_WIRE=udp cases verbs_limits null_region; }
 @test "tag matching" { cases verbs_tags; }

@@ -368,6 +368,122 @@ static void many_answers(void)
  * without devices has none, and then ours have none: its netlink, which knows devices by number, is
  * not there either.
  */
+/* ---- creation flags of UD QPs ---- */
+
+static const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 18, 0, 1}};
+static uint8_t datagram[3][40 + 8];
+static struct ibv_mr *datagrams;
+
+static struct ibv_qp *make_ud(struct ibv_cq *cq, enum ibv_qp_create_flags flags, uint32_t source)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_UD,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.create_flags = flags,
+		.source_qpn = source,
+		.pd = pd,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+
+	return ibv_create_qp_ex(ctx, &init);
+}
+
+static void begin_ud(struct end *e, int slot, struct ibv_qp *qp)
+{
+	struct setup s = {.type = IBV_QPT_UD};
+
+	NEED(qp);
+	*e = (struct end){.pd = pd, .qp = qp, .scq = qp->send_cq, .rcq = qp->recv_cq};
+	connect_end(e, 0, &s);
+	EXPECT(post_buffer(e, slot, datagram[slot], sizeof(datagram[slot]), datagrams->lkey), 0);
+}
+
+static void send_ud(struct end *e, struct ibv_ah *ah, uint32_t qpn)
+{
+	struct ibv_sge sge = {(uintptr_t)datagram[2], 8, datagrams->lkey};
+	struct ibv_send_wr wr = {.wr_id = 9,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .wr.ud = {ah, qpn, 0x11111111}};
+
+	EXPECT(post(e->qp, &wr), 0);
+	EXPECT_WC(e->scq, 9, IBV_WC_SUCCESS);
+}
+
+#define EXPECT_FROM(cq, id, qpn)                     \
+	do {                                         \
+		struct ibv_wc wc_ = {.status = 999}; \
+		EXPECT_TRUE(next_wc(cq, &wc_, 5));   \
+		EXPECT(wc_.status, IBV_WC_SUCCESS);  \
+		EXPECT(wc_.wr_id, id);               \
+		EXPECT(wc_.src_qp, qpn);             \
+	} while (0)
+
+static void free_ud(struct end *a, struct end *b)
+{
+	EXPECT(ibv_destroy_qp(a->qp), 0);
+	EXPECT(ibv_destroy_qp(b->qp), 0);
+	EXPECT(ibv_destroy_cq(a->scq), 0);
+	EXPECT(ibv_destroy_cq(b->scq), 0);
+	EXPECT(ibv_dereg_mr(datagrams), 0);
+}
+
+/* What a QP sends to its group comes back to it, unless it was created without that. */
+static void own_multicast(void)
+{
+	struct ibv_cq *cqs[2] = {ibv_create_cq(ctx, 8, NULL, NULL, 0),
+				 ibv_create_cq(ctx, 8, NULL, NULL, 0)};
+	struct ibv_ah_attr to = av();
+	struct ibv_ah *ah;
+	struct end deaf, other;
+
+	NEED(cqs[0] && cqs[1]);
+	NEED(datagrams = ibv_reg_mr(pd, datagram, sizeof(datagram), IBV_ACCESS_LOCAL_WRITE));
+	begin_ud(&deaf, 0, make_ud(cqs[0], IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, 0));
+	begin_ud(&other, 1, make_ud(cqs[1], 0, 0));
+	EXPECT(ibv_attach_mcast(deaf.qp, &group, 0), 0);
+	EXPECT(ibv_attach_mcast(other.qp, &group, 0), 0);
+	to.grh.dgid = group;
+	NEED(ah = ibv_create_ah(pd, &to));
+	send_ud(&deaf, ah, 0xffffff);
+	EXPECT_FROM(other.rcq, 1, deaf.qp->qp_num);
+	EXPECT_QUIET(deaf.rcq);
+	EXPECT(post_buffer(&other, 1, datagram[1], sizeof(datagram[1]), datagrams->lkey), 0);
+	send_ud(&other, ah, 0xffffff);
+	EXPECT_FROM(other.rcq, 1, other.qp->qp_num);
+	EXPECT_FROM(deaf.rcq, 0, other.qp->qp_num);
+	EXPECT(ibv_destroy_ah(ah), 0);
+	EXPECT(ibv_detach_mcast(deaf.qp, &group, 0), 0);
+	EXPECT(ibv_detach_mcast(other.qp, &group, 0), 0);
+	free_ud(&deaf, &other);
+}
+
+/* A QP that sends in the name of another one, to which the answers come. */
+static void source_number(void)
+{
+	struct ibv_cq *cqs[2] = {ibv_create_cq(ctx, 8, NULL, NULL, 0),
+				 ibv_create_cq(ctx, 8, NULL, NULL, 0)};
+	struct ibv_ah_attr to = av();
+	struct ibv_ah *ah;
+	struct end named, sender;
+
+	NEED(cqs[0] && cqs[1]);
+	NEED(datagrams = ibv_reg_mr(pd, datagram, sizeof(datagram), IBV_ACCESS_LOCAL_WRITE));
+	EXPECT_NULL(make_ud(cqs[1], IBV_QP_CREATE_SOURCE_QPN, 1u << 24), EINVAL);
+	begin_ud(&named, 0, make_ud(cqs[0], 0, 0));
+	begin_ud(&sender, 1, make_ud(cqs[1], IBV_QP_CREATE_SOURCE_QPN, named.qp->qp_num));
+	NEED(ah = ibv_create_ah(pd, &to));
+	send_ud(&sender, ah, named.qp->qp_num);
+	EXPECT_FROM(named.rcq, 0, named.qp->qp_num);
+	EXPECT_TRUE(sender.qp->qp_num != named.qp->qp_num);
+	EXPECT(ibv_destroy_ah(ah), 0);
+	free_ud(&named, &sender);
+}
+
 static void device_numbers(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -613,7 +729,8 @@ int main(int argc, char **argv)
 		{"longest_queues", longest_queues},	{"longest_lists", longest_lists},
 		{"longest_inline", longest_inline},	{"many_qps", many_qps},
 		{"large_region", large_region},		{"implicit_region", implicit_region},
-		{"many_answers", many_answers},		{"device_numbers", device_numbers},
+		{"many_answers", many_answers},		{"own_multicast", own_multicast},
+		{"source_number", source_number},	{"device_numbers", device_numbers},
 		{"parent_domains", parent_domains},	{"allocators", allocators},
 		{"provider_buffers", provider_buffers}, {"null_region", null_region},
 	};
