@@ -21,6 +21,29 @@ static void fail(struct urxe_qp *qp, int error)
 		qp->wr_error = error;
 }
 
+/* No SRQ has this number, and no path this link layer: nothing was set yet. */
+#define NO_SRQ	 UINT32_MAX
+#define NO_WHERE URXE_NUM_LINKS
+
+static void forget_address(const struct urxe_qp *qp, struct urxe_send_wqe *wqe)
+{
+	if (qp->transport->addressed)
+		wqe->ud.path.link = NO_WHERE;
+	else if (qp->transport->shared_receive)
+		wqe->rdma.srqn = NO_SRQ;
+}
+
+/* Is what the setters must say there? */
+static bool is_whole(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
+{
+	if (wr_is_atomic(wqe->opcode) && !wqe->length)
+		return false;
+	if (qp->transport->addressed)
+		return wqe->ud.path.link != NO_WHERE;
+	return !qp->transport->shared_receive || wr_is_local(wqe->opcode) ||
+	       wqe->rdma.srqn != NO_SRQ;
+}
+
 /* Claims a place for an operation; NULL when this round of posting has failed. */
 static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
@@ -37,6 +60,7 @@ static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opco
 	wqe->wr_id = ex->wr_id;
 	wqe->opcode = opcode;
 	wqe->flags = ex->wr_flags;
+	forget_address(qp, wqe);
 	return wqe;
 }
 
@@ -218,16 +242,20 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct urxe_qp *qp = of(ex);
 	uint32_t bytes = 0;
 
-	if (!qp->wr_error)
-		qp->wr_error = urxe_sq_state_errno(qp);
+	fail(qp, urxe_sq_state_errno(qp));
+	for (uint32_t i = atomic_load(&qp->sq.head); i != qp->sq.build; i++) {
+		const struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, i);
+
+		bytes += wqe->length;
+		if (!is_whole(qp, wqe))
+			fail(qp, EINVAL);
+	}
 	if (qp->wr_error) {
 		int error = qp->wr_error;
 
 		wr_abort(ex);
 		return error;
 	}
-	for (uint32_t i = atomic_load(&qp->sq.head); i != qp->sq.build; i++)
-		bytes += sq_wqe(&qp->sq, i)->length;
 	urxe_sq_publish(qp, bytes);
 	return 0;
 }

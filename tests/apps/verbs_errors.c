@@ -686,6 +686,10 @@ static void wr_interface(void)
 	EXPECT(ibv_wr_complete(ex), EINVAL);
 
 	ibv_wr_start(ex);
+	ibv_wr_atomic_fetch_add(ex, 0, 0, 1);
+	EXPECT(ibv_wr_complete(ex), EINVAL); /* nowhere to put the answer */
+
+	ibv_wr_start(ex);
 	ibv_wr_atomic_write(ex, 0, 0, data);
 	ibv_wr_set_sge(ex, 0, 0, 8);
 	EXPECT(ibv_wr_complete(ex), EINVAL);
@@ -713,6 +717,61 @@ static void wr_interface(void)
 	for (int i = 0; i < 4; i++)
 		EXPECT_WC(cq, i, IBV_WC_SUCCESS);
 	EXPECT(ibv_destroy_qp(qp), 0);
+	EXPECT(ibv_destroy_cq(cq), 0);
+}
+
+static struct ibv_qp_ex *make_addressed(enum ibv_qp_type type, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.pd = pd,
+		.qp_type = type,
+		.sq_sig_all = 1,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
+	struct setup s = {.type = type == IBV_QPT_UD ? IBV_QPT_UD : IBV_QPT_RC};
+	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
+				  .path_mtu = IBV_MTU_1024,
+				  .dest_qp_num = 1,
+				  .ah_attr = av()};
+
+	NEED(qp && !to_init(qp, &s));
+	NEED(!ibv_modify_qp(qp, &rtr, type == IBV_QPT_UD ? IBV_QP_STATE : mask));
+	NEED(!to_rts(qp, &s));
+	return ibv_qp_to_qp_ex(qp);
+}
+
+/* Where a message goes must be said each time, whatever the last one in its place said. */
+static void wr_addresses(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	struct ibv_ah_attr to = av();
+	struct ibv_ah *ah = ibv_create_ah(pd, &to);
+	struct ibv_qp_ex *ud, *xrc;
+
+	NEED(cq && ah);
+	ud = make_addressed(IBV_QPT_UD, cq);
+	for (int i = 0; i < 3; i++) {
+		ibv_wr_start(ud);
+		ibv_wr_send(ud);
+		if (i == 1)
+			ibv_wr_set_ud_addr(ud, ah, 1, 0);
+		EXPECT(ibv_wr_complete(ud), i == 1 ? 0 : EINVAL);
+		if (i == 1)
+			EXPECT_WC(cq, 0, IBV_WC_SUCCESS);
+	}
+	xrc = make_addressed(IBV_QPT_XRC_SEND, cq);
+	ibv_wr_start(xrc);
+	ibv_wr_send(xrc);
+	EXPECT(ibv_wr_complete(xrc), EINVAL);
+	EXPECT(ibv_destroy_qp(&ud->qp_base), 0);
+	EXPECT(ibv_destroy_qp(&xrc->qp_base), 0);
+	EXPECT(ibv_destroy_ah(ah), 0);
 	EXPECT(ibv_destroy_cq(cq), 0);
 }
 
@@ -796,6 +855,7 @@ int main(int argc, char **argv)
 		{"post_send_services", post_send_services},
 		{"full_queues", full_queues},
 		{"wr_interface", wr_interface},
+		{"wr_addresses", wr_addresses},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
