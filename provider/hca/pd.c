@@ -254,15 +254,3 @@ struct ibv_ah *urxe_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, stru
 		return NULL;
 	return urxe_create_ah(pd, &attr);
 }
-
-/* The kernel resolves neighbours for us when we send; no program needs the MAC to reach anyone. */
-int urxe_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
-				 uint8_t mac[6], uint16_t *vid)
-{
-	if (!attr->is_global)
-		return EINVAL;
-	memset(mac, 0, 6);
-	if (vid)
-		*vid = 0xffff;
-	return 0;
-}

@@ -112,8 +112,8 @@ static int find_hop(int fd, const struct in6_addr *src, const struct in6_addr *d
 	return 0;
 }
 
-/* Its state (NUD_…), 0 where there is none; or -errno. */
-static int neighbour_state(int fd, const struct hop *hop)
+/* Its state (NUD_…), 0 where there is none; or -errno. An Ethernet address, if it has one, is in mac. */
+static int neighbour_state(int fd, const struct hop *hop, uint8_t mac[6])
 {
 	_Alignas(8) uint8_t buf[ANSWER];
 	struct nlmsghdr *nlh = (struct nlmsghdr *)buf;
@@ -121,12 +121,16 @@ static int neighbour_state(int fd, const struct hop *hop)
 				     .nlmsg_type = RTM_GETNEIGH,
 				     .nlmsg_flags = NLM_F_REQUEST},
 			     .ndm = {.ndm_family = hop->family, .ndm_ifindex = hop->ifindex}};
+	struct nlattr *tb[NDA_MAX + 1];
 	int ret;
 
 	add(&q, NDA_DST, hop->addr, size_of(hop->family));
 	ret = ask(fd, &q, RTM_NEWNEIGH, nlh);
 	if (ret)
 		return ret == -ENOENT ? 0 : ret;
+	if (nlmsg_parse(nlh, sizeof(struct ndmsg), tb, NDA_MAX, NULL) >= 0 && tb[NDA_LLADDR] &&
+	    nla_len(tb[NDA_LLADDR]) == 6)
+		memcpy(mac, nla_data(tb[NDA_LLADDR]), 6);
 	return ((const struct ndmsg *)NLMSG_DATA(nlh))->ndm_state;
 }
 
@@ -177,30 +181,40 @@ static void send_something(int fd, const struct in6_addr *src, const struct in6_
 }
 
 static int look(int netlink, int fd, const struct in6_addr *src, const struct in6_addr *dst,
-		unsigned ifindex)
+		unsigned ifindex, uint8_t mac[6])
 {
 	struct hop hop;
 	int state;
 
 	if (find_hop(netlink, src, dst, ifindex, &hop))
 		return 0;
-	state = neighbour_state(netlink, &hop);
+	state = neighbour_state(netlink, &hop, mac);
 	if (state < 0 || state & NUD_VALID || needs_none(fd, hop.ifindex))
 		return 0;
+	memset(mac, 0, 6); /* one that it had before */
 	send_something(fd, src, dst, ifindex);
 	return -ENODATA;
 }
 
 int urxe_neigh_look(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex)
 {
+	uint8_t mac[6];
+
+	return urxe_neigh_mac(src, dst, ifindex, mac);
+}
+
+int urxe_neigh_mac(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex,
+		   uint8_t mac[6])
+{
 	int netlink = urxe_netlink_open(0, 0), fd, ret = 0;
 
+	memset(mac, 0, 6);
 	if (netlink < 0)
 		return 0;
 	fd = urxe_libc.socket(IN6_IS_ADDR_V4MAPPED(dst) ? AF_INET : AF_INET6,
 			      SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
-		ret = look(netlink, fd, src, dst, ifindex);
+		ret = look(netlink, fd, src, dst, ifindex, mac);
 		urxe_libc.close(fd);
 	}
 	urxe_libc.close(netlink);

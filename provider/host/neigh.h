@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Does the kernel know the link-layer address of the next hop to an address? */
+/* Does the kernel know the link-layer address of the next hop to an address, and which is it? */
 #ifndef URXE_HOST_NEIGH_H
 #define URXE_HOST_NEIGH_H
 
@@ -13,5 +13,8 @@
  * thread.
  */
 int urxe_neigh_look(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex);
+/* The same; and its Ethernet address, zeros where it has none that is known. */
+int urxe_neigh_mac(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex,
+		   uint8_t mac[6]);
 
 #endif

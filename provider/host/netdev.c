@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/if_addr.h>
+#include <linux/if_vlan.h>
 
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
@@ -311,4 +312,19 @@ uint32_t urxe_netdev_speed(const char *name)
 		speed = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
 	urxe_libc.close(fd);
 	return speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
+}
+
+uint16_t urxe_netdev_vlan(const char *name)
+{
+	struct vlan_ioctl_args args = {.cmd = GET_VLAN_VID_CMD};
+	int fd = urxe_libc.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint16_t vlan = 0xffff;
+
+	if (fd < 0)
+		return vlan;
+	strncpy(args.device1, name, IF_NAMESIZE - 1);
+	if (!urxe_libc.ioctl(fd, SIOCGIFVLAN, &args))
+		vlan = args.u.VID;
+	urxe_libc.close(fd);
+	return vlan;
 }

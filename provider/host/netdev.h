@@ -44,6 +44,8 @@ bool urxe_netdev_has_address(const struct urxe_netdevs *nds, unsigned ifindex);
 
 /* Mbit/s as the driver says it; 0 where it does not. */
 uint32_t urxe_netdev_speed(const char *name);
+/* The VLAN that it is of; 0xffff: none. */
+uint16_t urxe_netdev_vlan(const char *name);
 
 /* A route netlink socket, in the multicast groups (RTMGRP_…) given; -errno. */
 int urxe_netlink_open(uint32_t groups, int flags);

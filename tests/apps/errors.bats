@@ -78,6 +78,13 @@ lost_memory() {
 		cases verbs_tags eager unexpected rendezvous
 }
 @test "raw packets and flow rules" { cases verbs_raw; }
+@test "Ethernet addresses of GIDs" {
+	isolated sh -c 'ip link add v0 address 02:00:00:00:00:01 type veth peer name v1 &&
+		ip link set v0 addrgenmode none && ip addr add 10.9.0.1/24 dev v0 && ip link set v0 up && ip link set v1 up &&
+		ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:07 dev v0 &&
+		URXE_DEVICES=urxe0=v0 exec timeout -k 5 20 "$0" run -- "$1" ethernet_addresses' \
+		"$URXE" "$URXE_BIN/verbs_limits"
+}
 @test "numbers of devices are not those of kernel devices" {
 	URXE_DEVICES=urxe0=lo cases verbs_limits device_numbers
 }

@@ -484,6 +484,40 @@ static void source_number(void)
 	free_ud(&named, &sender);
 }
 
+/* Of the interface that the test makes: 02:00:00:00:00:01, 10.9.0.1/24, with 10.9.0.2 at …:07. */
+static void ethernet_addresses(void)
+{
+	static const struct {
+		uint8_t ip[4], mac[6];
+		int ret;
+	} table[] = {
+		{{10, 9, 0, 1}, {2, 0, 0, 0, 0, 1}, 0},
+		{{10, 9, 0, 2}, {2, 0, 0, 0, 0, 7}, 0},
+		{{239, 129, 2, 3}, {1, 0, 0x5e, 1, 2, 3}, 0},
+		{{10, 10, 0, 1}, {0}, EINVAL}, /* no route */
+	};
+	struct ibv_ah_attr attr = av();
+	uint8_t mac[6];
+	uint16_t vid;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		memcpy(&attr.grh.dgid.raw[12], table[i].ip, 4);
+		vid = 0;
+		EXPECT(ibv_resolve_eth_l2_from_gid(ctx, &attr, mac, &vid), table[i].ret);
+		if (!table[i].ret) {
+			EXPECT_TRUE(!memcmp(mac, table[i].mac, sizeof(mac)));
+			EXPECT(vid, 0xffff);
+		}
+	}
+	attr = av();
+	EXPECT(ibv_resolve_eth_l2_from_gid(ctx, &attr, mac, NULL), 0);
+	attr.port_num = 9;
+	EXPECT(ibv_resolve_eth_l2_from_gid(ctx, &attr, mac, &vid), EINVAL);
+	attr = av();
+	attr.grh.sgid_index = 200;
+	EXPECT(ibv_resolve_eth_l2_from_gid(ctx, &attr, mac, &vid), EINVAL);
+}
+
 static void device_numbers(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -726,13 +760,21 @@ static void provider_buffers(void)
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
-		{"longest_queues", longest_queues},	{"longest_lists", longest_lists},
-		{"longest_inline", longest_inline},	{"many_qps", many_qps},
-		{"large_region", large_region},		{"implicit_region", implicit_region},
-		{"many_answers", many_answers},		{"own_multicast", own_multicast},
-		{"source_number", source_number},	{"device_numbers", device_numbers},
-		{"parent_domains", parent_domains},	{"allocators", allocators},
-		{"provider_buffers", provider_buffers}, {"null_region", null_region},
+		{"longest_queues", longest_queues},
+		{"longest_lists", longest_lists},
+		{"longest_inline", longest_inline},
+		{"many_qps", many_qps},
+		{"large_region", large_region},
+		{"implicit_region", implicit_region},
+		{"many_answers", many_answers},
+		{"own_multicast", own_multicast},
+		{"source_number", source_number},
+		{"device_numbers", device_numbers},
+		{"parent_domains", parent_domains},
+		{"allocators", allocators},
+		{"provider_buffers", provider_buffers},
+		{"null_region", null_region},
+		{"ethernet_addresses", ethernet_addresses},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
