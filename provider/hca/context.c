@@ -13,6 +13,7 @@
 #include "hca/dm.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
+#include "hca/moderation.h"
 #include "hca/pace.h"
 #include "hca/query.h"
 #include "hca/raw_packet.h"
@@ -250,8 +251,10 @@ static void abandon_objects(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		cds_list_for_each_entry (mr, &ctx->mrs[i], node)
 			urxe_mr_revoke(mr, false);
-	cds_list_for_each_entry (cq, &ctx->cqs, node)
+	cds_list_for_each_entry (cq, &ctx->cqs, node) {
+		urxe_moderation_forget(cq);
 		urxe_cq_disarm(cq);
+	}
 }
 
 int urxe_close_device(struct ibv_context *context)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/engine.h"
+#include "hca/moderation.h"
 
 static uint32_t ring_size(uint32_t entries)
 {
@@ -62,6 +62,7 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	CDS_INIT_LIST_HEAD(&cq->event_node);
+	CDS_INIT_LIST_HEAD(&cq->moderation.node);
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
@@ -180,6 +181,13 @@ void urxe_cq_disarm(struct urxe_cq *cq)
 	cq->arm = URXE_ARM_NONE;
 }
 
+void urxe_cq_told(struct urxe_cq *cq, uint32_t place)
+{
+	cq->event_at = place;
+	cq->moderation.pending = 0;
+	urxe_cq_disarm(cq);
+}
+
 int urxe_destroy_cq(struct ibv_cq *ibv)
 {
 	struct urxe_cq *cq = to_cq(ibv);
@@ -188,7 +196,10 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 	if (atomic_load(&cq->users))
 		return EBUSY;
 	if (!stale) {
+		urxe_engine_lock();
+		urxe_moderation_forget(cq);
 		urxe_cq_disarm(cq);
+		urxe_engine_unlock();
 		if (ibv->channel)
 			urxe_channel_forget(cq);
 		urxe_events_forget(to_context(ibv->context), &cq->async);
@@ -211,8 +222,13 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 
 int urxe_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
-	/* Moderation may delay an event by up to cq_period; delaying none is within its terms. */
-	return attr->attr_mask & ~IBV_CQ_ATTR_MODERATE ? EINVAL : 0;
+	if (to_context(ibv->context)->stale)
+		return EIO;
+	if (attr->attr_mask & ~IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	if (attr->attr_mask)
+		urxe_moderation_set(to_cq(ibv), &attr->moderate);
+	return 0;
 }
 
 /* Whether a CQ that is armed like this has an event for this completion. */
@@ -257,8 +273,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	urxe_lock(&cq->lock);
 	now = missed(cq, arm);
 	if (now) {
-		cq->event_at = atomic_load(&cq->head) - 1;
-		urxe_cq_disarm(cq);
+		urxe_cq_told(cq, atomic_load(&cq->head) - 1);
 	} else {
 		if (cq->arm == URXE_ARM_NONE)
 			atomic_fetch_add(&urxe_hca.armed, 1);
@@ -308,11 +323,9 @@ static void push_and_notify(struct urxe_cq *cq, const struct urxe_cqe *cqe)
 
 	urxe_lock(&cq->lock);
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-	notify = notifies(cq->arm, cqe);
-	if (notify) {
-		cq->event_at = head;
-		urxe_cq_disarm(cq);
-	}
+	notify = notifies(cq->arm, cqe) && !urxe_moderation_waits(cq);
+	if (notify)
+		urxe_cq_told(cq, head);
 	urxe_unlock(&cq->lock);
 	if (notify)
 		urxe_channel_notify(cq);

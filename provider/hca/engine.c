@@ -14,6 +14,7 @@
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/lost_memory.h"
+#include "hca/moderation.h"
 #include "hca/path_migration.h"
 #include "hca/raw_packet.h"
 #include "hca/service.h"
@@ -369,6 +370,7 @@ static void run_timers(void)
 	e->ran_at = e->now;
 	urxe_wheel_run(&e->wheel, e->now, on_timer);
 	urxe_gsi_run(e->now);
+	urxe_moderation_run(e->now);
 	if (e->now >= e->housekeep_at) {
 		e->housekeep_at = e->now + HOUSEKEEP_NS;
 		urxe_wire_housekeep(e->wire);
@@ -565,6 +567,7 @@ void urxe_forked(void)
 	cds_list_for_each_entry (ctx, &e->contexts, node)
 		urxe_context_forked(ctx);
 	urxe_raw_packet_forked();
+	urxe_moderation_forked();
 	urxe_xrc_forked();
 	urxe_gsi_forked();
 	urxe_lost_memory_forked();

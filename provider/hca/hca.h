@@ -177,6 +177,15 @@ static inline void urxe_cqe_clear(struct urxe_cqe *cqe)
 
 enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
 
+/* How long a CQ's event waits for more completions (moderation.h). */
+struct urxe_moderation {
+	uint32_t count;	  /* completions for an event; 0: it does not wait */
+	uint64_t period;  /* ns */
+	uint32_t pending; /* completions since it was armed. cq->lock. */
+	uint64_t due;	  /* the event that waits. Engine lock, as node. */
+	struct cds_list_head node;
+};
+
 struct urxe_cq {
 	union {
 		struct ibv_cq ibv;
@@ -190,6 +199,7 @@ struct urxe_cq {
 	_Atomic uint32_t tail; /* next to poll */
 	_Atomic unsigned idle; /* turns of the engine since something was found */
 	enum urxe_arm arm;
+	struct urxe_moderation moderation;
 	uint32_t event_at;	 /* place in the ring that the last event was for */
 	_Atomic bool armed_once; /* written under the engine lock */
 	bool overflow;		 /* was reported */
@@ -500,6 +510,8 @@ void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *
 struct urxe_cqe *urxe_cq_claim(struct urxe_cq *cq, struct urxe_qp *qp);
 void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe);
 void urxe_cq_disarm(struct urxe_cq *cq);
+/* Its event, for completions up to that place, is being raised. cq->lock. */
+void urxe_cq_told(struct urxe_cq *cq, uint32_t place);
 void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn);
 int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urxe_req_notify_cq(struct ibv_cq *cq, int solicited_only);

@@ -99,6 +99,10 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		.supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
 				  1u << IBV_QPT_RAW_PACKET | 1u << IBV_QPT_XRC_SEND,
 	};
+	all.cq_mod_caps = (struct ibv_cq_moderation_caps){
+		.max_cq_count = UINT16_MAX,
+		.max_cq_period = UINT16_MAX,
+	};
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	all.max_dm_size = to_context(context)->file.fd < 0 ? 0 : URXE_DM_BYTES;
 	memset(attr, 0, size); /* newer headers have more fields */

@@ -16,6 +16,7 @@
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "hca/moderation.h"
 #include "hca/service.h"
 #include "host/fd.h"
 #include "host/libc.h"
@@ -122,12 +123,15 @@ static uint64_t next_deadline(void)
 	uint64_t timers = urxe_wheel_next(&urxe_hca.wheel);
 	uint64_t wire = urxe_wire_deadline(urxe_hca.wire);
 	uint64_t gsi = urxe_gsi_deadline();
+	uint64_t moderated = urxe_moderation_deadline();
 	uint64_t next = timers < wire ? timers : wire;
 
 	if (!cds_list_empty(&urxe_hca.ready) || !cds_list_empty(&urxe_hca.acks_due))
 		return 0;
 	if (gsi < next)
 		next = gsi;
+	if (moderated < next)
+		next = moderated;
 	if (!cds_list_empty(&urxe_hca.held) && urxe_hca.held_at < next)
 		next = urxe_hca.held_at;
 	return next < urxe_hca.housekeep_at ? next : urxe_hca.housekeep_at;

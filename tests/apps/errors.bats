@@ -28,7 +28,7 @@ cases() {
 }
 @test "events of CQs, SRQs and drained queues" {
 	cases verbs_status cq_overflow srq_events send_queue_drained notified_late \
-		communication_established
+		communication_established moderated
 }
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }

@@ -872,6 +872,71 @@ static void communication_established(void)
 	}
 }
 
+/* Sends n messages, and takes their completions when the event has come, in seconds; or has not within 20 ms: 0. */
+static double event_after(struct end *a, struct end *b, int n, double patience)
+{
+	struct pollfd pfd = {.fd = b->rcq->channel->fd, .events = POLLIN};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	double began = seconds(), took = 0;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+
+	for (int i = 0; i < n; i++) {
+		EXPECT(post_buffer(b, 0, NULL, 0, 0), 0);
+		EXPECT(post(a->qp, &wr), 0);
+		EXPECT_WC(a->scq, 0, IBV_WC_SUCCESS);
+	}
+	if (poll(&pfd, 1, patience * 1000) == 1) {
+		took = seconds() - began;
+		NEED(!ibv_get_cq_event(b->rcq->channel, &cq, &context));
+		ibv_ack_cq_events(cq, 1);
+		EXPECT(ibv_req_notify_cq(b->rcq, 0), 0);
+	}
+	while (ibv_poll_cq(b->rcq, 1, &wc))
+		EXPECT(wc.status, IBV_WC_SUCCESS);
+	return took;
+}
+
+/* An event for four completions, or for fewer after 60 ms. */
+static void moderated(void)
+{
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+					  .moderate = {4, 60000}};
+	struct setup s = {.type = IBV_QPT_RC, .channel = ibv_create_comp_channel(ctx)};
+	struct ibv_device_attr_ex limits;
+	struct end a, b;
+
+	NEED(s.channel && !ibv_query_device_ex(ctx, NULL, &limits));
+	EXPECT_TRUE(limits.cq_mod_caps.max_cq_count >= 4);
+	EXPECT_TRUE(limits.cq_mod_caps.max_cq_period >= 60000);
+	make_pair(&a, &b, &s);
+	EXPECT(ibv_modify_cq(b.rcq, &attr), 0);
+	EXPECT(ibv_req_notify_cq(b.rcq, 0), 0);
+	EXPECT_TRUE(event_after(&a, &b, 3, 10) >= 0.06);
+	EXPECT_TRUE(event_after(&a, &b, 1, 10) >= 0.06);
+	attr.moderate.cq_period = UINT16_MAX;
+	EXPECT(ibv_modify_cq(b.rcq, &attr), 0);
+	for (int i = 0; i < 100; i++)
+		if (event_after(&a, &b, 4, 10) < 0.06)
+			break;
+		else
+			EXPECT_TRUE(i < 99); /* a busy machine may take as long now and then */
+	/* Those that wait go out when it is turned off, and later ones at once. */
+	EXPECT(event_after(&a, &b, 1, 0.02) > 0, false);
+	attr.moderate.cq_period = 0;
+	EXPECT(ibv_modify_cq(b.rcq, &attr), 0);
+	EXPECT_TRUE(event_after(&a, &b, 0, 10) > 0);
+	EXPECT_TRUE(event_after(&a, &b, 1, 10) > 0);
+	/* A CQ that goes away while its event waits. */
+	attr.moderate.cq_period = UINT16_MAX;
+	EXPECT(ibv_modify_cq(b.rcq, &attr), 0);
+	EXPECT(event_after(&a, &b, 1, 0.02) > 0, false);
+	free_end(&a);
+	free_end(&b);
+	EXPECT(ibv_destroy_comp_channel(s.channel), 0);
+}
+
 static void send_queue_drained(void)
 {
 	struct setup s = {.type = IBV_QPT_RC, .rnr_timer = 22}; /* 20.48 ms */
@@ -987,6 +1052,7 @@ int main(int argc, char **argv)
 		{"cq_overflow", cq_overflow},
 		{"srq_events", srq_events},
 		{"communication_established", communication_established},
+		{"moderated", moderated},
 		{"send_queue_drained", send_queue_drained},
 		{"notified_late", notified_late},
 	};
