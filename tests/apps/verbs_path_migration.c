@@ -355,12 +355,12 @@ static int event_of(struct end *e)
 	return event.event_type;
 }
 
-/* Those of QPs alone: ports come and go beside them. */
+/* Those of QPs alone: ports come and go beside them. The peer may have been connected earlier. */
 static int next_event(struct end *e)
 {
 	int event = event_of(e);
 
-	while (event >= IBV_EVENT_DEVICE_FATAL)
+	while (event >= IBV_EVENT_DEVICE_FATAL || event == IBV_EVENT_COMM_EST)
 		event = event_of(e);
 	return event;
 }
