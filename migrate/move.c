@@ -52,11 +52,10 @@ static const struct {
 	[MOVE_ATTACHING] = {"attaching", STEP_ATTACH, .owns = true,
 			    .next = {[EVENT_DONE] = NEXT(MOVE_VERIFYING),
 				     [EVENT_FREED] = NEXT(MOVE_DETACHING)}},
-	[MOVE_VERIFYING] =
-		{"verifying", STEP_PRESENT, .owns = true,
-		 .next = {[EVENT_DONE] = NEXT(MOVE_HERE),
-			  [EVENT_REFUSED] = NEXT(MOVE_SETTING),
-			  [EVENT_FREED] = NEXT(MOVE_DETACHING)}},
+	[MOVE_VERIFYING] = {"verifying", STEP_PRESENT, .owns = true,
+			    .next = {[EVENT_DONE] = NEXT(MOVE_HERE),
+				     [EVENT_REFUSED] = NEXT(MOVE_SETTING),
+				     [EVENT_FREED] = NEXT(MOVE_DETACHING)}},
 	[MOVE_GONE] = {"gone", STEP_NONE},
 };
 
