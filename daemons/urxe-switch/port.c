@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemons/common/log.h"
 #include "daemons/urxe-switch/switch.h"
 
-#define BURST 64
+#define BURST	 64
+#define AGAIN_IN 100000000 /* ps: then a socket whose peer has not read is tried again */
 
 static void set_times(struct daemon *d, struct port *port, unsigned number, size_t size)
 {
@@ -51,6 +53,19 @@ static bool put(struct daemon *d, struct port *port, const struct frame *frame)
 /* A frame that had to wait is the first to go, so it is kept beside the queue. */
 static uint32_t waiting[MAX_PORTS];
 
+/* The kernel says that a socket without a connection can be written to, whether or not the peer's
+ * queue is full. */
+static void wait_for_host(struct daemon *d, struct port *port, unsigned number)
+{
+	if (port->kind == PORT_UNIX) {
+		port->pending = true;
+		schedule_at(d, d->now + AGAIN_IN, PORT_FREE, number);
+	} else {
+		port->blocked = true;
+		event_add(port->writable, NULL);
+	}
+}
+
 void port_pump(struct daemon *d, unsigned number)
 {
 	struct port *port = &d->ports[number];
@@ -68,8 +83,7 @@ void port_pump(struct daemon *d, unsigned number)
 		waiting[number] = NONE;
 		if (!put(d, port, &d->frames[f])) {
 			waiting[number] = f;
-			port->blocked = true;
-			event_add(port->writable, NULL);
+			wait_for_host(d, port, number);
 			return;
 		}
 		frame_free(d, f);
@@ -89,6 +103,25 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	schedule_run(d);
 }
 
+/* The whole length of what comes, also where it is more than a frame has room for. */
+static ssize_t take(const struct port *port, struct frame *frame)
+{
+	if (port->kind == PORT_UNIX)
+		return recv(port->fd, frame->bytes + HEADROOM, MAX_FRAME, MSG_TRUNC);
+	return read(port->fd, frame->bytes + HEADROOM, MAX_FRAME);
+}
+
+/* Somebody has deleted the interface: there is nothing to read any more, and always an error. */
+static void gone(struct port *port)
+{
+	const char *name = port->daemon->settings.ports[port - port->daemon->ports].name;
+
+	log_error("TAP %s was deleted: its host is cut off until urxe-switch is started again",
+		  name);
+	port->gone = true;
+	event_del(port->readable);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct port *port = arg;
@@ -99,10 +132,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		ssize_t n;
 
 		if (f == NONE)
-			return;
-		n = read(fd, d->frames[f].bytes + HEADROOM, MAX_FRAME);
-		if (n < 14) {
+			break;
+		n = take(port, &d->frames[f]);
+		if (n < 14 || n > MAX_FRAME) {
 			frame_free(d, f);
+			if (n < 0 && errno == EBADFD)
+				gone(port);
 			if (n < 0)
 				break;
 			d->not_ours++;
@@ -124,6 +159,8 @@ void port_stop(struct daemon *d, struct port *port, bool stop)
 	if (port->stopped == stop)
 		return;
 	port->stopped = stop;
+	if (port->gone)
+		return;
 	if (stop)
 		event_del(port->readable);
 	else
@@ -150,10 +187,24 @@ static int open_tap(struct port *port, const char *name)
 	return ret;
 }
 
+/* Removes what a switch that was killed has left; but nobody's file, nor the socket of one that runs. */
+static int make_way(int fd, const struct sockaddr_un *own)
+{
+	struct stat st;
+
+	if (lstat(own->sun_path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -ENOTSOCK;
+	if (!connect(fd, (const struct sockaddr *)own, sizeof(*own)))
+		return -EADDRINUSE;
+	return unlink(own->sun_path) ? -errno : 0;
+}
+
 static int open_unix(struct port *port, const struct port_settings *s)
 {
 	struct sockaddr_un own = {.sun_family = AF_UNIX};
-	int bytes = 4 << 20;
+	int bytes = 4 << 20, ret;
 
 	port->peer.sun_family = AF_UNIX;
 	memcpy(port->peer.sun_path, s->peer, sizeof(port->peer.sun_path));
@@ -162,11 +213,13 @@ static int open_unix(struct port *port, const struct port_settings *s)
 	if (port->fd < 0)
 		return -errno;
 	setsockopt(port->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	unlink(s->name);
-	if (!bind(port->fd, (struct sockaddr *)&own, sizeof(own)))
-		return 0;
-	log_error("%s: %s", s->name, strerror(errno));
-	return -errno;
+	ret = make_way(port->fd, &own);
+	if (!ret && bind(port->fd, (struct sockaddr *)&own, sizeof(own)))
+		ret = -errno;
+	if (ret)
+		log_error("%s: %s", s->name, strerror(-ret));
+	port->bound = !ret;
+	return ret;
 }
 
 int ports_open(struct daemon *d)
@@ -203,7 +256,7 @@ void ports_close(struct daemon *d)
 			event_free(port->writable);
 		if (port->daemon && port->fd >= 0)
 			close(port->fd);
-		if (port->daemon && port->kind == PORT_UNIX)
+		if (port->bound)
 			unlink(d->settings.ports[i].name);
 	}
 }

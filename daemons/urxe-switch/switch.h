@@ -104,6 +104,7 @@ struct port {
 	struct event *readable, *writable;
 	struct sockaddr_un peer;
 	bool blocked, stopped, pending;
+	bool gone, bound; /* its TAP was deleted; its socket has a name */
 	int64_t free_at;
 	uint64_t charged;
 	uint64_t in_frames, in_bytes, out_frames, out_bytes, drops;

@@ -113,6 +113,36 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 		[ $(count malformed) -eq 0 ]'
 }
 
+@test "a TAP interface that is deleted costs its host alone" {
+	hosts -- '
+		a ip link delete tapa
+		sleep 0.5
+		before=$(awk "{ print \$14 + \$15 }" /proc/$SWITCH_PID/stat)
+		sleep 1
+		spent=$(($(awk "{ print \$14 + \$15 }" /proc/$SWITCH_PID/stat) - before))
+		echo "$spent ticks of the CPU in a second"
+		[ $spent -lt 30 ]
+		ctl ports | grep tapb'
+}
+
+@test "a host that does not read its socket is waited for, and what is longer than a frame is dropped" {
+	cat >"$BATS_TEST_TMPDIR/switch.conf" <<-END
+		leaf leaf1 leaf2
+		spine spine1
+		port leaf1 unix $BATS_TEST_TMPDIR/a $BATS_TEST_TMPDIR/host-a
+		port leaf2 unix $BATS_TEST_TMPDIR/b $BATS_TEST_TMPDIR/host-b
+	END
+	"$BATS_TEST_DIRNAME/switch_sockets.py" "$BATS_TEST_TMPDIR"
+}
+
+@test "no file and no socket of a running switch makes way for a port's" {
+	echo precious >"$BATS_TEST_TMPDIR/a"
+	run "${URXE%/*}/daemons/urxe-switch/urxe-switch" "$conf" -o "port leaf1 unix $BATS_TEST_TMPDIR/a $BATS_TEST_TMPDIR/b"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[ "$(cat "$BATS_TEST_TMPDIR/a")" = precious ]
+}
+
 @test "counters for Prometheus, and a word for what is wrong" {
 	hosts -o "metrics_listen 127.0.0.1:9877" -- '
 		ip link set lo up
