@@ -18,7 +18,7 @@
 #include "fabric/path.h"
 
 static const char usage[] =
-	"usage: fabricd [-n NAME] [-l LOG] [-r FD] FILE\n"
+	"usage: fabricd [-n NAME] [-l LOG] [-r FD] [-V | --version] [-h | --help] FILE\n"
 	"  FILE      the fabric, as ibnetdiscover prints it\n"
 	"  -n NAME   the fabric's name, \"" FABRIC_DEFAULT_NAME "\" without it\n"
 	"  -l LOG    a file for messages once it serves\n"
@@ -192,14 +192,17 @@ static void finish(struct fabricd *d)
 
 static bool options(int argc, char **argv, struct options *o)
 {
+	static const struct option words[] = {
+		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {}};
 	int c;
 
-	while ((c = getopt(argc, argv, "n:l:r:h")) != -1) {
+	while ((c = getopt_long(argc, argv, "n:l:r:hV", words, NULL)) != -1) {
 		switch (c) {
 		case 'n': o->name = optarg; break;
 		case 'l': o->log = optarg; break;
 		case 'r': o->ready = atoi(optarg); break;
 		case 'h': fputs(usage, stdout); exit(0);
+		case 'V': puts("fabricd " URXE_VERSION); exit(0);
 		default: return false;
 		}
 	}

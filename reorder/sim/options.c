@@ -40,7 +40,8 @@ static const char usage[] =
 	"  --json                results as JSON\n"
 	"  --parallel N          runs at a time (processors)\n"
 	"  --jobs                print one command a run, and run nothing\n"
-	"  --quiet               no progress\n";
+	"  --quiet               no progress\n"
+	"  -V --version, -h --help\n";
 
 static void fail(const char *what, const char *text)
 {
@@ -290,6 +291,7 @@ static const struct option longs[] = {
 	{"jobs", no_argument, NULL, JOBS},
 	{"quiet", no_argument, NULL, QUIET},
 	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
 	{0},
 };
 
@@ -333,7 +335,8 @@ static void one_option(struct options *o, int c, char *value)
 	case JOBS: o->jobs_only = true; break;
 	case QUIET: o->quiet = true; break;
 	case 'h': fputs(usage, stdout); exit(0);
-	default: fputs(usage, stderr); exit(2);
+	case 'V': puts("fabric-sim " URXE_VERSION); exit(0);
+	default: fputs("fabric-sim: --help lists the options\n", stderr); exit(2);
 	}
 }
 
@@ -342,7 +345,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	int c;
 
 	defaults(o);
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "hV", longs, NULL)) != -1)
 		one_option(o, c, optarg);
 	if (optind < argc)
 		fail("what is that? (--help)", argv[optind]);
