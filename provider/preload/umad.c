@@ -214,13 +214,29 @@ static ssize_t result(struct urxe_umad *file, ssize_t ret, int saved)
 	return ret < 0 ? -1 : ret;
 }
 
+static void put_when_cancelled(void *file)
+{
+	put(file);
+}
+
+static ssize_t read_file(struct urxe_umad *file, void *buf, size_t len)
+{
+	ssize_t ret;
+
+	pthread_cleanup_push(put_when_cancelled, file);
+	pthread_testcancel(); /* as read(2) */
+	ret = urxe_umad_file_read(file, buf, len);
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
 URXE_EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
 	struct urxe_umad *file = get(fd);
 	int saved = errno;
 
 	if (file)
-		return result(file, urxe_umad_file_read(file, buf, len), saved);
+		return result(file, read_file(file, buf, len), saved);
 	need_behind();
 	return behind.read(fd, buf, len);
 }

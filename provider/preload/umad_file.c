@@ -431,6 +431,22 @@ static ssize_t next_mad(struct urxe_umad *file, uint8_t *head, size_t room, int 
 	return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
 }
 
+/* A thread that is cancelled in a system call would keep the lock: OpenSM cancels the one that reads. */
+static int enter(struct urxe_umad *file)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&file->lock);
+	return cancel;
+}
+
+static void leave(struct urxe_umad *file, int cancel)
+{
+	pthread_mutex_unlock(&file->lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /* Under the lock: one MAD, if there is one. */
 static ssize_t read_mad(struct urxe_umad *file, void *buf, size_t len)
 {
@@ -466,15 +482,16 @@ ssize_t urxe_umad_file_read(struct urxe_umad *file, void *buf, size_t len)
 {
 	struct pollfd p = {.fd = file->fd, .events = POLLIN};
 	ssize_t ret;
+	int cancel;
 
 	if (file->issm)
 		return -EINVAL;
 	for (;;) {
-		pthread_mutex_lock(&file->lock);
+		cancel = enter(file);
 		ret = file->held_fd >= 0 ? read_held(file, buf, len) : read_late(file, buf, len);
 		if (ret == -EAGAIN)
 			ret = read_mad(file, buf, len);
-		pthread_mutex_unlock(&file->lock);
+		leave(file, cancel);
 		if (ret != -EAGAIN || urxe_libc.fcntl(file->fd, F_GETFL) & O_NONBLOCK)
 			return ret;
 		if (urxe_libc.poll(&p, 1, -1) < 0)
@@ -594,13 +611,13 @@ static int transmit_old(struct urxe_umad *file, const void *buf, size_t len)
 ssize_t urxe_umad_file_write(struct urxe_umad *file, const void *buf, size_t len)
 {
 	size_t hdr = file->pkey_index ? FABRIC_UMAD_HDR : OLD_HDR;
-	int ret;
+	int ret, cancel;
 
 	if (file->issm || len < hdr + MAD_RMPP_LEN)
 		return -EINVAL;
-	pthread_mutex_lock(&file->lock);
+	cancel = enter(file);
 	ret = file->pkey_index ? transmit(file, buf, len) : transmit_old(file, buf, len);
-	pthread_mutex_unlock(&file->lock);
+	leave(file, cancel);
 	return ret ? ret : (ssize_t)len;
 }
 
@@ -703,9 +720,8 @@ static int ioctl_unregister(struct urxe_umad *file, const void *arg)
 
 int urxe_umad_file_ioctl(struct urxe_umad *file, unsigned long request, void *arg)
 {
-	int ret = -ENOTTY;
+	int ret = -ENOTTY, cancel = enter(file);
 
-	pthread_mutex_lock(&file->lock);
 	if (file->issm)
 		ret = -ENOTTY;
 	else if (request == IB_USER_MAD_REGISTER_AGENT)
@@ -718,6 +734,6 @@ int urxe_umad_file_ioctl(struct urxe_umad *file, unsigned long request, void *ar
 		ret = file->used ? -EINVAL : 0;
 		file->pkey_index |= !ret;
 	}
-	pthread_mutex_unlock(&file->lock);
+	leave(file, cancel);
 	return ret;
 }

@@ -260,6 +260,11 @@ goes_by() {
 	diff "$BATS_TEST_DIRNAME/umad_probe.kernel" "$XDG_RUNTIME_DIR/probe"
 }
 
+@test "a thread that reads a umad file may be cancelled anywhere" {
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	on h1 timeout 60 "$URXE_BIN/umad_cancel" 3000
+}
+
 @test "a umad file without the P_Key index needs no room for one" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	managed h1 -o

@@ -21,6 +21,10 @@ probe() {
 	URXE_WIRE=udp probe 1 roce | diff "$BATS_TEST_DIRNAME/umad_probe.roce" -
 }
 
+@test "a thread that reads a file may be cancelled anywhere" {
+	isolated timeout 60 "$URXE" run -- "$URXE_BIN/umad_cancel" 3000
+}
+
 @test "a file without the P_Key index needs no room for one" {
 	probe 1 old | diff "$BATS_TEST_DIRNAME/umad_probe.old" -
 }
