@@ -77,9 +77,10 @@ static struct urxe_cm_listener *find_listener(struct urxe_cm *manager,
 static void record(struct urxe_cm *manager, const struct urxe_cm_record *r, uint32_t *row)
 {
 	(void)manager;
-	CHECK(r->local_id && r->remote_id);
+	CHECK(r->local_id && !r->remote_id == (r->state == URXE_CM_REQ_SENT));
+	/* The first time a row is made; later its state changes. */
+	records += *row == URXE_CM_NO_ROW;
 	*row = 1;
-	records++;
 }
 
 static void forget(struct urxe_cm *manager, uint32_t row)
