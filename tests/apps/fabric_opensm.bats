@@ -60,13 +60,22 @@ master_is() {
 	[ "$(records h2)" = 8 ]
 }
 
+# osmtest asks with fields that it has not set, which fails where malloc() fills its memory.
+osmtest_passes() { # TEST OPTION...
+	on h3 env -u MALLOC_PERTURB_ osmtest -i inventory -l osmtest.log "${@:2}" >said 2>&1 || true
+	grep "$1\" PASS" said || {
+		tail -20 said osmtest.log
+		false
+	}
+}
+
 @test "osmtest makes its inventory, and passes its tests of groups and of tables of QoS" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	managed h1
 	cd "$XDG_RUNTIME_DIR"
-	on h3 osmtest -f c -i inventory -l osmtest.log >created 2>&1 || true; cat created; grep "Create Inventory\" PASS" created || { tail -20 osmtest.log; false; }
-	on h3 osmtest -f m -M 2 -l osmtest.log | grep 'Multicast" PASS'
-	on h3 osmtest -f q -i inventory -l osmtest.log | grep 'VLArb and SLtoVL" PASS'
+	osmtest_passes 'Create Inventory' -f c
+	osmtest_passes Multicast -f m -M 2
+	osmtest_passes 'VLArb and SLtoVL' -f q
 }
 
 @test "OpenSM is started again on a running subnet: links stay up, LIDs stay" {
