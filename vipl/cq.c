@@ -268,10 +268,10 @@ bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 {
 	struct vipl_cq_entry entry;
 
-	if (cq->head == cq->tail)
-		vipl_cq_poll(cq);
-	if (cq->head == cq->tail)
-		return false;
+	while (cq->head == cq->tail) {
+		if (!vipl_cq_poll_one(cq))
+			return false;
+	}
 	entry = cq->entries[cq->head++ & (cq->size - 1)];
 	*vi = entry.vi;
 	*recv = entry.recv;

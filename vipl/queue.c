@@ -9,8 +9,6 @@
 #include "vipl/post.h"
 #include "vipl/vi.h"
 
-#define POLL_BATCH 16
-
 const struct vipl_access *vipl_queue_access(struct vipl_queue *queue, VIP_MEM_HANDLE handle,
 					    struct vipl_access *copy)
 {
@@ -252,18 +250,20 @@ vipl_inline void complete(struct vipl_queue *queue, const struct ibv_wc *wc)
 		complete_recv(queue, slot, wc);
 }
 
+bool vipl_cq_poll_one(struct vipl_cq *cq)
+{
+	struct ibv_wc wc;
+
+	if (vipl_unlikely(!cq->ibv) || ibv_poll_cq(cq->ibv, 1, &wc) <= 0)
+		return false;
+	complete(vipl_wr_queue(wc.wr_id), &wc);
+	return true;
+}
+
 void vipl_cq_poll(struct vipl_cq *cq)
 {
-	struct ibv_wc wc[POLL_BATCH];
-	int count;
-
-	if (vipl_unlikely(!cq->ibv))
-		return;
-	do {
-		count = ibv_poll_cq(cq->ibv, POLL_BATCH, wc);
-		for (int i = 0; i < count; i++)
-			complete(vipl_wr_queue(wc[i].wr_id), &wc[i]);
-	} while (vipl_unlikely(count == POLL_BATCH));
+	while (vipl_cq_poll_one(cq))
+		;
 }
 
 static __attribute__((noinline)) void complete_of_any(const struct ibv_wc *wc)
