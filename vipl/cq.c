@@ -264,20 +264,6 @@ VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries)
 	return result;
 }
 
-bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
-{
-	struct vipl_cq_entry entry;
-
-	while (cq->head == cq->tail) {
-		if (!vipl_cq_poll_one(cq))
-			return false;
-	}
-	entry = cq->entries[cq->head++ & (cq->size - 1)];
-	*vi = entry.vi;
-	*recv = entry.recv;
-	return true;
-}
-
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 {
 	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);

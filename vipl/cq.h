@@ -70,12 +70,11 @@ void vipl_cq_close(struct vipl_cq *cq);
 /* Makes room for another so many work requests, with the lock held. -ENOMEM. */
 int vipl_cq_reserve(struct vipl_cq *cq, unsigned count);
 
-/* Takes all that has completed, with the lock held (queue.c). */
+/* Takes what has completed, with the lock held (queue.c). */
 void vipl_cq_poll(struct vipl_cq *cq);
-/* The same of one completion, which may be of no descriptor. False: there is none. */
-bool vipl_cq_poll_one(struct vipl_cq *cq);
 
-/* Takes an entry, with the lock held. False: there is none. */
+/* The queue of the next descriptor that has completed, with the lock held (queue.c). False: none
+ * has. */
 bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv);
 
 /* Room in the full ring of entries, with the lock held. False: there is no memory, as is reported. */

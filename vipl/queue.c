@@ -55,17 +55,25 @@ static void write_status(VIP_DESCRIPTOR *descriptor, uint32_t status)
 	__atomic_store_n(&descriptor->CS.Status, status, __ATOMIC_RELEASE);
 }
 
-/* The one at `done`, whose memory has been looked after. */
-vipl_inline void finish_one(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+/* The one at `done`, whose memory has been looked after; its entry of the CQ is the caller's. */
+vipl_inline void end_one(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
 {
-	struct vipl_cq *cq = queue->cq;
-
 	slot->status = status;
 	write_status(slot->descriptor, status);
 	queue->done++;
 	queue->wrs -= slot->wrs;
-	if (cq->handle)
-		vipl_cq_push(cq, queue->vi->handle, queue->recv);
+}
+
+vipl_inline void push_entry(struct vipl_queue *queue)
+{
+	if (queue->cq->handle)
+		vipl_cq_push(queue->cq, queue->vi->handle, queue->recv);
+}
+
+static void finish_one(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+{
+	end_one(queue, slot, status);
+	push_entry(queue);
 }
 
 /* A malformed descriptor takes effect when it is its turn. */
@@ -92,14 +100,19 @@ void vipl_queue_settle(struct vipl_queue *queue)
 	}
 }
 
-/* Completes the descriptor at `done`, and those behind it that have their status. */
-vipl_inline void finish(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+/* After one has completed: those behind it that have their status. */
+vipl_inline void settle_behind(struct vipl_queue *queue)
 {
-	finish_one(queue, slot, status | VIP_STATUS_DONE);
 	if (queue->done == queue->tail)
 		return;
 	if (vipl_unlikely(vipl_slot(queue, queue->done)->status & VIP_STATUS_DONE))
 		vipl_queue_settle(queue);
+}
+
+static void finish(struct vipl_queue *queue, struct vipl_slot *slot, uint32_t status)
+{
+	finish_one(queue, slot, status | VIP_STATUS_DONE);
+	settle_behind(queue);
 }
 
 void vipl_queue_flush(struct vipl_queue *queue)
@@ -234,41 +247,81 @@ static __attribute__((noinline)) void complete_any(struct vipl_queue *queue,
 	}
 }
 
-vipl_inline void complete(struct vipl_queue *queue, const struct ibv_wc *wc)
+/*
+ * Completes the descriptor at `done` if it is one as most are: it has succeeded, its memory is as it
+ * was, and the message lies where the descriptor says. The caller sees to its entry of the CQ, and
+ * to those behind it.
+ */
+vipl_inline bool complete_plain(struct vipl_queue *queue, const struct ibv_wc *wc)
 {
 	struct vipl_slot *slot = vipl_slot(queue, queue->done);
+	uint32_t status;
 
 	if (vipl_unlikely(wc->wr_id != queue->wr_id || queue->done == queue->tail ||
 			  wc->status != IBV_WC_SUCCESS || slot->bounce ||
 			  slot->memory_generation != vipl_queue_memory_generation(queue)))
-		complete_any(queue, wc);
-	else if (!queue->recv)
-		finish(queue, slot, slot->status);
-	else if (vipl_likely(!queue->vi->headers))
-		finish(queue, slot, read_message(slot->descriptor, wc));
-	else
-		complete_recv(queue, slot, wc);
-}
-
-bool vipl_cq_poll_one(struct vipl_cq *cq)
-{
-	struct ibv_wc wc;
-
-	if (vipl_unlikely(!cq->ibv) || ibv_poll_cq(cq->ibv, 1, &wc) <= 0)
 		return false;
-	complete(vipl_wr_queue(wc.wr_id), &wc);
+	if (!queue->recv)
+		status = slot->status;
+	else if (vipl_likely(!queue->vi->headers))
+		status = read_message(slot->descriptor, wc);
+	else
+		return false;
+	end_one(queue, slot, status | VIP_STATUS_DONE);
 	return true;
 }
 
-void vipl_cq_poll(struct vipl_cq *cq)
+vipl_inline void complete(struct vipl_queue *queue, const struct ibv_wc *wc)
 {
-	while (vipl_cq_poll_one(cq))
-		;
+	if (vipl_likely(complete_plain(queue, wc))) {
+		push_entry(queue);
+		settle_behind(queue);
+	} else {
+		complete_any(queue, wc);
+	}
 }
 
 static __attribute__((noinline)) void complete_of_any(const struct ibv_wc *wc)
 {
 	complete(vipl_wr_queue(wc->wr_id), wc);
+}
+
+vipl_inline bool poll_one(const struct vipl_cq *cq, struct ibv_wc *wc)
+{
+	return vipl_likely(cq->ibv != NULL) && ibv_poll_cq(cq->ibv, 1, wc) > 0;
+}
+
+void vipl_cq_poll(struct vipl_cq *cq)
+{
+	struct ibv_wc wc;
+
+	while (poll_one(cq, &wc))
+		complete_of_any(&wc);
+}
+
+/* What completes while there are no entries is given to the program without one. */
+bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
+{
+	struct vipl_cq_entry *entry;
+	struct vipl_queue *queue;
+	struct ibv_wc wc;
+
+	while (cq->head == cq->tail) {
+		if (!poll_one(cq, &wc))
+			return false;
+		queue = vipl_wr_queue(wc.wr_id);
+		if (vipl_likely(complete_plain(queue, &wc))) {
+			*vi = queue->vi->handle;
+			*recv = queue->recv;
+			settle_behind(queue);
+			return true;
+		}
+		complete_any(queue, &wc);
+	}
+	entry = &cq->entries[cq->head++ & (cq->size - 1)];
+	*vi = entry->vi;
+	*recv = entry->recv;
+	return true;
 }
 
 /*
@@ -277,11 +330,10 @@ static __attribute__((noinline)) void complete_of_any(const struct ibv_wc *wc)
  */
 bool vipl_queue_poll(struct vipl_queue *queue)
 {
-	struct ibv_cq *ibv = queue->cq->ibv;
 	struct ibv_wc wc;
 
 	do {
-		if (vipl_unlikely(!ibv) || ibv_poll_cq(ibv, 1, &wc) <= 0)
+		if (!poll_one(queue->cq, &wc))
 			return false;
 		if (vipl_likely(wc.wr_id == queue->wr_id))
 			complete(queue, &wc);
