@@ -5,8 +5,8 @@
 
 #include "hca/flow_rule.h"
 
-/* A spec that names a header: where its filter and the mask are, and where that is in what was
- * read. */
+/* A spec that names a header: where its filter (words of 32 bits) and the mask are, and where that is
+ * in what was read. */
 struct spec_kind {
 	enum ibv_flow_spec_type type;
 	uint16_t size, filter, value, mask, at;
@@ -51,7 +51,6 @@ static const struct spec_kind *kind_of(uint32_t type)
 static int add_match(struct urxe_flow_rule *rule, const struct spec_kind *kind, bool inner,
 		     const struct ibv_flow_spec *spec)
 {
-	const uint8_t *value = (const uint8_t *)spec + kind->value;
 	const uint8_t *mask = (const uint8_t *)spec + kind->mask;
 	struct urxe_flow_match *m = &rule->matches[rule->n++];
 	uint32_t *headers = inner ? &rule->inner : &rule->outer;
@@ -63,11 +62,11 @@ static int add_match(struct urxe_flow_rule *rule, const struct spec_kind *kind, 
 	if (kind->header == FRAME_ETH && ((const struct ibv_flow_eth_filter *)mask)->vlan_tag)
 		*headers |= FRAME_VLAN;
 	m->at = (inner ? offsetof(struct urxe_frame, inner) : 0) + kind->at;
-	m->len = kind->filter;
-	for (unsigned i = 0; i < kind->filter; i++) {
-		m->mask[i] = mask[i];
-		m->value[i] = value[i] & mask[i];
-	}
+	m->words = kind->filter / sizeof(m->mask[0]);
+	memcpy(m->mask, mask, kind->filter);
+	memcpy(m->value, (const uint8_t *)spec + kind->value, kind->filter);
+	for (unsigned i = 0; i < m->words; i++)
+		m->value[i] &= m->mask[i];
 	return 0;
 }
 
@@ -143,11 +142,13 @@ int urxe_flow_rule_read(struct urxe_flow_rule *rule, const struct ibv_flow_attr 
 static bool same(const struct urxe_flow_match *m, const struct urxe_frame *frame)
 {
 	const uint8_t *field = (const uint8_t *)frame + m->at;
+	uint32_t word, differs = 0;
 
-	for (unsigned i = 0; i < m->len; i++)
-		if ((field[i] & m->mask[i]) != m->value[i])
-			return false;
-	return true;
+	for (unsigned i = 0; i < m->words; i++) {
+		memcpy(&word, field + i * sizeof(word), sizeof(word));
+		differs |= (word & m->mask[i]) ^ m->value[i];
+	}
+	return !differs;
 }
 
 bool urxe_flow_rule_matches(const struct urxe_flow_rule *rule, const struct urxe_frame *frame)

@@ -13,9 +13,10 @@
 #define URXE_FLOW_SPECS	     16
 #define URXE_FLOW_PRIORITIES 16384 /* 0, the first to be asked, to this less one */
 
+/* Words of struct urxe_frame; what the mask does not have is 0 in the value. */
 struct urxe_flow_match {
-	uint16_t at, len; /* in struct urxe_frame */
-	uint8_t value[40], mask[40];
+	uint16_t at, words; /* bytes; 32 bits each */
+	uint32_t value[10], mask[10];
 };
 
 struct urxe_flow_rule {
