@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The layout of the registration table in memory, and its fast lookup. Private to table.c, which
- * draws and explains it, and to match.c, for which a function call would be a large part of the
- * lookup.
+ * draws and explains it, and to those for whom a function call would be a large part of the lookup:
+ * match.c, and the adapter's engine.
  */
 #ifndef MEMPOOL_ROW_H
 #define MEMPOOL_ROW_H
@@ -149,6 +149,19 @@ mempool_glance(const struct mempool_table *t, uint32_t flag, uint32_t key, uint3
 	length = atomic_load_explicit(&r->length, memory_order_acquire);
 	return offset < length && size - 1 < length - offset &&
 	       atomic_load_explicit(&r->seq, memory_order_acquire) == *seq;
+}
+
+/* The same where the row does not matter: *va is where the request's memory lies. */
+static inline __attribute__((always_inline)) bool
+mempool_match_plain(const struct mempool_table *t, uint32_t key, uint32_t pd, uint64_t addr,
+		    uint64_t length, uint32_t rights, uint64_t *va)
+{
+	uint32_t n, seq;
+
+	if (!length || !mempool_glance(t, MEMPOOL_PLAIN, key, pd, addr, length, rights, &n, &seq))
+		return false;
+	*va = addr;
+	return true;
 }
 
 #endif

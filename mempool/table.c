@@ -547,13 +547,8 @@ enum rmempool_verdict mempool_table_match(const struct mempool_table *table, uin
 					  uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t length,
 					  uint32_t rights, bool remote, uint64_t *va)
 {
-	uint32_t n, seq;
-
-	if (length &&
-	    mempool_glance(table, MEMPOOL_PLAIN, key, pd, addr, length, rights, &n, &seq)) {
-		*va = addr;
+	if (mempool_match_plain(table, key, pd, addr, length, rights, va))
 		return RMEMPOOL_OK;
-	}
 	return match(table, key, pd, qpn, addr, length, rights, remote, va, NULL);
 }
 

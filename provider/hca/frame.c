@@ -74,6 +74,7 @@ static void read_gre(struct urxe_frame *frame, struct urxe_frame_headers *h, str
 		return;
 	flags = get16(p);
 	h->present |= FRAME_GRE;
+	h->gre.key = 0;
 	memcpy(&h->gre.c_ks_res0_ver, p, 2);
 	memcpy(&h->gre.protocol, p + 2, 2);
 	if ((flags & 0x8000) && !take(&c, 4)) /* checksum */
@@ -224,6 +225,7 @@ static void read_eth(struct urxe_frame *frame, struct urxe_frame_headers *h, str
 	h->present |= FRAME_ETH;
 	memcpy(h->eth.dst_mac, p, 6);
 	memcpy(h->eth.src_mac, p + 6, 6);
+	h->eth.vlan_tag = h->eth.ether_type = 0;
 	type = get16(p + 12);
 	while (type == TYPE_VLAN || type == TYPE_QINQ) {
 		p = take(&c, 4);
@@ -240,6 +242,6 @@ static void read_eth(struct urxe_frame *frame, struct urxe_frame_headers *h, str
 
 void urxe_frame_read(struct urxe_frame *frame, const uint8_t *bytes, size_t len)
 {
-	memset(frame, 0, sizeof(*frame));
+	frame->outer.present = frame->inner.present = 0;
 	read_eth(frame, &frame->outer, (struct cursor){bytes, len});
 }

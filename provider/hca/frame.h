@@ -43,7 +43,10 @@ struct urxe_frame {
 		inner; /* behind VXLAN, GRE or MPLS; present is 0 when there are none */
 };
 
-/* Reads len bytes from the destination MAC on; headers that are cut off are not present. */
+/*
+ * Reads len bytes from the destination MAC on; headers that are cut off are not present, and those
+ * that are not present have no values.
+ */
 void urxe_frame_read(struct urxe_frame *frame, const uint8_t *bytes, size_t len);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "hca/engine.h"
 #include "hca/memory.h"
+#include "mempool/row.h"
 
 pthread_mutex_t urxe_regions_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -20,8 +21,9 @@ static bool fault_in(uint64_t va, uint64_t length, bool write)
 			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
-bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
-		uint32_t rights, bool remote, uint64_t *va)
+static __attribute__((noinline)) bool reach_any(const struct urxe_qp *qp, uint32_t key,
+						uint64_t addr, uint64_t length, uint32_t rights,
+						bool remote, uint64_t *va)
 {
 	enum rmempool_verdict verdict;
 
@@ -39,6 +41,14 @@ bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t 
 		return true;
 	}
 	return fault_in(*va, length, rights & WRITES);
+}
+
+bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+		uint32_t rights, bool remote, uint64_t *va)
+{
+	return mempool_match_plain(urxe_hca.table, key, qp->pd->number, addr, length,
+				   rights | URXE_RESIDENT, va) ||
+	       reach_any(qp, key, addr, length, rights, remote, va);
 }
 
 static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
