@@ -135,8 +135,6 @@ bool sma_mkey_allows(struct fabric *f, struct fabric_port *port, const struct pa
 	}
 	if (packet->mad[MAD_METHOD] == METHOD_GET && level < 2)
 		return true;
-	if (packet->mad[MAD_METHOD] == METHOD_TRAP_REPRESS)
-		return true;
 	if (violations != 0xffff)
 		put16(port->info + PI_MKEY_VIOL, violations + 1);
 	if (seconds && !lease->at)

@@ -370,6 +370,39 @@ static void a_trap_is_sent_again_until_it_is_repressed(void **state)
 	free(traps.mad);
 }
 
+/* 14.2.4: TrapRepress needs the M_Key as Set does. */
+static void a_trap_is_not_repressed_by_one_that_does_not_know_the_mkey(void **state)
+{
+	struct inbox traps = {0};
+	struct agent *sm = agent_at(H1, 1, CLASS_SUBN_LID, 1, 1ull << METHOD_TRAP, 0, &traps);
+	struct fabric_port *port =
+		fabric_node_port(fabric.map, fabric_map_node(fabric.map, LEAF2), 0);
+	struct umad repress = umad_to(2, 0, 0);
+
+	manage();
+	time_passes(1);
+	link_set(&fabric, port_of(LEAF2, 2), false);
+	time_passes(1);
+	assert_int_equal(traps.count, 1);
+	put64(port->info + PI_MKEY, 77);
+	memcpy(repress.mad, traps.mad, MAD_LEN);
+	repress.mad[MAD_METHOD] = METHOD_TRAP_REPRESS;
+	send_umad(sm, &repress);
+	assert_int_equal(get16(port->info + PI_MKEY_VIOL), 1);
+	time_passes(1);
+	assert_int_equal(get16(traps.mad + SMP_DATA + 4), TRAP_BAD_MKEY);
+	put64(repress.mad + SMP_MKEY, 77);
+	send_umad(sm, &repress);
+	memcpy(repress.mad, traps.mad, MAD_LEN);
+	repress.mad[MAD_METHOD] = METHOD_TRAP_REPRESS;
+	put64(repress.mad + SMP_MKEY, 77);
+	send_umad(sm, &repress);
+	traps.count = 0;
+	time_passes(3000);
+	assert_int_equal(traps.count, 0);
+	free(traps.mad);
+}
+
 /* LocalPhyErrors is 8: the ninth packet in a row that arrives damaged is an error of the link. */
 static void many_damaged_packets_are_an_error_of_the_link_that_is_told(void **state)
 {
@@ -571,6 +604,7 @@ int main(void)
 		TEST(a_table_that_leads_in_circles_loses_the_packet_and_counts_it),
 		TEST(many_damaged_packets_are_an_error_of_the_link_that_is_told),
 		TEST(a_trap_is_sent_again_until_it_is_repressed),
+		TEST(a_trap_is_not_repressed_by_one_that_does_not_know_the_mkey),
 		TEST(a_mad_takes_the_delay_of_each_cable),
 		TEST(samples_are_what_a_port_counts_during_the_interval),
 		TEST(samples_of_no_port_or_of_no_time),
