@@ -12,6 +12,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/member.h"
+#include "fabric/route.h"
 
 /* ---- the queue of what is under way ---- */
 
@@ -70,7 +71,10 @@ static bool data_passes(struct fabric *f, struct fabric_port *out, struct fabric
 static struct fabric_port *cross(struct fabric *f, struct packet *p, struct fabric_port *out)
 {
 	struct counters *c = count_of(f, out);
+	bool data = !mad_is_smp(p->mad);
+	enum fabric_loss loss = FABRIC_ARRIVES;
 	struct fabric_port *in;
+	uint32_t at;
 
 	if (!link_up(out)) {
 		c->xmit_discards++;
@@ -79,8 +83,14 @@ static struct fabric_port *cross(struct fabric *f, struct packet *p, struct fabr
 	if (link_loses(f, out, p))
 		return NULL;
 	in = port_at(f, out->peer);
-	if (!mad_is_smp(p->mad) && !data_passes(f, out, in)) {
+	if (data && !data_passes(f, out, in)) {
 		c->xmit_discards++;
+		return NULL;
+	}
+	if (data)
+		loss = fabric_link_pkey(f->map, index_of(f, out), p->pkey, &at);
+	if (loss == FABRIC_LOST_XMIT_PKEY) {
+		c->xmit_constraint++;
 		return NULL;
 	}
 	p->delay += out->delay;
@@ -92,8 +102,12 @@ static struct fabric_port *cross(struct fabric *f, struct packet *p, struct fabr
 	c->rcv_pkts++;
 	c->ucast_rcv_pkts++;
 	c->rcv_data += words_of(p);
-	if (!mad_is_smp(p->mad))
+	if (data)
 		pma_count_sl(f, out, p->sl, words_of(p));
+	if (loss == FABRIC_LOST_RCV_PKEY) {
+		c->rcv_constraint++;
+		return NULL;
+	}
 	return in;
 }
 

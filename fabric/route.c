@@ -52,6 +52,59 @@ static bool lacks_vl(const struct fabric_map *map, const struct fabric_node *nod
 	return vl == VL_MANAGEMENT || vl >= operational_vls(out);
 }
 
+/* ---- P_Keys at switches (10.9.3, 14.2.5.7) ---- */
+
+#define ENFORCE_IN  8
+#define ENFORCE_OUT 4
+
+static bool enforces(const struct fabric_map *map, const struct fabric_port *port, uint8_t bit)
+{
+	return port->num && port->info[PI_VLS_ENF] & bit && node_of(map, port)->type == NODE_SWITCH;
+}
+
+static bool in_partition(const struct fabric_map *map, const struct fabric_port *port,
+			 uint16_t pkey)
+{
+	const uint16_t *keys = (const uint16_t *)fabric_map_bytes(map, port->pkeys);
+
+	for (unsigned i = 0; i < port->pkey_cap; i++)
+		if (keys[i] & 0x7fff && !((keys[i] ^ pkey) & 0x7fff))
+			return true;
+	return false;
+}
+
+enum fabric_loss fabric_link_pkey(const struct fabric_map *map, uint32_t index, uint16_t pkey,
+				  uint32_t *at)
+{
+	const struct fabric_port *out = fabric_map_port(map, index), *in;
+
+	*at = index;
+	if (enforces(map, out, ENFORCE_OUT) && !in_partition(map, out, pkey))
+		return FABRIC_LOST_XMIT_PKEY;
+	if (out->peer == FABRIC_NONE)
+		return FABRIC_ARRIVES;
+	*at = out->peer;
+	in = fabric_map_port(map, out->peer);
+	return enforces(map, in, ENFORCE_IN) && !in_partition(map, in, pkey) ? FABRIC_LOST_RCV_PKEY
+									     : FABRIC_ARRIVES;
+}
+
+enum fabric_loss fabric_route_pkey(const struct fabric_map *map, const struct fabric_route *r,
+				   uint16_t pkey, unsigned *link, uint32_t *at)
+{
+	for (*link = 0; *link < r->num_links; ++*link) {
+		enum fabric_loss loss = fabric_link_pkey(map, r->links[*link], pkey, at);
+
+		if (loss == FABRIC_LOST_RCV_PKEY)
+			++*link; /* it has crossed this one */
+		if (loss != FABRIC_ARRIVES)
+			return loss;
+	}
+	return FABRIC_ARRIVES;
+}
+
+/* ---- links ---- */
+
 static void lose(const struct fabric_map *map, struct fabric_route *r, const struct fabric_port *at,
 		 enum fabric_loss loss)
 {
@@ -75,18 +128,12 @@ static const struct fabric_port *cross(const struct fabric_map *map, struct fabr
 	if (mtu < r->mtu)
 		r->mtu = mtu;
 	r->faulty = r->faulty || out->loss || out->corruption;
+	r->enforced =
+		r->enforced || enforces(map, out, ENFORCE_OUT) || enforces(map, next, ENFORCE_IN);
 	r->delay += out->delay;
 	r->links[r->num_links++] = index_of(map, out);
 	return next;
 }
-
-static bool enforces(const struct fabric_port *port, uint8_t bit)
-{
-	return port->num && port->info[PI_VLS_ENF] & bit;
-}
-
-#define ENFORCE_IN  8
-#define ENFORCE_OUT 4
 
 void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dlid, uint8_t sl,
 		       struct fabric_route *r)
@@ -103,7 +150,7 @@ void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dli
 		return;
 	at = cross(map, r, node, at->num, at, sl);
 	while (at) {
-		const struct fabric_port *end = at, *out;
+		const struct fabric_port *end = at;
 		uint8_t num;
 
 		node = node_of(map, at);
@@ -126,45 +173,8 @@ void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dli
 			lose(map, r, at, FABRIC_LOST_LOOPING);
 			return;
 		}
-		out = fabric_node_port(map, node, num);
-		r->enforced = r->enforced || enforces(at, ENFORCE_IN) || enforces(out, ENFORCE_OUT);
-		at = cross(map, r, node, at->num, out, sl);
+		at = cross(map, r, node, at->num, fabric_node_port(map, node, num), sl);
 	}
-}
-
-/* ---- P_Keys at switches ---- */
-
-static bool in_partition(const struct fabric_map *map, const struct fabric_port *port,
-			 uint16_t pkey)
-{
-	const uint16_t *keys = (const uint16_t *)fabric_map_bytes(map, port->pkeys);
-
-	for (unsigned i = 0; i < port->pkey_cap; i++)
-		if (keys[i] & 0x7fff && !((keys[i] ^ pkey) & 0x7fff))
-			return true;
-	return false;
-}
-
-enum fabric_loss fabric_route_pkey(const struct fabric_map *map, const struct fabric_route *r,
-				   uint16_t pkey, unsigned *link, uint32_t *at)
-{
-	for (*link = 0; *link < r->num_links; ++*link) {
-		const struct fabric_port *out = fabric_map_port(map, r->links[*link]), *in;
-
-		*at = r->links[*link];
-		if (*link && enforces(out, ENFORCE_OUT) && !in_partition(map, out, pkey))
-			return FABRIC_LOST_XMIT_PKEY;
-		if (out->peer == FABRIC_NONE)
-			continue;
-		in = fabric_map_port(map, out->peer);
-		if (node_of(map, in)->type != NODE_SWITCH || !enforces(in, ENFORCE_IN) ||
-		    in_partition(map, in, pkey))
-			continue;
-		*at = out->peer;
-		++*link; /* it has crossed this one */
-		return FABRIC_LOST_RCV_PKEY;
-	}
-	return FABRIC_ARRIVES;
 }
 
 /* ---- multicast ---- */
@@ -187,7 +197,7 @@ static uint16_t group_ports(const struct fabric_map *map, const struct fabric_no
 
 struct walk {
 	const struct fabric_map *map;
-	uint16_t mlid;
+	uint16_t mlid, pkey;
 	uint8_t sl;
 	struct fabric_tree *tree;
 	struct fabric_branch *branch; /* that is being walked */
@@ -217,23 +227,31 @@ static void copy_over(struct walk *w, uint8_t in, const struct fabric_port *out,
 {
 	struct fabric_tree *t = w->tree;
 	struct fabric_route step = {.mtu = 5};
+	enum fabric_loss loss = FABRIC_ARRIVES;
 	const struct fabric_port *next;
+	uint32_t at;
 
 	if (t->num_links == FABRIC_TREE_MAX || c.depth == FABRIC_HOPS_MAX)
 		return;
 	next = cross(w->map, &step, node_of(w->map, out), in, out, w->sl);
 	if (!next)
 		return;
-	if (w->branch->num_links && (step.faulty || step.mtu < w->branch->mtu)) {
+	t->enforced = t->enforced || step.enforced;
+	if (step.enforced)
+		loss = fabric_link_pkey(w->map, index_of(w->map, out), w->pkey, &at);
+	if (w->branch->num_links && (step.faulty || loss || step.mtu < w->branch->mtu)) {
 		add_branch(w, in, out, c);
 		return;
 	}
 	if (!w->branch->num_links) {
 		w->branch->faulty = step.faulty;
+		w->branch->loss = loss;
 		w->branch->mtu = step.mtu < w->branch->mtu ? step.mtu : w->branch->mtu;
 	}
 	w->branch->num_links++;
 	t->links[t->num_links++] = index_of(w->map, out);
+	if (loss)
+		return;
 	c = (struct copy){index_of(w->map, next), c.depth + 1, c.delay + step.delay};
 	if (node_of(w->map, next)->type == NODE_SWITCH)
 		w->todo[w->num_todo++] = c;
@@ -271,12 +289,13 @@ static void walk_branch(struct walk *w, struct fabric_branch *b)
 }
 
 void fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
-			struct fabric_tree *t)
+			uint16_t pkey, struct fabric_tree *t)
 {
 	const struct fabric_port *at = fabric_map_port(map, from);
-	struct walk w = {map, mlid, sl, t, t->branches};
+	struct walk w = {map, mlid, pkey, sl, t, t->branches};
 
 	t->num_links = 0;
+	t->enforced = false;
 	t->num_branches = t->num_ends = 1;
 	t->branches[0] = (struct fabric_branch){.mtu = 5};
 	t->ends[0] = (struct fabric_end){.port = from};

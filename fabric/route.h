@@ -32,7 +32,7 @@ struct fabric_route {
 	uint16_t num_links;
 	uint8_t loss;	/* enum fabric_loss */
 	uint8_t mtu;	/* enum ibv_mtu: the smallest of the links */
-	bool enforced;	/* a switch looks at P_Keys */
+	bool enforced;	/* a switch checks P_Keys */
 	bool faulty;	/* a link loses or corrupts packets */
 	uint64_t delay; /* ns: of all its links */
 	uint32_t to;	/* the port where it arrives, or is lost */
@@ -43,16 +43,17 @@ void fabric_route_find(const struct fabric_map *map, uint32_t from, uint16_t dli
 		       struct fabric_route *route);
 
 /*
- * A part of a multicast group's tree that a copy crosses as a whole: it can be lost, by a fault or
- * because it is too long, at the first link alone. The first branch is the sender's port itself,
- * without links.
+ * A part of a multicast group's tree that a copy crosses as a whole: it can be lost, by a fault, by
+ * its P_Key or because it is too long, at the first link alone. The first branch is the sender's
+ * port itself, without links.
  */
 struct fabric_branch {
 	uint32_t parent; /* the branch that it begins at; it has a smaller number */
 	uint32_t first;	 /* of its links */
 	uint32_t num_links;
-	uint8_t mtu; /* enum ibv_mtu: of all links up to here, the smallest */
-	bool faulty; /* its first link loses or corrupts packets */
+	uint8_t mtu;  /* enum ibv_mtu: of all links up to here, the smallest */
+	bool faulty;  /* its first link loses or corrupts packets */
+	uint8_t loss; /* enum fabric_loss: what a switch at its first link does to the P_Key */
 	/* Where the walk goes on: */
 	uint32_t out, depth;
 	uint8_t in;
@@ -67,20 +68,25 @@ struct fabric_end {
 
 struct fabric_tree {
 	uint32_t num_links, num_branches, num_ends;
+	bool enforced;			 /* with another P_Key it may be another one */
 	uint32_t links[FABRIC_TREE_MAX]; /* the ports that copies leave by, branch by branch */
 	struct fabric_branch branches[FABRIC_TREE_MAX + 1];
 	struct fabric_end ends[FABRIC_TREE_MAX + 1]; /* the first one is the sender's port */
 };
 
-/* A multicast group's tree, as seen from an adapter's port: of at most FABRIC_TREE_MAX links. */
+/* A multicast group's tree for packets of a P_Key, as seen from an adapter's port: of at most
+ * FABRIC_TREE_MAX links. */
 void fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t mlid, uint8_t sl,
-			struct fabric_tree *tree);
+			uint16_t pkey, struct fabric_tree *tree);
 
 /*
- * Do the switches on the way let that P_Key pass (10.9.3, 14.2.5.7)? They look at the partition;
- * whether both ends are limited members is the receiver's to know. If not: the link at which it
- * ends, counted from 0, and the port in *at.
+ * Do the switches at both ends of a link let that P_Key pass (10.9.3, 14.2.5.7)? They compare the
+ * partition; whether both ends are limited members is the receiver's to know. ARRIVES, XMIT_PKEY, or
+ * RCV_PKEY behind the link; *at: the port that counts it. By the port that it leaves by.
  */
+enum fabric_loss fabric_link_pkey(const struct fabric_map *map, uint32_t port, uint16_t pkey,
+				  uint32_t *at);
+/* The same for a route. If not: how many links it has crossed. */
 enum fabric_loss fabric_route_pkey(const struct fabric_map *map, const struct fabric_route *route,
 				   uint16_t pkey, unsigned *link, uint32_t *at);
 

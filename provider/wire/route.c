@@ -270,6 +270,7 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 	r->lag.delay = way.delay;
 	r->sure = r->open && !way.faulty && !way.delay && !r->lag.waiting;
 	r->enforced = way.enforced;
+	r->pkey = 0;
 	r->host = host_of(map, way.to);
 	if (!r->row)
 		r->row = new_row(way.links, way.num_links, way.loss, way.to, false, r->sl);
@@ -286,9 +287,10 @@ struct branch {
 	const uint32_t *links;
 	uint8_t mtu;
 	bool faulty;
-	bool reached;		    /* by the packet that was taken last */
-	struct fabric_row *row;	    /* of packets that cross it, */
-	struct fabric_row *lost[2]; /* and of those that its first link discards, or corrupts */
+	uint8_t loss;				   /* enum fabric_loss, because of the P_Key */
+	bool reached;				   /* by the packet that was taken last */
+	struct fabric_row *row[FABRIC_NUM_LOSSES]; /* of packets that cross it, or are lost at its
+						    * first link */
 };
 
 #define NO_BRANCH UINT32_MAX
@@ -365,8 +367,7 @@ static void keep_rows(struct branch *b, const struct branch *old)
 	if (b->num_links != old->num_links ||
 	    memcmp(b->links, old->links, b->num_links * sizeof(*b->links)))
 		return;
-	b->row = old->row;
-	memcpy(b->lost, old->lost, sizeof(b->lost));
+	memcpy(b->row, old->row, sizeof(b->row));
 }
 
 static bool take_branches(struct urxe_group *g, bool same_map, const struct fabric_tree *t)
@@ -387,7 +388,8 @@ static bool take_branches(struct urxe_group *g, bool same_map, const struct fabr
 					      .num_links = b->num_links,
 					      .links = links + b->first,
 					      .mtu = b->mtu,
-					      .faulty = b->faulty};
+					      .faulty = b->faulty,
+					      .loss = b->loss};
 		if (same_map && i < g->num_branches)
 			keep_rows(&branches[i], &g->branches[i]);
 	}
@@ -410,14 +412,15 @@ static void walk_group(struct urxe_route *r, const struct fabric_map *map)
 	r->open = r->open && r->tree;
 	if (!r->open)
 		return;
-	fabric_route_group(map, r->from, r->dlid, r->sl, &tree);
+	fabric_route_group(map, r->from, r->dlid, r->sl, r->pkey, &tree);
+	r->enforced = tree.enforced;
 	r->open = take_branches(r->tree, r->map == map, &tree) && take_members(r, map, &tree);
 }
 
 static void forget_group_rows(struct urxe_group *g)
 {
 	for (unsigned i = 0; g && i < g->num_branches; i++)
-		g->branches[i].row = g->branches[i].lost[0] = g->branches[i].lost[1] = NULL;
+		memset(g->branches[i].row, 0, sizeof(g->branches[i].row));
 }
 
 void urxe_route_renew(struct urxe_route *r)
@@ -425,7 +428,6 @@ void urxe_route_renew(struct urxe_route *r)
 	const struct urxe_fabric_host *host = urxe_fabric_powered();
 	uint64_t generation;
 
-	r->pkey = 0;
 	if (!host || !host->map->alive) {
 		r->map = &no_map;
 		r->generation = 0;
@@ -555,43 +557,60 @@ void urxe_route_waited(struct urxe_lag *lag)
 		lag->route->generation = NEVER; /* it may be sure again */
 }
 
-/* What the first link of a branch does to a packet. */
-static enum fabric_loss branch_fault(const struct urxe_route *r, const struct branch *b,
-				     const struct urxe_tx_packet *pkt)
+/* What the first link of a branch does to a packet, and the port that counts it if it is lost. */
+static enum fabric_loss branch_loss(const struct urxe_route *r, const struct branch *b,
+				    const struct urxe_tx_packet *pkt, uint32_t *at)
 {
+	enum fabric_loss loss = FABRIC_ARRIVES;
+
 	if (pkt->payload_len > urxe_mtu_bytes(b->mtu))
-		return FABRIC_LOST_DISCARD;
-	if (!b->faulty)
-		return FABRIC_ARRIVES;
-	return fabric_link_fault(r->map, b->links[0],
-				 flow_of(r, urxe_bth_qpn((const struct urxe_bth *)pkt->header)),
-				 r->sent);
+		loss = FABRIC_LOST_DISCARD;
+	else if (b->faulty)
+		loss = fabric_link_fault(
+			r->map, b->links[0],
+			flow_of(r, urxe_bth_qpn((const struct urxe_bth *)pkt->header)), r->sent);
+	if (loss == FABRIC_ARRIVES)
+		loss = b->loss;
+	*at = b->links[0];
+	if (loss == FABRIC_LOST_CORRUPTED || loss == FABRIC_LOST_RCV_PKEY)
+		*at = fabric_map_port(r->map, b->links[0])->peer;
+	return loss;
+}
+
+/* How many links of its branch such a packet crosses. */
+static unsigned links_crossed(const struct branch *b, enum fabric_loss loss)
+{
+	if (loss == FABRIC_ARRIVES)
+		return b->num_links;
+	return loss == FABRIC_LOST_RCV_PKEY;
 }
 
 static void take_branch(struct urxe_route *r, struct branch *b, const struct urxe_tx_packet *pkt)
 {
-	enum fabric_loss loss = branch_fault(r, b, pkt);
-	struct fabric_row **row = &b->row;
-	uint32_t at = b->links[0];
+	uint32_t at;
+	enum fabric_loss loss = branch_loss(r, b, pkt, &at);
+	struct fabric_row **row = &b->row[loss];
 
 	b->reached = loss == FABRIC_ARRIVES;
-	if (!b->reached)
-		row = &b->lost[loss == FABRIC_LOST_CORRUPTED];
-	if (loss == FABRIC_LOST_CORRUPTED)
-		at = fabric_map_port(r->map, at)->peer;
 	/* To make one may forget all others. */
 	if (!*row)
-		*row = new_row(b->links, b->reached ? b->num_links : 0, loss, at, true, r->sl);
+		*row = new_row(b->links, links_crossed(b, loss), loss, at, true, r->sl);
 	add(*row, 1, words_of(r, urxe_packet_bytes(pkt), 1));
 }
 
 void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_packet *pkt)
 {
 	struct urxe_route *r = urxe_route_now(urxe_route_of(path));
-	struct branch *all = r->open ? r->tree->branches : NULL;
+	uint16_t pkey = urxe_bth_pkey((const struct urxe_bth *)pkt->header);
+	struct branch *all;
 
-	if (!all)
+	if (r->open && r->enforced && r->pkey != pkey) {
+		r->pkey = pkey;
+		walk_group(r, r->map);
+	}
+	if (!r->open)
 		return;
+	all = r->tree->branches;
 	all[0].reached = true;
 	for (unsigned i = 1; i < r->tree->num_branches; i++) {
 		all[i].reached = false;

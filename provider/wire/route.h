@@ -38,7 +38,8 @@ struct urxe_route {
 	struct fabric_row *row;
 	uint32_t host;	     /* where packets arrive: its number in the segment's slots */
 	uint32_t head_words; /* in front of a packet's BTH, and behind it */
-	uint16_t pkey;	     /* one that the switches let pass; 0: none was asked about yet */
+	uint16_t pkey;	     /* one that the switches let pass, 0: none was asked about yet; of a
+			      * group: the one that the tree is for */
 	bool open;	     /* packets arrive, */
 	bool sure;	     /* none is lost on a link, and none waits */
 	bool enforced;	     /* if the switches let their P_Key pass */

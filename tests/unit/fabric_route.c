@@ -180,7 +180,7 @@ static void walk_tree(void)
 	in_group(LEAF1, 1 << 1 | 1 << 8);
 	in_group(LEAF2, 1 << 1 | 1 << 2 | 1 << 8);
 	in_group(SPINE, 1 << 1 | 1 << 2);
-	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, 0xffff, &tree);
 }
 
 static const struct fabric_end *end_at(uint32_t port)
@@ -240,6 +240,38 @@ static void a_tree_has_a_branch_for_each_link_that_may_lose_a_copy(void **state)
 	assert_int_equal(tree.num_ends, 1);
 }
 
+/* 10.9.3: a copy ends where a switch does not let its P_Key pass; the others go on. */
+static void switches_look_at_the_partition_of_copies(void **state)
+{
+	uint16_t *keys = (uint16_t *)fabric_map_bytes(fabric.map, port_of(LEAF2, 1)->pkeys);
+	const struct fabric_branch *b;
+
+	walk_tree();
+	assert_false(tree.enforced);
+	port_of(LEAF2, 1)->info[PI_VLS_ENF] |= 4;
+	walk_tree();
+	assert_true(tree.enforced);
+	assert_int_equal(tree.num_branches, 2);
+	assert_int_equal(tree.num_ends, 3);
+	keys[0] = 0x0005;
+	walk_tree();
+	assert_int_equal(tree.num_ends, 2);
+	assert_int_equal(end_at(at(H3, 2))->branch, 1);
+	assert_int_equal(tree.num_branches, 3);
+	b = &tree.branches[2];
+	assert_int_equal(b->loss, FABRIC_LOST_XMIT_PKEY);
+	assert_int_equal(tree.links[b->first], at(LEAF2, 1));
+	assert_int_equal(b->num_links, 1);
+	keys[0] = 0x7fff;
+	/* The first switch of all: nobody gets any. */
+	((uint16_t *)fabric_map_bytes(fabric.map, port_of(LEAF1, 1)->pkeys))[0] = 0x0005;
+	port_of(LEAF1, 1)->info[PI_VLS_ENF] |= 8;
+	walk_tree();
+	assert_int_equal(tree.num_ends, 1);
+	assert_int_equal(tree.branches[1].loss, FABRIC_LOST_RCV_PKEY);
+	assert_int_equal(tree.branches[1].num_links, 1);
+}
+
 static void a_group_in_circles_ends(void **state)
 {
 	struct fabric_port *a = port_of(SPINE, 3), *b = port_of(SPINE, 4);
@@ -251,17 +283,17 @@ static void a_group_in_circles_ends(void **state)
 	link_set_state(&fabric, b, PORT_ACTIVE);
 	in_group(LEAF1, 1 << 8);
 	in_group(SPINE, 1 << 3 | 1 << 4);
-	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, 0xffff, &tree);
 	assert_in_range(tree.num_links, 4, 2 * FABRIC_HOPS_MAX);
 	assert_int_equal(tree.num_ends, 1);
 	link_set_faults(&fabric, a, 0.5, 0, 0);
-	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, 0xffff, &tree);
 	assert_in_range(tree.num_branches, 4, 2 * FABRIC_HOPS_MAX);
 	/* All ports of all switches, and each of them twice: it is cut off. */
 	in_group(LEAF1, 0xffff);
 	in_group(LEAF2, 0xffff);
 	in_group(SPINE, 0xffff);
-	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, &tree);
+	fabric_route_group(fabric.map, at(H1, 1), 0xc002, 0, 0xffff, &tree);
 	assert_in_range(tree.num_links, 4, FABRIC_TREE_MAX);
 	assert_in_range(tree.num_branches, 4, FABRIC_TREE_MAX + 1);
 }
@@ -410,6 +442,7 @@ int main(void)
 		T(switches_look_at_the_partition),
 		T(copies_go_down_a_tree),
 		T(a_tree_has_a_branch_for_each_link_that_may_lose_a_copy),
+		T(switches_look_at_the_partition_of_copies),
 		T(a_group_in_circles_ends),
 		T(what_ledgers_say_is_counted_once_at_each_port),
 		T(nonsense_in_a_ledger_counts_nothing),

@@ -347,6 +347,42 @@ static void a_table_that_leads_in_circles_loses_the_packet_and_counts_it(void **
 	free(gsi.mad);
 }
 
+/* 10.9.3: MADs of QP 1 are data to a switch; SMPs are not. */
+static void switches_look_at_the_partition_of_mads_that_are_no_smps(void **state)
+{
+	struct inbox gsi = {0};
+	struct agent *pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &gsi);
+	uint16_t *keys = (uint16_t *)fabric_map_bytes(fabric.map, port_of(LEAF1, 8)->pkeys);
+	const struct counters *out = count_of(&fabric, port_of(LEAF1, 8));
+	const struct counters *in_spine = count_of(&fabric, port_of(SPINE, 1));
+	struct umad u = umad_to(2, 1, 50);
+
+	manage();
+	u.mad[MAD_CLASS] = CLASS_PERF;
+	u.mad[MAD_CLASS_VERSION] = 1;
+	u.mad[MAD_METHOD] = METHOD_GET;
+	put16(u.mad + MAD_ATTR, ATTR_COUNTERS);
+	u.mad[PMA_DATA + 1] = 1;
+	keys[0] = 0x0005;
+	send_umad(pm, &u);
+	assert_int_equal(gsi.count, 1);
+	assert_int_equal(gsi.hdr.status, 0);
+	port_of(LEAF1, 8)->info[PI_VLS_ENF] |= 4;
+	send_umad(pm, &u);
+	assert_int_equal(out->xmit_constraint, 1);
+	assert_int_equal(gsi.count, 1);
+	port_of(LEAF1, 8)->info[PI_VLS_ENF] &= ~4;
+	((uint16_t *)fabric_map_bytes(fabric.map, port_of(SPINE, 1)->pkeys))[0] = 0x0005;
+	port_of(SPINE, 1)->info[PI_VLS_ENF] |= 8;
+	put64(u.mad + MAD_TID, 9);
+	send_umad(pm, &u);
+	assert_int_equal(in_spine->rcv_constraint, 1);
+	assert_int_equal(gsi.count, 1);
+	assert_int_equal(status_of(ask(sm_at(H1, 1), METHOD_GET, ATTR_NODE_INFO, 0, "\1\10\2")), 0);
+	time_passes(60);
+	free(gsi.mad);
+}
+
 static void a_trap_is_sent_again_until_it_is_repressed(void **state)
 {
 	struct inbox traps = {0};
@@ -603,6 +639,7 @@ int main(void)
 		TEST(an_unknown_attribute_has_its_status),
 		TEST(a_table_that_leads_in_circles_loses_the_packet_and_counts_it),
 		TEST(many_damaged_packets_are_an_error_of_the_link_that_is_told),
+		TEST(switches_look_at_the_partition_of_mads_that_are_no_smps),
 		TEST(a_trap_is_sent_again_until_it_is_repressed),
 		TEST(a_trap_is_not_repressed_by_one_that_does_not_know_the_mkey),
 		TEST(a_mad_takes_the_delay_of_each_cable),
