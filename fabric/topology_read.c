@@ -38,7 +38,8 @@ struct reader {
 	uint32_t mask;
 	/* what stood in front of the next node */
 	uint64_t guid, port0_guid, system_guid;
-	uint32_t vendor, device, function, linear_cap;
+	uint32_t vendor, device;
+	unsigned long function, linear_cap;
 };
 
 static __attribute__((format(printf, 2, 3))) int wrong(struct reader *r, const char *fmt, ...)
@@ -149,7 +150,7 @@ static bool attribute(struct reader *r, const char *s)
 	} else if (begins(s, "function=", &v)) {
 		r->function = strtoul(v, NULL, 10);
 	} else if (begins(s, "linearcap=", &v)) {
-		r->linear_cap = strtoul(v, NULL, 10) & ~63u;
+		r->linear_cap = strtoul(v, NULL, 10) & ~63ul;
 	} else {
 		return false;
 	}
@@ -226,7 +227,7 @@ static void width_and_speed(const char *s, struct topology_port *p)
 }
 
 /* "[7]" or "[7](guid)" at s. */
-static const char *port_number(const char *s, unsigned *num, uint64_t *guid)
+static const char *port_number(const char *s, unsigned long *num, uint64_t *guid)
 {
 	char *end;
 
@@ -270,7 +271,7 @@ static int cable(struct reader *r, uint32_t node, const char *s)
 {
 	struct topology_port *p, *q;
 	char id[TOPOLOGY_ID_LEN];
-	unsigned num, peer_num = 0;
+	unsigned long num, peer_num = 0;
 	uint64_t guid = 0, peer_guid = 0;
 	uint32_t peer;
 	int ret;
@@ -279,7 +280,7 @@ static int cable(struct reader *r, uint32_t node, const char *s)
 	if (!s)
 		return wrong(r, "\"[number]\" of a port is not complete");
 	if (!num || num > r->t->nodes[node].num_ports)
-		return wrong(r, "\"%s\" has no port %u", r->t->nodes[node].id, num);
+		return wrong(r, "\"%s\" has no port %lu", r->t->nodes[node].id, num);
 	s = quoted(blanks(s), id, sizeof(id));
 	if (!s)
 		return wrong(r, "the name of the node at the other end is missing");
@@ -290,7 +291,7 @@ static int cable(struct reader *r, uint32_t node, const char *s)
 	if (peer == FABRIC_NONE)
 		return wrong(r, "there is no node \"%s\" in this file", id);
 	if (!peer_num || peer_num > r->t->nodes[peer].num_ports)
-		return wrong(r, "\"%s\" has no port %u", id, peer_num);
+		return wrong(r, "\"%s\" has no port %lu", id, peer_num);
 	ret = join(r, node, num, peer, peer_num);
 	if (ret)
 		return ret;
@@ -308,6 +309,19 @@ static int cable(struct reader *r, uint32_t node, const char *s)
 		q->speed = p->speed;
 	}
 	return 0;
+}
+
+/* What is behind one would not be read. */
+static int check_no_nul(struct reader *r, const char *text, size_t len)
+{
+	const char *nul = memchr(text, '\0', len);
+
+	if (!nul)
+		return 0;
+	r->line = 1;
+	for (const char *s = text; (s = memchr(s, '\n', nul - s)); s++)
+		r->line++;
+	return wrong(r, "a NUL byte stands in it: it is no text");
 }
 
 /* One line of the first pass. */
@@ -398,8 +412,10 @@ int topology_read(struct topology *t, const char *text, size_t len, char error[T
 	if (copy) {
 		memcpy(copy, text, len);
 		copy[len] = '\0';
-		ret = pass(&r, copy, false);
+		ret = check_no_nul(&r, text, len);
 	}
+	if (!ret)
+		ret = pass(&r, copy, false);
 	if (!ret && !t->num_nodes) {
 		snprintf(error, TOPOLOGY_ERROR_LEN,
 			 "there is no node in it; a line like: Switch 8 \"S1\"");

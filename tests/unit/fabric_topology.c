@@ -114,6 +114,8 @@ static void errors_name_the_line_and_what_is_wrong(void **state)
 		{"Switch 8 a\n", "name is missing"},
 		{"Switch 8 \"a\"\n[9] \"a\"[1]\n", "line 2: \"a\" has no port 9"},
 		{"Switch 8 \"a\"\n[1] \"a\"[9]\n", "line 2: \"a\" has no port 9"},
+		{"Switch 8 \"a\"\n[4294967297] \"a\"[2]\n", "line 2: \"a\" has no port 4294967297"},
+		{"function=4294967297\nCa 1 \"a\"\n", "line 2: a virtual function is a Ca"},
 		{"Switch 8 \"a\"\n[1] \"c\"[1]\n", "there is no node \"c\""},
 		{"Switch 8 \"a\"\n[1] \"a\"[1]\n", "to itself"},
 		{"Switch 8 \"a\"\n[1\n", "not complete"},
@@ -220,6 +222,15 @@ static void a_function_may_have_no_guid(void **state)
 	assert_int_equal(parse(&a, "function=255\nCa 1 \"a\"\n"), -EINVAL);
 }
 
+static void a_nul_byte_is_refused(void **state)
+{
+	static const char text[] = "Switch 8 \"a\"\nSwitch 8\0\"b\"\n";
+	struct topology t;
+
+	assert_int_equal(topology_read(&t, text, sizeof(text) - 1, error), -EINVAL);
+	assert_string_equal(error, "line 2: a NUL byte stands in it: it is no text");
+}
+
 static void wrong_parameters_are_refused(void **state)
 {
 	static const char *const cases[][2] = {{"cube", NULL},		 {"fat-tree", "levels=4"},
@@ -244,6 +255,7 @@ int main(void)
 		cmocka_unit_test(errors_name_the_line_and_what_is_wrong),
 		cmocka_unit_test(made_fabrics_are_connected_and_of_the_right_size),
 		cmocka_unit_test(a_function_may_have_no_guid),
+		cmocka_unit_test(a_nul_byte_is_refused),
 		cmocka_unit_test(wrong_parameters_are_refused),
 	};
 
