@@ -102,6 +102,8 @@ void fabric_destroy(struct fabric *f);
 /* A port as it is when it is switched on: no LID, no key, the default P_Key. Around it:
  * map_begin(), map_end(). */
 void fabric_port_reset(struct fabric *f, struct fabric_port *port);
+/* The same for all of a node, its tables and counters too. */
+void fabric_node_reset(struct fabric *f, struct fabric_node *node);
 
 static inline struct fabric_node *node_of(const struct fabric *f, const struct fabric_port *port)
 {
@@ -200,7 +202,7 @@ uint16_t pma_samples_result(struct fabric *f, struct fabric_port *at, uint8_t *m
 
 /* The cable of a port, as the operator wants it. Both ends change; traps are sent. */
 void link_set(struct fabric *f, struct fabric_port *port, bool up);
-/* All cables of a node. */
+/* Switches a node on or off, with all of its links: what was set there is lost. */
 void link_node_set(struct fabric *f, struct fabric_node *node, bool up);
 /* Brings physical states and PortInfo of both ends to what cables and settings allow. */
 void link_update(struct fabric *f, struct fabric_port *port);

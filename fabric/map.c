@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fabric/fabric.h"
+#include "fabric/ledger.h"
 #include "fabric/member.h"
 #include "fabric/names.h"
 
@@ -130,6 +131,13 @@ void fabric_port_reset(struct fabric *f, struct fabric_port *port)
 		memset(fabric_map_bytes(f->map, port->guids), 0, FABRIC_GUIDS * 8);
 }
 
+static uint64_t sl2vl_len(const struct fabric_node *n)
+{
+	unsigned ports = n->num_ports + 1;
+
+	return (n->type == NODE_SWITCH ? ports * ports : ports) * 8;
+}
+
 static void init_port(struct fabric *f, const struct topology *t, uint32_t node, uint8_t num,
 		      uint64_t *at)
 {
@@ -157,11 +165,20 @@ static void init_port(struct fabric *f, const struct topology *t, uint32_t node,
 	fabric_port_reset(f, port);
 }
 
+/* What a subnet manager sets of it (14.2.5.4). */
+static void reset_switch_info(uint8_t *info)
+{
+	put16(info + 6, 0); /* LinearFDBTop */
+	info[8] = info[9] = info[10] = 255;
+	info[11] = 0;
+	put16(info + 18, 0); /* MulticastFDBTop */
+}
+
 static void init_switch_info(const struct topology_node *n, uint8_t *info)
 {
 	put16(info, n->linear_cap ? n->linear_cap : FABRIC_LFT_LEN);
 	put16(info + 4, FABRIC_MFT_LEN);
-	info[8] = info[9] = info[10] = 255;
+	reset_switch_info(info);
 	put16(info + 14, FABRIC_PKEYS_SWITCH);
 	info[16] = 0xc0 | (n->enhanced_port0 ? 8 : 0); /* enforces partitions in and out */
 }
@@ -169,8 +186,6 @@ static void init_switch_info(const struct topology_node *n, uint8_t *info)
 static void init_node(struct fabric *f, const struct topology_node *n, struct fabric_node *mine,
 		      uint64_t *at)
 {
-	unsigned ports = n->num_ports + 1;
-
 	mine->guid = n->guid;
 	mine->system_guid = n->system_guid;
 	mine->vendor = n->vendor;
@@ -180,7 +195,7 @@ static void init_node(struct fabric *f, const struct topology_node *n, struct fa
 	mine->enhanced_port0 = n->enhanced_port0;
 	mine->function = n->function;
 	memcpy(mine->desc, n->desc, FABRIC_DESC_LEN);
-	mine->sl2vl = take(at, (n->type == NODE_SWITCH ? ports * ports : ports) * 8);
+	mine->sl2vl = take(at, sl2vl_len(mine));
 	if (n->type != NODE_SWITCH)
 		return;
 	mine->mft_blocks = mft_blocks(n);
@@ -188,6 +203,40 @@ static void init_node(struct fabric *f, const struct topology_node *n, struct fa
 	mine->lft = take(at, FABRIC_LFT_LEN);
 	mine->mft = take(at, FABRIC_MFT_LEN * mine->mft_blocks * 2);
 	init_switch_info(n, mine->switch_info);
+}
+
+static void reset_counters(struct counters *c)
+{
+	free(c->by_sl);
+	memset(c, 0, sizeof(*c));
+}
+
+void fabric_node_reset(struct fabric *f, struct fabric_node *n)
+{
+	bool is_switch = n->type == NODE_SWITCH;
+
+	ledgers_collect(f); /* what has been sent was counted before */
+	map_begin(f);
+	for (int i = !is_switch; i <= n->num_ports; i++) {
+		struct fabric_port *port = fabric_node_port(f->map, n, i);
+		struct port_private *mine = &f->ports[index_of(f, port)];
+
+		timer_stop(&f->mads.timers, &mine->lease);
+		fabric_port_reset(f, port);
+		memset(fabric_map_bytes(f->map, port->vlarb), 0, FABRIC_VLARB_LEN);
+		port->led = 0;
+		mine->bad_packets = 0;
+		reset_counters(&mine->count);
+	}
+	memset(fabric_map_bytes(f->map, n->sl2vl), 0, sl2vl_len(n));
+	if (is_switch) {
+		memset(fabric_map_bytes(f->map, n->lft), 0, FABRIC_LFT_LEN);
+		memset(fabric_map_bytes(f->map, n->mft), 0, FABRIC_MFT_LEN * n->mft_blocks * 2);
+		reset_switch_info(n->switch_info);
+	}
+	map_end(f);
+	for (int i = 1; i <= n->num_ports; i++)
+		host_port_changed(f, fabric_node_port(f->map, n, i), false);
 }
 
 static void fill(struct fabric *f, const struct topology *t)
@@ -277,7 +326,7 @@ void fabric_destroy(struct fabric *f)
 	for (uint32_t i = 0; f->map && f->nodes && i < f->map->num_nodes; i++)
 		node_private_free(&f->nodes[i]);
 	for (uint32_t i = 0; f->map && f->ports && i < f->map->num_ports; i++)
-		free(f->ports[i].count.by_sl);
+		reset_counters(&f->ports[i].count);
 	if (f->map) {
 		atomic_store(&f->map->alive, 0);
 		munmap(f->map, f->map->size);

@@ -58,6 +58,22 @@ goes_by() {
 	await left 8
 }
 
+@test "a switch that was switched off and on is set up again by the subnet manager" {
+	local by
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	managed h1
+	by=$(spine)
+	"$URXE" fabric node "$by" down
+	await goes_by "spine$((3 - ${by#spine}))"
+	"$URXE" fabric node "$by" up
+	await goes_by "$by"
+	# Before the subnet manager knows that it was off.
+	"$URXE" fabric node leaf2 down
+	"$URXE" fabric node leaf2 up
+	answers() { on h1 smpquery nodedesc "$(lid_of h3)" 2>&1 | grep -q h3; }
+	await answers
+}
+
 @test "the standby becomes master when the master is killed" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	managed h1

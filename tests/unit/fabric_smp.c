@@ -263,6 +263,31 @@ static void a_disabled_port_takes_the_link_down_until_it_polls(void **state)
 	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_INIT);
 }
 
+static void a_switch_that_is_switched_off_forgets_what_was_set(void **state)
+{
+	struct fabric_node *leaf = fabric_map_node(fabric.map, LEAF1);
+	struct fabric_port *port = port_of(LEAF1, 8),
+			   *port0 = fabric_node_port(fabric.map, leaf, 0);
+
+	manage();
+	assert_int_not_equal(fabric_port_lid(port0), 0);
+	assert_int_equal(fabric_lft(fabric.map, leaf, 2), 8);
+	put64(port0->info + PI_MKEY, 77);
+	port->info[PI_VLS_ENF] |= 4;
+	count_of(&fabric, port)->xmit_pkts = 9;
+	link_node_set(&fabric, leaf, false);
+	assert_int_equal(fabric_port_state(port), PORT_DOWN);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_DOWN);
+	link_node_set(&fabric, leaf, true);
+	assert_int_equal(fabric_port_state(port), PORT_INIT);
+	assert_int_equal(fabric_port_lid(port0), 0);
+	assert_int_equal(get64(port0->info + PI_MKEY), 0);
+	assert_int_equal(fabric_lft(fabric.map, leaf, 2), 255);
+	assert_false(port->info[PI_VLS_ENF] & 4);
+	assert_int_equal(count_of(&fabric, port)->xmit_pkts, 0);
+	assert_int_equal(count_of(&fabric, port_of(SPINE, 1))->link_downed, 1);
+}
+
 static void who_does_not_know_the_mkey_sets_nothing(void **state)
 {
 	struct fabric_port *port = port_of(H1, 1);
@@ -632,6 +657,7 @@ int main(void)
 		TEST(a_link_has_the_width_and_speed_that_both_ends_enable),
 		TEST(a_width_or_speed_that_a_port_has_not_is_refused),
 		TEST(a_disabled_port_takes_the_link_down_until_it_polls),
+		TEST(a_switch_that_is_switched_off_forgets_what_was_set),
 		TEST(who_does_not_know_the_mkey_sets_nothing),
 		TEST(the_lease_of_an_mkey_ends_its_protection),
 		TEST(forwarding_tables_are_read_as_they_were_written),
