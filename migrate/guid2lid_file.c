@@ -165,6 +165,8 @@ struct update {
 	size_t count;
 	struct guid2lid table;	 /* the file that is to be */
 	struct guid2lid missing; /* of files that were replaced unread */
+	struct text written;	 /* by the round before, over one that it had not read, */
+	struct text replaced;	 /* and that one: what the next round is to change */
 	struct guid2lid_change *change;
 	struct guid2lid_entry *other;
 	bool follows; /* entries of other GUIDs give way */
@@ -217,8 +219,13 @@ static int keep_damaged(const struct update *u, const struct text *text)
 	return write_file(path, text->bytes, text->len, text);
 }
 
-/* What was replaced is what was read: the update is complete. Else -EAGAIN, and its entries are
- * kept. */
+static bool same_text(const struct text *a, const struct text *b)
+{
+	return a->there && b->there && a->len == b->len &&
+	       (!a->len || !memcmp(a->bytes, b->bytes, a->len));
+}
+
+/* What was replaced is what was read: the update is complete. Else -EAGAIN, and it is kept. */
 static int judge(struct update *u, const struct text *before)
 {
 	struct guid2lid theirs;
@@ -227,15 +234,14 @@ static int judge(struct update *u, const struct text *before)
 
 	if (ret || !text.there)
 		return ret;
-	if (text.len == before->len &&
-	    (!text.len || !memcmp(text.bytes, before->bytes, text.len))) {
+	if (same_text(&text, before)) {
 		free(text.bytes);
 		unlink(u->beside);
 		return 0;
 	}
+	u->replaced = text;
 	guid2lid_init(&theirs);
 	ret = guid2lid_parse(&theirs, text.bytes, text.len);
-	free(text.bytes);
 	/* The newer of two that were replaced wins. */
 	for (size_t i = 0; i < theirs.count && !ret; i++)
 		ret = guid2lid_set(&u->missing, &theirs.entries[i]);
@@ -260,52 +266,75 @@ static int write_beside(const struct update *u, const char *bytes, size_t len,
 	return ret;
 }
 
+static void forget_replaced(struct update *u)
+{
+	free(u->written.bytes);
+	free(u->replaced.bytes);
+	u->written = u->replaced = (struct text){0};
+}
+
 static int replace(struct update *u, const struct text *before)
 {
-	size_t len;
-	char *bytes = guid2lid_format(&u->table, &len);
+	struct text now = {.there = true};
 	int ret;
 
-	if (!bytes)
+	now.bytes = guid2lid_format(&u->table, &now.len);
+	if (!now.bytes)
 		return -ENOMEM;
-	if (before->there && len == before->len && !memcmp(bytes, before->bytes, len)) {
-		free(bytes);
+	if (same_text(&now, before)) {
+		free(now.bytes);
 		unlink(u->beside);
 		return 0;
 	}
 	ret = keep_damaged(u, before);
 	if (!ret)
-		ret = write_beside(u, bytes, len, before);
-	free(bytes);
-	if (ret)
+		ret = write_beside(u, now.bytes, now.len, before);
+	if (!ret) {
+		ret = exchange(u->path, u->beside, before->there);
+		if (ret && !u->missing.count)
+			unlink(u->beside);
+	}
+	if (ret) {
+		free(now.bytes);
 		return ret;
-	ret = exchange(u->path, u->beside, before->there);
-	if (ret && !u->missing.count)
-		unlink(u->beside);
-	if (ret)
-		return ret;
+	}
+	forget_replaced(u);
+	u->written = now;
 	u->change->written = true;
 	ret = judge(u, before);
 	sync_folder(u->path);
 	return ret;
 }
 
+/* The table that is to be: of the file, or of what the round before has taken its place. */
+static int build(struct update *u, const struct text *file, bool with_entries)
+{
+	const struct text *from =
+		same_text(file, &u->written) && u->replaced.there ? &u->replaced : file;
+	int ret = guid2lid_parse(&u->table, from->bytes ? from->bytes : "", from->len);
+
+	if (!ret)
+		ret = bring_in(&u->table, &u->missing);
+	return ret || !with_entries ? ret : set_entries(u);
+}
+
 static int round_of(struct update *u)
 {
 	struct text before;
+	bool taken;
 	int ret = read_text(u->path, &before);
 
 	if (ret)
 		return ret;
-	ret = guid2lid_parse(&u->table, before.bytes ? before.bytes : "", before.len);
-	if (!ret)
-		ret = bring_in(&u->table, &u->missing);
-	if (!ret)
-		ret = set_entries(u);
+	ret = build(u, &before, true);
+	/* Meanwhile another GUID has such a LID: what was written goes. */
+	taken = ret == -EADDRINUSE && u->change->written;
+	if (taken)
+		ret = build(u, &before, false);
 	if (!ret)
 		ret = replace(u, &before);
 	free(before.bytes);
-	return ret;
+	return taken && !ret ? -EADDRINUSE : ret;
 }
 
 static int update(struct update *u)
@@ -324,6 +353,7 @@ static int update(struct update *u)
 			break;
 		ret = 0;
 	}
+	forget_replaced(u);
 	guid2lid_destroy(&u->table);
 	guid2lid_destroy(&u->missing);
 	return ret;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -222,6 +223,55 @@ static void what_an_update_has_left_gives_no_lid_twice(void **state)
 			 "0x0000000000000009 0x0009 0x0009\n\n");
 }
 
+/* What OpenSM writes just before the next exchange of names. */
+static const char *opensm_writes;
+
+/* In place of libc's, for the library. */
+__attribute__((visibility("default"))) int renameat2(int from_folder, const char *from,
+						     int to_folder, const char *to, unsigned flags)
+{
+	if (opensm_writes) {
+		char tmp[160];
+		FILE *f;
+
+		snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+		f = fopen(tmp, "w");
+		assert_non_null(f);
+		fputs(opensm_writes, f);
+		fclose(f);
+		assert_int_equal(rename(tmp, path), 0);
+		opensm_writes = NULL;
+	}
+	return syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+static void entries_that_opensm_changes_at_the_same_time_are_as_it_says(void **state)
+{
+	struct guid2lid_change change;
+
+	put("0x0000000000000001 0x0001 0x0001\n\n0x0000000000000003 0x0003 0x0003\n\n");
+	/* 1 has another LID, and 4 the one that 3 had. */
+	opensm_writes = "0x0000000000000001 0x0009 0x0009\n\n0x0000000000000004 0x0003 0x0003\n\n";
+	assert_int_equal(update(2, 2, &change), 0);
+	assert_int_equal(change.rounds, 1);
+	assert_string_equal(
+		got(""), "0x0000000000000001 0x0009 0x0009\n\n0x0000000000000002 0x0002 0x0002\n\n"
+			 "0x0000000000000004 0x0003 0x0003\n\n");
+	assert_null(got(".lidtrack"));
+}
+
+static void a_lid_that_opensm_gives_at_the_same_time_is_refused(void **state)
+{
+	static const char theirs[] = "0x0000000000000004 0x0002 0x0002\n\n";
+	struct guid2lid_change change;
+
+	put("0x0000000000000001 0x0001 0x0001\n\n");
+	opensm_writes = theirs;
+	assert_int_equal(update(2, 2, &change), -EADDRINUSE);
+	assert_string_equal(got(""), theirs);
+	assert_null(got(".lidtrack"));
+}
+
 /* In a process that is killed by its first write beyond so many bytes. */
 static void update_killed_at(rlim_t bytes)
 {
@@ -353,6 +403,11 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			an_update_that_is_killed_after_one_that_was_loses_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			entries_that_opensm_changes_at_the_same_time_are_as_it_says, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(a_lid_that_opensm_gives_at_the_same_time_is_refused,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(entries_of_a_writer_at_the_same_time_stay, setup,
 						teardown),
 	};
