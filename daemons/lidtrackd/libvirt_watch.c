@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <libvirt/libvirt.h>
@@ -20,6 +21,7 @@
 
 #define RECONNECT_MS 500
 #define WRITES	     16 /* at a time; what does not fit is asked for again */
+#define END_S	     3	/* that a libvirtd has to answer when it is over */
 
 struct watch {
 	char uri[256];
@@ -37,6 +39,16 @@ struct watch {
 	virConnectPtr connection;
 	bool lost, look, said;
 };
+
+static bool is_over(struct watch *w)
+{
+	bool stop;
+
+	pthread_mutex_lock(&w->lock);
+	stop = w->stop;
+	pthread_mutex_unlock(&w->lock);
+	return stop;
+}
 
 /* ---- domains ---- */
 
@@ -108,7 +120,8 @@ static void look_at_all(struct watch *w)
 	w->known = true;
 	pthread_mutex_unlock(&w->lock);
 	free(old.list);
-	w->changed(w->arg);
+	if (!is_over(w))
+		w->changed(w->arg);
 }
 
 static void write_one(struct watch *w, const struct record *r)
@@ -224,16 +237,6 @@ static void reconnect(struct watch *w)
 	w->look = w->connection != NULL;
 }
 
-static bool is_over(struct watch *w)
-{
-	bool stop;
-
-	pthread_mutex_lock(&w->lock);
-	stop = w->stop;
-	pthread_mutex_unlock(&w->lock);
-	return stop;
-}
-
 static void *run(void *arg)
 {
 	struct watch *w = arg;
@@ -293,11 +296,18 @@ int watch_start(struct watch **watch, const char *uri, unsigned every_ms,
 
 void watch_stop(struct watch *w)
 {
+	struct timespec until;
+
 	pthread_mutex_lock(&w->lock);
 	w->stop = true;
 	pthread_mutex_unlock(&w->lock);
 	eventfd_write(w->wake, 1);
-	pthread_join(w->thread, NULL);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += END_S;
+	/* libvirt waits for a libvirtd that says nothing, for as long as it does: the process ends
+	 * without the thread. */
+	if (pthread_timedjoin_np(w->thread, NULL, &until))
+		return;
 	pthread_mutex_destroy(&w->lock);
 	close(w->wake);
 	free(w->domains.list);

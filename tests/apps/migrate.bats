@@ -986,6 +986,30 @@ order() {
 	is_at test h1
 }
 
+@test "an agent ends while its libvirtd says nothing" {
+	local killer status=0
+	hosts 1
+	python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+s.accept()
+time.sleep(60)' "$dir/silent" 3>&- &
+	pids[silent]=$!
+	await test -S "$dir/silent"
+	ONLY_h1="libvirt qemu+unix:///system?socket=$dir/silent"
+	agents
+	kill -TERM "${pids[h1]}"
+	{
+		sleep 20
+		kill -KILL "${pids[h1]}"
+	} 3>&- &
+	killer=$!
+	wait "${pids[h1]}" || status=$?
+	kill "$killer" || true
+	[ "$status" = 0 ]
+}
+
 @test "libvirt's hook refuses what lidtrackd would; nova's ebrctl adds, moves and removes" {
 	local guid=0xfa163e0000010203 vif=vif-fa163e0000010203
 	hosts 1
