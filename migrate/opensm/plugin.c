@@ -49,6 +49,7 @@ struct plugin {
 	char path[PATH_MAX];
 	pthread_t thread;
 	int changes; /* inotify */
+	int folder;  /* its watch; -1: the folder is not there */
 	int stop;    /* eventfd */
 };
 
@@ -147,7 +148,27 @@ static void report(void *data, osm_epi_event_id_t event, void *event_data)
 
 /* ---- the file changes ---- */
 
-/* Is it that file, of all that changed in its folder? */
+#define AGAIN_MS 1000 /* between two looks for a folder that is not there */
+
+static int watch_folder(struct plugin *p)
+{
+	char copy[PATH_MAX];
+
+	memcpy(copy, p->path, sizeof(copy));
+	p->folder = inotify_add_watch(p->changes, dirname(copy),
+				      IN_MOVED_TO | IN_CLOSE_WRITE | IN_MOVE_SELF | IN_ONLYDIR);
+	return p->folder < 0 ? -errno : 0;
+}
+
+/* Another folder may take the place of one that was removed, or has another name. */
+static void lose_folder(struct plugin *p)
+{
+	LOG(p, OSM_LOG_ERROR, "the folder of %s is gone\n", p->path);
+	inotify_rm_watch(p->changes, p->folder);
+	p->folder = -1;
+}
+
+/* Is it that file, of all that changed in its folder, or may it be? */
 static bool is_ours(struct plugin *p)
 {
 	_Alignas(struct inotify_event) char events[4096];
@@ -159,7 +180,10 @@ static bool is_ours(struct plugin *p)
 	for (char *at = events; at < events + n;) {
 		const struct inotify_event *e = (const struct inotify_event *)at;
 
-		ours = ours || (e->len && !strcmp(e->name, basename(copy)));
+		ours = ours || e->mask & IN_Q_OVERFLOW ||
+		       (e->len && !strcmp(e->name, basename(copy)));
+		if (e->mask & (IN_IGNORED | IN_MOVE_SELF) && e->wd == p->folder)
+			lose_folder(p);
 		at += sizeof(*e) + e->len;
 	}
 	return ours;
@@ -172,9 +196,15 @@ static void *watch(void *arg)
 			       {.fd = p->stop, .events = POLLIN}};
 
 	while (!fds[1].revents) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		bool ours;
+
+		if (poll(fds, 2, p->folder < 0 ? AGAIN_MS : -1) < 0 && errno != EINTR)
 			break;
-		if (!fds[0].revents || !is_ours(p))
+		ours = fds[0].revents && is_ours(p);
+		/* What is in a folder that is there again may be new. */
+		if (p->folder < 0 && !watch_folder(p))
+			ours = true;
+		if (!ours)
 			continue;
 		p->osm->subn.force_heavy_sweep = TRUE;
 		osm_opensm_sweep(p->osm);
@@ -184,15 +214,14 @@ static void *watch(void *arg)
 
 static int start_watch(struct plugin *p)
 {
-	char copy[PATH_MAX];
+	int ret;
 
-	memcpy(copy, p->path, sizeof(copy));
 	p->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	p->stop = eventfd(0, EFD_CLOEXEC);
-	if (p->changes < 0 || p->stop < 0 ||
-	    inotify_add_watch(p->changes, dirname(copy), IN_MOVED_TO | IN_CLOSE_WRITE) < 0)
+	if (p->changes < 0 || p->stop < 0)
 		return -errno;
-	return -pthread_create(&p->thread, NULL, watch, p);
+	ret = watch_folder(p);
+	return ret ? ret : -pthread_create(&p->thread, NULL, watch, p);
 }
 
 /* ---- OpenSM's calls ---- */

@@ -544,6 +544,22 @@ owners() {
 	done
 }
 
+@test "the plugin sees a file of LIDs whose folder was removed and made again" {
+	local guid
+	mkdir "$dir/lids"
+	printf '%s\n' 'event_plugin_name lidtrack' "event_plugin_options $dir/lids/file" >>"$dir/opensm.conf"
+	hosts 1
+	guid=$(sed -n '3s/ .*//p' "$dir/guid2lid")
+	rm -r "$dir/lids"
+	await grep -q 'lidtrack: the folder of .* is gone' "$dir/h0.osm.log"
+	mkdir "$dir/lids"
+	for lid in 0x0064 0x0065; do
+		printf '%s %s %s\n\n' "$guid" $lid $lid >"$dir/lids/new"
+		mv "$dir/lids/new" "$dir/lids/file"
+		await grep -qi "^$guid $lid " "$dir/guid2lid"
+	done
+}
+
 @test "shared-port: peers find a guest's alias GUID by the records they have, after the plugin's sweep" {
 	guests_program shared
 	shared_port "guest_command $dir/guests"
