@@ -162,32 +162,44 @@ void leaves_destroy(struct daemon *d)
 	}
 }
 
-/* Open addressing; a full table is begun anew. */
-static struct mac *mac_of(struct daemon *d, const uint8_t *address)
+static struct mac *macs_of(struct daemon *d, const uint8_t *address)
 {
-	uint32_t hash = 0;
+	uint32_t hash = 2166136261u;
 
 	for (int i = 0; i < 6; i++)
 		hash = (hash ^ address[i]) * 16777619u;
-	for (unsigned i = 0; i < MACS; i++) {
-		struct mac *mac = &d->macs[(hash + i) % MACS];
-
-		if (!mac->used || !memcmp(mac->address, address, 6))
-			return mac;
-	}
-	memset(d->macs, 0, sizeof(d->macs));
-	return &d->macs[hash % MACS];
+	return d->macs[(hash ^ hash >> 16) % MAC_SETS];
 }
 
+/* NULL: no frame has come from it. */
+static const struct mac *mac_of(struct daemon *d, const uint8_t *address)
+{
+	const struct mac *macs = macs_of(d, address);
+
+	for (unsigned i = 0; i < MAC_WAYS; i++)
+		if (macs[i].seen && !memcmp(macs[i].address, address, 6))
+			return &macs[i];
+	return NULL;
+}
+
+/* In place of the one that has been silent for the longest time. */
 static void learn(struct daemon *d, const uint8_t *address, unsigned port)
 {
-	struct mac *mac = mac_of(d, address);
+	struct mac *macs = macs_of(d, address), *mac = macs;
 
 	if (address[0] & 1)
 		return;
+	for (unsigned i = 0; i < MAC_WAYS; i++) {
+		if (macs[i].seen < mac->seen)
+			mac = &macs[i];
+		if (macs[i].seen && !memcmp(macs[i].address, address, 6)) {
+			mac = &macs[i];
+			break;
+		}
+	}
 	memcpy(mac->address, address, 6);
 	mac->port = (uint16_t)port;
-	mac->used = true;
+	mac->seen = d->now;
 }
 
 /* To a port of this leaf, in its turn. */
@@ -295,7 +307,7 @@ void leaf_from_host(struct daemon *d, unsigned port, uint32_t f)
 	frame_classify(frame);
 	learn(d, bytes + 6, port);
 	mac = mac_of(d, bytes);
-	if (bytes[0] & 1 || !mac->used) {
+	if (bytes[0] & 1 || !mac) {
 		flood(d, leaf, f, port);
 		return;
 	}
@@ -361,7 +373,7 @@ void leaf_from_spine(struct daemon *d, unsigned number, uint32_t f)
 	}
 	if (!(frame->bytes[frame->start] & 1)) {
 		mac = mac_of(d, frame->bytes + frame->start);
-		if (mac->used && d->ports[mac->port].leaf == number)
+		if (mac && d->ports[mac->port].leaf == number)
 			frame->port = mac->port;
 	}
 	if (d->ports[frame->port].leaf != number) { /* it has moved meanwhile */

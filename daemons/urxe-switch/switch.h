@@ -28,7 +28,8 @@
 #define MAX_PORTS  64
 #define MAX_FRAME  9234 /* without FCS: 9,216 and an Ethernet header with one tag */
 #define HEADROOM   32	/* for the shim */
-#define MACS	   4096
+#define MAC_SETS   512
+#define MAC_WAYS   8 /* addresses that have the same hash */
 #define NONE	   UINT32_MAX
 
 enum port_kind { PORT_TAP, PORT_UNIX };
@@ -124,7 +125,7 @@ struct leaf {
 struct mac {
 	uint8_t address[6];
 	uint16_t port;
-	bool used;
+	int64_t seen; /* ps, when it sent last; 0: none */
 };
 
 struct event_row {
@@ -144,7 +145,7 @@ struct daemon {
 	bool spine_up[MAX_SPINES];
 	struct link links[2 * MAX_LEAVES * MAX_SPINES];
 	struct port ports[MAX_PORTS];
-	struct mac macs[MACS];
+	struct mac macs[MAC_SETS][MAC_WAYS];
 	struct event_row *heap;
 	unsigned events, events_room;
 	uint32_t order;

@@ -132,7 +132,18 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 		port leaf1 unix $BATS_TEST_TMPDIR/a $BATS_TEST_TMPDIR/host-a
 		port leaf2 unix $BATS_TEST_TMPDIR/b $BATS_TEST_TMPDIR/host-b
 	END
-	"$BATS_TEST_DIRNAME/switch_sockets.py" "$BATS_TEST_TMPDIR"
+	"$BATS_TEST_DIRNAME/switch_sockets.py" "$BATS_TEST_TMPDIR" slow
+}
+
+@test "a host with more addresses than the switch can know has no other's frames sent to all" {
+	cat >"$BATS_TEST_TMPDIR/switch.conf" <<-END
+		leaf leaf1 leaf2
+		spine spine1
+		port leaf1 unix $BATS_TEST_TMPDIR/a $BATS_TEST_TMPDIR/host-a
+		port leaf2 unix $BATS_TEST_TMPDIR/b $BATS_TEST_TMPDIR/host-b
+		port leaf2 unix $BATS_TEST_TMPDIR/c $BATS_TEST_TMPDIR/host-c
+	END
+	"$BATS_TEST_DIRNAME/switch_sockets.py" "$BATS_TEST_TMPDIR" macs
 }
 
 @test "no file and no socket of a running switch makes way for a port's" {
