@@ -31,14 +31,14 @@ int urxe_sq_state_errno(const struct urxe_qp *qp)
 }
 
 /* The bit of an opcode: its own, but for those that were given none. */
-static uint32_t operation_of(uint8_t opcode)
+static uint32_t operation_of(unsigned opcode)
 {
 	if (opcode <= IBV_WR_DRIVER1)
 		return 1u << opcode;
 	return opcode == IBV_WR_ATOMIC_WRITE ? IBV_QP_EX_WITH_ATOMIC_WRITE : 0;
 }
 
-int urxe_sq_check(const struct urxe_qp *qp, uint8_t opcode, unsigned flags)
+int urxe_sq_check(const struct urxe_qp *qp, unsigned opcode, unsigned flags)
 {
 	if (!(qp->transport->operations & operation_of(opcode)))
 		return EINVAL;

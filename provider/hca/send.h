@@ -10,7 +10,7 @@
 /* The next free place, cleared apart from its SGEs; NULL when the queue is full. */
 struct urxe_send_wqe *urxe_sq_claim(struct urxe_qp *qp);
 /* 0, or the errno with which such an operation is refused on this QP. */
-int urxe_sq_check(const struct urxe_qp *qp, uint8_t opcode, unsigned flags);
+int urxe_sq_check(const struct urxe_qp *qp, unsigned opcode, unsigned flags);
 /* 0, or the errno with which posting is refused in the QP's state. */
 int urxe_sq_state_errno(const struct urxe_qp *qp);
 int urxe_sq_set_sges(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv_sge *sges,

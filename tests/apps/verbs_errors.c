@@ -482,6 +482,11 @@ static void post_send_arguments(void)
 	EXPECT(post(a.qp, &wr), EINVAL);
 	wr.opcode = 12; /* the bit of IBV_QP_EX_WITH_ATOMIC_WRITE, but no opcode */
 	EXPECT(post(a.qp, &wr), EINVAL);
+	wr.num_sge = 1;
+	for (int op = IBV_WR_RDMA_WRITE; op <= IBV_WR_SEND_WITH_INV; op++) {
+		wr.opcode = op | 1 << 8; /* its low byte is an opcode */
+		EXPECT(post(a.qp, &wr), EINVAL);
+	}
 	/* An atomic's answer has 8 bytes. */
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	wr.num_sge = 1;
