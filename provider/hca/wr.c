@@ -182,6 +182,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 		fail(qp, EINVAL);
 		return;
 	}
+	wqe->inlined = false; /* whatever was set before */
 	fail(qp, urxe_sq_set_sges(qp, wqe, sges, n));
 	if (wr_is_atomic(wqe->opcode)) {
 		if (wqe->length < 8)
@@ -197,25 +198,29 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, 1, &sge);
 }
 
-static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *bufs)
 {
 	struct urxe_qp *qp = of(ex);
+	struct urxe_send_wqe *wqe = qp->wr_wqe;
 
-	if (!qp->wr_wqe)
+	if (!wqe)
 		return;
-	if (qp->wr_wqe->opcode == IBV_WR_ATOMIC_WRITE) {
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE) {
 		fail(qp, EINVAL);
 		return;
 	}
-	qp->wr_wqe->inlined = true;
-	fail(qp, urxe_sq_check(qp, qp->wr_wqe->opcode, IBV_SEND_INLINE));
-	fail(qp, urxe_sq_add_inline(qp, qp->wr_wqe, addr, length));
+	fail(qp, urxe_sq_check(qp, wqe->opcode, IBV_SEND_INLINE));
+	wqe->inlined = true;
+	wqe->length = 0; /* whatever was set before */
+	for (size_t i = 0; i < n; i++)
+		fail(qp, urxe_sq_add_inline(qp, wqe, bufs[i].addr, bufs[i].length));
 }
 
-static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *bufs)
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
-	for (size_t i = 0; i < n; i++)
-		wr_set_inline_data(ex, bufs[i].addr, bufs[i].length);
+	struct ibv_data_buf buf = {.addr = addr, .length = length};
+
+	wr_set_inline_data_list(ex, 1, &buf);
 }
 
 static void wr_start(struct ibv_qp_ex *ex)

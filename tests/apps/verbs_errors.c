@@ -725,6 +725,60 @@ static void wr_interface(void)
 	EXPECT(ibv_destroy_cq(cq), 0);
 }
 
+/* Of the setters of a request's data the last one counts (ibv_wr_post(3): one is called). */
+static void wr_data_twice(void)
+{
+	static char from[4096] = "gathered", to[4096];
+	const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, from, sizeof(from), rights);
+	struct ibv_mr *remote = ibv_reg_mr(pd, to, sizeof(to), rights);
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.pd = pd,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+		.cap = {.max_send_wr = 2, .max_send_sge = 1, .max_inline_data = 32},
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
+	struct ibv_qp_ex *ex = qp ? ibv_qp_to_qp_ex(qp) : NULL;
+	struct ibv_data_buf halves[] = {{"in", 2}, {"line", 4}};
+
+	NEED(cq && mr && remote && ex);
+	NEED(!to_init(qp, &s) && !to_rtr(qp, qp->qp_num, &s) && !to_rts(qp, &s));
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, remote->rkey, (uintptr_t)to);
+	ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)from, 1 << 30);
+	ibv_wr_set_inline_data_list(ex, 2, halves);
+	EXPECT(ibv_wr_complete(ex), 0);
+	EXPECT_WC(cq, 0, IBV_WC_SUCCESS);
+	EXPECT(memcmp(to, "inline\0", 8), 0);
+
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, remote->rkey, (uintptr_t)to);
+	ibv_wr_set_inline_data(ex, "inline", 6);
+	ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)from, sizeof(from));
+	EXPECT(ibv_wr_complete(ex), 0);
+	EXPECT_WC(cq, 0, IBV_WC_SUCCESS);
+	EXPECT(memcmp(to, from, sizeof(to)), 0);
+
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, remote->rkey, (uintptr_t)to);
+	ibv_wr_set_inline_data(ex, "longer", 6);
+	ibv_wr_set_inline_data(ex, "short", 5);
+	EXPECT(ibv_wr_complete(ex), 0);
+	EXPECT_WC(cq, 0, IBV_WC_SUCCESS);
+	EXPECT(memcmp(to, "shortred", 8), 0);
+	EXPECT(ibv_destroy_qp(qp), 0);
+	EXPECT(ibv_destroy_cq(cq), 0);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dereg_mr(remote), 0);
+}
+
 static struct ibv_qp_ex *make_addressed(enum ibv_qp_type type, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -860,6 +914,7 @@ int main(int argc, char **argv)
 		{"post_send_services", post_send_services},
 		{"full_queues", full_queues},
 		{"wr_interface", wr_interface},
+		{"wr_data_twice", wr_data_twice},
 		{"wr_addresses", wr_addresses},
 	};
 
