@@ -579,6 +579,9 @@ void urxe_wr_fill_ops(struct urxe_qp *qp, uint64_t ops);
 
 /* qp.c, qp_transitions.c */
 struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* Those of the attributes that a QP of this type has. The kernel ignores those of the other half of
+ * an XRC connection, since programs give both halves the same. */
+int urxe_qp_attrs_of(enum ibv_qp_type type, int mask);
 bool urxe_qp_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
 			   int mask);
 /* Takes a QP out of the engine: nothing arrives at it or leaves from it any more, but for neighbours that

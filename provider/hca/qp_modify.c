@@ -15,6 +15,9 @@
 #include "hca/tag_matching.h"
 #include "hca/xrc.h"
 
+/* Those that verbs.h names. */
+#define ATTRS_KNOWN (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
+
 static int check_attr(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct urxe_port *port = qp->port;
@@ -232,6 +235,7 @@ static int modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	int ret;
 
+	mask = urxe_qp_attrs_of(qp->ibv.qp_type, mask);
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from &&
 	    !(from == IBV_QPS_SQE && attr->cur_qp_state == IBV_QPS_RTS))
 		return EINVAL;
@@ -277,6 +281,8 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
+	if (mask & ~ATTRS_KNOWN)
+		return EOPNOTSUPP;
 	if (qp->remote)
 		return urxe_xrc_modify_remote(qp, attr, mask);
 	/* It has no state: its work queues do. */

@@ -927,7 +927,12 @@ static void qp_states(void)
 	VERB(to_rtr_state, rtr, rtrs);
 	VERB(create_ah, address, addresses);
 	EXPECT(ibv_modify_qp(own.qp, &attr, 0), 0); /* changes nothing */
-	EXPECT(ibv_modify_qp(own.qp, &attr, -1), EINVAL);
+	/* Bits that are no attributes, as the kernel answers; attributes of another transition. */
+	EXPECT(ibv_modify_qp(own.qp, &attr, -1), EOPNOTSUPP);
+	EXPECT(ibv_modify_qp(own.qp, &attr, 1 << 21), EOPNOTSUPP);
+	EXPECT(ibv_modify_qp(own.qp, &attr, 1 << 26), EOPNOTSUPP);
+	EXPECT(ibv_modify_qp(own.target, &attr, 1 << 26), EOPNOTSUPP);
+	EXPECT(ibv_modify_qp(own.qp, &attr, IBV_QP_CAP), EINVAL);
 	EXPECT(ibv_modify_qp_rate_limit(own.qp, &rate), EINVAL); /* in RESET */
 	EXPECT(ibv_modify_qp(own.raw, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
 	attr.qp_state = IBV_QPS_RTR;
