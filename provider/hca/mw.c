@@ -12,6 +12,10 @@
 #include "hca/engine.h"
 #include "hca/memory.h"
 
+#define MW_ACCESS                                                                      \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_ZERO_BASED)
+
 static struct cds_list_head *bucket(uint32_t key)
 {
 	return &urxe_hca.windows[(key >> 8) % URXE_MW_BUCKETS];
@@ -107,7 +111,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info)
 {
-	if (!mw || (!info->mr && info->length))
+	if (!mw || (!info->mr && info->length) || (info->mw_access_flags & ~MW_ACCESS))
 		return EINVAL;
 	wqe->bind.addr = info->addr;
 	wqe->bind.length = info->length;

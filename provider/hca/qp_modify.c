@@ -356,6 +356,8 @@ int urxe_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32
  * programs that pass on what they are told must be told that there is nothing. */
 int urxe_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
+	if (ece->comp_mask)
+		return EINVAL;
 	return ece->vendor_id ? EOPNOTSUPP : 0;
 }
 

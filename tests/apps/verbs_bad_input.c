@@ -918,6 +918,7 @@ static void qp_states(void)
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 	const struct change rates[] = {
 		SET(rate, rate_limit, UINT32_MAX, EINVAL),
+		SET(rate, comp_mask, 1, EINVAL),
 	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_wc wc = {0};
@@ -945,6 +946,7 @@ static void qp_states(void)
 	EXPECT(ibv_attach_mcast(own.qp, &none, 0), EINVAL);
 	EXPECT(ibv_detach_mcast(own.qp, &none, 0), EINVAL);
 	EXPECT(ibv_set_ece(own.qp, &(struct ibv_ece){.vendor_id = 1}), EOPNOTSUPP);
+	EXPECT(ibv_set_ece(own.qp, &(struct ibv_ece){.comp_mask = 1}), EINVAL);
 }
 
 static void qps(void)
@@ -984,12 +986,22 @@ static void work_requests(void)
 		SET(write, num_sge, 2, EINVAL),		SET(write, num_sge, INT32_MAX, EINVAL),
 		SET(write, num_sge, INT32_MIN, EINVAL),
 	};
+	struct ibv_mw *mw = ibv_alloc_mw(own.pd, IBV_MW_TYPE_2);
 	struct ibv_send_wr bind = {.opcode = IBV_WR_BIND_MW};
+	struct ibv_send_wr window = {.opcode = IBV_WR_BIND_MW,
+				     .bind_mw = {.mw = mw,
+						 .rkey = mw ? ibv_inc_rkey(mw->rkey) : 0,
+						 .bind_info = {own.mr, (uintptr_t)memory, 64}}};
 	struct ibv_recv_wr recv = {.num_sge = INT32_MAX}, *bad;
 
 	NEED(!to_init(own.qp, &s) && !to_rtr(own.qp, own.qp->qp_num, &s) && !to_rts(own.qp, &s));
 	VERB(post_one, write, writes);
 	EXPECT(post(own.qp, &bind), EINVAL); /* no window */
+	window.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+	EXPECT(post(own.qp, &window), EINVAL);
+	window.bind_mw.bind_info.mw_access_flags = 1u << 19;
+	EXPECT(post(own.qp, &window), EINVAL);
+	EXPECT(ibv_dealloc_mw(mw), 0);
 	EXPECT(ibv_post_recv(own.qp, &recv, &bad), EINVAL);
 	recv.num_sge = INT32_MIN;
 	EXPECT(ibv_post_recv(own.qp, &recv, &bad), EINVAL);
