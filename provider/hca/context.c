@@ -244,6 +244,7 @@ static void abandon_objects(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_QP_SLOTS; i++)
 		if (urxe_hca.qps[i] && urxe_hca.qps[i]->ibv.context == context)
 			urxe_qp_retract(urxe_hca.qps[i]);
+	urxe_xrc_abandon(context);
 	for (unsigned i = 0; i < URXE_MW_BUCKETS; i++)
 		cds_list_for_each_entry_safe (mw, next, &urxe_hca.windows[i], node)
 			if (mw->ibv.context == context)

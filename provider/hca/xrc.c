@@ -81,13 +81,11 @@ static void set_own(struct urxe_qp *qp)
 	qp->rcq = to_cq(qp->xrcd->cq);
 }
 
-void urxe_xrc_remove_srq(struct urxe_srq *srq)
+/* Nobody finds it any more. Engine lock. */
+static void retract_srq(struct urxe_srq *srq)
 {
 	struct urxe_qp *qp;
 
-	if (!srq->xrcd)
-		return;
-	urxe_engine_lock();
 	if (xrc_find_srq(srq->number) == srq)
 		srqs[urxe_qpn_index(srq->number)] = NULL;
 	cds_list_for_each_entry (qp, &srq->xrcd->domain->targets, xrc_node) {
@@ -96,9 +94,24 @@ void urxe_xrc_remove_srq(struct urxe_srq *srq)
 		qp->proto.recv_busy = false;
 		set_own(qp);
 	}
+}
+
+void urxe_xrc_remove_srq(struct urxe_srq *srq)
+{
+	if (!srq->xrcd)
+		return;
+	urxe_engine_lock();
+	retract_srq(srq);
 	urxe_engine_unlock();
 	atomic_fetch_sub(&srq->xrcd->users, 1);
 	atomic_fetch_sub(&srq->cq->users, 1);
+}
+
+void urxe_xrc_abandon(const struct ibv_context *context)
+{
+	for (uint32_t i = 1; i < urxe_qpn_indices(); i++)
+		if (srqs[i] && srqs[i]->ibv.context == context)
+			retract_srq(srqs[i]);
 }
 
 int urxe_get_srq_num(struct ibv_srq *ibv, uint32_t *number)

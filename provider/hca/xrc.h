@@ -31,6 +31,8 @@ void urxe_xrc_close_remote(struct urxe_qp *qp);
 /* An SRQ begins to be one of that domain: -errno. And ends. Without the engine lock. */
 int urxe_xrc_add_srq(struct urxe_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
 void urxe_xrc_remove_srq(struct urxe_srq *srq);
+/* A context goes away: its SRQs receive no more. Engine lock. */
+void urxe_xrc_abandon(const struct ibv_context *context);
 
 /* What a target QP is created with: EINVAL. attr gets the domain's own PD and CQ, which nobody
  * uses. */

@@ -486,6 +486,32 @@ static void refused(void)
 	end();
 }
 
+/* An SRQ that its program has left behind in a context that it has closed receives nothing. */
+static void abandoned(void)
+{
+	struct ibv_srq_attr limit = {.srq_limit = 1};
+	struct ibv_context *first = ctx;
+	struct ibv_pd *first_pd = pd;
+	struct side left = {0};
+
+	begin();
+	NEED(ctx = ibv_open_device(first->device));
+	NEED(pd = ibv_alloc_pd(ctx));
+	open_side(&left, 0);
+	post_receive(&left, 1);
+	EXPECT(ibv_modify_srq(left.srq, &limit, IBV_SRQ_LIMIT), 0);
+	EXPECT(ibv_close_device(ctx), 0);
+	ctx = first;
+	pd = first_pd;
+	request(IBV_WR_SEND, left.srqn, 100, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_REM_INV_REQ_ERR);
+	while (event_waits())
+		next_event();
+	tell(LEAVE, 0);
+	end();
+	free(left.memory);
+}
+
 /* The process that has the SRQ closes the domain, while the target QP stays with its state there, and opens
  * it again. */
 static void opened_again(void)
@@ -626,6 +652,7 @@ int main(int argc, char **argv)
 		{"not_ready", not_ready},
 		{"in_turn", in_turn},
 		{"refused", refused},
+		{"abandoned", abandoned},
 		{"killed", killed},
 		{"in_a_fork", in_a_fork},
 		{"opened_again", opened_again},
