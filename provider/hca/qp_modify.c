@@ -26,6 +26,10 @@ static int check_attr(struct urxe_qp *qp, const struct ibv_qp_attr *attr, int ma
 		port = urxe_context_port(qp->ibv.context, attr->port_num);
 	if (!port || ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index >= port->pkey_len))
 		return EINVAL;
+	if ((mask & IBV_QP_AV) &&
+	    attr->ah_attr.port_num !=
+		    (mask & IBV_QP_PORT ? attr->port_num : qp->proto.attr.port_num))
+		return EINVAL;
 	if ((mask & IBV_QP_PATH_MTU) &&
 	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > port->active_mtu))
 		return EINVAL;

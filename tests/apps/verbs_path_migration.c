@@ -449,6 +449,8 @@ static void connect_end(struct end *e)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = port_of(e, 0)};
 	const int rc = lossy ? 0 : ~0;
+	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN | (rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
 
 	NEED(e, send(e->fd, &e->own, sizeof(e->own), 0) == sizeof(e->own));
 	NEED(e, recv(e->fd, &e->peer, sizeof(e->peer), MSG_WAITALL) == sizeof(e->peer));
@@ -463,11 +465,12 @@ static void connect_end(struct end *e)
 				    .dest_qp_num = e->peer.qpn,
 				    .max_dest_rd_atomic = 4,
 				    .min_rnr_timer = 1,
-				    .ah_attr = av(e, 0)};
-	NEED(e, !ibv_modify_qp(e->qp, &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				       IBV_QP_RQ_PSN |
-				       (rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))));
+				    .ah_attr = av(e, 1)};
+	/* An address of the device's other port is none of this QP's. */
+	if (e->ports > 1)
+		NEED(e, ibv_modify_qp(e->qp, &attr, rtr) == EINVAL);
+	attr.ah_attr = av(e, 0);
+	NEED(e, !ibv_modify_qp(e->qp, &attr, rtr));
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 				    .timeout = timeout,
 				    .retry_cnt = RETRIES,
