@@ -37,16 +37,13 @@ bool urxe_recv_take(struct urxe_qp *qp)
 	return true;
 }
 
-/* Where len bytes at the place reached in the receive buffer go: *n pieces of our memory. */
-static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct iovec *iov,
-				      unsigned *n)
+static __attribute__((noinline)) enum ibv_wc_status many_pieces(struct urxe_qp *qp, uint32_t len,
+								struct iovec *iov, unsigned *n)
 {
 	struct urxe_recv_wqe *wqe = qp->recv_wqe;
 	uint32_t skip = qp->proto.recv_offset;
 
 	*n = 0;
-	if (len > wqe->length - skip)
-		return IBV_WC_LOC_LEN_ERR;
 	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 		uint32_t piece;
@@ -64,6 +61,26 @@ static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct i
 		len -= piece;
 		skip = 0;
 	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Where len bytes at the place reached in the receive buffer go: *n pieces of our memory. */
+static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct iovec *iov,
+				      unsigned *n)
+{
+	const struct urxe_recv_wqe *wqe = qp->recv_wqe;
+	const struct ibv_sge *sge = wqe->sge;
+	uint32_t skip = qp->proto.recv_offset;
+	uint64_t va;
+
+	if (len > wqe->length - skip)
+		return IBV_WC_LOC_LEN_ERR;
+	if (!len || skip >= sge->length || len > sge->length - skip)
+		return many_pieces(qp, len, iov, n);
+	if (!urxe_reach(qp, sge->lkey, sge->addr + skip, len, RMEMPOOL_LOCAL_WRITE, false, &va))
+		return IBV_WC_LOC_PROT_ERR;
+	iov[0] = (struct iovec){(void *)(uintptr_t)va, len};
+	*n = 1;
 	return IBV_WC_SUCCESS;
 }
 
