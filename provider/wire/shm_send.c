@@ -33,13 +33,11 @@ static int new_flow(struct urxe_link *link, const struct urxe_path *path)
 	return id;
 }
 
-static int flow_of(struct urxe_link *link, const struct urxe_path *path)
+static __attribute__((noinline)) int find_flow(struct urxe_link *link, const struct urxe_path *path)
 {
 	unsigned n = link->num_flows < URXE_FLOWS ? link->num_flows : URXE_FLOWS;
 	int id;
 
-	if (n && urxe_same_flow(&link->flows[link->last_flow], path))
-		return link->last_flow;
 	for (id = 0; id < (int)n; id++)
 		if (urxe_same_flow(&link->flows[id], path))
 			break;
@@ -48,6 +46,14 @@ static int flow_of(struct urxe_link *link, const struct urxe_path *path)
 	if (id >= 0)
 		link->last_flow = id;
 	return id;
+}
+
+/* Mostly the last packet's. */
+static inline int flow_of(struct urxe_link *link, const struct urxe_path *path)
+{
+	if (link->num_flows && urxe_same_flow(&link->flows[link->last_flow], path))
+		return link->last_flow;
+	return find_flow(link, path);
 }
 
 /* ---- records ---- */
