@@ -298,7 +298,7 @@ static struct json_object *request_of(const char *command, const char *node)
 
 static int usage(void)
 {
-	fputs(help, stderr);
+	urxe_complain("too few words for urxe fabric, or too many: see urxe fabric --help");
 	return URXE_EXIT_USAGE;
 }
 
@@ -407,7 +407,7 @@ static int generate(int argc, char **argv)
 	putchar('\n');
 	topology_write(&t, stdout);
 	topology_free(&t);
-	return fflush(stdout) ? 1 : 0;
+	return 0;
 }
 
 static int down(int argc, char **argv)
@@ -499,7 +499,10 @@ int urxe_cmd_fabric(int argc, char **argv)
 				return URXE_EXIT_USAGE;
 			break;
 		case 'h': fputs(help, stdout); return 0;
-		default: return usage();
+		default:
+			urxe_complain("%s is not an option of urxe fabric, see urxe fabric --help",
+				      argv[optind - 1]);
+			return URXE_EXIT_USAGE;
 		}
 	}
 	argc -= optind;
@@ -507,5 +510,10 @@ int urxe_cmd_fabric(int argc, char **argv)
 	for (unsigned i = 0; argc && i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[0], commands[i].name))
 			return commands[i].run(argc, argv);
-	return usage();
+	if (argc)
+		urxe_complain("\"%s\" is not a command of urxe fabric, see urxe fabric --help",
+			      argv[0]);
+	else
+		fputs(help, stderr);
+	return URXE_EXIT_USAGE;
 }

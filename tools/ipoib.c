@@ -79,7 +79,6 @@ static bool read_options(int argc, char **argv, struct options *o)
 	static char words[3][3] = {"-P", "-n", "-p"};
 	int option;
 
-	opterr = 0;
 	while ((option = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
 		unsigned i = option == 'P' ? 0 : option == 'n' ? 1 : 2;
 

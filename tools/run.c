@@ -299,7 +299,6 @@ static int options(int argc, char **argv, bool *with_pool)
 	const char *host = NULL, *fabric = FABRIC_DEFAULT_NAME;
 	int c;
 
-	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
 		switch (c) {
 		case 'd': setenv("URXE_DEVICES", optarg, 1); break;

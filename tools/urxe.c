@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "tools/urxe.h"
 
 static const char help[] =
@@ -103,6 +104,7 @@ int main(int argc, char **argv)
 {
 	unsigned i;
 
+	command_begin();
 	if (argc < 2) {
 		fputs(help, stderr);
 		return URXE_EXIT_USAGE;

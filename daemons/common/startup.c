@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "common/command.h"
 #include "daemons/common/log.h"
 #include "daemons/common/startup.h"
 
@@ -19,6 +20,7 @@ int startup_options(int argc, char **argv, const char *name, const char *usage,
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {}};
 	int option;
 
+	command_begin();
 	log_init(name);
 	while ((option = getopt_long(argc, argv, "c:o:dVh", words, NULL)) >= 0) {
 		switch (option) {
@@ -27,16 +29,23 @@ int startup_options(int argc, char **argv, const char *name, const char *usage,
 		case 'c': source->file = optarg; continue;
 		case 'o':
 		case 'd':
-			if (source->noptions == CONFIG_MAX_OPTIONS)
-				break;
+			if (source->noptions == CONFIG_MAX_OPTIONS) {
+				command_misused("more than %d options -o", CONFIG_MAX_OPTIONS);
+				return -1;
+			}
 			source->options[source->noptions++] =
 				option == 'd' ? "log_level debug" : optarg;
 			continue;
 		}
-		fputs(usage, stderr);
+		command_bad_option(argv);
 		return -1;
 	}
 	return optind;
+}
+
+int startup_too_many(char *const *argv, int word)
+{
+	return command_misused("%s: what is that", argv[word]);
 }
 
 void startup_limits(void)

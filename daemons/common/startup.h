@@ -10,10 +10,12 @@
 /*
  * The options that all daemons have: -c FILE, -o "KEY VALUE", -d (log_level debug), -V and -h,
  * which print and exit. Starts the log under that name. Returns the index of the first word that is
- * no option, or -1 after the usage was printed: exit with 2.
+ * no option, or -1 after a line about one that there is not: exit with 2.
  */
 int startup_options(int argc, char **argv, const char *name, const char *usage,
 		    struct config_source *source);
+/* Says that nothing is known of a word. Returns the status to end with. */
+int startup_too_many(char *const *argv, int word);
 /*
  * A client that is gone, or a limit of file sizes, is an error of write() from now on and not the
  * end; and as many descriptors may be open as the hard limit allows.

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "daemons/common/clock.h"
 #include "daemons/common/log.h"
 #include "daemons/common/startup.h"
@@ -190,7 +191,8 @@ static void finish(struct fabricd *d)
 		loop_destroy(&d->loop);
 }
 
-static bool options(int argc, char **argv, struct options *o)
+/* 0, or the status to end with. */
+static int options(int argc, char **argv, struct options *o)
 {
 	static const struct option words[] = {
 		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {}};
@@ -203,11 +205,11 @@ static bool options(int argc, char **argv, struct options *o)
 		case 'r': o->ready = atoi(optarg); break;
 		case 'h': fputs(usage, stdout); exit(0);
 		case 'V': puts("fabricd " URXE_VERSION); exit(0);
-		default: return false;
+		default: return command_bad_option(argv);
 		}
 	}
 	o->file = argv[optind];
-	return o->file && optind + 1 == argc;
+	return optind + 1 == argc ? 0 : command_misused("one FILE is wanted");
 }
 
 int main(int argc, char **argv)
@@ -217,11 +219,11 @@ int main(int argc, char **argv)
 	char control_path[128];
 	int ret;
 
+	command_begin();
 	log_init("fabricd");
-	if (!options(argc, argv, &o)) {
-		fputs(usage, stderr);
-		return 2;
-	}
+	ret = options(argc, argv, &o);
+	if (ret)
+		return ret;
 	startup_limits();
 	d.server.epoll = d.server.listener = d.server.fabric.map_fd = -1;
 	ret = start(&d, &o, control_path, sizeof(control_path));

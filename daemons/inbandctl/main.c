@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "daemons/common/client.h"
 #include "daemons/inbandctl/inbandctl.h"
 
@@ -360,7 +361,7 @@ static int set_option(struct arguments *args, int option, bool *limited)
 		break;
 	case 'h': fputs(usage, stdout); return CLIENT_DONE;
 	case 'V': puts("inbandctl " URXE_VERSION); return CLIENT_DONE;
-	default: fputs(usage, stderr); return CLIENT_USAGE;
+	default: return CLIENT_USAGE;
 	}
 	return -1;
 }
@@ -428,10 +429,8 @@ static int run(struct arguments *args, const char *command, bool limited)
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(commands[i].name, command) != 0)
 			continue;
-		if (args->nwords < commands[i].least || args->nwords > commands[i].most) {
-			fputs(usage, stderr);
-			return CLIENT_USAGE;
-		}
+		if (args->nwords < commands[i].least || args->nwords > commands[i].most)
+			return command_misused("%s: too few words, or too many", command);
 		if (commands[i].waits && !limited)
 			args->client.timeout = 0;
 		add_text(args, "command", command);
@@ -439,8 +438,7 @@ static int run(struct arguments *args, const char *command, bool limited)
 			return CLIENT_USAGE;
 		return ask_all(args, commands[i].print);
 	}
-	client_error("there is no command \"%s\": see inbandctl --help", command);
-	return CLIENT_USAGE;
+	return command_misused("there is no command \"%s\"", command);
 }
 
 int main(int argc, char **argv)
@@ -456,8 +454,10 @@ int main(int argc, char **argv)
 	bool limited = false;
 	int option, status = -1;
 
+	command_begin();
 	while (status < 0 && (option = getopt_long(argc, argv, "hV", options, NULL)) >= 0)
-		status = set_option(&args, option, &limited);
+		status = option == '?' ? command_bad_option(argv)
+				       : set_option(&args, option, &limited);
 	if (status < 0 && optind == argc) {
 		fputs(usage, stderr);
 		status = CLIENT_USAGE;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "daemons/common/client.h"
 #include "daemons/lidtrackctl/lidtrackctl.h"
 
@@ -426,7 +427,7 @@ static int set_option(struct arguments *args, int option)
 	case SET: args->set = optarg; break;
 	case 'h': fputs(usage, stdout); return CLIENT_DONE;
 	case 'V': puts("lidtrackctl " URXE_VERSION); return CLIENT_DONE;
-	default: fputs(usage, stderr); return CLIENT_USAGE;
+	default: return CLIENT_USAGE;
 	}
 	return -1;
 }
@@ -437,14 +438,11 @@ static int run(struct arguments *args, const char *command)
 		if (strcmp(commands[i].name, command) != 0)
 			continue;
 		if (args->nwords < commands[i].least || args->nwords > commands[i].most ||
-		    commands[i].to != (args->to != NULL)) {
-			fputs(usage, stderr);
-			return CLIENT_USAGE;
-		}
+		    commands[i].to != (args->to != NULL))
+			return command_misused("%s: too few words, or too many", command);
 		return commands[i].run(args);
 	}
-	client_error("there is no command \"%s\": see lidtrackctl --help", command);
-	return CLIENT_USAGE;
+	return command_misused("there is no command \"%s\"", command);
 }
 
 int main(int argc, char **argv)
@@ -456,8 +454,9 @@ int main(int argc, char **argv)
 					    .fd = -1}};
 	int option, status = -1;
 
+	command_begin();
 	while (status < 0 && (option = getopt_long(argc, argv, "hV", options, NULL)) >= 0)
-		status = set_option(&args, option);
+		status = option == '?' ? command_bad_option(argv) : set_option(&args, option);
 	if (status >= 0)
 		return status;
 	if (optind == argc) {

@@ -158,11 +158,8 @@ int main(int argc, char **argv)
 	static struct lidtrackd daemon;
 	int words = startup_options(argc, argv, "lidtrackd", usage, &source);
 
-	if (words != argc) {
-		if (words >= 0)
-			fputs(usage, stderr);
-		return 2;
-	}
+	if (words != argc)
+		return words < 0 ? 2 : startup_too_many(argv, words);
 	lidtrackd_config_init(&daemon.config);
 	if (config_load(&lidtrackd_config_table, &daemon.config, &source) ||
 	    lidtrackd_config_check(&daemon))

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/command.h"
 #include "daemons/sacachectl/sacachectl.h"
 
 #define TIMEOUT_S    30
@@ -326,8 +327,7 @@ static int run(struct arguments *args, bool limited)
 		client_close(&args->client);
 		return result;
 	}
-	client_error("there is no command \"%s\": see sacachectl --help", args->command);
-	return CLIENT_USAGE;
+	return command_misused("there is no command \"%s\"", args->command);
 }
 
 int main(int argc, char **argv)
@@ -343,11 +343,13 @@ int main(int argc, char **argv)
 	int option, index = 0, result = -1;
 	bool limited = false;
 
+	command_begin();
 	/* A reader that has seen enough. */
 	signal(SIGPIPE, SIG_DFL);
 	while (result < 0 && (option = getopt_long(argc, argv, "Vh", options, &index)) >= 0)
-		result = set_option(&args, option == 'h' ? HELP : option, options[index].name,
-				    &limited);
+		result = option == '?' ? command_bad_option(argv)
+				       : set_option(&args, option == 'h' ? HELP : option,
+						    options[index].name, &limited);
 	if (result < 0 && optind == argc)
 		result = misused();
 	if (result < 0) {
@@ -357,9 +359,5 @@ int main(int argc, char **argv)
 		result = run(&args, limited);
 	}
 	json_object_put(args.request);
-	if (fflush(stdout)) {
-		client_error("%s", strerror(errno));
-		return CLIENT_REFUSED;
-	}
 	return result;
 }

@@ -203,11 +203,8 @@ int main(int argc, char **argv)
 	static struct sacached daemon;
 	int words = startup_options(argc, argv, "sacached", usage, &source);
 
-	if (words != argc) {
-		if (words >= 0)
-			fputs(usage, stderr);
-		return 2;
-	}
+	if (words != argc)
+		return words < 0 ? 2 : startup_too_many(argv, words);
 	sacached_config_init(&daemon.config);
 	if (config_load(&sacached_config_table, &daemon.config, &source))
 		return 2;

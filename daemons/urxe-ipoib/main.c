@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "daemons/common/log.h"
 #include "daemons/common/startup.h"
 #include "daemons/urxe-ipoib/urxe-ipoib.h"
@@ -97,6 +98,7 @@ static bool read_options(int argc, char **argv, struct ipoib_options *o)
 	unsigned long number;
 	int option;
 
+	command_begin();
 	o->port = 1;
 	while ((option = getopt_long(argc, argv, "D:p:P:n:r:vhV", words, NULL)) >= 0) {
 		switch (option) {
@@ -121,8 +123,10 @@ static bool read_options(int argc, char **argv, struct ipoib_options *o)
 			o->pkey = (uint16_t)number;
 			continue;
 		}
-		if (option == '?')
+		if (option == '?') {
+			command_bad_option(argv);
 			return false;
+		}
 		log_error("-%c cannot be \"%s\"", option, optarg);
 		return false;
 	}

@@ -88,8 +88,7 @@ int main(int argc, char **argv)
 	if (words + 1 == argc && !source.file) {
 		source.file = argv[words];
 	} else if (words < argc) {
-		fputs(usage, stderr);
-		return 2;
+		return startup_too_many(argv, words);
 	}
 	startup_limits();
 	ret = settings_load(&d.settings, &source);

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "inband/glex.h"
 #include "inband/sim/serve.h"
 
@@ -123,13 +124,15 @@ static bool parse(int argc, char **argv, struct options *o)
 		case 'V':
 			fputs(option == 'h' ? usage : "thsim " URXE_VERSION "\n", stdout);
 			exit(0);
-		default: return false;
+		default: command_bad_option(argv); return false;
 		}
 		if (!good) {
-			fprintf(stderr, "thsim: %s is out of range\n", optarg);
+			command_misused("%s is out of range", optarg);
 			return false;
 		}
 	}
+	if (optind < argc)
+		command_misused("%s: what is that", argv[optind]);
 	return optind == argc;
 }
 
@@ -234,10 +237,9 @@ int main(int argc, char **argv)
 	int ret;
 
 	sim_times_default(&o.config.times);
-	if (!parse(argc, argv, &o)) {
-		fputs(usage, stderr);
+	command_begin();
+	if (!parse(argc, argv, &o))
 		return 2;
-	}
 	if (o.fields) {
 		nmp_print_fields(stdout);
 		return 0;

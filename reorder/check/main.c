@@ -3,6 +3,7 @@
  * reorder-check: random runs of libreorder, and whether anything leaves out of order that the
  * library has not counted. With --without-rule it must: then a rule is missing.
  */
+#include "common/command.h"
 #include "reorder/check/check.h"
 
 #include <errno.h>
@@ -93,13 +94,11 @@ static void parse(int argc, char **argv, struct check_options *options)
 		case 'd': options->drift = (int64_t)parse_number(optarg, "ppm", 10000); break;
 		case 'w': options->without |= 1u << parse_number(optarg, "", 4); break;
 		case 'h': fputs(usage, stdout); exit(0);
-		default: fputs(usage, stderr); exit(2);
+		default: exit(command_bad_option(argv));
 		}
 	}
-	if (optind < argc) {
-		fputs(usage, stderr);
-		exit(2);
-	}
+	if (optind < argc)
+		exit(command_misused("%s: what is that", argv[optind]));
 }
 
 int main(int argc, char **argv)
@@ -108,6 +107,7 @@ int main(int argc, char **argv)
 	struct check_result sum = {0}, r;
 	uint64_t wrong = 0;
 
+	command_begin();
 	parse(argc, argv, &options);
 	for (uint64_t i = 0; i < runs; i++) {
 		check_run(&options, seed + i, &r);

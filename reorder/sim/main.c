@@ -4,6 +4,7 @@
  * as many at a time as there are processors; results come back through pipes and are shown in the
  * order of the sweep.
  */
+#include "common/command.h"
 #include "reorder/sim/sim.h"
 
 #include <errno.h>
@@ -129,6 +130,7 @@ int main(int argc, char **argv)
 	unsigned n;
 	int ret;
 
+	command_begin();
 	if (argc > 1 && !strcmp(argv[1], "mg1")) {
 		options_parse(&o, argc - 1, argv + 1);
 		return mg1(&o) ? 1 : 0;

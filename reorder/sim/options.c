@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* fabric-sim's command line. Options with lists make a sweep: every combination is a run. */
+#include "common/command.h"
 #include "reorder/sim/sim.h"
 
 #include <errno.h>
@@ -336,7 +337,6 @@ static void one_option(struct options *o, int c, char *value)
 	case QUIET: o->quiet = true; break;
 	case 'h': fputs(usage, stdout); exit(0);
 	case 'V': puts("fabric-sim " URXE_VERSION); exit(0);
-	default: fputs("fabric-sim: --help lists the options\n", stderr); exit(2);
 	}
 }
 
@@ -345,10 +345,13 @@ int options_parse(struct options *o, int argc, char **argv)
 	int c;
 
 	defaults(o);
-	while ((c = getopt_long(argc, argv, "hV", longs, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "hV", longs, NULL)) != -1) {
+		if (c == '?')
+			exit(command_bad_option(argv));
 		one_option(o, c, optarg);
+	}
 	if (optind < argc)
-		fail("what is that? (--help)", argv[optind]);
+		exit(command_misused("%s: what is that", argv[optind]));
 	for (unsigned i = 0; i < o->loads; i++)
 		if (!o->load_list[i])
 			fail("a load is 1 to 1000", "--load 0");
