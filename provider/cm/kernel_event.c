@@ -83,6 +83,9 @@ int urxe_kernel_get_event(struct urxe_ucma *file, uint64_t response, uint16_t ou
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	ret = fetch(file, response, out);
+	/* The kernel may have resolved an address before its command returned. */
+	if (!ret)
+		urxe_kernel_settle();
 	urxe_engine_lock();
 	if (!ret || ret == -EAGAIN)
 		file->fired = false;

@@ -36,6 +36,12 @@ static void end(void)
 	pthread_setcancelstate(old, NULL);
 }
 
+void urxe_kernel_settle(void)
+{
+	begin();
+	end();
+}
+
 void urxe_kernel_ids_forked(void)
 {
 	pthread_mutex_init(&deciding, NULL);

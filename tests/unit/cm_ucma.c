@@ -11,12 +11,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
 
@@ -521,6 +523,121 @@ static void a_forked_child_cannot_use_the_file(void **state)
 	assert_true(destroy(file, id, &reported) > 0);
 }
 
+/* ---- a kernel with an rdma_cm, which resolves an address before the command returns ---- */
+
+#define TWIN 7
+
+static struct kernel {
+	bool there;
+	uint32_t handle; /* of the id */
+	pthread_t thread;
+	_Atomic pid_t tid;
+	_Atomic bool fetched, queried, done;
+} kernel;
+
+int __wrap_urxe_kernel_open(struct urxe_ucma *to);
+int __real_urxe_kernel_open(struct urxe_ucma *to);
+int __wrap_urxe_kernel_command(struct urxe_ucma *to, uint32_t cmd, const void *body, uint16_t len,
+			       uint16_t out);
+int __real_urxe_kernel_command(struct urxe_ucma *to, uint32_t cmd, const void *body, uint16_t len,
+			       uint16_t out);
+
+int __wrap_urxe_kernel_open(struct urxe_ucma *to)
+{
+	if (!kernel.there)
+		return __real_urxe_kernel_open(to);
+	if (to->kernel_fd < 0) {
+		to->kernel_fd = open("/dev/null", O_RDWR);
+		CDS_INIT_LIST_HEAD(&to->watched);
+	}
+	return 0;
+}
+
+/* The program's thread for events asks about each one at once. */
+static void *asks_at_once(void *unused)
+{
+	struct rdma_ucm_query_route_resp route;
+	struct rdma_ucm_query query = {.response = (uintptr_t)&route, .id = kernel.handle};
+	struct rdma_ucm_event_resp event = {0};
+	struct rdma_ucm_get_event get = {.response = (uintptr_t)&event};
+
+	atomic_store(&kernel.tid, gettid());
+	write_to(file, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get), sizeof(event));
+	if (event.id == kernel.handle && event.event == URXE_EVENT_ADDR_RESOLVED)
+		write_to(file, RDMA_USER_CM_CMD_QUERY_ROUTE, &query, sizeof(query), sizeof(route));
+	atomic_store(&kernel.done, true);
+	return NULL;
+}
+
+static bool sleeps(pid_t tid)
+{
+	char path[64], text[512] = "", *end;
+	int stat;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	stat = open(path, O_RDONLY);
+	assert_true(stat >= 0 && read(stat, text, sizeof(text) - 1) > 0);
+	close(stat);
+	end = strrchr(text, ')');
+	return end && end[2] == 'S';
+}
+
+int __wrap_urxe_kernel_command(struct urxe_ucma *to, uint32_t cmd, const void *body, uint16_t len,
+			       uint16_t out)
+{
+	const struct rdma_ucm_create_id *create = body;
+	const struct rdma_ucm_get_event *get = body;
+	const struct rdma_ucm_event_resp resolved = {
+		.uid = 1, .id = TWIN, .event = URXE_EVENT_ADDR_RESOLVED};
+
+	if (!kernel.there)
+		return __real_urxe_kernel_command(to, cmd, body, len, out);
+	switch (cmd) {
+	case RDMA_USER_CM_CMD_CREATE_ID: *(uint32_t *)(uintptr_t)create->response = TWIN; break;
+	case RDMA_USER_CM_CMD_RESOLVE_IP:
+		assert_int_equal(pthread_create(&kernel.thread, NULL, asks_at_once, NULL), 0);
+		while (!atomic_load(&kernel.done) &&
+		       !(atomic_load(&kernel.fetched) && sleeps(atomic_load(&kernel.tid))))
+			sched_yield();
+		break;
+	case RDMA_USER_CM_CMD_GET_EVENT:
+		memcpy((void *)(uintptr_t)get->response, &resolved, sizeof(resolved));
+		atomic_store(&kernel.fetched, true);
+		break;
+	case RDMA_USER_CM_CMD_QUERY_ROUTE: atomic_store(&kernel.queried, true); break;
+	}
+	return 0;
+}
+
+/* What the kernel tells of an id comes when the id is known to be the kernel's. Else the program is
+ * told that the id has no device. */
+static void an_event_of_the_kernels_waits_for_the_decision(void **state)
+{
+	struct rdma_ucm_resolve_ip cmd = {
+		.dst_addr = {.sin6_family = AF_INET6, .sin6_port = htobe16(7)}, .timeout_ms = 1000};
+	bool manager = file->manager;
+	uint32_t reported;
+
+	kernel.there = true;
+	assert_true(create(file, RDMA_PS_TCP, &kernel.handle) > 0);
+	inet_pton(AF_INET6, "fd77::1", &cmd.dst_addr.sin6_addr);
+	cmd.id = kernel.handle;
+	file->manager = false; /* as where the kernel has the port */
+	assert_true(write_to(file, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0) > 0);
+	file->manager = manager;
+	pthread_join(kernel.thread, NULL);
+	assert_true(atomic_load(&kernel.fetched));
+	assert_true(atomic_load(&kernel.queried));
+	assert_true(destroy(file, kernel.handle, &reported) > 0);
+}
+
+static int without_kernel(void **state)
+{
+	close_file(state);
+	kernel.there = false;
+	return 0;
+}
+
 static void memory_of_the_program(void **state)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -566,6 +683,8 @@ int main(void)
 						close_file),
 		cmocka_unit_test_setup_teardown(a_forked_child_cannot_use_the_file, open_file,
 						close_file),
+		cmocka_unit_test_setup_teardown(an_event_of_the_kernels_waits_for_the_decision,
+						open_file, without_kernel),
 		cmocka_unit_test(memory_of_the_program),
 	};
 
