@@ -58,7 +58,7 @@ static int open_memfd(const struct direct_window *w, size_t bytes)
 	int fd, seals;
 
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", w->pid, w->fd);
-	fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
+	fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -1;
 	seals = urxe_libc.fcntl(fd, F_GET_SEALS);
@@ -69,9 +69,15 @@ static int open_memfd(const struct direct_window *w, size_t bytes)
 	return -1;
 }
 
+/* What the tables say of their own length is looked at once: the owner may write to them. */
+static size_t tables_bytes(void)
+{
+	return sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
+}
+
 static const struct direct_tables *map_tables(const struct direct_window *w)
 {
-	size_t bytes = sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
+	size_t bytes = tables_bytes();
 	const struct direct_tables *t;
 	int fd = open_memfd(w, bytes);
 	void *p;
@@ -85,7 +91,9 @@ static const struct direct_tables *map_tables(const struct direct_window *w)
 	madvise(p, bytes, MADV_DONTFORK);
 	t = p;
 	if (t->magic == DIRECT_MAGIC && t->version == DIRECT_VERSION && t->bytes == bytes &&
-	    t->max_rows == URXE_MAX_MR)
+	    t->max_rows == URXE_MAX_MR &&
+	    mempool_table_valid((const struct mempool_table *)(t + 1), URXE_MAX_MR,
+				bytes - sizeof(*t)))
 		return t;
 	munmap(p, bytes);
 	return NULL;
@@ -106,7 +114,7 @@ static void unmap(struct direct_peer *peer)
 {
 	direct_objects_unmap(peer);
 	if (peer->tables)
-		munmap((void *)peer->tables, peer->tables->bytes);
+		munmap((void *)peer->tables, tables_bytes());
 	if (peer->window)
 		munmap(peer->window, sizeof(*peer->window));
 	peer->tables = NULL;

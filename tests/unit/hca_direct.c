@@ -20,6 +20,8 @@
 
 #include "hca/direct_private.h"
 #include "hca/direct_rseq.h"
+#include "host/segment_window.h"
+#include "mempool/row.h"
 
 enum role { SPINS, STOPS, DIES, SLEEPS_OUTSIDE, SLEEPS_INSIDE, ENDS, HOLDS, ROLES };
 
@@ -354,6 +356,78 @@ static void regions_are_seen(void **state)
 	assert_int_equal(mempool_table_match(peer->regions, row.key, 5, 1, 4100, 60,
 					     RMEMPOOL_REMOTE_WRITE, true, &va),
 			 RMEMPOOL_NO_KEY);
+}
+
+/* ---- neighbours whose tables are not as they should be ---- */
+
+static struct direct_tables *own_tables(void)
+{
+	return (struct direct_tables *)urxe_hca.table - 1;
+}
+
+/* As if the process were met for the first time. */
+static bool is_met_anew(void)
+{
+	bool met;
+
+	urxe_engine_lock();
+	direct_peers_drop();
+	met = direct_peer_get(urxe_segment_slot(urxe_hca.seg));
+	urxe_engine_unlock();
+	return met;
+}
+
+static void tables_that_grow_when_they_are_mapped(void **state)
+{
+	const struct direct_tables *seen = own_peer()->tables;
+	size_t bytes = own_tables()->bytes;
+	uint8_t *last = (uint8_t *)seen + bytes - 4096;
+
+	assert_int_equal(msync(last, 4096, MS_ASYNC), 0);
+	own_tables()->bytes = 4096;
+	urxe_engine_lock();
+	direct_peers_drop();
+	urxe_engine_unlock();
+	own_tables()->bytes = bytes;
+	assert_int_equal(msync(last, 4096, MS_ASYNC), -1);
+	assert_true(is_met_anew());
+}
+
+static void tables_that_lead_out_of_themselves(void **state)
+{
+	own_peer();
+	urxe_hca.table->rest_offset[0] += 1ull << 40;
+	assert_false(is_met_anew());
+	urxe_hca.table->rest_offset[0] -= 1ull << 40;
+	assert_true(is_met_anew());
+}
+
+/* Whether anybody writes to it or not. */
+static void a_pipe_in_place_of_the_tables(void **state)
+{
+	struct direct_window *w = own_peer()->window;
+	char name[] = "/tmp/urxe-pipe-XXXXXX";
+	int memfd = w->fd, window_fd, fifo;
+
+	window_fd = urxe_window_open(urxe_hca.seg, urxe_segment_slot(urxe_hca.seg),
+				     URXE_WINDOW_TABLES, true, sizeof(*w));
+	assert_true(window_fd >= 0);
+	assert_non_null(mkdtemp(name));
+	assert_int_equal(rmdir(name), 0);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	fifo = open(name, O_RDONLY | O_NONBLOCK);
+	assert_true(fifo >= 0);
+	w->fd = fifo;
+	alarm(20);
+	assert_false(is_met_anew());
+	alarm(0);
+	assert_int_equal(pwrite(window_fd, &memfd, sizeof(memfd),
+				offsetof(struct direct_window, fd)),
+			 sizeof(memfd));
+	assert_true(is_met_anew());
+	close(window_fd);
+	close(fifo);
+	unlink(name);
 }
 
 /* ---- objects ---- */
@@ -926,6 +1000,9 @@ int main(void)
 		cmocka_unit_test(rows_follow_their_qps),
 		cmocka_unit_test(datagrams_have_no_row),
 		cmocka_unit_test(regions_are_seen),
+		cmocka_unit_test(tables_that_grow_when_they_are_mapped),
+		cmocka_unit_test(tables_that_lead_out_of_themselves),
+		cmocka_unit_test(a_pipe_in_place_of_the_tables),
 		cmocka_unit_test(objects_are_mapped),
 		cmocka_unit_test(objects_are_not_confused),
 		cmocka_unit_test(what_is_no_object),
