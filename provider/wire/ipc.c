@@ -399,6 +399,8 @@ static int receive_packets(struct urxe_wire *wire, uint8_t *bytes, size_t len)
 		return 0;
 	memcpy(&header, bytes, sizeof(header));
 	if (header.magic == MESSAGE_MAGIC && wire->told) {
+		if (header.stride < URXE_SLOT_FIRST || header.stride > urxe_slots.last)
+			return 0;
 		wire->told(header.stride, bytes + sizeof(header), len - sizeof(header));
 		return 1;
 	}

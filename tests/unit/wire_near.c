@@ -485,6 +485,87 @@ static void no_other_user_can_wake_us(void **state)
 	assert_true(wire->shm->woken);
 }
 
+static unsigned heard, heard_from;
+
+static void hear(unsigned from, const void *message, uint32_t len)
+{
+	heard++;
+	heard_from = from;
+}
+
+/* A datagram to ourselves, with descriptors. */
+static void send_datagram(const void *bytes, size_t len, unsigned num_fds)
+{
+	struct sockaddr_un name = own_socket();
+	struct iovec iov = {(void *)bytes, len};
+	_Alignas(8) uint8_t control[CMSG_SPACE(200 * sizeof(int))] = {0};
+	struct msghdr msg = {
+		.msg_name = &name,
+		.msg_namelen = sizeof(name),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = num_fds ? control : NULL,
+		.msg_controllen = num_fds ? CMSG_SPACE(num_fds * sizeof(int)) : 0,
+	};
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	*c = (struct cmsghdr){CMSG_LEN(num_fds * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	for (unsigned i = 0; i < num_fds; i++)
+		memcpy(CMSG_DATA(c) + i * sizeof(fd), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(fd, &msg, 0), len);
+	close(fd);
+	wire->asked_at = 0;
+	urxe_wire_poll(wire, 64, urxe_wire_now() + 1000000000, receive, NULL);
+}
+
+/* The header of a message (ipc.c): its mark, and the slot of the process that sends it. */
+static void a_message_of_no_slot_is_dropped(void **state)
+{
+	static const uint32_t none[] = {0, URXE_SLOT_FIRST - 1, URXE_WIDE_LAST + 1, 1u << 31,
+					UINT32_MAX};
+	uint32_t message[32] = {0x75727866};
+
+	heard = 0;
+	urxe_wire_on_message(wire, hear);
+	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		message[1] = none[i];
+		send_datagram(message, sizeof(message), 0);
+		assert_int_equal(heard, 0);
+	}
+	message[1] = URXE_SLOT_LAST;
+	send_datagram(message, sizeof(message), 0);
+	assert_int_equal(heard, 1);
+	assert_int_equal(heard_from, URXE_SLOT_LAST);
+}
+
+static unsigned open_descriptors(void)
+{
+	glob_t found;
+	unsigned n;
+
+	assert_int_equal(glob("/proc/self/fd/*", 0, NULL, &found), 0);
+	n = found.gl_pathc;
+	globfree(&found);
+	return n;
+}
+
+/* Whatever room is left for them by what says who sends. */
+static void descriptors_that_come_along_are_not_taken(void **state)
+{
+	uint32_t message[32] = {0x75727866, URXE_SLOT_LAST};
+	unsigned before = open_descriptors();
+
+	heard = 0;
+	urxe_wire_on_message(wire, hear);
+	for (unsigned num_fds = 1; num_fds <= 200; num_fds = num_fds * 6 + 1) {
+		send_datagram(message, sizeof(message), num_fds);
+		send_datagram("", 1, num_fds);
+		assert_int_equal(open_descriptors(), before);
+	}
+	assert_int_equal(heard, 3);
+}
+
 static uint32_t owner;
 
 static void wake_the_parent(void)
@@ -554,6 +635,8 @@ int main(void)
 		TEST(who_finds_a_packet_does_not_sleep),
 		TEST(no_other_user_can_open_the_socket),
 		TEST(no_other_user_can_wake_us),
+		TEST(a_message_of_no_slot_is_dropped),
+		TEST(descriptors_that_come_along_are_not_taken),
 		cmocka_unit_test(a_thread_in_another_namespace_is_woken),
 		TEST(a_full_ring_is_a_full_socket),
 	};
