@@ -285,6 +285,10 @@ static void give_up(struct urxe_cm_id *id, uint64_t now)
 		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
 		urxe_cm_deliver_type(id, URXE_CM_DREQ_ERROR, NULL, now);
 		break;
+	case URXE_CM_REJ_SENT:
+		urxe_cm_become(id, URXE_CM_IDLE, now);
+		urxe_cm_id_free(id);
+		break;
 	case URXE_CM_SIDR_REQ_SENT:
 		urxe_cm_become(id, URXE_CM_IDLE, now);
 		urxe_cm_deliver_type(id, URXE_CM_SIDR_REQ_ERROR, NULL, now);

@@ -55,6 +55,7 @@ enum urxe_cm_state {
 	URXE_CM_TIMEWAIT,
 	URXE_CM_SIDR_REQ_SENT,
 	URXE_CM_SIDR_REQ_RCVD,
+	URXE_CM_REJ_SENT, /* in the name of the dead, and again: nobody answers a REJ */
 	URXE_CM_STATES
 };
 

@@ -49,7 +49,7 @@ struct urxe_cm {
 	uint64_t next_tid;
 	unsigned max_pending;
 	uint64_t now;
-	uint64_t next_turn; /* of DREQs in the name of the dead */
+	uint64_t next_turn; /* of messages in the name of the dead */
 	struct urxe_wheel wheel;
 	struct urxe_cm_table local, remote, qpn;
 	struct cds_list_head ids;     /* all */
@@ -164,6 +164,8 @@ void urxe_cm_put_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_p
 uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);
 /* REJ (timeout): our GUID in the ARI names us to a peer whose communication ID we lack. */
 void urxe_cm_put_rej_timeout(struct urxe_cm_id *id);
+/* The REJ of an identifier whose process has died: in REQ_SENT or REQ_RCVD. */
+struct urxe_cm_msg urxe_cm_last_rej(const struct urxe_cm_id *id);
 
 /* connection_request.c */
 void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

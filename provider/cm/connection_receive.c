@@ -92,7 +92,7 @@ static void receive_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 {
 	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, 0);
 
-	if (!id || id->state == URXE_CM_IDLE) {
+	if (!id || id->state == URXE_CM_IDLE || id->state == URXE_CM_REJ_SENT) {
 		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_INVALID_COMM_ID, NULL,
 				  0);
 		return;

@@ -114,8 +114,8 @@ void urxe_cm_put_drep(struct urxe_cm_id *id)
 	put_kept(id, &msg);
 }
 
-void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
-		     const void *private_data, uint8_t len)
+static struct urxe_cm_msg make_rej(const struct urxe_cm_id *id, uint16_t reason, const void *ari,
+				   uint8_t ari_len)
 {
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REJ);
 
@@ -142,6 +142,14 @@ void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 	msg.rej.ari_len = ari_len;
 	if (ari_len)
 		memcpy(msg.rej.ari, ari, ari_len);
+	return msg;
+}
+
+void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
+		     const void *private_data, uint8_t len)
+{
+	struct urxe_cm_msg msg = make_rej(id, reason, ari, ari_len);
+
 	if (len)
 		memcpy(msg.private_data, private_data, len);
 	urxe_cm_transmit(id, &msg);
@@ -154,11 +162,25 @@ static uint64_t ca_guid(const struct urxe_cm_path *path)
 	return port ? be64toh(port->dev->guid) : 0;
 }
 
-void urxe_cm_put_rej_timeout(struct urxe_cm_id *id)
+static struct urxe_cm_msg make_rej_timeout(const struct urxe_cm_id *id)
 {
 	uint64_t guid = htobe64(ca_guid(&id->path));
 
-	urxe_cm_put_rej(id, URXE_CM_REJ_TIMEOUT, &guid, sizeof(guid), NULL, 0);
+	return make_rej(id, URXE_CM_REJ_TIMEOUT, &guid, sizeof(guid));
+}
+
+void urxe_cm_put_rej_timeout(struct urxe_cm_id *id)
+{
+	struct urxe_cm_msg msg = make_rej_timeout(id);
+
+	urxe_cm_transmit(id, &msg);
+}
+
+struct urxe_cm_msg urxe_cm_last_rej(const struct urxe_cm_id *id)
+{
+	if (id->state == URXE_CM_REQ_SENT)
+		return make_rej_timeout(id);
+	return make_rej(id, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0);
 }
 
 /*

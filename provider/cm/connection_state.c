@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* DREQs in the name of the dead. */
-#define DREQ_BURST	64
-#define DREQ_EVERY	50000ull /* ns, beyond that */
+/* DREQs and REJs in the name of the dead. */
+#define LEAVE_BURST	64
+#define LEAVE_EVERY	50000ull /* ns, beyond that */
 #define ADOPTED_TIMEOUT 300000000ull
 #define ADOPTED_RETRIES 8
+#define REJ_RETRIES	3
 
 enum {
 	REPEATS = 1,   /* has sent what must be answered */
@@ -32,6 +33,7 @@ static const uint8_t traits[URXE_CM_STATES] = {
 	[URXE_CM_DREQ_SENT] = REPEATS,
 	[URXE_CM_SIDR_REQ_SENT] = REPEATS,
 	[URXE_CM_SIDR_REQ_RCVD] = PENDING | HALF_OPEN,
+	[URXE_CM_REJ_SENT] = REPEATS,
 };
 
 /* The state that a record has for the survivors; 0: there is none. */
@@ -168,37 +170,39 @@ int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now)
 	return 0;
 }
 
-/* When the next DREQ for the dead may leave: in how many ns. */
+/* When the next message for the dead may leave: in how many ns. */
 static uint64_t wait_for_turn(struct urxe_cm *cm, uint64_t now)
 {
 	uint64_t at = cm->next_turn > now ? cm->next_turn : now;
 
-	cm->next_turn = at + DREQ_EVERY;
-	return at - now > DREQ_BURST * DREQ_EVERY ? at - now - DREQ_BURST * DREQ_EVERY : 0;
+	cm->next_turn = at + LEAVE_EVERY;
+	return at - now > LEAVE_BURST * LEAVE_EVERY ? at - now - LEAVE_BURST * LEAVE_EVERY : 0;
 }
 
 /* A process leaves thousands: at once they would be more than a receiver's buffer holds, and push out
  * the messages of the living. */
-static void disconnect_in_turn(struct urxe_cm_id *id, uint64_t now)
+static int leave_in_turn(struct urxe_cm_id *id, enum urxe_cm_state state,
+			 const struct urxe_cm_msg *msg, uint64_t now)
 {
 	uint64_t wait = wait_for_turn(id->cm, now);
-	struct urxe_cm_msg msg = make_dreq(id);
 
-	if (!wait) {
-		urxe_cm_disconnect(id, NULL, 0, now);
-		return;
+	urxe_cm_become(id, state, now);
+	if (urxe_cm_start_later(id, msg, now)) {
+		urxe_cm_id_free(id);
+		return -ENOMEM;
 	}
-	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
-	if (urxe_cm_start_later(id, &msg, now)) {
-		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
-		return;
+	if (!wait) {
+		urxe_cm_repeat(id);
+		return 0;
 	}
 	id->unsent = true;
 	urxe_cm_arm(id, now, wait);
+	return 0;
 }
 
 int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint64_t now)
 {
+	struct urxe_cm_msg msg;
 	struct urxe_cm_id *id;
 
 	if (!record->local_id || record->path.link >= URXE_NUM_LINKS ||
@@ -211,7 +215,7 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint6
 	id = urxe_cm_id_new(cm, record->local_id);
 	if (!id)
 		return -ENOMEM;
-	id->adopted = true;
+	id->adopted = id->dead = true;
 	id->remote_id = record->remote_id;
 	id->local_qpn = record->local_qpn;
 	id->remote_qpn = record->remote_qpn;
@@ -226,11 +230,14 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint6
 	id->path.av = record->path;
 	id->path.pkey = record->pkey;
 	urxe_cm_become(id, record->state, now);
-	if (record->state != URXE_CM_ESTABLISHED) {
-		urxe_cm_id_destroy(id);
-		return 0;
+	switch ((enum urxe_cm_state)record->state) {
+	case URXE_CM_ESTABLISHED:
+		msg = make_dreq(id);
+		return leave_in_turn(id, URXE_CM_DREQ_SENT, &msg, now);
+	case URXE_CM_REP_SENT: urxe_cm_id_destroy(id); return 0; /* DREQs follow its REJ */
+	default:
+		id->max_cm_retries = REJ_RETRIES;
+		msg = urxe_cm_last_rej(id);
+		return leave_in_turn(id, URXE_CM_REJ_SENT, &msg, now);
 	}
-	id->dead = true;
-	disconnect_in_turn(id, now);
-	return 0;
 }

@@ -470,12 +470,37 @@ static void test_adopted_record_is_refused(void **state)
 		assert_int_equal(last_sent()->remote_id, record.remote_id);
 		pass(20 * TIMEOUT_NS);
 		assert_int_equal(last_sent()->attr, rows[i].dreq ? URXE_CM_DREQ : URXE_CM_REJ);
+		/* The first one may be lost, and nobody answers it. */
+		if (!rows[i].dreq)
+			assert_int_equal(b.num_sent, 4);
 		urxe_cm_counts(b.cm, &counts);
 		assert_int_equal(counts.ids, 0);
 		assert_int_equal(counts.pending, 0);
 		assert_int_equal(counts.unanswered, 0);
 		assert_int_equal(b.num_records, 0);
 	}
+}
+
+/* The peer was about to accept: it need not wait for the next REJ. */
+static void test_rep_for_the_dead_is_refused(void **state)
+{
+	struct urxe_cm_record record;
+	struct urxe_cm_id *id;
+
+	into(URXE_CM_REQ_SENT);
+	record = b.records[b.num_records - 1];
+	urxe_cm_destroy(b.cm);
+	bench_open(0);
+	assert_int_equal(urxe_cm_adopt(b.cm, &record, b.now), 0);
+	id = urxe_cm_local_find(b.cm, record.local_id);
+	assert_non_null(id);
+	feed_attr(URXE_CM_REP, id);
+	assert_int_equal(b.num_sent, 2);
+	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
+	assert_int_equal(last_sent()->rej.reason, URXE_CM_REJ_INVALID_COMM_ID);
+	assert_int_equal(b.num_events, 0);
+	pass(20 * TIMEOUT_NS);
+	assert_int_equal(ids(), 0);
 }
 
 /* The process of a connection is gone; another one that has its record says so to the peer. */
@@ -670,6 +695,7 @@ int main(void)
 		TEST(test_many_connections),
 		TEST(test_records),
 		TEST(test_adopted_record_is_refused),
+		TEST(test_rep_for_the_dead_is_refused),
 		TEST(test_adopted_record_is_disconnected),
 		TEST(test_adopted_record_gives_up),
 		TEST(test_many_adopted_leave_in_turn),
