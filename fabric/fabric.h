@@ -243,6 +243,8 @@ void host_port_changed(struct fabric *f, struct fabric_port *port, bool rereg);
 #define LINK_MAX_DELAY 10000000000ull
 void link_set_faults(struct fabric *f, struct fabric_port *port, double loss, double corruption,
 		     uint64_t delay);
+/* A packet that is no SMP comes in at a port: if it is Armed, it becomes Active (7.2.7). */
+void link_takes_data(struct fabric *f, struct fabric_port *port);
 /* A packet has come in at a port with a physical error. Too many of them are an error of the link.
  * */
 void link_damaged(struct fabric *f, struct fabric_port *port);

@@ -56,14 +56,12 @@ static unsigned words_of(const struct packet *p)
 	return MAD_WORDS + (p->grh_present ? MAD_GRH_WORDS : 0);
 }
 
-/* Can data leave by this port, and enter at that one? A packet that arrives at an Armed port makes
- * it Active. */
+/* Can data leave by this port, and enter at that one? */
 static bool data_passes(struct fabric *f, struct fabric_port *out, struct fabric_port *in)
 {
 	if (fabric_port_state(out) != PORT_ACTIVE)
 		return false;
-	if (fabric_port_state(in) == PORT_ARMED)
-		link_set_state(f, in, PORT_ACTIVE);
+	link_takes_data(f, in);
 	return fabric_port_state(in) == PORT_ACTIVE;
 }
 

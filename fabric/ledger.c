@@ -105,20 +105,32 @@ static struct seen *seen_of(struct ledger *l, uint32_t i)
 	return &l->seen[i];
 }
 
+/* The row that begins there, how many links it has and where it ends; NULL: there is none. */
+static const struct fabric_row *row_at(const struct ledger *l, uint32_t at, uint32_t *links,
+				       uint32_t *end)
+{
+	const struct fabric_row *row = (const struct fabric_row *)(l->bytes + at);
+	uint32_t size;
+
+	if (at % FABRIC_ROW_ALIGN || at >= FABRIC_LEDGER_LEN)
+		return NULL;
+	size = atomic_load_explicit(&row->size, memory_order_acquire);
+	*links = READ_ONCE(row->num_links);
+	*end = at + size;
+	return size && *links <= FABRIC_TREE_MAX && size == fabric_row_size(*links) &&
+			       size <= FABRIC_LEDGER_LEN - at
+		       ? row
+		       : NULL;
+}
+
 static void collect(struct fabric *f, struct ledger *l)
 {
-	uint32_t at = 0, size;
+	const struct fabric_row *row;
+	uint32_t at = 0, links;
 
-	for (uint32_t i = 0; at + sizeof(struct fabric_row) <= FABRIC_LEDGER_LEN; i++, at += size) {
-		const struct fabric_row *row = (const struct fabric_row *)(l->bytes + at);
+	for (uint32_t i = 0; (row = row_at(l, at, &links, &at)); i++) {
 		struct seen now, *before, d;
-		uint32_t links;
 
-		size = atomic_load_explicit(&row->size, memory_order_acquire);
-		links = READ_ONCE(row->num_links);
-		if (!size || links > FABRIC_TREE_MAX || size != fabric_row_size(links) ||
-		    size > FABRIC_LEDGER_LEN - at)
-			return;
 		before = seen_of(l, i);
 		if (!before)
 			return;
@@ -136,6 +148,21 @@ void ledgers_collect(struct fabric *f)
 {
 	for (struct ledger *l = f->ledgers; l; l = l->next)
 		collect(f, l);
+}
+
+void ledger_passed(struct fabric *f, const struct ledger *l, uint32_t at)
+{
+	uint32_t links, end;
+	const struct fabric_row *row = row_at(l, at, &links, &end);
+
+	for (uint32_t i = 0; row && i < links; i++) {
+		uint32_t link = READ_ONCE(row->links[i]);
+
+		if (link >= f->map->num_ports || port_at(f, link)->peer == FABRIC_NONE ||
+		    fabric_port_state(port_at(f, link)) != PORT_ACTIVE)
+			return;
+		link_takes_data(f, port_at(f, port_at(f, link)->peer));
+	}
 }
 
 struct ledger *ledger_open(struct fabric *f, int fd)

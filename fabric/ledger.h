@@ -12,6 +12,9 @@
  *
  *	0	struct fabric_row and its links, padded to FABRIC_ROW_ALIGN bytes
  *	size	the next one; a size of 0 ends them
+ *
+ * By the connection the process tells, as four bytes, where a row begins whose packets have come to
+ * an Armed port: fabricd makes it Active (7.2.7), and answers with the same bytes.
  */
 #ifndef URXE_FABRIC_LEDGER_H
 #define URXE_FABRIC_LEDGER_H
@@ -54,5 +57,7 @@ struct ledger *ledger_open(struct fabric *f, int fd);
 void ledgers_collect(struct fabric *f);
 /* The same for one, which then ends. */
 void ledger_close(struct fabric *f, struct ledger *l);
+/* Packets of the row that begins there have crossed its links, of which some lead to Armed ports. */
+void ledger_passed(struct fabric *f, const struct ledger *l, uint32_t row);
 
 #endif

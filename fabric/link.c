@@ -47,6 +47,12 @@ void link_set_state(struct fabric *f, struct fabric_port *port, uint8_t state)
 		host_port_changed(f, port, false);
 }
 
+void link_takes_data(struct fabric *f, struct fabric_port *port)
+{
+	if (fabric_port_state(port) == PORT_ARMED)
+		link_set_state(f, port, PORT_ACTIVE);
+}
+
 static void go_down(struct fabric *f, struct fabric_port *port)
 {
 	if (hi4(port->info[PI_PHYS]) == PHYS_LINK_UP) {

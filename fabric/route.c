@@ -128,6 +128,7 @@ static const struct fabric_port *cross(const struct fabric_map *map, struct fabr
 	if (mtu < r->mtu)
 		r->mtu = mtu;
 	r->faulty = r->faulty || out->loss || out->corruption;
+	r->arms = r->arms || fabric_port_state(next) == PORT_ARMED;
 	r->enforced =
 		r->enforced || enforces(map, out, ENFORCE_OUT) || enforces(map, next, ENFORCE_IN);
 	r->delay += out->delay;
@@ -248,6 +249,7 @@ static void copy_over(struct walk *w, uint8_t in, const struct fabric_port *out,
 		w->branch->loss = loss;
 		w->branch->mtu = step.mtu < w->branch->mtu ? step.mtu : w->branch->mtu;
 	}
+	w->branch->arms = w->branch->arms || step.arms;
 	w->branch->num_links++;
 	t->links[t->num_links++] = index_of(w->map, out);
 	if (loss)

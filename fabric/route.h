@@ -34,6 +34,7 @@ struct fabric_route {
 	uint8_t mtu;	/* enum ibv_mtu: the smallest of the links */
 	bool enforced;	/* a switch checks P_Keys */
 	bool faulty;	/* a link loses or corrupts packets */
+	bool arms;	/* a port that it enters by is Armed: it becomes Active (ledger_passed()) */
 	uint64_t delay; /* ns: of all its links */
 	uint32_t to;	/* the port where it arrives, or is lost */
 };
@@ -53,6 +54,7 @@ struct fabric_branch {
 	uint32_t num_links;
 	uint8_t mtu;  /* enum ibv_mtu: of all links up to here, the smallest */
 	bool faulty;  /* its first link loses or corrupts packets */
+	bool arms;    /* a port that it enters by is Armed */
 	uint8_t loss; /* enum fabric_loss: what a switch at its first link does to the P_Key */
 	/* Where the walk goes on: */
 	uint32_t out, depth;

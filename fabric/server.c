@@ -273,6 +273,17 @@ static void violation(struct connection *c, const struct fabric_violation *v, si
 		host_violation(f, v);
 }
 
+static void packets_passed(struct connection *c, const uint8_t *bytes, size_t len)
+{
+	uint32_t row;
+
+	if (len != sizeof(row) || !c->ledger)
+		return;
+	memcpy(&row, bytes, sizeof(row));
+	ledger_passed(&c->server->fabric, c->ledger, row);
+	to_program(c, &row, sizeof(row), -1);
+}
+
 static void port_changed(struct fabric *f, const struct fabric_port *port, bool rereg)
 {
 	struct fabric_event event = {.port = index_of(f, port), .reregister = rereg};
@@ -291,7 +302,7 @@ static void datagram(struct connection *c, const uint8_t *bytes, size_t len, int
 	case FABRIC_HOST: request(c, (const struct fabric_request *)bytes, len); break;
 	case FABRIC_ISSM: break;
 	case FABRIC_EVENTS: violation(c, (const struct fabric_violation *)bytes, len); break;
-	case FABRIC_LEDGER: break;
+	case FABRIC_LEDGER: packets_passed(c, bytes, len); break;
 	default: hello(c, (const struct fabric_hello *)bytes, len, fd); break;
 	}
 }

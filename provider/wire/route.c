@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "host/fabric.h"
 #include "host/fabric_device.h"
@@ -146,6 +147,28 @@ static void add(struct fabric_row *row, uint64_t packets, uint64_t words)
 			      memory_order_relaxed);
 }
 
+/* Tells fabricd that packets of a row come to Armed ports, and waits until these are Active: their
+ * programs may answer at once. */
+static void activate(const struct fabric_row *row)
+{
+	uint32_t at = (const uint8_t *)row - ledger.bytes;
+	ssize_t n;
+
+	if (urxe_libc.sendto(ledger.fd, &at, sizeof(at), MSG_NOSIGNAL, NULL, 0) != sizeof(at))
+		return;
+	do
+		n = urxe_libc.recv(ledger.fd, &at, sizeof(at), 0);
+	while (n < 0 && errno == EINTR);
+}
+
+/* Packets of a row leave. arms: on their way are Armed ports. */
+static void leave(struct fabric_row *row, bool arms, uint64_t packets, uint64_t words)
+{
+	add(row, packets, words);
+	if (__builtin_expect(row && arms, 0))
+		activate(row);
+}
+
 static void ledger_follow(const struct urxe_fabric_host *host)
 {
 	if (ledger.host == host)
@@ -268,7 +291,7 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 	r->open = way.loss == FABRIC_ARRIVES;
 	r->lag.route = r;
 	r->lag.delay = way.delay;
-	r->sure = r->open && !way.faulty && !way.delay && !r->lag.waiting;
+	r->sure = r->open && !way.faulty && !way.arms && !way.delay && !r->lag.waiting;
 	r->enforced = way.enforced;
 	r->pkey = 0;
 	r->host = host_of(map, way.to);
@@ -286,7 +309,7 @@ struct branch {
 	uint32_t parent, num_links;
 	const uint32_t *links;
 	uint8_t mtu;
-	bool faulty;
+	bool faulty, arms;
 	uint8_t loss;				   /* enum fabric_loss, because of the P_Key */
 	bool reached;				   /* by the packet that was taken last */
 	struct fabric_row *row[FABRIC_NUM_LOSSES]; /* of packets that cross it, or are lost at its
@@ -389,6 +412,7 @@ static bool take_branches(struct urxe_group *g, bool same_map, const struct fabr
 					      .links = links + b->first,
 					      .mtu = b->mtu,
 					      .faulty = b->faulty,
+					      .arms = b->arms,
 					      .loss = b->loss};
 		if (same_map && i < g->num_branches)
 			keep_rows(&branches[i], &g->branches[i]);
@@ -528,7 +552,7 @@ bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t 
 	uint32_t words = words_of(r, len, span);
 
 	if (!r->open) {
-		add(r->row, span, words);
+		leave(r->row, r->way.arms, span, words);
 		return false;
 	}
 	if (payload > span * urxe_mtu_bytes(r->way.mtu) && r->way.num_links) {
@@ -539,7 +563,7 @@ bool urxe_route_take(const struct urxe_path *path, const uint8_t *bth, uint32_t 
 		return false;
 	if (r->way.faulty && !survives_faults(r, urxe_bth_qpn(head), words))
 		return false;
-	add(r->row, span, words);
+	leave(r->row, r->way.arms, span, words);
 	return true;
 }
 
@@ -595,7 +619,7 @@ static void take_branch(struct urxe_route *r, struct branch *b, const struct urx
 	/* To make one may forget all others. */
 	if (!*row)
 		*row = new_row(b->links, links_crossed(b, loss), loss, at, true, r->sl);
-	add(*row, 1, words_of(r, urxe_packet_bytes(pkt), 1));
+	leave(*row, b->arms && loss == FABRIC_ARRIVES, 1, words_of(r, urxe_packet_bytes(pkt), 1));
 }
 
 void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_packet *pkt)

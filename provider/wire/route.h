@@ -41,8 +41,8 @@ struct urxe_route {
 	uint16_t pkey;	     /* one that the switches let pass, 0: none was asked about yet; of a
 			      * group: the one that the tree is for */
 	bool open;	     /* packets arrive, */
-	bool sure;	     /* none is lost on a link, and none waits */
-	bool enforced;	     /* if the switches let their P_Key pass */
+	bool sure;     /* none is lost on a link, none waits, and none changes a port's state */
+	bool enforced; /* if the switches let their P_Key pass */
 
 	/* What it is: from a port, or back to one (from). */
 	const struct urxe_port *port;

@@ -194,6 +194,29 @@ data_by_sl() {
 	await grep -q 'num:257 (Bad P_Key)' "$XDG_RUNTIME_DIR/h1.log"
 }
 
+# arm_h3: its port is Armed, the switch's Active.
+arm_h3() {
+	on h3 ibportstate -D 0 1 down
+	on h3 ibportstate -D 0 1 arm
+	on h3 ibportstate -D 0,1 1 arm
+	on h3 ibportstate -D 0,1 1 active
+	on h3 ibstat | grep -q 'State: Armed'
+}
+
+@test "an Armed port becomes Active by the first packet, and its programs are told" {
+	managed h1
+	alone
+	in_background events h3 stdbuf -oL ibv_asyncwatch
+	await grep -q 'async event FD' "$XDG_RUNTIME_DIR/events"
+	arm_h3
+	between h3 h2 ibv_rc_pingpong
+	on h3 ibstat | grep -q 'State: Active'
+	await grep -q 'IBV_EVENT_PORT_ACTIVE ' "$XDG_RUNTIME_DIR/events"
+	arm_h3
+	between h3 h2 ibv_uc_pingpong -n 1
+	on h3 ibstat | grep -q 'State: Active'
+}
+
 @test "events reach a program that sleeps" {
 	managed h1
 	in_background events h2 stdbuf -oL ibv_asyncwatch

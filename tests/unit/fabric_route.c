@@ -363,6 +363,44 @@ static void what_ledgers_say_is_counted_once_at_each_port(void **state)
 	close(fd);
 }
 
+static void armed_ports_on_the_way_of_a_packet_become_active(void **state)
+{
+	uint8_t *bytes;
+	int fd = ledger_file(&bytes);
+	struct fabric_row *row;
+	struct fabric_route r;
+	struct ledger *ledger;
+
+	assert_false(route_to(5).arms);
+	link_set_state(&fabric, port_of(SPINE, 1), PORT_ARMED);
+	link_set_state(&fabric, port_of(H2, 1), PORT_ARMED);
+	link_set_state(&fabric, port_of(H3, 2), PORT_ARMED);
+	r = route_to(5);
+	assert_int_equal(r.loss, FABRIC_ARRIVES);
+	assert_true(r.arms);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	ledger = ledger_open(&fabric, fd);
+	row = put_row(bytes, &r);
+	ledger_passed(&fabric, ledger, row->size); /* no row begins there */
+	ledger_passed(&fabric, ledger, 1);
+	ledger_passed(&fabric, ledger, 0xffffffc0);
+	assert_int_equal(fabric_port_state(port_of(H2, 1)), PORT_ARMED);
+	ledger_passed(&fabric, ledger, 0);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_ACTIVE);
+	assert_int_equal(fabric_port_state(port_of(H2, 1)), PORT_ACTIVE);
+	assert_int_equal(fabric_port_state(port_of(H3, 2)), PORT_ARMED);
+	assert_false(route_to(5).arms);
+
+	/* What leaves by no Active port does not arrive. */
+	link_set_state(&fabric, port_of(LEAF1, 8), PORT_ARMED);
+	link_set_state(&fabric, port_of(SPINE, 1), PORT_ARMED);
+	ledger_passed(&fabric, ledger, 0);
+	assert_int_equal(fabric_port_state(port_of(SPINE, 1)), PORT_ARMED);
+	ledger_close(&fabric, ledger);
+	munmap(bytes, FABRIC_LEDGER_LEN);
+	close(fd);
+}
+
 static void nonsense_in_a_ledger_counts_nothing(void **state)
 {
 	uint8_t *bytes;
@@ -445,6 +483,7 @@ int main(void)
 		T(switches_look_at_the_partition_of_copies),
 		T(a_group_in_circles_ends),
 		T(what_ledgers_say_is_counted_once_at_each_port),
+		T(armed_ports_on_the_way_of_a_packet_become_active),
 		T(nonsense_in_a_ledger_counts_nothing),
 		T(keys_that_were_refused_are_counted),
 		T(adapters_of_one_host_have_one_number),
