@@ -24,22 +24,21 @@ static bool is_group(const union ibv_gid *gid)
 
 /* ---- to a destination ---- */
 
+/* Of the path bits, those that the port's LMC has count (4.1.3): programs give the whole LID. */
 static bool find_source(struct urxe_path *path, const struct urxe_port *port,
 			const struct ibv_ah_attr *attr)
 {
 	union ibv_gid gid;
-	bool ok;
 
 	if (attr->is_global && !urxe_port_gid(port, attr->grh.sgid_index, &gid))
 		return false;
 	urxe_device_lock();
-	ok = attr->src_path_bits < 1u << port->lmc;
-	path->src.fabric.lid = port->lid | attr->src_path_bits;
+	path->src.fabric.lid = port->lid | (attr->src_path_bits & ((1u << port->lmc) - 1));
 	urxe_device_unlock();
 	path->src.fabric.global = attr->is_global;
 	if (attr->is_global)
 		path->src.fabric.guid = gid.global.interface_id;
-	return ok;
+	return true;
 }
 
 /* 10.2.2.2, 11.2.2.1: a GRH is needed to multicast groups only. */
