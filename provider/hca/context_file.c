@@ -17,7 +17,7 @@
 #include "host/sysinfo.h"
 
 #define MAGIC	   0x7478657443585255 /* "URXCtext" */
-#define VERSION	   1
+#define VERSION	   2
 #define PAGE	   4096u
 #define MAX_DMS	   4096
 #define DM_PAGES   (URXE_DM_BYTES / PAGE)
@@ -30,6 +30,8 @@ struct shared_dm {
 	_Atomic uint32_t pages;
 	_Atomic uint32_t first;
 	_Atomic uint64_t length;
+	uint32_t regions; /* memory regions of it, of all processes. lock. */
+	uint32_t unused;
 };
 
 struct context_shared {
@@ -47,7 +49,7 @@ struct context_shared {
 #define CONTEXT_FILE_DM	   ((sizeof(struct context_shared) + PAGE - 1) / PAGE * PAGE)
 #define CONTEXT_FILE_BYTES (CONTEXT_FILE_DM + URXE_DM_BYTES)
 
-static_assert(sizeof(struct shared_dm) == 16, "layout seen by other processes");
+static_assert(sizeof(struct shared_dm) == 24, "layout seen by other processes");
 static_assert(256 * URXE_MAX_PD == PD_NUMBERS, "a slot and a place");
 static_assert(1ull << MAX_ALIGN == URXE_DM_BYTES, "the largest alignment");
 
@@ -215,6 +217,7 @@ static int alloc(struct urxe_context_file *file, uint64_t length, uint32_t pages
 	mark(s, first, pages, true);
 	atomic_store(&s->dms[handle].first, first);
 	atomic_store(&s->dms[handle].length, length);
+	s->dms[handle].regions = 0;
 	atomic_store(&s->dms[handle].pages, pages);
 	return handle;
 }
@@ -257,12 +260,32 @@ int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
 	if (!s)
 		return ret;
 	lock(s);
-	if (get(s, handle, &first, &pages, &length)) {
+	if (get(s, handle, &first, &pages, &length) && s->dms[handle].regions) {
+		ret = -EBUSY;
+	} else if (get(s, handle, &first, &pages, &length)) {
 		atomic_store(&s->dms[handle].pages, 0);
 		/* The next owner finds zeros. */
 		fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			  CONTEXT_FILE_DM + (off_t)first * PAGE, (off_t)pages * PAGE);
 		mark(s, first, pages, false);
+		ret = 0;
+	}
+	unlock(s);
+	return ret;
+}
+
+int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, int n)
+{
+	struct context_shared *s = file->shared;
+	uint32_t first, pages;
+	uint64_t length;
+	int ret = -ENOENT;
+
+	if (!s)
+		return ret;
+	lock(s);
+	if (get(s, handle, &first, &pages, &length)) {
+		s->dms[handle].regions += n;
 		ret = 0;
 	}
 	unlock(s);

@@ -52,8 +52,10 @@ bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t num
  * -EINVAL (no bytes, absurd alignment), -ENOMEM.
  */
 int urxe_context_file_alloc_dm(struct urxe_context_file *file, uint64_t length, uint32_t log_align);
-/* Gives it back: -ENOENT no such handle. */
+/* Gives it back: -ENOENT no such handle, -EBUSY there are regions of it, in whatever process. */
 int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle);
+/* n more regions of it (or fewer): -ENOENT. */
+int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, int n);
 /* Where it lies in this process, and how long it is: -ENOENT. */
 int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,
 			      uint64_t *length);

@@ -88,15 +88,15 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	return dm;
 }
 
-/* Also of one that was imported: it is gone for all processes that share it. */
+/* Also of one that was imported: it is gone for all processes that share it. The child of a fork does not
+ * take its parent's. */
 int urxe_free_dm(struct ibv_dm *ibv)
 {
-	struct urxe_dm *dm = to_dm(ibv);
+	struct urxe_context *ctx = to_context(ibv->context);
 
-	if (atomic_load(&dm->users))
+	if (!ctx->stale && urxe_context_file_free_dm(&ctx->file, ibv->handle) == -EBUSY)
 		return EBUSY;
-	urxe_context_file_free_dm(&to_context(ibv->context)->file, ibv->handle);
-	free(dm);
+	free(to_dm(ibv));
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Device memory: where it lies, its users, and its operations in a context's table. */
+/* Device memory: where it lies, and its operations in a context's table. */
 #ifndef URXE_HCA_DM_H
 #define URXE_HCA_DM_H
 
@@ -9,7 +9,6 @@ struct urxe_dm {
 	struct ibv_dm ibv;
 	uint8_t *addr;
 	uint64_t length;
-	atomic_int users; /* memory regions */
 };
 
 struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);

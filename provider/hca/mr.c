@@ -347,8 +347,6 @@ static struct ibv_mr *enter(struct urxe_mr *mr)
 		return NULL;
 	}
 	atomic_fetch_add(&to_pd(mr->ibv.pd)->users, 1);
-	if (mr->dm)
-		atomic_fetch_add(&mr->dm->users, 1);
 	return &mr->ibv;
 }
 
@@ -412,13 +410,21 @@ struct ibv_mr *urxe_mr_enter_null(struct ibv_pd *pd)
 	return enter(mr);
 }
 
+/* -ENOENT: another process has freed it. */
+static int use_dm(struct urxe_dm *dm, int n)
+{
+	return urxe_context_file_use_dm(&to_context(dm->ibv.context)->file, dm->ibv.handle, n);
+}
+
 /* Of device memory, whose addresses mean nothing to a program: requests name offsets
  * (ibv_reg_dm_mr(3)). */
 struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length,
 			      unsigned access)
 {
 	struct urxe_dm *dm = to_dm(ibv);
+	struct ibv_mr *entered;
 	struct urxe_mr *mr;
+	int ret;
 
 	if (ibv->context != pd->context || !(access & IBV_ACCESS_ZERO_BASED) ||
 	    (access & IBV_ACCESS_ON_DEMAND) || offset > dm->length ||
@@ -429,10 +435,19 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	mr = new_region(pd, dm->addr + offset, length, 0, access);
 	if (!mr)
 		return NULL;
+	ret = use_dm(dm, 1);
+	if (ret) {
+		free(mr);
+		errno = -ret;
+		return NULL;
+	}
 	mr->dm = dm;
 	find_memory(mr);
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
-	return enter(mr);
+	entered = enter(mr);
+	if (!entered)
+		use_dm(dm, -1);
+	return entered;
 }
 
 /* Takes its keys away, unless another process that shares it has, and (unlist) it out of its
@@ -453,8 +468,8 @@ void urxe_mr_revoke(struct urxe_mr *mr, bool unlist)
 static void free_region(struct urxe_mr *mr)
 {
 	atomic_fetch_sub(&to_pd(mr->ibv.pd)->users, 1);
-	if (mr->dm)
-		atomic_fetch_sub(&mr->dm->users, 1);
+	if (mr->dm && !to_context(mr->dm->ibv.context)->stale)
+		use_dm(mr->dm, -1);
 	if (mr->imported == URXE_MR_MAPPED)
 		urxe_direct_unmap(&mr->mapping);
 	free(mr);

@@ -201,7 +201,11 @@ static void import_here(void)
 	value = 0;
 	EXPECT(ibv_memcpy_from_dm(&value, same_dm, 60, 4), 0);
 	EXPECT(value, 0x11223344);
-	ibv_unimport_dm(same_dm);
+	NEED(mr = ibv_reg_dm_mr(pd, dm, 0, 64, ACCESS));
+	EXPECT(ibv_free_dm(same_dm), EBUSY);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_free_dm(same_dm), 0);
+	EXPECT_NULL(ibv_reg_dm_mr(pd, dm, 0, 64, ACCESS), ENOENT);
 	EXPECT(ibv_free_dm(dm), 0);
 	EXPECT(ibv_close_device(other), 0);
 }
