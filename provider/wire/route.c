@@ -19,6 +19,8 @@
 #include "host/log.h"
 #include "wire/neighbour.h"
 
+#define ANSWER_US 200000 /* that fabricd has to answer */
+
 #define BUCKETS 4096
 #define NEVER	UINT64_MAX
 
@@ -67,6 +69,7 @@ static void ledger_end(bool forked)
 static void ledger_begin(const struct urxe_fabric_host *host)
 {
 	int fd = urxe_fd_memfd("urxe-ledger", FABRIC_LEDGER_LEN);
+	const struct timeval limit = {.tv_usec = ANSWER_US};
 	struct fabric_welcome welcome;
 	void *p;
 
@@ -84,6 +87,8 @@ static void ledger_begin(const struct urxe_fabric_host *host)
 	urxe_fd_close(fd);
 	if (ledger.fd < 0)
 		ledger_end(false);
+	else
+		setsockopt(ledger.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 static void forget_rows(void)
@@ -148,7 +153,8 @@ static void add(struct fabric_row *row, uint64_t packets, uint64_t words)
 }
 
 /* Tells fabricd that packets of a row come to Armed ports, and waits until these are Active: their
- * programs may answer at once. */
+ * programs may answer at once. Not for long (ANSWER_US): a fabricd that stands still has them wait
+ * for the subnet manager, or a repetition. */
 static void activate(const struct fabric_row *row)
 {
 	uint32_t at = (const uint8_t *)row - ledger.bytes;
