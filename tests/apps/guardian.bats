@@ -52,7 +52,7 @@ ends() {
 		connect
 		kill -$2 ${!1}
 		within 5000 ${!3}
-		grep -q DISCONNECTED $3
+		grep -qE "DISCONNECTED|DISCONNECT EVENT" $3
 		gone
 	' "$@"
 }
@@ -79,7 +79,7 @@ ends() {
 		within 5000 $client
 		# One that ends a moment later may answer first for the QP of the other, with a remote operational error:
 		# rping leaves in its state 11, ERROR, then, before it has read its event.
-		grep -qE "DISCONNECTED|failed status 11|state 11" client
+		grep -qE "DISCONNECTED|DISCONNECT EVENT|failed status 11|state 11" client
 		gone
 	'
 }
