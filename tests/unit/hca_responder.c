@@ -540,8 +540,8 @@ static void a_window_stays_until_the_reads_before_are_answered(void **state)
 }
 
 /*
- * A signal handler may call _exit() while the interrupted thread holds the lock of a CQ: the
- * acknowledgement of what the program has seen leaves, and nothing waits for that lock.
+ * A signal handler may call _exit() while the interrupted thread holds the lock of a CQ or of a receive
+ * queue: the acknowledgement of what the program has seen leaves, and nothing waits for these locks.
  */
 static void ending_in_a_handler_takes_no_locks(void **state)
 {
@@ -567,7 +567,9 @@ static void ending_in_a_handler_takes_no_locks(void **state)
 	urxe_engine_give();
 	urxe_engine_defer(to_qp(busy));
 	urxe_lock(&to_cq(cq)->lock);
+	urxe_lock(&to_qp(busy)->rq.lock);
 	urxe_ending(true);
+	urxe_unlock(&to_qp(busy)->rq.lock);
 	urxe_unlock(&to_cq(cq)->lock);
 	alarm(0);
 	assert_int_equal(num_sent, 1);
