@@ -65,6 +65,7 @@ killed() {
 	scene '
 		sent() { "$URXE" counters urxe0 | grep -w sent_pkts; }
 		$run rping -s -P -p 9999 >third 2>&1 &
+		third=$!
 		until_listening 9999
 		$run rping -s -a 127.0.0.1 -d >server 2>&1 &
 		server=$!
@@ -72,9 +73,12 @@ killed() {
 		$run rping -c -a 127.0.0.1 -v -d >client 2>&1 &
 		client=$!
 		until [ "$(grep -c "^ping" client)" -gt 2 ]; do sleep 0.02; done
+		# It is not to see the death of one while the other lives.
+		kill -STOP $third
 		kill -9 $server $client
 		wait $server $client || true
 		before=$(sent)
+		kill -CONT $third
 		sleep 2.5
 		echo "$before, $(sent)"
 		[ "$before" = "$(sent)" ]
