@@ -58,5 +58,16 @@ full() {
 			answers 1 "${p##*/}: standard output: No space left on device" full "$p" $o
 		done
 	done
-	answers 1 'urxe: standard output: No space left on device' full "$URXE" fabric generate torus x=2 y=2
+	for p in devices counters listeners 'fabric generate fat-tree'; do
+		# shellcheck disable=SC2086
+		answers 1 'urxe: standard output: No space left on device' full "$URXE" $p
+	done
+	answers 1 'thsim: standard output: No space left on device' full "${URXE%/*}/inband/sim/thsim" --fields
+	answers 1 'fabric-sim: standard output: No space left on device' full "${URXE%/*}/reorder/fabric-sim" --jobs
+}
+
+@test "pair says where it misses /proc" {
+	unshare -Urm true 2>/dev/null || skip "no namespaces of mounts"
+	answers 1 'pair: /proc is not mounted here' unshare -Urm sh -c 'mount -t tmpfs none /proc && exec "$@"' sh \
+		"$BATS_TEST_DIRNAME/../guest/bin/pair" true :: true
 }
