@@ -12,9 +12,10 @@
 #include "hca/engine.h"
 #include "hca/memory.h"
 
-#define MW_ACCESS                                                                      \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-	 IBV_ACCESS_ZERO_BASED)
+/* Programs give a window its region's rights, of which those that are local say nothing of it. */
+#define MW_ACCESS                                                                    \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
 static struct cds_list_head *bucket(uint32_t key)
 {

@@ -997,7 +997,7 @@ static void work_requests(void)
 	NEED(!to_init(own.qp, &s) && !to_rtr(own.qp, own.qp->qp_num, &s) && !to_rts(own.qp, &s));
 	VERB(post_one, write, writes);
 	EXPECT(post(own.qp, &bind), EINVAL); /* no window */
-	window.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+	window.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_HUGETLB;
 	EXPECT(post(own.qp, &window), EINVAL);
 	window.bind_mw.bind_info.mw_access_flags = 1u << 19;
 	EXPECT(post(own.qp, &window), EINVAL);
