@@ -268,6 +268,9 @@ enum urxe_verdict urxe_tm_begin(struct urxe_qp *qp, const struct urxe_packet *pk
 		rest->payload_len = sizeof(h); /* the header is all that the buffer gets */
 	if (qp->tm->kind != URXE_TM_EAGER && qp->tm->kind != URXE_TM_RNDV)
 		return URXE_DONE;
+	/* Repeated because its data could not be had, it is shorter than it was. */
+	if (skip > rest->payload_len)
+		return URXE_LOST;
 	rest->payload_len -= skip;
 	rest->payload += skip;
 	rest->refs_offset += skip;
