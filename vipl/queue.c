@@ -299,14 +299,28 @@ void vipl_cq_poll(struct vipl_cq *cq)
 		complete_of_any(&wc);
 }
 
+/* The next entry whose VI is still there. */
+static bool take_entry(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
+{
+	while (cq->head != cq->tail) {
+		struct vipl_cq_entry *entry = &cq->entries[cq->head++ & (cq->size - 1)];
+
+		if (vipl_unlikely(!vipl_handle_lookup(entry->vi, VIPL_KIND_VI)))
+			continue;
+		*vi = entry->vi;
+		*recv = entry->recv;
+		return true;
+	}
+	return false;
+}
+
 /* What completes while there are no entries is given to the program without one. */
 bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 {
-	struct vipl_cq_entry *entry;
 	struct vipl_queue *queue;
 	struct ibv_wc wc;
 
-	while (cq->head == cq->tail) {
+	while (vipl_likely(cq->head == cq->tail) || !take_entry(cq, vi, recv)) {
 		if (!poll_one(cq, &wc))
 			return false;
 		queue = vipl_wr_queue(wc.wr_id);
@@ -318,9 +332,6 @@ bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 		}
 		complete_any(queue, &wc);
 	}
-	entry = &cq->entries[cq->head++ & (cq->size - 1)];
-	*vi = entry->vi;
-	*recv = entry->recv;
 	return true;
 }
 

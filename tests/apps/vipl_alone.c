@@ -282,6 +282,16 @@ static void *wait_for_entry(void *cq)
 	return NULL;
 }
 
+/* An entry in a CQ of which the VI has gone. */
+static void leave_entry(VIP_CQ_HANDLE cq)
+{
+	EXPECT(VipCreateVi(a.nic, &a.vi_attributes, NULL, cq, &a.vi), VIP_SUCCESS);
+	post_recv(&a, 0, 10);
+	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+	EXPECT(drain(VipRecvDone, a.vi), 1);
+	EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
+}
+
 static void queues(void)
 {
 	pthread_t thread;
@@ -301,16 +311,19 @@ static void queues(void)
 	EXPECT(VipCreateVi(a.nic, &a.vi_attributes, other, cq, &vi), VIP_INVALID_PARAMETER);
 	EXPECT(VipCreateVi(a.nic, &a.vi_attributes, NULL, cq, &a.vi), VIP_SUCCESS);
 	EXPECT(VipDestroyCQ(cq), VIP_ERROR_RESOURCE);
-	/* A flushed receive has an entry, which may stay when its VI goes. */
+	/* A flushed receive has an entry. */
 	post_recv(&a, 0, 10);
 	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
 	EXPECT(VipCQDone(cq, &vi, &recv), VIP_SUCCESS);
 	EXPECT_TRUE(vi == a.vi && recv);
 	EXPECT(drain(VipRecvDone, a.vi), 1);
-	post_recv(&a, 0, 10);
-	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
-	EXPECT(drain(VipRecvDone, a.vi), 1);
 	EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
+	/* Nobody can use it any more. */
+	leave_entry(cq);
+	EXPECT(VipCQDone(cq, &vi, &recv), VIP_NOT_DONE);
+	leave_entry(cq);
+	EXPECT(VipCQWait(cq, 5, &vi, &recv), VIP_TIMEOUT);
+	leave_entry(cq);
 	EXPECT(VipDestroyCQ(cq), VIP_SUCCESS);
 	EXPECT(VipDestroyCQ(cq), VIP_INVALID_PARAMETER);
 	/* Who waits for one that is destroyed returns. */
@@ -656,9 +669,9 @@ static void endings(void)
 			sent(&b, j);
 		EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
 		EXPECT(drain(VipRecvDone, a.vi), POSTED);
+		await_entries((i + 1) * POSTED);
 		EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
 		destroy_vi(&b);
-		await_entries((i + 1) * POSTED);
 	}
 	__atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
 	pthread_join(thread, NULL);
