@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "vipl/handle.h"
+#include "vipl/object.h"
 
 struct vipl_handle_entry vipl_handle_table[VIPL_HANDLES];
 
@@ -16,10 +17,12 @@ static unsigned used; /* no entry at or beyond it has ever been in use */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&table_lock);
+	vipl_objects_lock();
 }
 
 static void in_parent(void)
 {
+	vipl_objects_unlock();
 	pthread_mutex_unlock(&table_lock);
 }
 
@@ -27,6 +30,7 @@ static void in_child(void)
 {
 	for (unsigned i = 0; i < used; i++)
 		atomic_store_explicit(&vipl_handle_table[i].handle, 0, memory_order_relaxed);
+	vipl_objects_unlock();
 	pthread_mutex_unlock(&table_lock);
 }
 

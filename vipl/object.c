@@ -18,6 +18,16 @@ struct header {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct header *spare[VIPL_KIND_CONN + 1];
 
+void vipl_objects_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void vipl_objects_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 void *vipl_object_get(enum vipl_kind kind, size_t size)
 {
 	struct header *header;

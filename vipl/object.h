@@ -14,4 +14,8 @@
 void *vipl_object_get(enum vipl_kind kind, size_t size);
 void vipl_object_put(enum vipl_kind kind, void *object);
 
+/* Around fork(), so that the child can make objects. */
+void vipl_objects_lock(void);
+void vipl_objects_unlock(void);
+
 #endif

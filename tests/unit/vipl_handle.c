@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Handles: stale, foreign and invented ones are not found. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +13,7 @@
 #include <cmocka.h>
 
 #include "vipl/handle.h"
+#include "vipl/object.h"
 #include "vipl/vipl.h"
 
 static int object;
@@ -73,6 +77,37 @@ static void a_child_has_none_of_its_parent(void **state)
 	assert_int_equal(status, 0);
 	assert_ptr_equal(vipl_handle_lookup(handle, VIPL_KIND_VI), &object);
 	vipl_handle_destroy(handle);
+}
+
+static atomic_bool enough;
+
+static void *make_objects(void *arg)
+{
+	while (!atomic_load(&enough))
+		vipl_object_put(VIPL_KIND_PTAG, vipl_object_get(VIPL_KIND_PTAG, 64));
+	return NULL;
+}
+
+/* A lock that another thread had at fork() would stay taken in the child. */
+static void a_child_can_make_objects(void **state)
+{
+	pthread_t thread;
+	int status = 0;
+
+	vipl_handle_destroy(vipl_handle_create(VIPL_KIND_VI, &object));
+	assert_int_equal(pthread_create(&thread, NULL, make_objects, NULL), 0);
+	for (int i = 0; i < 100 && !status; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(20);
+			_exit(vipl_object_get(VIPL_KIND_PTAG, 64) == NULL);
+		}
+		waitpid(child, &status, 0);
+	}
+	atomic_store(&enough, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(status, 0);
 }
 
 /* Every function with NULL, stale and invented handles, without a NIC at all. */
@@ -155,6 +190,7 @@ int main(void)
 		cmocka_unit_test(any_other_number_is_none),
 		cmocka_unit_test(there_are_as_many_as_may_be),
 		cmocka_unit_test(a_child_has_none_of_its_parent),
+		cmocka_unit_test(a_child_can_make_objects),
 		cmocka_unit_test(functions_refuse_them),
 	};
 
