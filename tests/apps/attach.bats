@@ -106,20 +106,21 @@ same() {
 	same bash ./script
 }
 
-@test "loading it costs less than a millisecond" {
+# About as much as libibverbs costs, in turns: what a machine takes for either differs by ten times.
+@test "loading it costs less than three times what the installed libibverbs does" {
 	not_sanitized
 	run /usr/bin/python3 - "$LIBRARY" <<-'END'
 		import os, sys, time
-		def fastest(env):
-		    best = 1.0
-		    for _ in range(100):
+		libraries = [None, sys.argv[1], "libibverbs.so.1"]
+		best = [10.0] * 3
+		for _ in range(100):
+		    for i, library in enumerate(libraries):
 		        t = time.perf_counter()
-		        os.waitpid(os.posix_spawn("/bin/true", ["true"], env), 0)
-		        best = min(best, time.perf_counter() - t)
-		    return best
-		cost = fastest({"LD_PRELOAD": sys.argv[1]}) - fastest({})
-		print(f"{cost * 1e6:.0f} microseconds")
-		sys.exit(cost >= 1e-3)
+		        os.waitpid(os.posix_spawn("/bin/true", ["true"], {"LD_PRELOAD": library} if library else {}), 0)
+		        best[i] = min(best[i], time.perf_counter() - t)
+		plain, ours, theirs = best
+		print(f"{(ours - plain) * 1e6:.0f} microseconds, libibverbs {(theirs - plain) * 1e6:.0f}")
+		sys.exit(ours - plain >= 3 * (theirs - plain))
 	END
 	echo "$output"
 	[ "$status" = 0 ]
