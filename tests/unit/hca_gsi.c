@@ -76,7 +76,7 @@ static void run(uint64_t now)
 
 static void port_event(struct urxe_port *port, enum ibv_event_type event)
 {
-	if (port == dev->ports && event == IBV_EVENT_GID_CHANGE)
+	if (dev && port == dev->ports && event == IBV_EVENT_GID_CHANGE) /* children have none */
 		atomic_fetch_add(&me->events, 1);
 }
 
@@ -355,7 +355,7 @@ static void handing_on_ends(void **state)
 	send_mad(ATTR_RTU, processes[0].slot, 0x77);
 	/* There, back, and not once more. */
 	SOON(received(0) == 2);
-	assert_int_equal(received(1), 1);
+	SOON(received(1) == 1);
 	assert_int_equal(processes[1].mad[100], 0x77);
 	assert_int_equal(processes[1].last.src_qpn, 1);
 	assert_int_equal(processes[1].forwarded, 0);

@@ -135,6 +135,9 @@ static int last_path(void)
 
 /* ---- QPs ---- */
 
+/* A timeout that does not pass by itself, 69 s: see pass_timeouts(). */
+#define LONG 24
+
 static struct ibv_ah_attr av(int which)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 64};
@@ -148,7 +151,7 @@ static void alternate(struct ibv_qp_attr *attr, int which)
 {
 	attr->alt_ah_attr = av(which);
 	attr->alt_port_num = 1;
-	attr->alt_timeout = 9;
+	attr->alt_timeout = LONG + 1;
 }
 
 static struct ibv_qp *make_qp(enum ibv_qp_type type)
@@ -159,7 +162,7 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 		.dest_qp_num = PEER_QPN,
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
-		.timeout = 8,
+		.timeout = LONG,
 		.retry_cnt = 1,
 		.ah_attr = av(0),
 	};
@@ -355,7 +358,7 @@ static void a_request_by_the_alternate_path_migrates(void **state)
 	assert_true(urxe_bth_migreq(last_bth()));
 	attr = query(qp);
 	assert_int_equal(attr.path_mig_state, IBV_MIG_MIGRATED);
-	assert_int_equal(attr.timeout, 9);
+	assert_int_equal(attr.timeout, LONG + 1);
 	assert_int_equal(attr.port_num, 1);
 	assert_memory_equal(&attr.ah_attr.grh.dgid, &peer[1], 16);
 	assert_int_equal(attr.alt_port_num, 0);
