@@ -19,11 +19,12 @@
 static inline void command_close_stdout(void)
 {
 	bool failed = ferror(stdout);
+	int error = fflush(stdout) ? errno : 0;
 
-	if (!fflush(stdout) && !failed)
+	if (!error && !failed)
 		return;
 	fprintf(stderr, "%s: standard output: %s\n", program_invocation_short_name,
-		strerror(errno));
+		error ? strerror(error) : "not all of it could be written");
 	_exit(1);
 }
 
@@ -45,6 +46,12 @@ static inline __attribute__((format(printf, 1, 2))) int command_misused(const ch
 	va_end(ap);
 	fprintf(stderr, "; see %s --help\n", program_invocation_short_name);
 	return 2;
+}
+
+/* The same for a word that means nothing. */
+static inline int command_bad_word(const char *word)
+{
+	return command_misused("%s: what is that", word);
 }
 
 /* The same for an option, when getopt_long(3) has returned '?'. */

@@ -218,8 +218,8 @@ void link_node_set(struct fabric *f, struct fabric_node *node, bool up)
 {
 	for (int i = 1; i <= node->num_ports; i++)
 		link_set(f, fabric_node_port(f->map, node, i), up);
-	if (up)
-		return;
-	trap_forget(f, node);
-	fabric_node_reset(f, node);
+	if (!up) {
+		trap_forget(f, node);
+		fabric_node_reset(f, node);
+	}
 }

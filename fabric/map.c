@@ -215,7 +215,7 @@ void fabric_node_reset(struct fabric *f, struct fabric_node *n)
 {
 	bool is_switch = n->type == NODE_SWITCH;
 
-	ledgers_collect(f); /* what has been sent was counted before */
+	ledgers_collect(f); /* counters are to have what was sent before, and then begin anew */
 	map_begin(f);
 	for (int i = !is_switch; i <= n->num_ports; i++) {
 		struct fabric_port *port = fabric_node_port(f->map, n, i);

@@ -43,11 +43,6 @@ int startup_options(int argc, char **argv, const char *name, const char *usage,
 	return optind;
 }
 
-int startup_too_many(char *const *argv, int word)
-{
-	return command_misused("%s: what is that", argv[word]);
-}
-
 void startup_limits(void)
 {
 	struct rlimit limit;

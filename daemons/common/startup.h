@@ -14,8 +14,6 @@
  */
 int startup_options(int argc, char **argv, const char *name, const char *usage,
 		    struct config_source *source);
-/* Says that nothing is known of a word. Returns the status to end with. */
-int startup_too_many(char *const *argv, int word);
 /*
  * A client that is gone, or a limit of file sizes, is an error of write() from now on and not the
  * end; and as many descriptors may be open as the hard limit allows.

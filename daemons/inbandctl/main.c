@@ -361,7 +361,6 @@ static int set_option(struct arguments *args, int option, bool *limited)
 		break;
 	case 'h': fputs(usage, stdout); return CLIENT_DONE;
 	case 'V': puts("inbandctl " URXE_VERSION); return CLIENT_DONE;
-	default: return CLIENT_USAGE;
 	}
 	return -1;
 }

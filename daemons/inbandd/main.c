@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "daemons/common/counters.h"
 #include "daemons/common/folder.h"
 #include "daemons/common/json.h"
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
 	int words = startup_options(argc, argv, "inbandd", usage, &source);
 
 	if (words != argc)
-		return words < 0 ? 2 : startup_too_many(argv, words);
+		return words < 0 ? 2 : command_bad_word(argv[words]);
 	inbandd_config_init(&daemon.config);
 	if (config_load(&inbandd_config_table, &daemon.config, &source))
 		return 2;

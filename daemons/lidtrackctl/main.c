@@ -427,7 +427,6 @@ static int set_option(struct arguments *args, int option)
 	case SET: args->set = optarg; break;
 	case 'h': fputs(usage, stdout); return CLIENT_DONE;
 	case 'V': puts("lidtrackctl " URXE_VERSION); return CLIENT_DONE;
-	default: return CLIENT_USAGE;
 	}
 	return -1;
 }

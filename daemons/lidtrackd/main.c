@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/command.h"
 #include "daemons/common/counters.h"
 #include "daemons/common/folder.h"
 #include "daemons/common/log.h"
@@ -159,7 +160,7 @@ int main(int argc, char **argv)
 	int words = startup_options(argc, argv, "lidtrackd", usage, &source);
 
 	if (words != argc)
-		return words < 0 ? 2 : startup_too_many(argv, words);
+		return words < 0 ? 2 : command_bad_word(argv[words]);
 	lidtrackd_config_init(&daemon.config);
 	if (config_load(&lidtrackd_config_table, &daemon.config, &source) ||
 	    lidtrackd_config_check(&daemon))

@@ -306,7 +306,6 @@ static int set_option(struct arguments *args, int option, const char *name, bool
 	case NUMBER: return set_number(args, name) ? -1 : CLIENT_USAGE;
 	case HELP: fputs(usage, stdout); return CLIENT_DONE;
 	case 'V': puts("sacachectl " URXE_VERSION); return CLIENT_DONE;
-	default: return CLIENT_USAGE;
 	}
 	return -1;
 }

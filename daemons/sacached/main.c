@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/command.h"
 #include "daemons/common/control.h"
 #include "daemons/common/folder.h"
 #include "daemons/common/log.h"
@@ -204,7 +205,7 @@ int main(int argc, char **argv)
 	int words = startup_options(argc, argv, "sacached", usage, &source);
 
 	if (words != argc)
-		return words < 0 ? 2 : startup_too_many(argv, words);
+		return words < 0 ? 2 : command_bad_word(argv[words]);
 	sacached_config_init(&daemon.config);
 	if (config_load(&sacached_config_table, &daemon.config, &source))
 		return 2;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/command.h"
 #include "daemons/common/log.h"
 #include "daemons/common/startup.h"
 #include "daemons/urxe-switch/switch.h"
@@ -88,7 +89,7 @@ int main(int argc, char **argv)
 	if (words + 1 == argc && !source.file) {
 		source.file = argv[words];
 	} else if (words < argc) {
-		return startup_too_many(argv, words);
+		return command_bad_word(argv[words]);
 	}
 	startup_limits();
 	ret = settings_load(&d.settings, &source);

@@ -132,7 +132,7 @@ static bool parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (optind < argc)
-		command_misused("%s: what is that", argv[optind]);
+		command_bad_word(argv[optind]);
 	return optind == argc;
 }
 

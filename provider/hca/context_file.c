@@ -260,15 +260,14 @@ int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
 	if (!s)
 		return ret;
 	lock(s);
-	if (get(s, handle, &first, &pages, &length) && s->dms[handle].regions) {
-		ret = -EBUSY;
-	} else if (get(s, handle, &first, &pages, &length)) {
+	if (get(s, handle, &first, &pages, &length))
+		ret = s->dms[handle].regions ? -EBUSY : 0;
+	if (!ret) {
 		atomic_store(&s->dms[handle].pages, 0);
 		/* The next owner finds zeros. */
 		fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			  CONTEXT_FILE_DM + (off_t)first * PAGE, (off_t)pages * PAGE);
 		mark(s, first, pages, false);
-		ret = 0;
 	}
 	unlock(s);
 	return ret;

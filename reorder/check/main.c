@@ -98,7 +98,7 @@ static void parse(int argc, char **argv, struct check_options *options)
 		}
 	}
 	if (optind < argc)
-		exit(command_misused("%s: what is that", argv[optind]));
+		exit(command_bad_word(argv[optind]));
 }
 
 int main(int argc, char **argv)

@@ -351,7 +351,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		one_option(o, c, optarg);
 	}
 	if (optind < argc)
-		exit(command_misused("%s: what is that", argv[optind]));
+		exit(command_bad_word(argv[optind]));
 	for (unsigned i = 0; i < o->loads; i++)
 		if (!o->load_list[i])
 			fail("a load is 1 to 1000", "--load 0");
