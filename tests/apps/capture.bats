@@ -8,13 +8,14 @@ export URXE_WIRE=udp
 traffic=${URXE%/*}/tests/traffic/traffic
 
 # captured COMMAND…: runs it while all of port 4791 on lo is written to $capture. gso_max_segs has the
-# kernel cut batches into packets before they reach the capture.
+# kernel cut batches into packets before they reach the capture. dumpcap throws away what it has not read
+# when it is told to end, so it is told once a datagram to port 9, sent behind all others, is in the file.
 captured() {
-	isolated sh -c '
+	isolated bash -c '
 		file=$1
 		shift
 		ip link set dev lo gso_max_segs 1 || exit
-		dumpcap -q -P -B 64 -i lo -f "udp port 4791" -w "$file" 2>"$file.log" &
+		dumpcap -q -P -B 64 -i lo -f "udp port 4791 or udp port 9" -w "$file" 2>"$file.log" &
 		dumpcap=$!
 		# It captures once it has written the head of its file.
 		for _ in $(seq 200); do
@@ -23,10 +24,15 @@ captured() {
 		done
 		timeout 100 "$@"
 		status=$?
+		for _ in $(seq 400); do
+			echo "the last datagram" >/dev/udp/127.0.0.1/9
+			grep -qa "the last datagram" "$file" && break
+			sleep 0.05
+		done 2>/dev/null
 		kill -INT $dumpcap
 		wait $dumpcap
 		cat "$file.log"
-		exit $status' sh "$capture" "$@"
+		exit $status' bash "$capture" "$@"
 }
 
 # tshark guesses at what a payload may be, and takes a random one of a few bytes for a protocol above
