@@ -102,6 +102,14 @@ void *urxe_ring_claim(struct urxe_producer *p, uint32_t len)
 	return p->ring->data + at;
 }
 
+void *urxe_ring_skip(struct urxe_producer *p, uint32_t skip)
+{
+	struct urxe_cell *cell = &p->ring->cells[p->head % URXE_RING_CELLS];
+
+	cell->offset += skip;
+	return p->ring->data + cell->offset;
+}
+
 void urxe_ring_publish(struct urxe_producer *p, enum urxe_ring_kind kind, uint8_t flow,
 		       uint16_t span, uint32_t len)
 {
@@ -126,8 +134,9 @@ static bool is_sound(const struct urxe_record *rec, uint32_t offset)
 {
 	if (rec->kind < URXE_RECORD_PACKET || rec->kind > URXE_RECORD_PAIR || !rec->len)
 		return false;
-	return rec->len <= URXE_RING_INLINE || (offset < URXE_RING_DATA && offset % LINE == 0 &&
-						rec->len <= URXE_RING_DATA - offset);
+	return rec->len <= URXE_RING_INLINE ||
+	       (offset <= URXE_RING_DATA - LINE && offset % 4 == 0 &&
+		rec->len <= URXE_RING_DATA - offset);
 }
 
 bool urxe_ring_next(struct urxe_consumer *c, struct urxe_record *rec)

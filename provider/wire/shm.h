@@ -23,7 +23,7 @@
 
 #define URXE_FLOWS     16
 #define WINDOW_MAGIC   0x776f646e6957u
-#define WINDOW_VERSION 4
+#define WINDOW_VERSION 5
 
 struct urxe_window {
 	uint64_t magic;
