@@ -88,16 +88,6 @@ struct urxe_engine {
 
 extern struct urxe_engine urxe_hca;
 
-/* A clock that costs little, a nanosecond or less a tick. A fuzzer brings a clock of its own. */
-static inline uint64_t urxe_ticks(void)
-{
-#if defined(__x86_64__) && !defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
-	return __builtin_ia32_rdtsc();
-#else
-	return urxe_now();
-#endif
-}
-
 /* The lock itself; often: to post, or to poll. While it changes hands the holder is not known, but
  * to the thread that is it. */
 static inline bool urxe_engine_try(bool often)

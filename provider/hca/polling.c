@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "hca/engine.h"
+#include "host/ticks.h"
 
 #define QUIET_TICKS  50000
 #define ROOM_TICKS   5000 /* the same while a QP waits for room in a neighbour's ring */

@@ -69,6 +69,8 @@ struct urxe_link {
 	uint32_t full_taken;
 	uint64_t full_at;  /* when it was last found full */
 	bool behind;	   /* the neighbour does not keep up: what finds no room is referred to */
+	bool copied;	   /* the last long payload was, instead of being referred to */
+	int64_t copy_cost; /* ticks a KiB of those that were, averaged */
 	uint64_t asked_at; /* whether it lives */
 	uint64_t seen_at;  /* alive, by urxe_wire_send_near() */
 };

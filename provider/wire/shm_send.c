@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host/ticks.h"
 #include "wire/route.h"
 #include "wire/shm.h"
 
@@ -17,6 +18,7 @@
 #define ASK_EVERY 5000000ull
 #define LINE	  64u
 #define LONG_COPY 2048u /* from here on memcpy() may take other instructions */
+#define SLOW_COPY 150	/* ticks a KiB */
 #define REFS_MOST (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16)
 #define SEEN_FOR  1000000ull
 
@@ -164,15 +166,37 @@ static bool lay_pair(struct urxe_link *link, int flow, const struct urxe_tx_pack
 	return true;
 }
 
+/* A long payload was copied, or is referred to. */
+static void learn(struct urxe_link *link, const struct urxe_tx_packet *pkt, bool refer,
+		  uint64_t ticks)
+{
+	int64_t cost = ticks * 1024 / pkt->payload_len;
+
+	link->copied = !refer;
+	if (refer)
+		return;
+	/* One that was interrupted counts for as much as a few slow ones. */
+	if (cost > 4 * SLOW_COPY)
+		cost = 4 * SLOW_COPY;
+	link->copy_cost += (cost - link->copy_cost) / 8;
+}
+
 /* False: no room, or no payload. */
 static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *pkt)
 {
 	bool refer = is_referred(link, pkt);
 	uint8_t *to = claim(link, pkt, refer);
+	uint64_t begin;
 
 	if (!to)
 		return false;
-	fill(link, to, pkt, refer);
+	if (pkt->payload_len > URXE_COPY_MOST) {
+		begin = urxe_ticks();
+		fill(link, to, pkt, refer);
+		learn(link, pkt, refer, urxe_ticks() - begin);
+	} else {
+		fill(link, to, pkt, refer);
+	}
 	if (urxe_wire_payload_lost())
 		return false;
 	urxe_ring_publish(&link->out, refer ? URXE_RECORD_REFS : URXE_RECORD_PACKET, flow,
@@ -392,10 +416,21 @@ static bool has_room(struct urxe_link *link, uint32_t payload_len)
 }
 
 /*
- * Two copies by two processors are faster than one by a system call, which takes longer to find the
- * pages than to copy them. But a ring holds little: a neighbour that does not run meanwhile, since
- * it sleeps or has no processor, finds references behind what was copied.
+ * Two copies by two processors of a cache are faster than one by a system call, which takes longer
+ * to find the pages than to copy them. But between caches far apart each line that the neighbour has
+ * read costs the time of many until it can be written again. Then every other long payload is
+ * referred to: the neighbour reads it while the next one is copied. And a ring holds little: a
+ * neighbour that does not run meanwhile, since it sleeps or has no processor, finds references
+ * behind what was copied.
  */
+static bool is_to_refer(struct urxe_link *link)
+{
+	if (!may_refer(link))
+		return false;
+	return (link->copied && link->copy_cost > SLOW_COPY) ||
+	       (link->behind && !has_room(link, URXE_MAX_RUN));
+}
+
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		       bool *refer)
 {
@@ -403,7 +438,7 @@ uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uin
 
 	if (!link || (is_routed(path) && !urxe_route_is_sure(path)))
 		return 0;
-	*refer = *refer && link->behind && may_refer(link) && !has_room(link, URXE_MAX_RUN);
+	*refer = *refer && is_to_refer(link);
 	return *refer ? URXE_MAX_REFERRED : URXE_MAX_RUN;
 }
 

@@ -45,16 +45,24 @@ static uint8_t byte_of(uint32_t record, uint32_t at)
 	return record * 31 + at * 7 + (at >> 8);
 }
 
-static bool put(struct urxe_producer *p, uint32_t record, uint32_t len)
+static bool put_behind(struct urxe_producer *p, uint32_t skip, uint32_t record, uint32_t len)
 {
-	uint8_t *to = urxe_ring_claim(p, len);
+	uint8_t *claimed = urxe_ring_claim(p, skip + len), *to = claimed;
 
 	if (!to)
 		return false;
+	if (skip)
+		to = urxe_ring_skip(p, skip);
+	assert_ptr_equal(to, claimed + skip);
 	for (uint32_t i = 0; i < len; i++)
 		to[i] = byte_of(record, i);
 	urxe_ring_publish(p, URXE_RECORD_PACKET, record % 16, record % 1000 + 1, len);
 	return true;
+}
+
+static bool put(struct urxe_producer *p, uint32_t record, uint32_t len)
+{
+	return put_behind(p, 0, record, len);
 }
 
 static void get(struct urxe_consumer *c, uint32_t record, uint32_t len)
@@ -109,6 +117,20 @@ static void a_full_ring_takes_no_more(void **state)
 	for (uint32_t i = 1; i <= n; i++)
 		get(&e->c, i, 20);
 	assert_false(urxe_ring_waits(&e->c));
+}
+
+/* Also one that ends with the data. */
+static void a_record_may_begin_behind_its_claim(void **state)
+{
+	struct ends *e = *state;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint32_t skip = 4 + i % 15 * 4, len = 4096 - skip + i % 3 * 64;
+
+		assert_true(put_behind(&e->p, skip, i, len));
+		get(&e->c, i, len);
+		urxe_ring_report(&e->c);
+	}
 }
 
 /* Data can be used up before the cells are; what is taken comes back, also across the end. */
@@ -182,14 +204,15 @@ static void records_that_lie_are_skipped(void **state)
 	struct ends *e = *state;
 	struct urxe_cell *cells = e->p.ring->cells;
 
-	for (unsigned k = 0; k < 6; k++)
+	for (unsigned k = 0; k < 7; k++)
 		assert_true(put(&e->p, k, 100));
 	cells[0].kind = 77;
 	cells[1].len = 0;
 	cells[2].offset = URXE_RING_DATA;
 	cells[3].len = URXE_RING_DATA + 1;
-	cells[4].offset = URXE_RING_DATA - 99;
-	get(&e->c, 5, 100);
+	cells[4].offset = URXE_RING_DATA - 96;
+	cells[5].offset = 2;
+	get(&e->c, 6, 100);
 	assert_false(urxe_ring_waits(&e->c));
 }
 
@@ -301,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(records_come_in_order),
 		TEST(a_full_ring_takes_no_more),
+		TEST(a_record_may_begin_behind_its_claim),
 		TEST(long_records_wait_for_room_in_the_data),
 		TEST(a_consumer_that_takes_much_tells_by_itself),
 		TEST(a_claim_that_is_not_published_is_nothing),
