@@ -175,3 +175,25 @@ unsigned urxe_netns_gone(uint64_t *inodes, unsigned num)
 
 	return own && left ? without_mounts(inodes, without_processes(inodes, left)) : 0;
 }
+
+bool urxe_process_is_runnable(pid_t pid)
+{
+	char path[64], stat[512];
+	bool runnable = false;
+	const struct dirent *e;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && !runnable && (e = readdir(tasks))) {
+		const char *after_name;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, atoi(e->d_name));
+		after_name =
+			urxe_read_file(path, stat, sizeof(stat)) > 0 ? strrchr(stat, ')') : NULL;
+		runnable = after_name && !strncmp(after_name, ") R", 3);
+	}
+	if (tasks)
+		closedir(tasks);
+	return runnable;
+}

@@ -5,6 +5,7 @@
 #ifndef URXE_HOST_SYSINFO_H
 #define URXE_HOST_SYSINFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,9 @@ uint64_t urxe_netns_inode(void);
  * mount or a descriptor of theirs, cannot be seen. The caller's is never among them.
  */
 unsigned urxe_netns_gone(uint64_t *inodes, unsigned num);
+
+/* Has a process a thread that runs or waits for a processor? Some system calls a thread. */
+bool urxe_process_is_runnable(pid_t pid);
 
 /* What fstat(2) says, past every interposed function: -errno on failure. */
 struct urxe_stat {
