@@ -19,11 +19,13 @@
 #include "hca/path_migration.h"
 #include "hca/tag_matching.h"
 #include "host/log.h"
+#include "host/sysinfo.h"
 
 #define PROBE_MIN     4000000ull /* ns */
 #define PROBE_MAX     1000000000ull
 #define PROBE_UNKNOWN 20000000ull /* before the first round trip was measured */
 #define NEAR_MOST     5000000000ull
+#define CHANCE	      1000000ull
 #define RNR_INFINITE  7
 
 /* Table 46 of the standard: RNR timer codes in units of 10 µs. */
@@ -542,9 +544,10 @@ static void answers_timer(struct urxe_qp *qp, uint64_t now)
 }
 
 /*
- * Has the peer not had the CPU since the last timeout? An adapter's hardware would have answered
- * while its process is stopped, or waits for a busy machine: so this costs a neighbour that lives
- * no retry, for NEAR_MOST. One that ran and did not answer has had its chance.
+ * Could the peer not run since the last timeout that has cost a retry? An adapter's hardware would
+ * have answered while its process is stopped, or waits for a busy machine. So this costs a
+ * neighbour that lives no retry, for NEAR_MOST if it is stopped or sleeps, and for as long as it
+ * waits for a processor. One that ran and sleeps again, or has run for CHANCE, could have answered.
  */
 static bool peer_stands_still(struct urxe_qp *qp, uint64_t now)
 {
@@ -552,12 +555,17 @@ static bool peer_stands_still(struct urxe_qp *qp, uint64_t now)
 		qp->near ? urxe_wire_neighbour(urxe_hca.wire, &qp->proto.path,
 					       qp->proto.attr.dest_qp_num)
 			 : NULL;
-	uint64_t before = qp->peer_ran;
+	uint64_t ran, before = qp->peer_ran;
 
-	if (!near || now - qp->progress_at > NEAR_MOST)
+	if (!near || near->self)
 		return false;
-	qp->peer_ran = urxe_wire_neighbour_ran(urxe_hca.wire, near);
-	return qp->peer_ran && qp->peer_ran == before;
+	ran = urxe_wire_neighbour_ran(urxe_hca.wire, near);
+	if (ran && ran == before && now - qp->progress_at <= NEAR_MOST)
+		return true;
+	if (ran && ran - before < CHANCE && urxe_process_is_runnable(near->pid))
+		return true;
+	qp->peer_ran = ran;
+	return false;
 }
 
 void urxe_completer_timer(struct urxe_qp *qp, uint64_t now)

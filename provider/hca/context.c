@@ -154,6 +154,11 @@ err:
 			 "no memory to open %s, or no address space where that is limited (ulimit "
 			 "-v): it takes some 320 MiB, most of which are never touched",
 			 device->name);
+	else if (ret == -EMFILE)
+		urxe_log(URXE_LOG_ERROR,
+			 "no file descriptors to open %s, which takes a dozen: raise the limit "
+			 "(ulimit -n)",
+			 device->name);
 	free(ctx);
 	urxe_context_file_close(file);
 	errno = -ret;

@@ -355,10 +355,10 @@ struct urxe_qp {
 	uint64_t probed_at;   /* the last of them */
 	uint64_t progress_at; /* last time una moved, or the first packet was sent */
 	uint64_t timeout_at;  /* when the QP's own timeout is over */
-	uint64_t peer_ran;    /* CPU time of a neighbour, as of the last timeout, ns */
-	uint64_t rnr_until;   /* 0: not waiting */
-	uint32_t rtt_psn;     /* the packet whose round trip is being timed */
-	uint64_t rtt_start;   /* 0: none */
+	uint64_t peer_ran;  /* CPU time of a neighbour at the last timeout that cost a retry, ns */
+	uint64_t rnr_until; /* 0: not waiting */
+	uint32_t rtt_psn;   /* the packet whose round trip is being timed */
+	uint64_t rtt_start; /* 0: none */
 	struct urxe_timer timer;
 
 	/* What whoever answers when this process has died goes by (dead_qp.h): the PSN expected, in record

@@ -6,6 +6,7 @@
 #include "host/fabric.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/sysinfo.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
@@ -125,21 +127,42 @@ static int greet(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *we
 	return ret;
 }
 
+static bool has_table(const struct fabric_map *map, uint64_t at, uint64_t num, size_t size)
+{
+	return at >= sizeof(*map) && at <= map->size && num <= (map->size - at) / size;
+}
+
+/* Whole, and sealed so that it stays so: what is read beyond its end would be SIGBUS. */
+static bool is_whole(int fd, const struct fabric_map *map)
+{
+	int seals = urxe_libc.fcntl(fd, F_GET_SEALS);
+	struct urxe_stat st;
+
+	return seals >= 0 && seals & F_SEAL_SHRINK && !urxe_fstat(fd, &st) &&
+	       map->magic == FABRIC_MAP_MAGIC && map->size <= st.size &&
+	       has_table(map, map->nodes, map->num_nodes, sizeof(struct fabric_node)) &&
+	       has_table(map, map->ports, map->num_ports, sizeof(struct fabric_port));
+}
+
 static const struct fabric_map *map_of(int fd)
 {
-	struct fabric_map *map;
-	uint64_t size;
+	struct fabric_map head;
+	void *map;
 
-	if (urxe_libc.pread(fd, &size, sizeof(size), offsetof(struct fabric_map, size)) !=
-	    sizeof(size))
+	if (urxe_libc.pread(fd, &head, sizeof(head), 0) != sizeof(head) || !is_whole(fd, &head))
 		return NULL;
-	map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		return NULL;
-	if (map->magic == FABRIC_MAP_MAGIC)
-		return map;
-	munmap(map, size);
-	return NULL;
+	map = mmap(NULL, head.size, PROT_READ, MAP_SHARED, fd, 0);
+	return map == MAP_FAILED ? NULL : map;
+}
+
+static bool has_adapters(const struct fabric_map *map, const struct fabric_welcome *welcome)
+{
+	if (welcome->num_adapters > FABRIC_HOST_ADAPTERS)
+		return false;
+	for (unsigned i = 0; i < welcome->num_adapters; i++)
+		if (welcome->adapters[i] >= map->num_nodes)
+			return false;
+	return true;
 }
 
 static void complain(const struct fabric_welcome *welcome, int err)
@@ -169,7 +192,8 @@ static const struct urxe_fabric_host *attach(void)
 	if (host)
 		host->map = map_of(fds[0]);
 	close_all(fds);
-	if (!host || !host->map || welcome.num_adapters > FABRIC_HOST_ADAPTERS) {
+	if (!host || !host->map || !has_adapters(host->map, &welcome)) {
+		complain(&welcome, host ? -EPROTO : -ENOMEM);
 		urxe_fd_close(sock);
 		free(host);
 		return NULL;

@@ -8,12 +8,13 @@
  * are not followed, and a file of another owner is refused.
  *
  * The file is kept when the last process leaves (it is small, holds the retired counters, and is
- * gone at the next boot). Only that of a fabric that is down, and one of another version, are
- * removed when nobody uses them, under their lock; therefore a process that has waited for the lock
- * checks that the file still has its name.
+ * gone at the next boot). Only that of a fabric that is down, that of a network namespace that is
+ * gone, and one of another version, are removed when nobody uses them, under their lock; therefore
+ * a process that has waited for the lock checks that the file still has its name.
  *
  * Any thread; the callers in segment.c hold their locks.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,6 +35,9 @@
 #include "host/sysinfo.h"
 
 #define MAX_RETRIES 100
+#define AT_ONCE	    64 /* segments of other namespaces for which /proc is read once */
+/* The kernel gives namespaces numbers from here on; below are cookies (urxe_netns_inode()). */
+#define NETNS_FIRST 0xe0000000u
 
 static int byte_lock(int fd, int cmd, short type, unsigned first, unsigned num, struct flock *fl)
 {
@@ -85,10 +89,15 @@ int segment_file_allocate(struct urxe_segment *seg, int fd, off_t offset, off_t 
 	return -ret;
 }
 
+static bool is_private(const struct urxe_stat *st)
+{
+	return S_ISREG(st->mode) && st->uid == geteuid() && !(st->mode & 077);
+}
+
 /* Refuses what somebody else put under the segment's name. */
 static int check_owner(const struct urxe_segment *seg, const struct urxe_stat *st)
 {
-	if (S_ISREG(st->mode) && st->uid == geteuid() && !(st->mode & 077))
+	if (is_private(st))
 		return 0;
 	urxe_log(URXE_LOG_ERROR,
 		 "%s is not a private file of this user (owner %u, mode %o): have it removed, or "
@@ -204,12 +213,107 @@ static struct segment_map *map_file(int fd)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static bool has_faults(const struct segment_map *map)
+{
+	for (unsigned d = 0; d < URXE_MAX_DEVICES; d++)
+		if (*map->faults[d].spec[map->faults[d].generation & 1])
+			return true;
+	return false;
+}
+
+/* With the segment lock held, and nobody in the segment. */
+static void remove_all(struct urxe_segment *seg)
+{
+	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
+		segment_windows_forget(seg, s);
+		segment_socket_forget(seg, s);
+		segment_records_forget(seg, s);
+	}
+	unlink(seg->path);
+}
+
+/*
+ * Removes the segment of a namespace that seems to be gone. Processes that cannot be seen may use
+ * it, or be about to (then they have its lock): nothing is removed, nor waited for. The faults that
+ * somebody has set there would be missed, too.
+ */
+static void remove_unused(struct urxe_segment *seg)
+{
+	int fd = urxe_libc.open(seg->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct urxe_stat st;
+
+	if (fd < 0)
+		return;
+	if (!segment_file_lock(fd, SEGMENT_LOCK_BYTE, true) && !urxe_fstat(fd, &st) &&
+	    is_private(&st) && st.nlink &&
+	    !segment_file_locked(fd, URXE_SLOT_FIRST, URXE_WIDE_LAST - URXE_SLOT_FIRST + 1) &&
+	    content_of(fd, st.size) == OURS)
+		seg->map = map_file(fd);
+	if (seg->map && !has_faults(seg->map)) {
+		urxe_log(URXE_LOG_INFO, "%s: its network namespace is gone", seg->path);
+		remove_all(seg);
+	}
+	if (seg->map)
+		munmap(seg->map, sizeof(*seg->map));
+	seg->map = NULL;
+	urxe_libc.close(fd);
+}
+
+/* The namespaces of this user's next segments in a folder. */
+static unsigned list_segments(DIR *dir, uint64_t inodes[AT_ONCE])
+{
+	char prefix[sizeof("urxe-4294967295-")];
+	int len = snprintf(prefix, sizeof(prefix), "urxe-%u-", (unsigned)outer_user());
+	const struct dirent *e;
+	unsigned num = 0;
+
+	while (num < AT_ONCE && (e = readdir(dir))) {
+		char *end;
+
+		if (strncmp(e->d_name, prefix, len))
+			continue;
+		inodes[num] = strtoull(e->d_name + len, &end, 10);
+		if (!*end && inodes[num] >= NETNS_FIRST)
+			num++;
+	}
+	return num;
+}
+
+/* What the namespaces of containers and tests have left in this segment's folder. */
+static void remove_those_gone(const struct urxe_segment *seg)
+{
+	struct urxe_segment *gone = calloc(1, sizeof(*gone));
+	int len = strrchr(seg->path, '/') - seg->path, fd;
+	uint64_t inodes[AT_ONCE];
+	DIR *dir = NULL;
+	unsigned num;
+
+	if (!gone)
+		return;
+	snprintf(gone->path, sizeof(gone->path), "%.*s/", len, seg->path);
+	fd = urxe_libc.open(gone->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		dir = fdopendir(fd);
+	while (dir && (num = list_segments(dir, inodes))) {
+		num = urxe_netns_gone(inodes, num);
+		for (unsigned i = 0; i < num; i++) {
+			snprintf(gone->path, sizeof(gone->path), "%.*s/urxe-%u-%llu", len,
+				 seg->path, (unsigned)outer_user(), (unsigned long long)inodes[i]);
+			remove_unused(gone);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	free(gone);
+}
+
 /* Under the segment lock. Until the magic is there, the next one to come does it again. */
 static int make_content(struct urxe_segment *seg, int fd)
 {
 	struct segment_map *map;
 	int ret;
 
+	remove_those_gone(seg);
 	if (urxe_fd_size(fd, sizeof(struct segment_map)) < 0) {
 		ret = -errno;
 		if (ret == -EFBIG)
@@ -345,12 +449,7 @@ void segment_file_remove(struct urxe_segment *seg)
 {
 	if (seg->fd < 0 || !fabric_is_down() || is_used(seg))
 		return;
-	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
-		segment_windows_forget(seg, s);
-		segment_socket_forget(seg, s);
-		segment_records_forget(seg, s);
-	}
-	unlink(seg->path);
+	remove_all(seg);
 }
 
 static bool same_file(const struct urxe_segment *seg, int fd)

@@ -4,9 +4,13 @@
  * and has changed its names over glibc's versions, so it is called as the system call statx, or an
  * older one where a sandbox knows no statx.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/stat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -107,4 +111,89 @@ uint64_t urxe_netns_inode(void)
 		cookie = 0;
 	urxe_libc.close(fd);
 	return cookie;
+}
+
+static unsigned without(uint64_t *inodes, unsigned num, uint64_t inode)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < num; i++)
+		if (inodes[i] != inode)
+			inodes[left++] = inodes[i];
+	return left;
+}
+
+static unsigned without_processes(uint64_t *inodes, unsigned num)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *e;
+	struct urxe_stat st;
+
+	if (!proc)
+		return 0;
+	while (num && (e = readdir(proc))) {
+		char path[sizeof(e->d_name) + sizeof("/ns/net")];
+
+		if (*e->d_name < '1' || *e->d_name > '9')
+			continue;
+		snprintf(path, sizeof(path), "%s/ns/net", e->d_name);
+		if (!stat_at(dirfd(proc), path, 0, &st))
+			num = without(inodes, num, st.ino);
+	}
+	closedir(proc);
+	return num;
+}
+
+/* `ip netns add` keeps a namespace by a mount of it: "net:[4026532177]" in the list of mounts. */
+static unsigned without_mounts(uint64_t *inodes, unsigned num)
+{
+	static const char root[] = " net:[";
+	size_t size = 64 * 1024;
+	char *mounts = NULL;
+	ssize_t n;
+
+	do {
+		free(mounts);
+		size *= 2;
+		mounts = malloc(size);
+		n = mounts ? urxe_read_file("/proc/self/mountinfo", mounts, size) : -ENOMEM;
+	} while (n == -EFBIG);
+	if (n < 0)
+		num = 0;
+	for (const char *at = num ? mounts : NULL; at && (at = strstr(at, root));) {
+		at += strlen(root);
+		num = without(inodes, num, strtoull(at, NULL, 10));
+	}
+	free(mounts);
+	return num;
+}
+
+unsigned urxe_netns_gone(uint64_t *inodes, unsigned num)
+{
+	uint64_t own = urxe_netns_inode();
+	unsigned left = without(inodes, num, own);
+
+	return own && left ? without_mounts(inodes, without_processes(inodes, left)) : 0;
+}
+
+bool urxe_process_is_runnable(pid_t pid)
+{
+	char path[64], stat[512];
+	bool runnable = false;
+	const struct dirent *e;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && !runnable && (e = readdir(tasks))) {
+		const char *after_name;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, atoi(e->d_name));
+		after_name =
+			urxe_read_file(path, stat, sizeof(stat)) > 0 ? strrchr(stat, ')') : NULL;
+		runnable = after_name && !strncmp(after_name, ") R", 3);
+	}
+	if (tasks)
+		closedir(tasks);
+	return runnable;
 }

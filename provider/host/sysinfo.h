@@ -5,6 +5,7 @@
 #ifndef URXE_HOST_SYSINFO_H
 #define URXE_HOST_SYSINFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,6 +18,17 @@ ssize_t urxe_read_file(const char *path, char *buf, size_t max);
 
 /* The calling thread's network namespace: its inode as in /proc/self/ns/net; 0 if unknown. */
 uint64_t urxe_netns_inode(void);
+
+/*
+ * Which of these network namespaces, named by their inodes, are gone? Leaves those in the list in
+ * which no process can be seen, and that no mount can be seen to keep; returns how many: none
+ * where that cannot be found out. One kept by processes of a pid namespace beside ours, or by a
+ * mount or a descriptor of theirs, cannot be seen. The caller's is never among them.
+ */
+unsigned urxe_netns_gone(uint64_t *inodes, unsigned num);
+
+/* Has a process a thread that runs or waits for a processor? Some system calls a thread. */
+bool urxe_process_is_runnable(pid_t pid);
 
 /* What fstat(2) says, past every interposed function: -errno on failure. */
 struct urxe_stat {

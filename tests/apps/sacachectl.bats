@@ -144,6 +144,31 @@ time.sleep(1000)' "$dir/control" "$dir/deaf$deaf" 3>&- &
 	ends
 }
 
+@test "a hosts file that takes long to read holds up nobody" {
+	unshare -Urm true 2>/dev/null || skip "no user namespaces"
+	mkdir "$dir/etc"
+	cp /etc/ld.so.cache "$dir/etc"
+	echo "10.9.9.9 before" >"$dir/etc/hosts"
+	echo "10.9.9.9 after" >"$dir/next"
+	mkfifo "$dir/slow"
+	BEFORE=(unshare -Urm sh -c 'mount --bind "$0" /etc && exec "$@"' "$dir/etc")
+	sacached
+	mv "$dir/slow" "$dir/etc/hosts"
+	# It is in the middle of the file for as long as this has it open.
+	timeout 60 python3 -c '
+import errno, os, subprocess, sys, time
+while True:
+    try:
+        end = os.open(sys.argv[1], os.O_WRONLY | os.O_NONBLOCK)
+        break
+    except OSError as e:
+        assert e.errno == errno.ENXIO
+        time.sleep(0.02)
+subprocess.run(sys.argv[3:], check=True, timeout=20)
+os.rename(sys.argv[2], sys.argv[1])' "$dir/etc/hosts" "$dir/next" "$SACACHECTL" --socket "$dir/control" status
+	ends
+}
+
 @test "a file that is damaged is put aside, and sacached says so and goes on empty" {
 	sacached
 	ctl prefetch fe80::1 fe80::2

@@ -30,6 +30,14 @@ needs_namespaces() {
 }
 
 @test "few descriptors" { under prlimit --nofile=24:24; }
+@test "too few descriptors" {
+	local most
+	for most in 8 10 12; do
+		says "ulimit -n" isolated prlimit --nofile=$most:$most env \
+			LD_PRELOAD="${URXE%/*}/provider/liburxe.so" ibv_devinfo -d urxe0
+		[ "$(grep -c '^urxe: ' <<<"$output")" -eq 1 ]
+	done
+}
 @test "nothing may be locked in memory" { under prlimit --memlock=0:0; }
 @test "files of 1 MB at most" { under prlimit --fsize=1000000:1000000; }
 @test "files of 10 KB at most: that is named" {

@@ -4,10 +4,13 @@
  * time, while one of them dies, stands still, forks or is replaced. The parent never opens the
  * device; it watches over shared memory.
  */
+#include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "verbs_test.h"
@@ -395,6 +398,60 @@ static void endless_pause(void)
 	finish(0);
 }
 
+/* From now on all threads of a process get what a processor has left beside a child of ours. */
+static pid_t starve(pid_t victim)
+{
+	const struct sched_param param = {0};
+	char path[64];
+	struct dirent *e;
+	cpu_set_t set;
+	pid_t pid;
+	DIR *dir;
+
+	NEED(!sched_getaffinity(0, sizeof(set), &set));
+	for (int i = 0, n = CPU_COUNT(&set); n > 1; i++)
+		if (CPU_ISSET(i, &set)) {
+			CPU_CLR(i, &set);
+			n--;
+		}
+	pid = fork();
+	NEED(pid >= 0);
+	if (!pid) {
+		NEED(!sched_setaffinity(0, sizeof(set), &set));
+		setpriority(PRIO_PROCESS, 0, -20); /* where it may */
+		for (;;)
+			;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task", victim);
+	NEED(dir = opendir(path));
+	while ((e = readdir(dir)))
+		if (atoi(e->d_name)) {
+			NEED(!sched_setaffinity(atoi(e->d_name), sizeof(set), &set));
+			NEED(!sched_setscheduler(atoi(e->d_name), SCHED_IDLE, &param));
+		}
+	closedir(dir);
+	return pid;
+}
+
+/* One that would go on if it had the processor is waited for. It has a tenth of a millisecond every
+ * few seconds, and so may answer none of its peers for longer than a stopped one is waited for. */
+static void starved_process(void)
+{
+	const double long_enough = 20; /* s */
+	pid_t hog;
+	int status;
+
+	start(4);
+	EXPECT_TRUE(all_move(10, -1, 30));
+	hog = starve(all->members[0].pid);
+	usleep(long_enough * 1e6);
+	NEED(!kill(hog, SIGKILL));
+	NEED(waitpid(hog, &status, 0) == hog);
+	EXPECT_TRUE(all_move(10, -1, 30));
+	expect_no_errors(-1);
+	finish(-1);
+}
+
 static void forks(void)
 {
 	start(4);
@@ -544,6 +601,7 @@ int main(int argc, char **argv)
 		{"paused_process", paused_process},
 		{"long_pause", long_pause},
 		{"endless_pause", endless_pause},
+		{"starved_process", starved_process},
 		{"forks", forks},
 		{"many_deaths", many_deaths},
 		{"last_acknowledgement", last_acknowledgement},

@@ -243,6 +243,11 @@ uint64_t urxe_wire_neighbour_ran(struct urxe_wire *w, const struct urxe_neighbou
 	return edges.refers ? 1 : edges.clock_now;
 }
 
+bool urxe_process_is_runnable(pid_t pid)
+{
+	return false;
+}
+
 /* Its tables cannot be opened, so that all goes by packets. */
 unsigned urxe_wire_port_at(struct urxe_wire *w, const struct urxe_path *path)
 {

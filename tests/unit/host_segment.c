@@ -6,12 +6,15 @@
 #include "host_test.h"
 
 #include <fcntl.h>
+#include <glob.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "common/outer_user.h"
 #include "host/segment_layout.h"
+#include "host/segment_window.h"
 #include "host/sysinfo.h"
 
 #define NUM_PROCESSES 64
@@ -1026,6 +1029,198 @@ static void test_a_namespace_in_another_one_keeps_the_uid_of_names(void **state)
 	unsetenv(OUTER_USER);
 }
 
+/* ---- segments of network namespaces that are gone ---- */
+
+enum end_of {
+	GONE,
+	GONE_BY_DEATH,
+	STILL_THERE,
+	STILL_MOUNTED,
+	IN_USE,
+	LOCKED,
+	WITH_FAULTS,
+	A_LINK
+};
+
+/* The path of the segment that was made; the inode of its namespace. */
+struct left {
+	char path[160];
+	uint64_t inode;
+};
+
+static struct left *left;
+
+static void member_of_another_namespace(void *arg)
+{
+	const enum end_of how = (uintptr_t)arg;
+	struct urxe_segment *seg;
+	int fd;
+
+	CHECK(!unshare(CLONE_NEWNET));
+	seg = join();
+	left->inode = urxe_netns_inode();
+	snprintf(left->path, sizeof(left->path), "%s", urxe_segment_path(seg));
+	if (how == WITH_FAULTS)
+		CHECK(!urxe_segment_fault_set(seg, 0, "drop=1%"));
+	if (how == STILL_MOUNTED)
+		host_test_sh("touch %s/net && mount --bind /proc/%d/ns/net %s/net", host_test_dir,
+			     getpid(), host_test_dir);
+	if (how == GONE_BY_DEATH) {
+		CHECK(urxe_window_create(seg, URXE_WINDOW_RINGS, 4096) >= 0);
+		add(&shared->reported);
+		pause();
+	}
+	urxe_segment_leave(seg);
+	fd = open(left->path, O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0);
+	add(&shared->reported);
+	if (how == STILL_THERE)
+		CHECK_SOON(load(&shared->go));
+}
+
+static bool exists(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st);
+}
+
+static unsigned files_of(const char *path)
+{
+	glob_t found;
+	char pattern[192];
+	unsigned n;
+
+	snprintf(pattern, sizeof(pattern), "%s*", path);
+	n = glob(pattern, 0, NULL, &found) ? 0 : found.gl_pathc;
+	if (n)
+		globfree(&found);
+	return n;
+}
+
+/* A segment is left as that says; then this process makes its own. Is the other one still there? */
+static bool is_kept(enum end_of how)
+{
+	struct urxe_segment *seg;
+	bool kept;
+	pid_t pid;
+	int fd = -1;
+
+	memset(shared, 0, offsetof(struct shared, key_seen));
+	unlink(segment_path());
+	pid = host_test_fork(member_of_another_namespace, (void *)(uintptr_t)how);
+	CHECK_SOON(load(&shared->reported) == 1);
+	if (how == GONE_BY_DEATH)
+		kill(pid, SIGKILL);
+	if (how != STILL_THERE)
+		host_test_wait(pid);
+	if (how == IN_USE || how == LOCKED) {
+		fd = open(left->path, O_RDWR | O_CLOEXEC);
+		assert_int_equal(
+			segment_file_lock(fd, how == IN_USE ? URXE_SLOT_LAST : SEGMENT_LOCK_BYTE,
+					  true),
+			0);
+	}
+	if (how == A_LINK) {
+		char other[192];
+
+		snprintf(other, sizeof(other), "%s.other", left->path);
+		assert_int_equal(rename(left->path, other), 0);
+		assert_int_equal(symlink(other, left->path), 0);
+	}
+	assert_int_equal(urxe_segment_join(&seg), 0);
+	kept = exists(left->path);
+	if (!kept)
+		assert_int_equal(files_of(left->path), 0);
+	urxe_segment_leave(seg);
+	if (fd >= 0)
+		close(fd);
+	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
+	if (how == STILL_THERE)
+		assert_int_equal(host_test_wait(pid), 0);
+	host_test_sh("if [ -e %s/net ]; then umount %s/net && rm %s/net; fi", host_test_dir,
+		     host_test_dir, host_test_dir);
+	host_test_sh("rm -f '%s'*", left->path);
+	return kept;
+}
+
+enum { MADE_ANEW = 300 };
+
+/* Sees none of the processes outside its pid namespace: each namespace seems to be gone. */
+static int make_anew(void)
+{
+	for (int i = 0; i < MADE_ANEW; i++) {
+		struct urxe_segment *seg = join();
+
+		unlink(urxe_segment_path(seg));
+		urxe_segment_leave(seg);
+	}
+	return 0;
+}
+
+/* Comes and goes meanwhile. While it is there its file is the one that others find. */
+static void come_and_go(void *arg)
+{
+	unsigned removed = 0;
+
+	CHECK(!unshare(CLONE_NEWNET));
+	while (!load(&shared->go)) {
+		struct urxe_segment *seg = join();
+
+		removed += !seg->map->header.left;
+		for (int i = 0; i < 20; i++)
+			CHECK(segment_file_is_current(seg));
+		urxe_segment_leave(seg);
+	}
+	/* Or the test has shown nothing. */
+	CHECK(removed > 1);
+}
+
+static void beside_two_that_do_not_see_it(void)
+{
+	char command[512];
+	pid_t pid;
+
+	if (system("unshare -nmpf --mount-proc true 2>/dev/null"))
+		return;
+	memset(shared, 0, offsetof(struct shared, key_seen));
+	unlink(segment_path());
+	pid = host_test_fork(come_and_go, NULL);
+	snprintf(command, sizeof(command),
+		 "export HOST_TEST_GONE=anew; unshare -nmpf --mount-proc %s & "
+		 "unshare -nmpf --mount-proc %s && wait $!",
+		 program, program);
+	CHECK(!system(command));
+	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
+	CHECK(!host_test_wait(pid));
+}
+
+/* In namespaces of its own. */
+static int with_namespaces(void)
+{
+	left = mmap(NULL, sizeof(*left), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(left != MAP_FAILED);
+	CHECK(!is_kept(GONE));
+	CHECK(!is_kept(GONE_BY_DEATH));
+	for (enum end_of how = STILL_THERE; how <= A_LINK; how++)
+		if (!is_kept(how)) {
+			fprintf(stderr, "# case %d: not kept\n", how);
+			return 1;
+		}
+	beside_two_that_do_not_see_it();
+	return 0;
+}
+
+static void test_namespaces_that_are_gone(void **state)
+{
+	char command[512];
+
+	if (system("unshare -Urmn true 2>/dev/null"))
+		skip();
+	snprintf(command, sizeof(command), "HOST_TEST_GONE=1 unshare -Urm %s", program);
+	assert_int_equal(system(command), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -1054,11 +1249,19 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_other_owner),
 		cmocka_unit_test(test_all_slots_taken),
 		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_namespaces_that_are_gone),
 	};
 
 	program = argv[0];
 	if (getenv("HOST_TEST_FULL")) {
 		int ret = setup(NULL) || with_full_disk();
+
+		return teardown(NULL) || ret;
+	}
+	if (getenv("HOST_TEST_GONE") && !strcmp(getenv("HOST_TEST_GONE"), "anew"))
+		return make_anew();
+	if (getenv("HOST_TEST_GONE")) {
+		int ret = setup(NULL) || with_namespaces();
 
 		return teardown(NULL) || ret;
 	}
