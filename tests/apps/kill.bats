@@ -24,7 +24,6 @@ group() {
 @test "a pause shorter than the timeout is no error" { group paused_process; }
 @test "a longer pause of a neighbour costs its peers no retry" { group long_pause; }
 @test "a neighbour that stands still for 5 s is given up" { group endless_pause; }
-@test "a neighbour that waits for a processor is waited for" { group starved_process; }
 @test "children of a fork that exit, close everything, or open the device themselves" {
 	group forks
 }

@@ -437,7 +437,7 @@ static pid_t starve(pid_t victim)
  * few seconds, and so may answer none of its peers for longer than a stopped one is waited for. */
 static void starved_process(void)
 {
-	const double long_enough = 20; /* s */
+	const double long_enough = 40; /* s */
 	pid_t hog;
 	int status;
 
