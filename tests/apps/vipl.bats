@@ -33,6 +33,7 @@ talk() {
 }
 
 @test "attributes: what a VI may be" { alone attributes; }
+@test "attributes that a VI cannot be given leave it as it was" { alone kept_attributes; }
 @test "an idle VI: sends are flushed, receives are kept" { alone idle; }
 @test "descriptors that cannot be posted, and too many" { alone unpostable; }
 @test "memory: registered, registered again, changed, read-only" { alone memory; }

@@ -5,10 +5,12 @@
  *
  *	vipl_alone [-n NIC] [CASE…]
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <infiniband/verbs.h>
 
 #include "vipl_test.h"
 
@@ -95,6 +97,45 @@ static void attributes(void)
 	EXPECT(VipOpenNic("/dev/via_of_nobody", &other), VIP_ERROR_RESOURCE);
 	EXPECT(VipQuerySystemManagementInfo(a.nic, VIP_SMI_AUTODISCOVERY, &other),
 	       VIP_ERROR_NOT_SUPPORTED);
+}
+
+static bool no_qps; /* the device has none left */
+
+__attribute__((visibility("default"))) struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
+								    struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *(*create)(struct ibv_pd *, struct ibv_qp_init_attr *) =
+		dlsym(RTLD_NEXT, "ibv_create_qp");
+
+	errno = ENOMEM;
+	return no_qps ? NULL : create(pd, init);
+}
+
+/* Attributes that a VI cannot be given leave it as it was. */
+static void kept_attributes(void)
+{
+	VIP_VI_ATTRIBUTES wanted = a.vi_attributes, told;
+	VIP_BOOLEAN yes, no;
+	VIP_VI_STATE state;
+
+	create_vi(&a);
+	create_vi(&b);
+	wanted.ReliabilityLevel = VIP_SERVICE_UNRELIABLE;
+	wanted.EnableRdmaRead = VIP_FALSE;
+	wanted.Ptag = NULL;
+	no_qps = true;
+	EXPECT(VipSetViAttributes(a.vi, &wanted), VIP_ERROR_RESOURCE);
+	no_qps = false;
+	EXPECT(VipQueryVi(a.vi, &state, &told, &yes, &no), VIP_SUCCESS);
+	EXPECT(told.ReliabilityLevel, a.vi_attributes.ReliabilityLevel);
+	EXPECT_TRUE(told.Ptag == a.vi_attributes.Ptag);
+	post_recv(&b, 0, 16);
+	connect_both("as before");
+	post_send(&a, 0, 16);
+	sent(&a, 0);
+	received(&b, 0);
+	destroy_vi(&a);
+	destroy_vi(&b);
 }
 
 /* Sends fail, receives are kept, and nothing is lost. */
@@ -842,6 +883,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{"attributes", attributes},
+	{"kept_attributes", kept_attributes},
 	{"idle", idle},
 	{"unpostable", unpostable},
 	{"memory", memory},
