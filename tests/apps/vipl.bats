@@ -37,6 +37,7 @@ talk() {
 @test "an idle VI: sends are flushed, receives are kept" { alone idle; }
 @test "descriptors that cannot be posted, and too many" { alone unpostable; }
 @test "memory: registered, registered again, changed, read-only" { alone memory; }
+@test "remote rights that are taken away and given back" { alone rights; }
 @test "memory that is taken back while descriptors in it are posted" { alone vanishing_memory; }
 @test "completion queues: in use, resized, with stale entries" { alone queues; }
 @test "connections that do not come about" { alone connecting; }

@@ -255,6 +255,39 @@ static void memory(void)
 	munmap(page, 8192);
 }
 
+/* Remote rights that are taken away and given back, with the same handle. */
+static void rights(void)
+{
+	VIP_MEM_ATTRIBUTES wanted = {.Ptag = b.ptag, .EnableRdmaWrite = VIP_TRUE};
+	static char bytes[64] __attribute__((aligned(64)));
+	VIP_MEM_HANDLE handle;
+	VIP_DESCRIPTOR *d;
+
+	NEED(VipRegisterMem(b.nic, bytes, sizeof(bytes), &wanted, &handle), VIP_SUCCESS);
+	for (int i = 0; i < 4; i++) {
+		bool may = i & 1;
+
+		wanted.EnableRdmaWrite = may;
+		EXPECT(VipSetMemAttributes(b.nic, bytes, handle, &wanted), VIP_SUCCESS);
+		create_vi(&a);
+		create_vi(&b);
+		connect_both("rights");
+		d = describe(&a, 0, 16);
+		d->CS.Control = VIP_CONTROL_OP_RDMAWRITE;
+		d->CS.SegCount = 2;
+		d->DS[1] = d->DS[0];
+		d->DS[0].Remote.Data.Address = bytes;
+		d->DS[0].Remote.Handle = handle;
+		memset(a.memory->buffers[0], 'a' + i, 16);
+		EXPECT(VipPostSend(a.vi, d, a.handle), VIP_SUCCESS);
+		EXPECT(VipSendWait(a.vi, LONG_TIME, &d), may ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR);
+		EXPECT(bytes[15] == 'a' + i, may);
+		destroy_vi(&a);
+		destroy_vi(&b);
+	}
+	EXPECT(VipDeregisterMem(b.nic, bytes, handle), VIP_SUCCESS);
+}
+
 /* The descriptors' memory goes while they are posted: nothing is written to it. */
 /* The message of a descriptor with many segments may lie in a buffer of the library's first. */
 static void vanishing_segments(void)
@@ -887,6 +920,7 @@ static const struct {
 	{"idle", idle},
 	{"unpostable", unpostable},
 	{"memory", memory},
+	{"rights", rights},
 	{"vanishing_memory", vanishing_memory},
 	{"queues", queues},
 	{"connecting", connecting},
