@@ -41,6 +41,7 @@ talk() {
 @test "memory that is taken back while descriptors in it are posted" { alone vanishing_memory; }
 @test "completion queues: in use, resized, with stale entries" { alone queues; }
 @test "connections that do not come about" { alone connecting; }
+@test "threads wait for connections of one NIC handle" { alone waiting_threads; }
 @test "protection tags, and VIs without" { alone tags; }
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }

@@ -485,6 +485,69 @@ static void connecting(void)
 	destroy_vi(&b);
 }
 
+static void *be_refused(void *unused)
+{
+	union address local, remote;
+	VIP_VI_ATTRIBUTES told;
+	VIP_CONN_HANDLE conn;
+
+	make_address(&a, &local, NULL, "first");
+	EXPECT(VipConnectWait(a.nic, &local.net, LONG_TIME, &remote.net, &told, &conn),
+	       VIP_SUCCESS);
+	EXPECT(VipConnectReject(conn), VIP_SUCCESS);
+	return unused;
+}
+
+static void *give_up(void *result)
+{
+	union address local, remote;
+	VIP_VI_ATTRIBUTES told;
+
+	make_address(&a, &local, NULL, "me");
+	make_address(&a, &remote, NULL, "ignored");
+	do
+		*(VIP_RETURN *)result =
+			VipConnectRequest(a.vi, &local.net, &remote.net, LONG_TIME, &told);
+	while (*(VIP_RETURN *)result == VIP_NO_MATCH);
+	return NULL;
+}
+
+/* Threads wait for connections of one NIC handle: each gets its own, whoever takes the events. */
+static void waiting_threads(void)
+{
+	union address local, remote;
+	pthread_t first, second;
+	VIP_VI_ATTRIBUTES told;
+	VIP_CONN_HANDLE conn;
+	VIP_RETURN result;
+
+	create_vi(&a);
+	create_vi(&b);
+	pthread_create(&first, NULL, be_refused, NULL);
+	for (int i = 0; i < 20; i++) {
+		connect_both("beside");
+		EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+		EXPECT(VipDisconnect(b.vi), VIP_SUCCESS);
+	}
+	make_address(&b, &local, NULL, "me");
+	make_address(&b, &remote, NULL, "first");
+	do
+		result = VipConnectRequest(b.vi, &local.net, &remote.net, LONG_TIME, &told);
+	while (result == VIP_NO_MATCH);
+	EXPECT(result, VIP_REJECT);
+	pthread_join(first, NULL);
+	/* A request that another thread gives up. */
+	pthread_create(&first, NULL, ignore_a_request, &conn);
+	pthread_create(&second, NULL, give_up, &result);
+	pthread_join(first, NULL);
+	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+	pthread_join(second, NULL);
+	EXPECT(result, VIP_INVALID_STATE);
+	EXPECT(VipConnectReject(conn), VIP_SUCCESS);
+	destroy_vi(&a);
+	destroy_vi(&b);
+}
+
 /* Memory of another tag is out of reach, for the VI and for its peer; a VI without a tag reaches
  * all. */
 static void tags(void)
@@ -924,6 +987,7 @@ static const struct {
 	{"vanishing_memory", vanishing_memory},
 	{"queues", queues},
 	{"connecting", connecting},
+	{"waiting_threads", waiting_threads},
 	{"tags", tags},
 	{"notices", notices},
 	{"threads", threads},
