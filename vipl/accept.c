@@ -79,7 +79,7 @@ static VIP_RETURN accept_with(struct vipl_conn *conn, struct vipl_vi *vi)
 			vipl_conn_fail(conn, result);
 	}
 	while (!conn->finished) {
-		if (vipl_cond_wait(&conn->cond, &nic->lock, &deadline))
+		if (vipl_cm_wait(nic, &conn->cond, &deadline))
 			vipl_conn_fail(conn, VIP_TIMEOUT);
 	}
 	result = conn->result;

@@ -52,8 +52,10 @@ static struct vipl_id *discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool
 	dying->deadline = vipl_deadline(linger ? LINGER : 0);
 	id->context = dying;
 	LIST_INSERT_HEAD(&nic->dying, dying, link);
-	if (!linger)
-		vipl_helper_kick(nic);
+	if (linger)
+		vipl_helper_at(nic, &dying->deadline);
+	else
+		vipl_cm_died(nic);
 	return dying;
 }
 
@@ -104,7 +106,7 @@ void vipl_conn_free(struct vipl_conn *conn, bool linger)
 		vipl_handle_destroy(conn->handle);
 	if (conn->vi && conn->vi->conn == conn)
 		conn->vi->conn = NULL;
-	pthread_cond_broadcast(&conn->nic->peers);
+	vipl_cm_wake(conn->nic, &conn->nic->peers);
 	conn->handle = NULL;
 	conn->id = NULL;
 	LIST_REMOVE(conn, link);
@@ -118,8 +120,8 @@ void vipl_conn_finish(struct vipl_conn *conn, VIP_RETURN result)
 		return;
 	conn->finished = true;
 	conn->result = result;
-	pthread_cond_broadcast(&conn->cond);
-	pthread_cond_broadcast(&conn->nic->peers);
+	vipl_cm_wake(conn->nic, &conn->cond);
+	vipl_cm_wake(conn->nic, &conn->nic->peers);
 }
 
 void vipl_conn_fail(struct vipl_conn *conn, VIP_RETURN result)
@@ -263,7 +265,7 @@ void vipl_cm_event(struct vipl_nic *nic, struct rdma_cm_event *event)
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		type = event->listen_id->context;
 		event->id->context = NULL;
-		if (*type == VIPL_CM_LISTENER) {
+		if (type && *type == VIPL_CM_LISTENER) {
 			vipl_listener_request((struct vipl_listener *)type, event);
 		} else {
 			vipl_cm_refuse(event->id, VIPL_NOBODY, VIP_NO_MATCH);
@@ -280,6 +282,7 @@ void vipl_cm_event(struct vipl_nic *nic, struct rdma_cm_event *event)
 		if (event->event == RDMA_CM_EVENT_DISCONNECTED)
 			rdma_disconnect(dying->id);
 		dying->linger = false;
+		nic->dead = true;
 		break;
 	case VIPL_CM_LISTENER: break;
 	}
@@ -334,12 +337,10 @@ static int listener_timers(struct vipl_nic *nic)
 
 	for (listener = LIST_FIRST(&nic->listeners); listener; listener = after) {
 		after = LIST_NEXT(listener, link);
-		if (listener->users)
-			continue;
-		if (nic->closing || vipl_deadline_passed(&listener->unused))
+		if (!nic->closing && !vipl_deadline_passed(&listener->unused))
+			next = sooner(next, &listener->unused); /* it may be unused again by then */
+		else if (!listener->users)
 			vipl_listener_free(listener);
-		else
-			next = sooner(next, &listener->unused);
 	}
 	return next;
 }
@@ -359,15 +360,34 @@ static struct rdma_cm_id *next_dead(struct vipl_nic *nic, int *next)
 		}
 		LIST_REMOVE(dying, link);
 		destroy_qp(dying);
+		id->context = NULL;
 		free(dying);
 		return id;
 	}
+	nic->dead = false;
 	return NULL;
+}
+
+/* The time to the next one, or next if that is sooner. */
+static int bury(struct vipl_nic *nic, int next)
+{
+	struct rdma_cm_id *id;
+
+	while ((id = next_dead(nic, &next))) {
+		vipl_nic_unlock(nic);
+		rdma_destroy_id(id);
+		vipl_nic_lock(nic);
+	}
+	return next;
+}
+
+void vipl_cm_bury(struct vipl_nic *nic)
+{
+	bury(nic, -1);
 }
 
 int vipl_cm_turn(struct vipl_nic *nic)
 {
-	struct rdma_cm_id *id;
 	int next, other;
 
 	vipl_nic_lock(nic);
@@ -375,11 +395,8 @@ int vipl_cm_turn(struct vipl_nic *nic)
 	other = listener_timers(nic);
 	if (next < 0 || (other >= 0 && other < next))
 		next = other;
-	while ((id = next_dead(nic, &next))) {
-		vipl_nic_unlock(nic);
-		rdma_destroy_id(id);
-		vipl_nic_lock(nic);
-	}
+	next = bury(nic, next);
+	nic->helper_due = vipl_deadline(next < 0 ? VIP_INFINITE : (VIP_ULONG)next);
 	vipl_nic_unlock(nic);
 	return next;
 }

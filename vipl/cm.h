@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Connections by rdma_cm, with QPs of our own beside its ids. All of it is guarded by the NIC's
- * lock; events are taken by the helper thread, which is also the only one that destroys ids, since
- * that waits until their events have been acknowledged.
+ * lock. Events are taken by a thread that waits for a connection, else by the helper (cm_take.c).
+ * Nobody else destroys ids, since that waits until their events have been acknowledged.
  *
  *	VipConnectWait           listens at a port of its discriminator while somebody waits     listener.c
  *	VipConnectRequest        tries the ports, one after the other; each answers at once      request.c
@@ -96,11 +96,27 @@ struct vipl_id {
 	struct vipl_deadline deadline;
 };
 
+/* cm_take.c. -errno; what has been opened is closed by the second one. */
+int vipl_cm_open(struct vipl_nic *nic);
+void vipl_cm_close(struct vipl_nic *nic);
+/* With the NIC's lock: waits once, for something that vipl_cm_wake() tells. Within
+ * vipl_nic_sleep(). True: the time has passed. */
+bool vipl_cm_wait(struct vipl_nic *nic, pthread_cond_t *cond, const struct vipl_deadline *deadline);
+void vipl_cm_wake(struct vipl_nic *nic, pthread_cond_t *cond);
+/* The end of a thread's wait: in a moment, the helper takes events again. */
+void vipl_cm_leave(struct vipl_nic *nic);
+/* An id may be destroyed: whoever takes events does so. */
+void vipl_cm_died(struct vipl_nic *nic);
+/* The helper takes the events that there are, if it is to. Without locks. */
+void vipl_cm_take(struct vipl_nic *nic);
+
 /* cm.c */
 void vipl_cm_event(struct vipl_nic *nic, struct rdma_cm_event *event);
 /* Timers; destroys ids. Called by the helper without locks; milliseconds to the next timer, or -1.
  * */
 int vipl_cm_turn(struct vipl_nic *nic);
+/* Destroys ids that may be, with the lock released meanwhile. */
+void vipl_cm_bury(struct vipl_nic *nic);
 void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger);
 /* Destroys the QPs of a VI that wait for answers. */
 void vipl_cm_reap(struct vipl_vi *vi);

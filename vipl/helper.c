@@ -12,29 +12,13 @@
 
 void vipl_helper_kick(struct vipl_nic *nic)
 {
-	uint64_t one = 1;
-
-	while (write(nic->helper_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	vipl_ring(nic->helper_fd);
 }
 
-/*
- * librdmacm goes on writing an id after it has given the kernel a command for it, and again when it
- * takes the answer: both under the NIC's lock.
- */
-static bool take_cm_event(struct vipl_nic *nic)
+void vipl_helper_at(struct vipl_nic *nic, const struct vipl_deadline *when)
 {
-	struct rdma_cm_event *event;
-	bool taken;
-
-	vipl_nic_lock(nic);
-	taken = !rdma_get_cm_event(nic->cm_channel, &event);
-	if (taken)
-		vipl_cm_event(nic, event);
-	vipl_nic_unlock(nic);
-	if (taken)
-		rdma_ack_cm_event(event);
-	return taken;
+	if (vipl_deadline_before(when, &nic->helper_due))
+		vipl_helper_kick(nic);
 }
 
 /* The VI that has the QP of that number, with the NIC's lock. */
@@ -134,17 +118,19 @@ static bool is_stopped(struct vipl_nic *nic)
 	return stopped;
 }
 
-static void sleep_until_needed(struct vipl_nic *nic, int timeout)
+/* True: for an event of a connection, among other things. */
+static bool sleep_until_needed(struct vipl_nic *nic, int timeout)
 {
 	struct pollfd fds[] = {{.fd = nic->helper_fd, .events = POLLIN},
-			       {.fd = nic->cm_channel->fd, .events = POLLIN},
+			       {.fd = nic->cm_watch, .events = POLLIN},
 			       {.fd = nic->context->async_fd, .events = POLLIN},
 			       {.fd = nic->channel->fd, .events = POLLIN}};
 	uint64_t count;
 
 	poll(fds, has_notices(nic) ? 4 : 3, timeout);
 	if (fds[0].revents && read(nic->helper_fd, &count, sizeof(count)) < 0)
-		return;
+		return false;
+	return fds[1].revents;
 }
 
 static void *help(void *argument)
@@ -153,9 +139,8 @@ static void *help(void *argument)
 	int timeout = 0;
 
 	while (!is_stopped(nic)) {
-		sleep_until_needed(nic, timeout);
-		while (take_cm_event(nic))
-			;
+		if (sleep_until_needed(nic, timeout))
+			vipl_cm_take(nic);
 		take_async_events(nic);
 		if (has_notices(nic)) {
 			vipl_wait_take(nic);

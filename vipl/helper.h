@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "vipl/vipl.h"
+#include "vipl/wait.h"
 
 struct vipl_nic;
 struct vipl_cq;
@@ -23,6 +24,8 @@ int vipl_helper_start(struct vipl_nic *nic);
 bool vipl_helper_stop(struct vipl_nic *nic);
 /* Lets it look at everything. */
 void vipl_helper_kick(struct vipl_nic *nic);
+/* The same at that time, or before. With the NIC's lock held. */
+void vipl_helper_at(struct vipl_nic *nic, const struct vipl_deadline *when);
 
 /* An error for the program's handler (VipErrorCallback). Any lock may be held. */
 void vipl_report(struct vipl_nic *nic, const VIP_ERROR_DESCRIPTOR *error);

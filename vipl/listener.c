@@ -82,7 +82,7 @@ void vipl_listener_put(struct vipl_listener *listener)
 	if (--listener->users)
 		return;
 	listener->unused = vipl_deadline(UNUSED_FOR);
-	vipl_helper_kick(listener->nic);
+	vipl_helper_at(listener->nic, &listener->unused);
 }
 
 void vipl_listener_free(struct vipl_listener *listener)
@@ -100,7 +100,7 @@ void vipl_listeners_wake(struct vipl_nic *nic)
 	LIST_FOREACH(listener, &nic->listeners, link)
 	{
 		TAILQ_FOREACH(waiter, &listener->waiters, link)
-		pthread_cond_signal(&waiter->cond);
+		vipl_cm_wake(nic, &waiter->cond);
 	}
 }
 
@@ -143,7 +143,7 @@ static bool hand_over(struct vipl_listener *listener, struct rdma_cm_id *id,
 	conn->responder_resources = less(conn->responder_resources, param->responder_resources);
 	conn->initiator_depth = less(conn->initiator_depth, param->initiator_depth);
 	waiter->conn = conn;
-	pthread_cond_signal(&waiter->cond);
+	vipl_cm_wake(listener->nic, &waiter->cond);
 	return true;
 }
 
@@ -191,7 +191,7 @@ static VIP_RETURN wait_for(struct vipl_nic *nic, const VIP_NET_ADDRESS *local, V
 	vipl_cond_init(&waiter.cond);
 	TAILQ_INSERT_TAIL(&listener->waiters, &waiter, link);
 	while (!waiter.conn && !late && !nic->closing)
-		late = vipl_cond_wait(&waiter.cond, &nic->lock, &deadline);
+		late = vipl_cm_wait(nic, &waiter.cond, &deadline);
 	TAILQ_REMOVE(&listener->waiters, &waiter, link);
 	vipl_listener_put(listener);
 	pthread_cond_destroy(&waiter.cond);

@@ -262,6 +262,7 @@ static int change_mr(struct vipl_nic *nic, struct vipl_region *region, struct vi
 		     const VIP_MEM_ATTRIBUTES *attributes)
 {
 	struct ibv_pd *pd = vipl_ptag_domain(nic, ptag)->pd;
+	bool local = !attributes->EnableRdmaWrite && !attributes->EnableRdmaRead;
 	int access = rights(attributes, region->writable);
 	int flags = IBV_REREG_MR_CHANGE_ACCESS;
 
@@ -269,15 +270,14 @@ static int change_mr(struct vipl_nic *nic, struct vipl_region *region, struct vi
 		return 0;
 	if (!region->writable && attributes->EnableRdmaWrite)
 		return -EACCES;
-	if (!attributes->EnableRdmaWrite && !attributes->EnableRdmaRead)
-		return make_local(region, pd);
-	if (region->mr->rkey != region->handle)
-		return -EOPNOTSUPP;
 	if (pd != region->mr->pd)
 		flags |= IBV_REREG_MR_CHANGE_PD;
-	if (ibv_rereg_mr(region->mr, flags, pd, NULL, 0, access))
-		return -EOPNOTSUPP;
-	return region->mr->rkey == region->handle ? 0 : -EOPNOTSUPP;
+	/* Without remote rights, too: a registration that keeps its R_Key can have them again. */
+	if (region->mr->rkey == region->handle &&
+	    !ibv_rereg_mr(region->mr, flags, pd, NULL, 0, access) &&
+	    region->mr->rkey == region->handle)
+		return 0;
+	return local ? make_local(region, pd) : -EOPNOTSUPP;
 }
 
 static VIP_RETURN change(struct vipl_nic *nic, struct vipl_region *region,

@@ -46,6 +46,7 @@ int vipl_nic_sleep(struct vipl_nic *nic)
 
 void vipl_nic_awake(struct vipl_nic *nic)
 {
+	vipl_cm_leave(nic);
 	nic->sleepers--;
 	if (nic->closing)
 		pthread_cond_broadcast(&nic->awake);
@@ -99,22 +100,17 @@ static int open_files(struct vipl_nic *nic)
 	if (nic->helper_fd < 0 || nic->leader_fd < 0)
 		return -errno;
 	nic->channel = ibv_create_comp_channel(nic->context);
-	nic->cm_channel = rdma_create_event_channel();
-	if (!nic->channel || !nic->cm_channel)
-		return -errno;
-	if (fcntl(nic->channel->fd, F_SETFL, O_NONBLOCK) ||
-	    fcntl(nic->cm_channel->fd, F_SETFL, O_NONBLOCK) ||
+	if (!nic->channel || fcntl(nic->channel->fd, F_SETFL, O_NONBLOCK) ||
 	    fcntl(nic->context->async_fd, F_SETFL, O_NONBLOCK))
 		return -errno;
-	return 0;
+	return vipl_cm_open(nic);
 }
 
 static void close_files(struct vipl_nic *nic)
 {
 	if (nic->channel)
 		ibv_destroy_comp_channel(nic->channel);
-	if (nic->cm_channel)
-		rdma_destroy_event_channel(nic->cm_channel);
+	vipl_cm_close(nic);
 	if (nic->helper_fd >= 0)
 		close(nic->helper_fd);
 	if (nic->leader_fd >= 0)
@@ -122,7 +118,6 @@ static void close_files(struct vipl_nic *nic)
 	if (nic->context)
 		ibv_close_device(nic->context);
 	nic->channel = NULL;
-	nic->cm_channel = NULL;
 	nic->context = NULL;
 }
 
@@ -144,6 +139,9 @@ static void init(struct vipl_nic *nic)
 	TAILQ_INIT(&nic->errors);
 	nic->helper_fd = -1;
 	nic->leader_fd = -1;
+	nic->taker_fd = -1;
+	nic->cm_watch = -1;
+	nic->cm_timer = -1;
 }
 
 static int set_up(struct vipl_nic *nic, const char *name)

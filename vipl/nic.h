@@ -59,6 +59,16 @@ struct vipl_nic {
 	LIST_HEAD(, vipl_conn) conns;
 	LIST_HEAD(, vipl_listener) listeners;
 	LIST_HEAD(, vipl_id) dying;
+	bool dead; /* one of them may be destroyed */
+
+	/* Who takes their events (cm_take.c). */
+	pthread_cond_t
+		*taker_cond; /* what a thread that does so waits for; NULL: the helper does */
+	pthread_t taker;
+	int taker_fd; /* wakes it */
+	int cm_watch; /* tells the helper that it is to take them */
+	int cm_timer; /* nobody has waited for a moment */
+	bool cm_watched;
 
 	/* Waiting (wait.h), under wait_lock. */
 	pthread_mutex_t wait_lock;
@@ -74,7 +84,8 @@ struct vipl_nic {
 	bool orphan;  /* the helper closes the NIC itself */
 	pthread_t helper;
 	int helper_fd;
-	LIST_HEAD(, vipl_cq) served; /* CQs with registrations of Notify; under wait_lock */
+	struct vipl_deadline helper_due; /* when it looks at everything again; under lock */
+	LIST_HEAD(, vipl_cq) served;	 /* CQs with registrations of Notify; under wait_lock */
 
 	/* Errors (error.h), under error_lock. */
 	pthread_mutex_t error_lock;

@@ -22,7 +22,7 @@ void vipl_peer_again(struct vipl_conn *conn, bool soon)
 		conn->retries++;
 	conn->retrying = true;
 	conn->retry = vipl_deadline(soon ? 0 : delay);
-	vipl_helper_kick(conn->nic);
+	vipl_helper_at(conn->nic, &conn->retry);
 }
 
 /* With the QP, which a peer may have been told of and not only the kernel. */
@@ -190,7 +190,7 @@ static VIP_RETURN peer_result(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES *attribute
 		result = take_result(vi, attributes);
 		if (!wait || result != VIP_NOT_DONE)
 			break;
-		vipl_cond_wait(&nic->peers, &nic->lock, &forever);
+		vipl_cm_wait(nic, &nic->peers, &forever);
 	}
 	if (wait)
 		vipl_nic_awake(nic);

@@ -226,7 +226,7 @@ static VIP_RETURN request(struct vipl_vi *vi, const VIP_NET_ADDRESS *local,
 	if (result)
 		vipl_conn_fail(conn, result);
 	while (!conn->finished) {
-		if (vipl_cond_wait(&conn->cond, &nic->lock, &deadline))
+		if (vipl_cm_wait(nic, &conn->cond, &deadline))
 			vipl_conn_fail(conn, VIP_TIMEOUT);
 	}
 	result = conn->result;

@@ -317,22 +317,64 @@ VIP_RETURN VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE *state, VIP_VI_ATTRIBUT
 	return VIP_SUCCESS;
 }
 
-/* With other attributes it takes another QP, and headers elsewhere. */
+/* What an idle VI has that its attributes decide. */
+struct outfit {
+	struct vipl_domain *domain;
+	struct ibv_qp *qp;
+	unsigned max_inline;
+	struct vipl_header *headers;
+	uint32_t headers_lkey;
+};
+
+static struct outfit take_off(struct vipl_vi *vi)
+{
+	struct outfit outfit = {vi->domain, vi->qp, vi->max_inline, vi->headers, vi->headers_lkey};
+
+	vi->qp = NULL;
+	vi->headers = NULL;
+	return outfit;
+}
+
+static void put_on(struct vipl_vi *vi, const struct outfit *outfit)
+{
+	vi->domain = outfit->domain;
+	vi->qp = outfit->qp;
+	vi->max_inline = outfit->max_inline;
+	vi->headers = outfit->headers;
+	vi->headers_lkey = outfit->headers_lkey;
+}
+
+static void discard(struct vipl_vi *vi, const struct outfit *outfit)
+{
+	if (outfit->qp)
+		vipl_qp_destroy_of(vi, outfit->qp);
+	if (outfit->headers)
+		vipl_buffer_put(outfit->domain, outfit->headers);
+}
+
+/* With other attributes it takes another QP, and headers elsewhere. What it has goes when these are
+ * there. */
 static VIP_RETURN set(struct vipl_vi *vi, const VIP_VI_ATTRIBUTES *attributes)
 {
-	struct vipl_ptag *ptag;
+	struct vipl_ptag *ptag, *ptag_before = vi->ptag;
+	VIP_VI_ATTRIBUTES before = vi->attributes;
 	VIP_RETURN result = check(vi->nic, attributes, &ptag);
+	struct outfit old, spare;
 
 	if (result)
 		return result;
 	vipl_cm_reap(vi);
-	vipl_qp_destroy(vi);
-	close_headers(vi);
+	spare = old = take_off(vi);
 	take_attributes(vi, attributes, ptag);
+	if (open_headers(vi) || vipl_qp_create(vi)) {
+		result = VIP_ERROR_RESOURCE;
+		spare = take_off(vi);
+		take_attributes(vi, &before, ptag_before);
+		put_on(vi, &old);
+	}
+	discard(vi, &spare);
 	atomic_fetch_add(&vi->nic->memory_generation, 1);
-	if (open_headers(vi) || vipl_qp_create(vi))
-		return VIP_ERROR_RESOURCE;
-	return VIP_SUCCESS;
+	return result;
 }
 
 VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE handle, VIP_VI_ATTRIBUTES *attributes)

@@ -46,6 +46,14 @@ bool vipl_deadline_passed(const struct vipl_deadline *deadline)
 	return !deadline->infinite && left(deadline) <= 0;
 }
 
+bool vipl_deadline_before(const struct vipl_deadline *a, const struct vipl_deadline *b)
+{
+	if (a->infinite || b->infinite)
+		return !a->infinite && b->infinite;
+	return a->at.tv_sec < b->at.tv_sec ||
+	       (a->at.tv_sec == b->at.tv_sec && a->at.tv_nsec < b->at.tv_nsec);
+}
+
 int vipl_deadline_left(const struct vipl_deadline *deadline)
 {
 	int64_t ns;
@@ -58,7 +66,7 @@ int vipl_deadline_left(const struct vipl_deadline *deadline)
 	return ns > 1000000000000ll ? 1000000 : (ns + 999999) / 1000000;
 }
 
-static void ring(int fd)
+void vipl_ring(int fd)
 {
 	uint64_t one = 1;
 
@@ -73,7 +81,7 @@ static void wake(struct vipl_nic *nic, struct vipl_waiter *waiter)
 		return;
 	waiter->woken = true;
 	if (nic->leader == waiter)
-		ring(nic->leader_fd);
+		vipl_ring(nic->leader_fd);
 	else
 		pthread_cond_signal(&waiter->cond);
 }

@@ -23,8 +23,12 @@ struct vipl_deadline {
 
 struct vipl_deadline vipl_deadline(VIP_ULONG timeout);
 bool vipl_deadline_passed(const struct vipl_deadline *deadline);
+bool vipl_deadline_before(const struct vipl_deadline *a, const struct vipl_deadline *b);
 /* For poll(): milliseconds, rounded up; -1: infinite. */
 int vipl_deadline_left(const struct vipl_deadline *deadline);
+
+/* Makes an eventfd readable. */
+void vipl_ring(int fd);
 
 /*
  * Until an event of an armed CQ has come, or something else has completed there. 0; -ETIMEDOUT;

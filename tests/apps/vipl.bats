@@ -33,12 +33,15 @@ talk() {
 }
 
 @test "attributes: what a VI may be" { alone attributes; }
+@test "attributes that a VI cannot be given leave it as it was" { alone kept_attributes; }
 @test "an idle VI: sends are flushed, receives are kept" { alone idle; }
 @test "descriptors that cannot be posted, and too many" { alone unpostable; }
 @test "memory: registered, registered again, changed, read-only" { alone memory; }
+@test "remote rights that are taken away and given back" { alone rights; }
 @test "memory that is taken back while descriptors in it are posted" { alone vanishing_memory; }
 @test "completion queues: in use, resized, with stale entries" { alone queues; }
 @test "connections that do not come about" { alone connecting; }
+@test "threads wait for connections of one NIC handle" { alone waiting_threads; }
 @test "protection tags, and VIs without" { alone tags; }
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }

@@ -5,10 +5,12 @@
  *
  *	vipl_alone [-n NIC] [CASE…]
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <infiniband/verbs.h>
 
 #include "vipl_test.h"
 
@@ -95,6 +97,45 @@ static void attributes(void)
 	EXPECT(VipOpenNic("/dev/via_of_nobody", &other), VIP_ERROR_RESOURCE);
 	EXPECT(VipQuerySystemManagementInfo(a.nic, VIP_SMI_AUTODISCOVERY, &other),
 	       VIP_ERROR_NOT_SUPPORTED);
+}
+
+static bool no_qps; /* the device has none left */
+
+__attribute__((visibility("default"))) struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
+								    struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *(*create)(struct ibv_pd *, struct ibv_qp_init_attr *) =
+		dlsym(RTLD_NEXT, "ibv_create_qp");
+
+	errno = ENOMEM;
+	return no_qps ? NULL : create(pd, init);
+}
+
+/* Attributes that a VI cannot be given leave it as it was. */
+static void kept_attributes(void)
+{
+	VIP_VI_ATTRIBUTES wanted = a.vi_attributes, told;
+	VIP_BOOLEAN yes, no;
+	VIP_VI_STATE state;
+
+	create_vi(&a);
+	create_vi(&b);
+	wanted.ReliabilityLevel = VIP_SERVICE_UNRELIABLE;
+	wanted.EnableRdmaRead = VIP_FALSE;
+	wanted.Ptag = NULL;
+	no_qps = true;
+	EXPECT(VipSetViAttributes(a.vi, &wanted), VIP_ERROR_RESOURCE);
+	no_qps = false;
+	EXPECT(VipQueryVi(a.vi, &state, &told, &yes, &no), VIP_SUCCESS);
+	EXPECT(told.ReliabilityLevel, a.vi_attributes.ReliabilityLevel);
+	EXPECT_TRUE(told.Ptag == a.vi_attributes.Ptag);
+	post_recv(&b, 0, 16);
+	connect_both("as before");
+	post_send(&a, 0, 16);
+	sent(&a, 0);
+	received(&b, 0);
+	destroy_vi(&a);
+	destroy_vi(&b);
 }
 
 /* Sends fail, receives are kept, and nothing is lost. */
@@ -212,6 +253,39 @@ static void memory(void)
 	destroy_vi(&a);
 	EXPECT(VipDeregisterMem(a.nic, page, first), VIP_SUCCESS);
 	munmap(page, 8192);
+}
+
+/* Remote rights that are taken away and given back, with the same handle. */
+static void rights(void)
+{
+	VIP_MEM_ATTRIBUTES wanted = {.Ptag = b.ptag, .EnableRdmaWrite = VIP_TRUE};
+	static char bytes[64] __attribute__((aligned(64)));
+	VIP_MEM_HANDLE handle;
+	VIP_DESCRIPTOR *d;
+
+	NEED(VipRegisterMem(b.nic, bytes, sizeof(bytes), &wanted, &handle), VIP_SUCCESS);
+	for (int i = 0; i < 4; i++) {
+		bool may = i & 1;
+
+		wanted.EnableRdmaWrite = may;
+		EXPECT(VipSetMemAttributes(b.nic, bytes, handle, &wanted), VIP_SUCCESS);
+		create_vi(&a);
+		create_vi(&b);
+		connect_both("rights");
+		d = describe(&a, 0, 16);
+		d->CS.Control = VIP_CONTROL_OP_RDMAWRITE;
+		d->CS.SegCount = 2;
+		d->DS[1] = d->DS[0];
+		d->DS[0].Remote.Data.Address = bytes;
+		d->DS[0].Remote.Handle = handle;
+		memset(a.memory->buffers[0], 'a' + i, 16);
+		EXPECT(VipPostSend(a.vi, d, a.handle), VIP_SUCCESS);
+		EXPECT(VipSendWait(a.vi, LONG_TIME, &d), may ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR);
+		EXPECT(bytes[15] == 'a' + i, may);
+		destroy_vi(&a);
+		destroy_vi(&b);
+	}
+	EXPECT(VipDeregisterMem(b.nic, bytes, handle), VIP_SUCCESS);
 }
 
 /* The descriptors' memory goes while they are posted: nothing is written to it. */
@@ -407,6 +481,69 @@ static void connecting(void)
 	post_send(&a, 0, 0);
 	sent(&a, 0);
 	received(&b, 0);
+	destroy_vi(&a);
+	destroy_vi(&b);
+}
+
+static void *be_refused(void *unused)
+{
+	union address local, remote;
+	VIP_VI_ATTRIBUTES told;
+	VIP_CONN_HANDLE conn;
+
+	make_address(&a, &local, NULL, "first");
+	EXPECT(VipConnectWait(a.nic, &local.net, LONG_TIME, &remote.net, &told, &conn),
+	       VIP_SUCCESS);
+	EXPECT(VipConnectReject(conn), VIP_SUCCESS);
+	return unused;
+}
+
+static void *give_up(void *result)
+{
+	union address local, remote;
+	VIP_VI_ATTRIBUTES told;
+
+	make_address(&a, &local, NULL, "me");
+	make_address(&a, &remote, NULL, "ignored");
+	do
+		*(VIP_RETURN *)result =
+			VipConnectRequest(a.vi, &local.net, &remote.net, LONG_TIME, &told);
+	while (*(VIP_RETURN *)result == VIP_NO_MATCH);
+	return NULL;
+}
+
+/* Threads wait for connections of one NIC handle: each gets its own, whoever takes the events. */
+static void waiting_threads(void)
+{
+	union address local, remote;
+	pthread_t first, second;
+	VIP_VI_ATTRIBUTES told;
+	VIP_CONN_HANDLE conn;
+	VIP_RETURN result;
+
+	create_vi(&a);
+	create_vi(&b);
+	pthread_create(&first, NULL, be_refused, NULL);
+	for (int i = 0; i < 20; i++) {
+		connect_both("beside");
+		EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+		EXPECT(VipDisconnect(b.vi), VIP_SUCCESS);
+	}
+	make_address(&b, &local, NULL, "me");
+	make_address(&b, &remote, NULL, "first");
+	do
+		result = VipConnectRequest(b.vi, &local.net, &remote.net, LONG_TIME, &told);
+	while (result == VIP_NO_MATCH);
+	EXPECT(result, VIP_REJECT);
+	pthread_join(first, NULL);
+	/* A request that another thread gives up. */
+	pthread_create(&first, NULL, ignore_a_request, &conn);
+	pthread_create(&second, NULL, give_up, &result);
+	pthread_join(first, NULL);
+	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+	pthread_join(second, NULL);
+	EXPECT(result, VIP_INVALID_STATE);
+	EXPECT(VipConnectReject(conn), VIP_SUCCESS);
 	destroy_vi(&a);
 	destroy_vi(&b);
 }
@@ -842,12 +979,15 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{"attributes", attributes},
+	{"kept_attributes", kept_attributes},
 	{"idle", idle},
 	{"unpostable", unpostable},
 	{"memory", memory},
+	{"rights", rights},
 	{"vanishing_memory", vanishing_memory},
 	{"queues", queues},
 	{"connecting", connecting},
+	{"waiting_threads", waiting_threads},
 	{"tags", tags},
 	{"notices", notices},
 	{"threads", threads},
