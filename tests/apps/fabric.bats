@@ -346,6 +346,25 @@ goes_by() {
 	END
 }
 
+@test "a fabric that has no descriptors left says so to the next program, and the operator is served" {
+	local i
+	(ulimit -n 64 && up "$BATS_TEST_DIRNAME/fabric-ring.topo")
+	refused() { on h1 timeout 10 ibv_devinfo 2>&1 | grep 'urxe: the fabric has no descriptors left .*ulimit -Hn'; }
+	for i in $(seq 40); do
+		refused && break
+		"$URXE" run --host h1 -- ibv_asyncwatch >/dev/null 2>&1 3>&- &
+		started+=($!)
+	done
+	refused
+	timeout 10 "$URXE" fabric show | grep -q h1
+	# When some have ended, the next one attaches.
+	kill "${started[@]}" || true
+	wait "${started[@]}" || true
+	started=()
+	attaches() { on h1 ibv_devinfo | grep -q 'link_layer:.*InfiniBand'; }
+	await attaches
+}
+
 @test "an umad file of a port that is none costs fabricd nothing, and the next program attaches" {
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
 	python3 - "$(find "$XDG_RUNTIME_DIR" -type s ! -name '*.control')" "$BATS_TEST_DIRNAME/../../fabric/protocol.h" <<-'END'
