@@ -151,8 +151,10 @@ static uint16_t set_port_info(struct fabric *f, struct fabric_port *port, const 
 		set_states(f, port, d);
 	else if (!base_port0 && lo4(d[PI_SPEED_STATE]) > PORT_DOWN)
 		link_set_state(f, port, lo4(d[PI_SPEED_STATE]));
-	if (is_end)
+	if (is_end) {
+		f->reregistered += d[PI_REREG_TIMEOUT] >> 7;
 		host_port_changed(f, port, d[PI_REREG_TIMEOUT] & 0x80);
+	}
 	return 0;
 }
 
