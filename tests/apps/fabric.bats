@@ -33,6 +33,27 @@ goes_by() {
 	[ "$(on 0x2c90300b00000 ibstat -l)" = urxe0 ]
 }
 
+@test "FDR10 is disabled and enabled with ibportstate, and the link trained by it" {
+	up "$BATS_TEST_DIRNAME/fabric-mixed.topo"
+	fdr10() { on 0x2c90300b00000 smpquery -D mepi 0,1 35 | sed -n 's/^LinkSpeed.*:\.*//p' | tr '\n' ' '; }
+	speed() { "$URXE" fabric show | grep '^ *35 ' | grep -q " $1 "; }
+	# Supported, enabled, active.
+	[ "$(fdr10)" = "0x01 0x01 0x01 " ]
+	speed 4xFDR10
+	on 0x2c90300b00000 ibportstate -D 0,1 35 fdr10 0
+	[ "$(fdr10)" = "0x01 0x00 0x01 " ]
+	on 0x2c90300b00000 ibportstate -D 0,1 35 reset
+	[ "$(fdr10)" = "0x01 0x00 0x00 " ]
+	speed 4xQDR
+	on 0x2c90300b00000 ibportstate -D 0,1 35 fdr10 1
+	on 0x2c90300b00000 ibportstate -D 0,1 35 reset
+	[ "$(fdr10)" = "0x01 0x01 0x01 " ]
+	speed 4xFDR10
+	# Its port has another speed.
+	run on 0x2c90300b00000 ibportstate -D 0,1 34 fdr10 1
+	[ "$status" != 0 ]
+}
+
 @test "a link that goes down is routed around, and counted" {
 	local by port
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
