@@ -91,7 +91,9 @@ struct fabric {
 	bool members_over;	  /* some of these have it */
 	/* Tells the processes of the port's host; NULL: there are none. */
 	void (*port_changed)(struct fabric *f, const struct fabric_port *port, bool rereg);
-	uint64_t smps; /* carried out, for show */
+	/* For show: SMPs carried out; ports that a subnet manager has told to have their programs
+	 * register again. */
+	uint64_t smps, reregistered;
 };
 
 /* ---- map.c ---- */

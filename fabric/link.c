@@ -114,7 +114,9 @@ static void set_speed(struct fabric_port *port, const struct fabric_port *peer)
 {
 	uint8_t both = basic_enabled(port) & basic_enabled(peer);
 	uint8_t extended = highest_bit(extended_enabled(port) & extended_enabled(peer));
+	bool fdr10 = port->fdr10 & peer->fdr10 & FABRIC_FDR10_ENABLED && both & 4 && !extended;
 
+	port->fdr10 = (port->fdr10 & FABRIC_FDR10_ENABLED) | (fdr10 ? FABRIC_FDR10_ACTIVE : 0);
 	put_hi4(port->info + PI_SPEED, extended ? 4 : both ? highest_bit(both) : 1);
 	put_hi4(port->info + PI_EXT_SPEED, extended);
 }

@@ -101,6 +101,7 @@ static void init_port_info(const struct fabric_node *n, struct fabric_port *port
 		info[PI_EXT_SPEED] = bit << 4 | (2 * bit - 1);
 		info[PI_EXT_ENABLED] = 2 * bit - 1;
 	}
+	port->fdr10 = port->speed == FABRIC_SPEED_FDR10 ? FABRIC_FDR10_ENABLED : 0;
 	info[PI_MTU_SMSL] = 5 << 4; /* 4096 */
 	info[PI_VLCAP] = (port0 ? 1 : 4) << 4;
 	info[PI_VLARB_HIGH_CAP] = info[PI_VLARB_LOW_CAP] = port0 ? 0 : 8;

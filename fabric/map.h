@@ -85,7 +85,7 @@ struct fabric_port {
 	uint8_t width,
 		speed; /* that the cable can do: a bit of LinkWidthEnabled, and FABRIC_SPEED_… */
 	uint8_t led;
-	uint8_t pad;
+	uint8_t fdr10; /* FABRIC_FDR10_… */
 	/* Faults on the way from here to the peer: parts of 2^32 of the packets. */
 	uint32_t loss, corruption;
 	uint64_t delay; /* ns that each of them takes on that way */
@@ -102,6 +102,9 @@ enum {
 	FABRIC_SPEED_NDR,
 	FABRIC_NUM_SPEEDS,
 };
+
+/* Of the speed that PortInfo has no bit for (MlnxExtPortInfo). */
+enum { FABRIC_FDR10_ENABLED = 1, FABRIC_FDR10_ACTIVE = 2 };
 
 static_assert(sizeof(struct fabric_map) == 128, "map header");
 static_assert(sizeof(struct fabric_node) == 152, "node");
@@ -168,7 +171,7 @@ static inline uint8_t fabric_port_speed(const struct fabric_port *port)
 		return FABRIC_SPEED_FDR + __builtin_ctz(extended);
 	if (basic < 4)
 		return basic == 2 ? FABRIC_SPEED_DDR : FABRIC_SPEED_SDR;
-	return port->speed == FABRIC_SPEED_FDR10 ? FABRIC_SPEED_FDR10 : FABRIC_SPEED_QDR;
+	return port->fdr10 & FABRIC_FDR10_ACTIVE ? FABRIC_SPEED_FDR10 : FABRIC_SPEED_QDR;
 }
 
 static inline uint8_t fabric_port_lmc(const struct fabric_port *port)

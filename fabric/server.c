@@ -33,6 +33,9 @@
 #define BUFFER		(4u << 20)
 #define ACCEPT_AGAIN_MS 100
 
+#define KEPT_FOR_PROGRAMS 16 /* descriptors */
+#define KEPT_FOR_OPERATOR 4
+
 #define SPIN_US	      50
 #define QUICK_RINGS   4	  /* one within 4 * SPIN_US of the other */
 #define CROWDED_US    200 /* without the CPU, after it was offered to others */
@@ -89,10 +92,69 @@ static void find_host(struct connection *c, const struct fabric_hello *h, struct
 	memcpy(c->adapters, w->adapters, sizeof(c->adapters));
 }
 
+/* Can so many descriptors be opened still? */
+static bool descriptors_left(int fd, unsigned wanted)
+{
+	int fds[KEPT_FOR_PROGRAMS];
+	unsigned n = 0;
+	bool left;
+
+	while (n < wanted && (fds[n] = fcntl(fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+		n++;
+	left = n == wanted;
+	while (n)
+		close(fds[--n]);
+	return left;
+}
+
+/*
+ * The last descriptors are for the programs that are there, and the very last ones for the operator:
+ * another program is refused at once, and does not wait until there are some. 0, or an errno.
+ */
+static int32_t refuse(struct connection *c, uint32_t kind, struct fabric_welcome *w)
+{
+	if (descriptors_left(c->fd, kind == FABRIC_HOST ? KEPT_FOR_PROGRAMS : KEPT_FOR_OPERATOR))
+		return 0;
+	snprintf(w->message, sizeof(w->message),
+		 "the fabric has no descriptors left for another program: end some, or begin the "
+		 "fabric anew where \"ulimit -Hn\" says more");
+	/* No device for a new program; for an open() it is not the program's own limit. */
+	return kind == FABRIC_HOST ? ENODEV : ENFILE;
+}
+
 /* That go with a welcome. */
 static unsigned num_fds(uint32_t kind)
 {
 	return kind == FABRIC_HOST ? 1 : kind == FABRIC_UMAD ? FABRIC_UMAD_FDS : 0;
+}
+
+/* What a connection is for; the error is in its welcome. */
+static void begin(struct connection *c, const struct fabric_hello *h, struct fabric_welcome *w,
+		  int fd, int fds[FABRIC_UMAD_FDS])
+{
+	struct server *s = c->server;
+
+	w->error = refuse(c, h->kind, w);
+	if (w->error)
+		return;
+	switch (h->kind) {
+	case FABRIC_HOST:
+	case FABRIC_EVENTS: find_host(c, h, w); break;
+	case FABRIC_LEDGER:
+		c->ledger = ledger_open(&s->fabric, fd);
+		w->error = c->ledger ? 0 : EINVAL;
+		break;
+	case FABRIC_UMAD:
+	case FABRIC_SA:
+	case FABRIC_ISSM:
+		if (!is_adapter_port(&s->fabric, h->port))
+			w->error = ENODEV;
+		w->cookie = c->cookie = ++s->next_cookie;
+		break;
+	default: w->error = EINVAL;
+	}
+	if (!w->error && h->kind == FABRIC_UMAD)
+		w->error = -rings_open(c, fds);
 }
 
 static void hello(struct connection *c, const struct fabric_hello *h, size_t len, int fd)
@@ -107,24 +169,7 @@ static void hello(struct connection *c, const struct fabric_hello *h, size_t len
 		return;
 	}
 	c->port = h->port;
-	switch (h->kind) {
-	case FABRIC_HOST:
-	case FABRIC_EVENTS: find_host(c, h, &w); break;
-	case FABRIC_LEDGER:
-		c->ledger = ledger_open(&s->fabric, fd);
-		w.error = c->ledger ? 0 : EINVAL;
-		break;
-	case FABRIC_UMAD:
-	case FABRIC_SA:
-	case FABRIC_ISSM:
-		if (!is_adapter_port(&s->fabric, h->port))
-			w.error = ENODEV;
-		w.cookie = c->cookie = ++s->next_cookie;
-		break;
-	default: w.error = EINVAL;
-	}
-	if (!w.error && h->kind == FABRIC_UMAD)
-		w.error = -rings_open(c, fds);
+	begin(c, h, &w, fd, fds);
 	if (!w.error)
 		c->kind = h->kind;
 	sent = outbox_send_now(c, &w, sizeof(w), c->kind == FABRIC_HOST ? &s->fabric.map_fd : fds,

@@ -8,6 +8,9 @@
 
 #define VENDOR_MELLANOX 0x2c9
 
+/* MlnxExtPortInfo: bit 0 of each is FDR10; of MEPI_CHANGE, that what is enabled is to change. */
+enum { MEPI_CHANGE = 3, MEPI_SUPPORTED = 7, MEPI_ENABLED = 11, MEPI_ACTIVE = 15 };
+
 static uint16_t get_node_desc(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool set)
 {
 	if (set)
@@ -70,20 +73,30 @@ static uint16_t led_info(struct fabric *f, struct fabric_port *in, uint8_t *mad,
 }
 
 /* Of one vendor: FDR10, a speed that PortInfo has no bit for. Its tools ask each port of that
- * vendor's nodes. */
+ * vendor's nodes. What is enabled is for the next training of the link, as in PortInfo. */
 static uint16_t mlnx_ext_port_info(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool set)
 {
 	const struct fabric_node *n = node_of(f, in);
-	uint8_t num = get32(mad + MAD_MOD), *d = mad + SMP_DATA;
-	const struct fabric_port *port = num ? fabric_node_port(f->map, n, num) : in;
+	uint32_t num = get32(mad + MAD_MOD);
+	uint8_t *d = mad + SMP_DATA;
+	struct fabric_port *port;
+	uint8_t supported;
 
 	if (n->vendor != VENDOR_MELLANOX)
 		return STATUS_BAD_METHOD_ATTR;
-	if (set || num > n->num_ports)
+	if (num > n->num_ports)
 		return STATUS_BAD_FIELD;
+	port = num ? fabric_node_port(f->map, n, num) : in;
+	supported = port->speed == FABRIC_SPEED_FDR10;
+	if (set && d[MEPI_CHANGE] & 1) {
+		if (d[MEPI_ENABLED] & ~supported)
+			return STATUS_BAD_FIELD;
+		port->fdr10 = (port->fdr10 & FABRIC_FDR10_ACTIVE) | d[MEPI_ENABLED];
+	}
 	memset(d, 0, SMP_DATA_LEN);
-	d[7] = d[11] = port->speed == FABRIC_SPEED_FDR10;
-	d[15] = fabric_port_speed(port) == FABRIC_SPEED_FDR10;
+	d[MEPI_SUPPORTED] = supported;
+	d[MEPI_ENABLED] = port->fdr10 & FABRIC_FDR10_ENABLED;
+	d[MEPI_ACTIVE] = fabric_port_speed(port) == FABRIC_SPEED_FDR10;
 	return 0;
 }
 

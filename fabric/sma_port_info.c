@@ -42,7 +42,7 @@ static bool link_possible(const struct fabric_port *port, const uint8_t *d)
 	return extended >= EXT_SPEEDS_DISABLED || !(extended & ~lo4(port->info[PI_EXT_SPEED]));
 }
 
-static bool valid(const struct fabric_port *port, bool is_end, const uint8_t *d)
+static bool valid(struct fabric *f, const struct fabric_port *port, bool is_end, const uint8_t *d)
 {
 	uint8_t state = lo4(d[PI_SPEED_STATE]), phys = hi4(d[PI_PHYS]);
 	uint8_t mtu = hi4(d[PI_MTU_SMSL]), vls = hi4(d[PI_VLS_ENF]);
@@ -63,7 +63,10 @@ static bool valid(const struct fabric_port *port, bool is_end, const uint8_t *d)
 		return false;
 	if (!is_end)
 		return true;
-	if (lid >= LID_FIRST_MULTICAST || lid & ((1u << lmc) - 1) || (!port->num && lmc))
+	/* A base port 0 has one LID (14.2.5.6). */
+	if (!port->num && !node_of(f, port)->enhanced_port0 && lmc)
+		return false;
+	if (lid >= LID_FIRST_MULTICAST || lid & ((1u << lmc) - 1))
 		return false;
 	return get16(d + PI_SM_LID) < LID_FIRST_MULTICAST || get16(d + PI_SM_LID) == LID_PERMISSIVE;
 }
@@ -139,7 +142,7 @@ static uint16_t set_port_info(struct fabric *f, struct fabric_port *port, const 
 	bool is_end = end_port(f, port) == port;
 	bool base_port0 = !port->num && !node_of(f, port)->enhanced_port0;
 
-	if (!valid(port, is_end, d))
+	if (!valid(f, port, is_end, d))
 		return STATUS_BAD_FIELD;
 	map_begin(f);
 	if (is_end)
@@ -151,8 +154,10 @@ static uint16_t set_port_info(struct fabric *f, struct fabric_port *port, const 
 		set_states(f, port, d);
 	else if (!base_port0 && lo4(d[PI_SPEED_STATE]) > PORT_DOWN)
 		link_set_state(f, port, lo4(d[PI_SPEED_STATE]));
-	if (is_end)
+	if (is_end) {
+		f->reregistered += d[PI_REREG_TIMEOUT] >> 7;
 		host_port_changed(f, port, d[PI_REREG_TIMEOUT] & 0x80);
+	}
 	return 0;
 }
 

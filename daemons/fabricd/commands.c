@@ -457,6 +457,7 @@ static void status(struct control_client *client, struct json_object *request)
 	json_add_text(o, "name", s->fabric.map->name);
 	json_add_number(o, "nodes", s->fabric.map->num_nodes);
 	json_add_number(o, "smps", s->fabric.smps);
+	json_add_number(o, "reregistered", s->fabric.reregistered);
 	json_add_number(o, "mads_of_programs", s->mads);
 	control_ok(client, o);
 }

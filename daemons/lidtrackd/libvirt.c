@@ -24,6 +24,7 @@
 #include "daemons/common/log.h"
 #include "daemons/lidtrackd/libvirt.h"
 #include "daemons/lidtrackd/lidtrackd.h"
+#include "daemons/lidtrackd/said.h"
 
 struct libvirt {
 	struct lidtrackd *d;
@@ -32,7 +33,7 @@ struct libvirt {
 	struct event *on_news, *timer;
 	struct fetch *fetch; /* under way */
 	size_t next; /* where to go on, so that one that is refused does not hold up others */
-	char said[REASON_LEN];
+	struct said *said;
 };
 
 struct fetch {
@@ -46,17 +47,15 @@ struct fetch {
 	struct answer answer;
 };
 
-/* A line for each new reason. */
+/* A line for each new reason that a guest has. */
 static void say(struct libvirt *l, const struct record *r, const char *why)
 {
 	char reason[REASON_LEN];
 
 	snprintf(reason, sizeof(reason), "%.63s (0x%016" PRIx64 "): %.150s", r->guest, r->guid,
 		 why);
-	if (!strcmp(reason, l->said))
-		return;
-	strcpy(l->said, reason);
-	log_notice("%s", reason);
+	if (said_new(&l->said, r->guest, reason))
+		log_notice("%s", reason);
 }
 
 static void again_in(struct libvirt *l, uint64_t ms)
@@ -167,10 +166,13 @@ static bool is_wanted(struct libvirt *l, const struct domain *domain)
 			say(l, &domain->r, "its metadata have another guest's vGUID");
 		else if (!g && guest_named(l->d, domain->r.guest))
 			say(l, &domain->r, "it has another vGUID here");
+		else if (!g)
+			return true;
 		else
-			return !g;
+			said_over(&l->said, domain->r.guest);
 		return false;
 	}
+	said_over(&l->said, domain->r.guest);
 	/* lidtrackctl has given it one: from now on it travels with the domain. */
 	g = guest_named(l->d, domain->r.guest);
 	if (g && g->r.state == MOVE_HERE)
@@ -275,6 +277,7 @@ void libvirt_stop(struct lidtrackd *d)
 		event_free(l->timer);
 	if (l->news >= 0)
 		close(l->news);
+	said_over(&l->said, NULL);
 	free(l);
 	d->libvirt = NULL;
 }

@@ -17,6 +17,7 @@
 
 #include "daemons/common/log.h"
 #include "daemons/lidtrackd/libvirt.h"
+#include "daemons/lidtrackd/said.h"
 #include "migrate/metadata.h"
 
 #define RECONNECT_MS 500
@@ -37,7 +38,8 @@ struct watch {
 	unsigned num_writes;
 	/* The thread's. */
 	virConnectPtr connection;
-	bool lost, look, said;
+	bool lost, look, complained;
+	struct said *said; /* of what could not be written */
 };
 
 static bool is_over(struct watch *w)
@@ -135,10 +137,15 @@ static void write_one(struct watch *w, const struct record *r)
 	if (virDomainIsPersistent(domain) == 1)
 		flags |= VIR_DOMAIN_AFFECT_CONFIG;
 	metadata_format(r, xml);
-	if (virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, xml, METADATA_PREFIX,
-				 METADATA_URI, flags))
-		log_warning("%s: its vGUID is not in the domain's metadata: %s", r->guest,
-			    virGetLastErrorMessage());
+	if (!virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, xml, METADATA_PREFIX,
+				  METADATA_URI, flags)) {
+		said_over(&w->said, r->guest);
+		w->look = true;
+	} else if (said_new(&w->said, r->guest, virGetLastErrorMessage())) {
+		log_warning("%s: its vGUID is not in the domain's metadata: %s; tried again at "
+			    "each look at the domains",
+			    r->guest, virGetLastErrorMessage());
+	}
 	virDomainFree(domain);
 }
 
@@ -154,7 +161,6 @@ static void write_all(struct watch *w)
 	pthread_mutex_unlock(&w->lock);
 	for (unsigned i = 0; i < n; i++)
 		write_one(w, &writes[i]);
-	w->look = w->look || n;
 }
 
 /* ---- events ---- */
@@ -229,11 +235,11 @@ static void reconnect(struct watch *w)
 	if (w->connection) {
 		virConnectSetKeepAlive(w->connection, 5, 3);
 		log_notice("%s: connected", w->uri);
-	} else if (!w->said) {
+	} else if (!w->complained) {
 		log_warning("%s: %s; tried again until it answers", w->uri,
 			    virGetLastErrorMessage());
 	}
-	w->said = !w->connection;
+	w->complained = !w->connection;
 	w->look = w->connection != NULL;
 }
 
@@ -310,6 +316,7 @@ void watch_stop(struct watch *w)
 		return;
 	pthread_mutex_destroy(&w->lock);
 	close(w->wake);
+	said_over(&w->said, NULL);
 	free(w->domains.list);
 	free(w);
 }

@@ -33,6 +33,27 @@ goes_by() {
 	[ "$(on 0x2c90300b00000 ibstat -l)" = urxe0 ]
 }
 
+@test "FDR10 is disabled and enabled with ibportstate, and the link trained by it" {
+	up "$BATS_TEST_DIRNAME/fabric-mixed.topo"
+	fdr10() { on 0x2c90300b00000 smpquery -D mepi 0,1 35 | sed -n 's/^LinkSpeed.*:\.*//p' | tr '\n' ' '; }
+	speed() { "$URXE" fabric show | grep '^ *35 ' | grep -q " $1 "; }
+	# Supported, enabled, active.
+	[ "$(fdr10)" = "0x01 0x01 0x01 " ]
+	speed 4xFDR10
+	on 0x2c90300b00000 ibportstate -D 0,1 35 fdr10 0
+	[ "$(fdr10)" = "0x01 0x00 0x01 " ]
+	on 0x2c90300b00000 ibportstate -D 0,1 35 reset
+	[ "$(fdr10)" = "0x01 0x00 0x00 " ]
+	speed 4xQDR
+	on 0x2c90300b00000 ibportstate -D 0,1 35 fdr10 1
+	on 0x2c90300b00000 ibportstate -D 0,1 35 reset
+	[ "$(fdr10)" = "0x01 0x01 0x01 " ]
+	speed 4xFDR10
+	# Its port has another speed.
+	run on 0x2c90300b00000 ibportstate -D 0,1 34 fdr10 1
+	[ "$status" != 0 ]
+}
+
 @test "a link that goes down is routed around, and counted" {
 	local by port
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
@@ -344,6 +365,25 @@ goes_by() {
 		    pass_two()
 		assert open_files() <= before + 1, f"{before} files were open, now {open_files()}"
 	END
+}
+
+@test "a fabric that has no descriptors left says so to the next program, and the operator is served" {
+	local i
+	(ulimit -n 64 && up "$BATS_TEST_DIRNAME/fabric-ring.topo")
+	refused() { on h1 timeout 10 ibv_devinfo 2>&1 | grep 'urxe: the fabric has no descriptors left .*ulimit -Hn'; }
+	for i in $(seq 40); do
+		refused && break
+		"$URXE" run --host h1 -- ibv_asyncwatch >/dev/null 2>&1 3>&- &
+		started+=($!)
+	done
+	refused
+	timeout 10 "$URXE" fabric show | grep -q h1
+	# When some have ended, the next one attaches.
+	kill "${started[@]}" || true
+	wait "${started[@]}" || true
+	started=()
+	attaches() { on h1 ibv_devinfo | grep -q 'link_layer:.*InfiniBand'; }
+	await attaches
 }
 
 @test "an umad file of a port that is none costs fabricd nothing, and the next program attaches" {

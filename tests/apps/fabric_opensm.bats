@@ -184,3 +184,19 @@ osmtest_passes() { # TEST OPTION...
 		on h1 smpquery nodedesc $(($(lid_of h9) + path)) | grep -q '\.h9$'
 	done
 }
+
+@test "LMC 1 for an enhanced port 0, too: each of its LIDs is the switch's, and a base port 0 has one" {
+	local lid
+	up "$BATS_TEST_DIRNAME/fabric-mixed.topo"
+	printf '%s\n' 'lmc 1' 'lmc_esp0 TRUE' >>"$XDG_RUNTIME_DIR/opensm.conf"
+	managed node-2
+	on node-1 smpquery portinfo -D 0,1 0 | grep -q 'LMC:\.*1$'
+	on node-1 smpquery portinfo -D 0,1,3 0 | grep -q 'LMC:\.*0$'
+	lid=$(on node-1 smpquery portinfo -D 0,1 0 | sed -n 's/^Lid:\.*//p')
+	for lid in "$lid" $((lid + 1)); do
+		on node-1 smpquery nodedesc "$lid" | grep -q 'SwitchIB rack 1$'
+		on node-1 perfquery "$lid" 0 | grep -q 'PortXmitPkts'
+	done
+	lacks_errors() { ! grep -q 'ERR 0F10\|ERR 3A04' "$XDG_RUNTIME_DIR/node-2.log"; }
+	lacks_errors
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Preloaded into lidtrackd: while the file that LIBVIRT_FAILS names exists, libvirt cannot tell the
- * state of domains.
+ * state of domains, and while the one of LIBVIRT_KEEPS exists, it takes no metadata.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -10,12 +10,36 @@
 __attribute__((visibility("default"))) int virDomainGetState(void *domain, int *state, int *reason,
 							     unsigned flags);
 
+__attribute__((visibility("default"))) int virDomainSetMetadata(void *domain, int type,
+								const char *metadata,
+								const char *key, const char *uri,
+								unsigned flags);
+
+/* Does the file exist that the environment names? */
+static int is_there(const char *variable)
+{
+	const char *file = getenv(variable);
+
+	return file && !access(file, F_OK);
+}
+
+int virDomainSetMetadata(void *domain, int type, const char *metadata, const char *key,
+			 const char *uri, unsigned flags)
+{
+	static int (*next)(void *, int, const char *, const char *, const char *, unsigned);
+
+	if (is_there("LIBVIRT_KEEPS"))
+		return -1;
+	if (!next)
+		next = dlsym(RTLD_NEXT, "virDomainSetMetadata");
+	return next(domain, type, metadata, key, uri, flags);
+}
+
 int virDomainGetState(void *domain, int *state, int *reason, unsigned flags)
 {
 	static int (*next)(void *, int *, int *, unsigned);
-	const char *file = getenv("LIBVIRT_FAILS");
 
-	if (file && !access(file, F_OK))
+	if (is_there("LIBVIRT_FAILS"))
 		return -1;
 	if (!next)
 		next = dlsym(RTLD_NEXT, "virDomainGetState");

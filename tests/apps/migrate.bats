@@ -1002,6 +1002,38 @@ order() {
 	is_at test h1
 }
 
+@test "what is wrong with a domain's metadata is said once, of each domain" {
+	local name
+	hosts 1
+	{
+		echo '<node>'
+		for name in one other; do
+			cat <<-END
+				<domain type='test'>
+					<name>$name</name><memory>8192</memory><os><type>hvm</type></os>
+					<metadata><lidtrack:port xmlns:lidtrack='urn:urxe:lidtrack:1' guid='none'/></metadata>
+				</domain>
+			END
+		done
+		echo "<domain type='test'><name>guest7</name><memory>8192</memory><os><type>hvm</type></os></domain>"
+		echo '</node>'
+	} >"$dir/node.xml"
+	# shellcheck disable=SC2034
+	ONLY_h1="libvirt test://$dir/node.xml"
+	export LD_PRELOAD=$URXE_BIN/libvirt_fails.so LIBVIRT_KEEPS=$dir/keeps
+	touch "$dir/keeps"
+	agents
+	unset LD_PRELOAD
+	grep -q 'node.xml: connected' "$dir/h1.log" || skip "lidtrackd is built without libvirt"
+	guest guest7 h1
+	await grep -q "guest7: its vGUID is not in the domain's metadata" "$dir/h1.log"
+	# Some looks at them later.
+	sleep 2
+	[ "$(grep -c 'one .*: its metadata are not what lidtrackd writes' "$dir/h1.log")" = 1 ]
+	[ "$(grep -c 'other .*: its metadata are not what lidtrackd writes' "$dir/h1.log")" = 1 ]
+	[ "$(grep -c "guest7: its vGUID is not in the domain's metadata" "$dir/h1.log")" = 1 ]
+}
+
 @test "an agent ends while its libvirtd says nothing" {
 	local killer status=0
 	hosts 1

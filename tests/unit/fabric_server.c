@@ -58,17 +58,22 @@ static unsigned open_files(void)
 	return n;
 }
 
-/* No further descriptor can be had: the limit that there was. */
-static struct rlimit no_more_files(void)
+/* So many further descriptors can be had: the limit that there was. */
+static struct rlimit files_left(unsigned n)
 {
 	struct rlimit before, limit;
 	int next = dup(0);
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	close(next);
-	limit = (struct rlimit){(rlim_t)next, before.rlim_max};
+	limit = (struct rlimit){(rlim_t)next + n, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	return before;
+}
+
+static struct rlimit no_more_files(void)
+{
+	return files_left(0);
 }
 
 static int connect_program(void)
@@ -81,7 +86,7 @@ static int connect_program(void)
 	return fd;
 }
 
-static struct fabric_welcome greet(int fd, uint32_t kind, unsigned node)
+static struct fabric_welcome answer_to(int fd, uint32_t kind, unsigned node)
 {
 	const struct fabric_node *n = fabric_map_node(server.fabric.map, node);
 	struct fabric_hello hello = {FABRIC_HELLO_MAGIC, FABRIC_PROTOCOL, kind, n->first_port + 1,
@@ -91,6 +96,13 @@ static struct fabric_welcome greet(int fd, uint32_t kind, unsigned node)
 	assert_int_equal(send(fd, &hello, sizeof(hello), 0), sizeof(hello));
 	serve();
 	assert_int_equal(recv(fd, &welcome, sizeof(welcome), 0), sizeof(welcome));
+	return welcome;
+}
+
+static struct fabric_welcome greet(int fd, uint32_t kind, unsigned node)
+{
+	struct fabric_welcome welcome = answer_to(fd, kind, node);
+
 	assert_int_equal(welcome.error, 0);
 	return welcome;
 }
@@ -219,6 +231,35 @@ static void a_program_that_cannot_be_accepted_waits(void **state)
 	serve();
 	assert_non_null(server.connections);
 	close(fd);
+}
+
+/* Another program is told at once, why and what helps, while those that are there go on, and
+ * descriptors are left for the operator. */
+static void a_program_that_there_are_no_descriptors_for_is_refused(void **state)
+{
+	struct fabric_welcome welcome;
+	int first = connect_program(), second = connect_program(), events = connect_program();
+	int file = connect_program();
+	struct rlimit before = files_left(18);
+
+	greet(first, FABRIC_HOST, H1);
+	welcome = answer_to(second, FABRIC_HOST, H1);
+	greet(events, FABRIC_EVENTS, H1);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(welcome.error, ENODEV);
+	assert_non_null(strstr(welcome.message, "ulimit -Hn"));
+	before = files_left(3);
+	welcome = answer_to(file, FABRIC_UMAD, H1);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(welcome.error, ENFILE);
+	/* With descriptors it is a program like others. */
+	close(second);
+	second = connect_program();
+	greet(second, FABRIC_HOST, H1);
+	close(first);
+	close(second);
+	close(events);
+	close(file);
 }
 
 /* Neither do the long MADs of a program that does not read cost all descriptors, nor are short ones
@@ -365,6 +406,7 @@ int main(void)
 		TEST(a_port_leaves_its_groups_when_a_program_has_ended),
 		TEST(a_long_mad_whose_file_could_not_be_taken_is_not_sent),
 		TEST(a_program_that_cannot_be_accepted_waits),
+		TEST(a_program_that_there_are_no_descriptors_for_is_refused),
 		TEST(long_mads_that_nobody_reads_are_lost_but_for_a_few),
 		TEST(a_long_mad_that_is_lost_takes_no_other_with_it),
 		TEST(one_of_two_that_begin_at_an_abandoned_socket_is_up),
