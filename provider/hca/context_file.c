@@ -35,7 +35,7 @@ struct shared_dm {
 struct context_shared {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t unused;
+	_Atomic uint32_t imported; /* by other contexts, at any time */
 	uint64_t bytes;
 	char device[64];
 	pthread_mutex_t lock;
@@ -118,9 +118,11 @@ int urxe_context_file_open(struct urxe_context_file *file, int fd)
 	if (start.version != VERSION || st.size != CONTEXT_FILE_BYTES)
 		return -EPROTONOSUPPORT;
 	ret = map(file, fd);
-	if (!ret)
-		file->fd = urxe_fd_keep(fd);
-	return ret;
+	if (ret)
+		return ret;
+	file->fd = urxe_fd_keep(fd);
+	atomic_store(&file->shared->imported, 1);
+	return 0;
 }
 
 void urxe_context_file_close(struct urxe_context_file *file)
@@ -214,13 +216,12 @@ static int lock_byte(struct urxe_context_file *file, uint32_t object, uint32_t n
 	return urxe_libc.fcntl(file->locks, F_OFD_SETLK, &byte) ? -errno : 0;
 }
 
-static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of, int n)
+/* Lets other handles see whether one is used. */
+static int show(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
 {
-	int before = atomic_fetch_add(&of->count, n), saved = errno, ret = 0;
+	int saved = errno, ret = 0;
 	bool used;
 
-	if (!file->shared || (before && before + n))
-		return 0;
 	pthread_mutex_lock(&uses_lock);
 	used = atomic_load(&of->count);
 	if (!of->number)
@@ -234,11 +235,39 @@ static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use 
 	return ret;
 }
 
-static bool in_use(const struct urxe_context_file *file, uint32_t object)
+/*
+ * Programs register region after region in an empty domain. While nobody has imported the context,
+ * an idle handle keeps its lock, for which there are no system calls then.
+ */
+static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of, int n)
+{
+	int before = atomic_fetch_add(&of->count, n);
+	bool begins = !before, ends = !(before + n);
+
+	if (file->shared && (begins || (ends && atomic_load(&file->shared->imported))))
+		return show(file, object, of);
+	return 0;
+}
+
+/* By this handle or any other one, in whatever process? */
+static bool in_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
 {
 	struct flock bytes = bytes_of(object, F_WRLCK);
 
+	if (of->number)
+		show(file, object, of);
 	return !urxe_libc.fcntl(file->fd, F_OFD_GETLK, &bytes) && bytes.l_type != F_UNLCK;
+}
+
+void urxe_context_file_use_pd(struct urxe_context_file *file, uint32_t number, struct urxe_use *of,
+			      int n)
+{
+	use(file, number, of, n);
+}
+
+bool urxe_context_file_pd_used(struct urxe_context_file *file, uint32_t number, struct urxe_use *of)
+{
+	return file->shared && in_use(file, number, of);
 }
 
 /* ---- device memory ---- */
@@ -322,7 +351,7 @@ static bool get(const struct context_shared *s, uint32_t handle, uint32_t *first
 	       *length <= (uint64_t)*pages * PAGE;
 }
 
-int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
+int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of)
 {
 	struct context_shared *s = file->shared;
 	uint32_t first, pages;
@@ -333,7 +362,7 @@ int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
 		return ret;
 	lock(s);
 	if (get(s, handle, &first, &pages, &length))
-		ret = in_use(file, object_of_dm(handle)) ? -EBUSY : 0;
+		ret = in_use(file, object_of_dm(handle), of) ? -EBUSY : 0;
 	if (!ret) {
 		atomic_store(&s->dms[handle].pages, 0);
 		/* The next owner finds zeros. */

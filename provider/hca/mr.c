@@ -346,7 +346,7 @@ static struct ibv_mr *enter(struct urxe_mr *mr)
 		errno = ret == -ENOSPC ? ENOMEM : -ret;
 		return NULL;
 	}
-	atomic_fetch_add(&to_pd(mr->ibv.pd)->users, 1);
+	urxe_pd_use(to_pd(mr->ibv.pd), 1);
 	return &mr->ibv;
 }
 
@@ -464,7 +464,7 @@ static void free_region(struct urxe_mr *mr)
 {
 	struct urxe_context *ctx = to_context(mr->ibv.context);
 
-	atomic_fetch_sub(&to_pd(mr->ibv.pd)->users, 1);
+	urxe_pd_use(to_pd(mr->ibv.pd), -1);
 	if (mr->dm && !ctx->stale)
 		urxe_context_file_unuse_dm(&ctx->file, mr->dm->ibv.handle, &mr->dm->regions);
 	if (mr->imported == URXE_MR_MAPPED)
@@ -513,7 +513,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *pd, uint32_t handle)
 	if (!ret && row.pd == to_pd(pd)->number && row.kind == MEMPOOL_REGION) {
 		mr->imported = URXE_MR_SHARED;
 		CDS_INIT_LIST_HEAD(&mr->node);
-		atomic_fetch_add(&to_pd(pd)->users, 1);
+		urxe_pd_use(to_pd(pd), 1);
 		return &mr->ibv;
 	}
 	mr->imported = URXE_MR_MAPPED;
@@ -610,8 +610,8 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	pthread_mutex_unlock(&urxe_regions_lock);
 	if (!ret) {
 		if (next.ibv.pd != ibv->pd) {
-			atomic_fetch_add(&to_pd(next.ibv.pd)->users, 1);
-			atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+			urxe_pd_use(to_pd(next.ibv.pd), 1);
+			urxe_pd_use(to_pd(ibv->pd), -1);
 		}
 		ibv->pd = next.ibv.pd;
 		ibv->addr = next.ibv.addr;

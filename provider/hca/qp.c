@@ -160,7 +160,7 @@ static void init_ibv(struct urxe_qp *qp, struct ibv_context *context,
 
 static void use(struct urxe_qp *qp, int n)
 {
-	atomic_fetch_add(&qp->pd->users, n);
+	urxe_pd_use(qp->pd, n);
 	atomic_fetch_add(&qp->scq->users, n);
 	atomic_fetch_add(&qp->rcq->users, n);
 	if (qp->srq)

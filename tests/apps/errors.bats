@@ -62,7 +62,7 @@ lost_memory() {
 @test "contexts, domains, regions and device memory imported by another process" {
 	cases verbs_import import_elsewhere
 }
-@test "device memory of which a killed process had regions is freed" {
+@test "what a killed process has used of device memory and domains is free" {
 	cases verbs_import import_killed
 }
 @test "XRC between processes" { cases verbs_xrc; }

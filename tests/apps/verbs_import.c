@@ -198,6 +198,21 @@ static void import_here(void)
 	EXPECT_NULL(ibv_import_mr(same, handle), ENOENT);
 	ibv_unimport_pd(same);
 
+	/* Nobody frees a domain that others use; who only has a handle does not use it. */
+	NEED(mr = ibv_reg_mr(pd, buf, 64, IBV_ACCESS_LOCAL_WRITE));
+	NEED(same = ibv_import_pd(other, pd->handle));
+	EXPECT(ibv_dealloc_pd(same), EBUSY);
+	NEED(same_mr = ibv_import_mr(same, mr->handle));
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
+	ibv_unimport_mr(same_mr);
+	NEED(mr = ibv_reg_mr(same, buf, 64, IBV_ACCESS_LOCAL_WRITE));
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dealloc_pd(same), 0);
+	EXPECT(ibv_dealloc_pd(pd), 0);
+	NEED(pd = ibv_alloc_pd(ctx));
+
 	NEED(same_dm = ibv_import_dm(other, dm->handle));
 	EXPECT(ibv_memcpy_to_dm(dm, 60, &value, 4), 0);
 	value = 0;
@@ -374,9 +389,12 @@ static void import_killed(void)
 	send_fd(the_holder.socket, ctx->cmd_fd, &h);
 	NEED(read(the_holder.socket, &h, sizeof(h)) == sizeof(h));
 	EXPECT(ibv_free_dm(dm), EBUSY);
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
 	NEED(!kill(the_holder.pid, SIGKILL));
 	NEED(waitpid(the_holder.pid, NULL, 0) == the_holder.pid);
 	EXPECT(ibv_free_dm(dm), 0);
+	EXPECT(ibv_dealloc_pd(pd), 0);
+	NEED(pd = ibv_alloc_pd(ctx));
 }
 
 int main(int argc, char **argv)
