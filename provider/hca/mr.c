@@ -571,8 +571,10 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	struct urxe_place old;
 	int ret = 0;
 
-	if (to_context(ibv->context)->stale)
+	if (to_context(ibv->context)->stale) {
+		errno = EIO;
 		return IBV_REREG_MR_ERR_CMD;
+	}
 	if (!rereg_input_ok(mr, flags, pd, addr, length, access)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -603,6 +605,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	if (mr->windows) {
 		urxe_engine_unlock();
 		urxe_place_put(&next.place);
+		errno = EBUSY;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	pthread_mutex_lock(&urxe_regions_lock);
