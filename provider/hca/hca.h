@@ -305,7 +305,7 @@ struct urxe_qp {
 	struct urxe_xrcd *xrcd;	       /* an XRC target QP's domain; else NULL */
 	struct cds_list_head xrc_node; /* among the domain's targets */
 	struct urxe_xrc_loan *loan;    /* and its requests for other processes; NULL: none yet */
-	bool remote;		       /* a handle of another process's (xrc_open.c) */
+	bool handle;		       /* of another QP, maybe another process's (xrc_open.c) */
 	unsigned opened;	       /* handles of ibv_open_qp(3). Engine lock. */
 	bool borrowed;		       /* of another process (xrc_loan.c) */
 	struct urxe_tm_message *tm;    /* a tag matching SRQ's QP; else NULL. Engine lock. */

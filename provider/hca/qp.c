@@ -375,8 +375,8 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urxe_qp *qp = to_qp(ibv);
 
-	if (qp->remote) {
-		urxe_xrc_close_remote(qp);
+	if (qp->handle) {
+		urxe_xrc_close_handle(qp);
 		return 0;
 	}
 	if (!to_context(ibv->context)->stale) {
