@@ -237,7 +237,8 @@ static int show(struct urxe_context_file *file, uint32_t object, struct urxe_use
 
 /*
  * Programs register region after region in an empty domain. While nobody has imported the context,
- * an idle handle keeps its lock, for which there are no system calls then.
+ * an idle handle keeps its lock, which saves them the system calls. To an importer that comes later
+ * it seems used until the next use ends.
  */
 static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of, int n)
 {
