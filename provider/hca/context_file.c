@@ -53,6 +53,9 @@ static_assert(1ull << MAX_ALIGN == URXE_DM_BYTES, "the largest alignment");
 
 static _Atomic uint64_t mappings; /* so far */
 
+/* Of urxe_use and the locks behind the ends of this process's files. */
+static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static int map(struct urxe_context_file *file, int fd)
 {
 	void *p = mmap(NULL, CONTEXT_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
@@ -137,6 +140,7 @@ void urxe_context_file_close(struct urxe_context_file *file)
 /* Its parent's locks are not the child's to keep. */
 void urxe_context_file_forked(struct urxe_context_file *file)
 {
+	pthread_mutex_init(&uses_lock, NULL); /* a thread that is not there may have it */
 	urxe_fd_close(file->locks);
 	file->locks = -1;
 }
@@ -197,8 +201,6 @@ static struct flock bytes_of(uint32_t object, short type)
 		.l_len = 1ll << 32,
 	};
 }
-
-static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int lock_byte(struct urxe_context_file *file, uint32_t object, uint32_t number, short type)
 {
