@@ -109,6 +109,7 @@ void urxe_context_forked(struct urxe_context *ctx)
 	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
 
 	ctx->stale = true;
+	urxe_context_file_forked(&ctx->file);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ops->poll_cq = poll_inherited;
 	ops->req_notify_cq = notify_inherited;

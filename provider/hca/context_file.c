@@ -17,7 +17,7 @@
 #include "host/sysinfo.h"
 
 #define MAGIC	   0x7478657443585255 /* "URXCtext" */
-#define VERSION	   2
+#define VERSION	   3
 #define PAGE	   4096u
 #define MAX_DMS	   4096
 #define DM_PAGES   (URXE_DM_BYTES / PAGE)
@@ -30,14 +30,12 @@ struct shared_dm {
 	_Atomic uint32_t pages;
 	_Atomic uint32_t first;
 	_Atomic uint64_t length;
-	uint32_t regions; /* memory regions of it, of all processes. lock. */
-	uint32_t unused;
 };
 
 struct context_shared {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t unused;
+	_Atomic uint32_t imported; /* by other contexts, at any time */
 	uint64_t bytes;
 	char device[64];
 	pthread_mutex_t lock;
@@ -49,11 +47,14 @@ struct context_shared {
 #define CONTEXT_FILE_DM	   ((sizeof(struct context_shared) + PAGE - 1) / PAGE * PAGE)
 #define CONTEXT_FILE_BYTES (CONTEXT_FILE_DM + URXE_DM_BYTES)
 
-static_assert(sizeof(struct shared_dm) == 24, "layout seen by other processes");
+static_assert(sizeof(struct shared_dm) == 16, "layout seen by other processes");
 static_assert(256 * URXE_MAX_PD == PD_NUMBERS, "a slot and a place");
 static_assert(1ull << MAX_ALIGN == URXE_DM_BYTES, "the largest alignment");
 
 static _Atomic uint64_t mappings; /* so far */
+
+/* Of urxe_use and the locks behind the ends of this process's files. */
+static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int map(struct urxe_context_file *file, int fd)
 {
@@ -64,6 +65,7 @@ static int map(struct urxe_context_file *file, int fd)
 		return -errno;
 	file->shared = p;
 	file->fd = fd;
+	file->locks = -1;
 	file->mapping = atomic_fetch_add(&mappings, 1);
 	return 0;
 }
@@ -83,7 +85,7 @@ int urxe_context_file_create(struct urxe_context_file *file, const char *device)
 {
 	int fd = urxe_fd_memfd("urxe-context", CONTEXT_FILE_BYTES), ret;
 
-	*file = (struct urxe_context_file){.fd = -1};
+	*file = (struct urxe_context_file){.fd = -1, .locks = -1};
 	if (fd < 0)
 		return -errno;
 	ret = map(file, fd);
@@ -109,7 +111,7 @@ int urxe_context_file_open(struct urxe_context_file *file, int fd)
 	struct urxe_stat st;
 	int seals, ret;
 
-	*file = (struct urxe_context_file){.fd = -1};
+	*file = (struct urxe_context_file){.fd = -1, .locks = -1};
 	if (urxe_fstat(fd, &st))
 		return -EBADF;
 	seals = urxe_libc.fcntl(fd, F_GET_SEALS);
@@ -119,9 +121,11 @@ int urxe_context_file_open(struct urxe_context_file *file, int fd)
 	if (start.version != VERSION || st.size != CONTEXT_FILE_BYTES)
 		return -EPROTONOSUPPORT;
 	ret = map(file, fd);
-	if (!ret)
-		file->fd = urxe_fd_keep(fd);
-	return ret;
+	if (ret)
+		return ret;
+	file->fd = urxe_fd_keep(fd);
+	atomic_store(&file->shared->imported, 1);
+	return 0;
 }
 
 void urxe_context_file_close(struct urxe_context_file *file)
@@ -129,7 +133,16 @@ void urxe_context_file_close(struct urxe_context_file *file)
 	if (file->shared)
 		munmap(file->shared, CONTEXT_FILE_BYTES);
 	urxe_fd_close(file->fd);
-	*file = (struct urxe_context_file){.fd = -1};
+	urxe_fd_close(file->locks);
+	*file = (struct urxe_context_file){.fd = -1, .locks = -1};
+}
+
+/* Its parent's locks are not the child's to keep. */
+void urxe_context_file_forked(struct urxe_context_file *file)
+{
+	pthread_mutex_init(&uses_lock, NULL); /* a thread that is not there may have it */
+	urxe_fd_close(file->locks);
+	file->locks = -1;
 }
 
 void urxe_context_file_device(const struct urxe_context_file *file, char *name, size_t size)
@@ -166,6 +179,98 @@ bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t num
 
 	return s && number < PD_NUMBERS &&
 	       (atomic_load(&s->pds[number / 64]) & 1ull << number % 64);
+}
+
+/* ---- what is in use ---- */
+
+/*
+ * Each object has 4 Gi bytes, far behind the file's end, of which each handle has one. They are
+ * locked by an open file description of this mapping's own, because a descriptor that was sent
+ * shares its sender's. Nothing is locked by file->fd, which thus sees all locks.
+ */
+static uint32_t object_of_dm(uint32_t handle)
+{
+	return PD_NUMBERS + handle;
+}
+
+static struct flock bytes_of(uint32_t object, short type)
+{
+	return (struct flock){
+		.l_type = type,
+		.l_start = (off_t)(1 + object) << 32,
+		.l_len = 1ll << 32,
+	};
+}
+
+static int lock_byte(struct urxe_context_file *file, uint32_t object, uint32_t number, short type)
+{
+	struct flock byte = bytes_of(object, type);
+	char path[32];
+
+	if (file->locks < 0) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+		file->locks = urxe_fd_keep(urxe_libc.open(path, O_RDONLY | O_CLOEXEC));
+		if (file->locks < 0)
+			return -errno;
+	}
+	byte.l_start += number;
+	byte.l_len = 1;
+	return urxe_libc.fcntl(file->locks, F_OFD_SETLK, &byte) ? -errno : 0;
+}
+
+/* Lets other handles see whether one is used. */
+static int show(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
+{
+	int saved = errno, ret = 0;
+	bool used;
+
+	pthread_mutex_lock(&uses_lock);
+	used = atomic_load(&of->count);
+	if (!of->number)
+		of->number = ++file->uses;
+	if (used != of->shown)
+		ret = lock_byte(file, object, of->number, used ? F_RDLCK : F_UNLCK);
+	if (!ret)
+		of->shown = used;
+	pthread_mutex_unlock(&uses_lock);
+	errno = saved;
+	return ret;
+}
+
+/*
+ * Programs register region after region in an empty domain. While nobody has imported the context,
+ * an idle handle keeps its lock, which saves them the system calls. To an importer that comes later
+ * it seems used until the next use ends.
+ */
+static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of, int n)
+{
+	int before = atomic_fetch_add(&of->count, n);
+	bool begins = !before, ends = !(before + n);
+
+	if (file->shared && (begins || (ends && atomic_load(&file->shared->imported))))
+		return show(file, object, of);
+	return 0;
+}
+
+/* By this handle or any other one, in whatever process? */
+static bool in_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
+{
+	struct flock bytes = bytes_of(object, F_WRLCK);
+
+	if (of->number)
+		show(file, object, of);
+	return !urxe_libc.fcntl(file->fd, F_OFD_GETLK, &bytes) && bytes.l_type != F_UNLCK;
+}
+
+void urxe_context_file_use_pd(struct urxe_context_file *file, uint32_t number, struct urxe_use *of,
+			      int n)
+{
+	use(file, number, of, n);
+}
+
+bool urxe_context_file_pd_used(struct urxe_context_file *file, uint32_t number, struct urxe_use *of)
+{
+	return file->shared && in_use(file, number, of);
 }
 
 /* ---- device memory ---- */
@@ -217,7 +322,6 @@ static int alloc(struct urxe_context_file *file, uint64_t length, uint32_t pages
 	mark(s, first, pages, true);
 	atomic_store(&s->dms[handle].first, first);
 	atomic_store(&s->dms[handle].length, length);
-	s->dms[handle].regions = 0;
 	atomic_store(&s->dms[handle].pages, pages);
 	return handle;
 }
@@ -250,7 +354,7 @@ static bool get(const struct context_shared *s, uint32_t handle, uint32_t *first
 	       *length <= (uint64_t)*pages * PAGE;
 }
 
-int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
+int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of)
 {
 	struct context_shared *s = file->shared;
 	uint32_t first, pages;
@@ -261,7 +365,7 @@ int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
 		return ret;
 	lock(s);
 	if (get(s, handle, &first, &pages, &length))
-		ret = s->dms[handle].regions ? -EBUSY : 0;
+		ret = in_use(file, object_of_dm(handle), of) ? -EBUSY : 0;
 	if (!ret) {
 		atomic_store(&s->dms[handle].pages, 0);
 		/* The next owner finds zeros. */
@@ -273,7 +377,7 @@ int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle)
 	return ret;
 }
 
-int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, int n)
+int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of)
 {
 	struct context_shared *s = file->shared;
 	uint32_t first, pages;
@@ -284,11 +388,18 @@ int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, in
 		return ret;
 	lock(s);
 	if (get(s, handle, &first, &pages, &length)) {
-		s->dms[handle].regions += n;
-		ret = 0;
+		ret = use(file, object_of_dm(handle), of, 1);
+		if (ret)
+			use(file, object_of_dm(handle), of, -1);
 	}
 	unlock(s);
 	return ret;
+}
+
+void urxe_context_file_unuse_dm(struct urxe_context_file *file, uint32_t handle,
+				struct urxe_use *of)
+{
+	use(file, object_of_dm(handle), of, -1);
 }
 
 int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,

@@ -13,10 +13,14 @@
  * All processes that have the descriptor may write to it, also children of a fork. Changes are made
  * under the header's robust mutex, in an order that leaves a valid table if the process dies in
  * between. Nothing read here is trusted as an index or a length without a check. Any thread.
+ *
+ * What is in use is not in the file, because a process may be killed: behind the end, each handle
+ * that is used has a byte locked, and the kernel drops those locks with their process.
  */
 #ifndef URXE_HCA_CONTEXT_FILE_H
 #define URXE_HCA_CONTEXT_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,9 +29,18 @@
 #define URXE_DM_BYTES (64ull << 20) /* of a context; the largest single allocation, too */
 
 struct urxe_context_file {
-	int fd; /* one of the library's own (host/fd.h); -1: none, and no device memory */
+	int fd;	   /* one of the library's own (host/fd.h); -1: none, and no device memory */
+	int locks; /* another one, of the same file; -1: nothing was used so far */
+	uint32_t uses;
 	struct context_shared *shared;
 	uint64_t mapping; /* a number that no other mapping of this process ever has */
+};
+
+/* How much a handle of an object is used. All zeros to begin with. */
+struct urxe_use {
+	atomic_int count;
+	uint32_t number; /* among those of its mapping; 0: not used so far */
+	bool shown;	 /* to other handles */
 };
 
 /* Makes the file of a new context on that device: -errno. */
@@ -40,12 +53,21 @@ int urxe_context_file_create(struct urxe_context_file *file, const char *device)
 int urxe_context_file_open(struct urxe_context_file *file, int fd);
 /* Closes the descriptor and unmaps; allocations stay, as long as anybody has the file. */
 void urxe_context_file_close(struct urxe_context_file *file);
+/* In the child of a fork: what is used here is so by its parent only. */
+void urxe_context_file_forked(struct urxe_context_file *file);
 /* The name of the device, at most size - 1 bytes of it. */
 void urxe_context_file_device(const struct urxe_context_file *file, char *name, size_t size);
 
 /* Says that there is, or is no more, a protection domain of that number. */
 void urxe_context_file_set_pd(struct urxe_context_file *file, uint32_t number, bool there);
 bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t number);
+/* n more objects in a protection domain (or fewer). Without /proc or descriptors, other handles do
+ * not see that. */
+void urxe_context_file_use_pd(struct urxe_context_file *file, uint32_t number, struct urxe_use *of,
+			      int n);
+/* By this handle or any other one, in whatever process? */
+bool urxe_context_file_pd_used(struct urxe_context_file *file, uint32_t number,
+			       struct urxe_use *of);
 
 /*
  * Allocates zeroed device memory, aligned to 2^log_align bytes (a page at least): its handle, or
@@ -53,9 +75,12 @@ bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t num
  */
 int urxe_context_file_alloc_dm(struct urxe_context_file *file, uint64_t length, uint32_t log_align);
 /* Gives it back: -ENOENT no such handle, -EBUSY there are regions of it, in whatever process. */
-int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle);
-/* n more regions of it (or fewer): -ENOENT. */
-int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, int n);
+int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of);
+/* One more region of it: -ENOENT, or another -errno when other processes would not see that. */
+int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of);
+/* One fewer. */
+void urxe_context_file_unuse_dm(struct urxe_context_file *file, uint32_t handle,
+				struct urxe_use *of);
 /* Where it lies in this process, and how long it is: -ENOENT. */
 int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,
 			      uint64_t *length);

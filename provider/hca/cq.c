@@ -69,7 +69,7 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ibv.cqe = cqe;
 	cq->event_at = UINT32_MAX; /* of nothing */
 	if (pd)
-		atomic_fetch_add(&to_pd(pd)->users, 1);
+		urxe_pd_use(to_pd(pd), 1);
 	if (channel)
 		__atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&to_context(context)->lock);
@@ -215,7 +215,7 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 	pthread_mutex_unlock(&to_context(ibv->context)->lock);
 	urxe_buffer_free(cq->pd, cq->ring, URXE_BUFFER_CQ, cq->custom);
 	if (cq->pd)
-		atomic_fetch_sub(&to_pd(cq->pd)->users, 1);
+		urxe_pd_use(to_pd(cq->pd), -1);
 	urxe_object_free(ibv->context, URXE_CQS, cq);
 	return 0;
 }

@@ -84,7 +84,7 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	}
 	dm = object_of(context, handle);
 	if (!dm)
-		urxe_context_file_free_dm(file, handle);
+		urxe_context_file_free_dm(file, handle, &(struct urxe_use){0});
 	return dm;
 }
 
@@ -93,10 +93,12 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 int urxe_free_dm(struct ibv_dm *ibv)
 {
 	struct urxe_context *ctx = to_context(ibv->context);
+	struct urxe_dm *dm = to_dm(ibv);
 
-	if (!ctx->stale && urxe_context_file_free_dm(&ctx->file, ibv->handle) == -EBUSY)
+	if (!ctx->stale &&
+	    urxe_context_file_free_dm(&ctx->file, ibv->handle, &dm->regions) == -EBUSY)
 		return EBUSY;
-	free(to_dm(ibv));
+	free(dm);
 	return 0;
 }
 

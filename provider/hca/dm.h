@@ -9,6 +9,7 @@ struct urxe_dm {
 	struct ibv_dm ibv;
 	uint8_t *addr;
 	uint64_t length;
+	struct urxe_use regions;
 };
 
 struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);

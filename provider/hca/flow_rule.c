@@ -48,6 +48,21 @@ static const struct spec_kind *kind_of(uint32_t type)
 	return NULL;
 }
 
+/* Words before and behind those that count are not compared for each frame. */
+static void drop_unmasked(struct urxe_flow_match *m)
+{
+	unsigned first = 0;
+
+	while (m->words && !m->mask[m->words - 1])
+		m->words--;
+	while (first < m->words && !m->mask[first])
+		first++;
+	m->words -= first;
+	m->at += first * sizeof(m->mask[0]);
+	memmove(m->mask, m->mask + first, m->words * sizeof(m->mask[0]));
+	memmove(m->value, m->value + first, m->words * sizeof(m->value[0]));
+}
+
 static int add_match(struct urxe_flow_rule *rule, const struct spec_kind *kind, bool inner,
 		     const struct ibv_flow_spec *spec)
 {
@@ -65,6 +80,7 @@ static int add_match(struct urxe_flow_rule *rule, const struct spec_kind *kind, 
 	m->words = kind->filter / sizeof(m->mask[0]);
 	memcpy(m->mask, mask, kind->filter);
 	memcpy(m->value, (const uint8_t *)spec + kind->value, kind->filter);
+	drop_unmasked(m);
 	for (unsigned i = 0; i < m->words; i++)
 		m->value[i] &= m->mask[i];
 	return 0;

@@ -76,7 +76,8 @@ struct urxe_context {
 struct urxe_pd {
 	struct ibv_pd ibv;
 	uint32_t number; /* as the registration table knows it; a parent domain has its PD's */
-	atomic_int users;
+	struct urxe_use users;
+	bool imported;
 	struct urxe_pd *of; /* NULL, or the PD that this is a parent domain of */
 	struct urxe_td *td;
 	/* The allocator of a parent domain; NULL: none (buffer.h). */
@@ -304,7 +305,7 @@ struct urxe_qp {
 	struct urxe_xrcd *xrcd;	       /* an XRC target QP's domain; else NULL */
 	struct cds_list_head xrc_node; /* among the domain's targets */
 	struct urxe_xrc_loan *loan;    /* and its requests for other processes; NULL: none yet */
-	bool remote;		       /* a handle of another process's (xrc_open.c) */
+	bool handle;		       /* of another QP, maybe another process's (xrc_open.c) */
 	unsigned opened;	       /* handles of ibv_open_qp(3). Engine lock. */
 	bool borrowed;		       /* of another process (xrc_loan.c) */
 	struct urxe_tm_message *tm;    /* a tag matching SRQ's QP; else NULL. Engine lock. */
@@ -483,6 +484,9 @@ static inline uint16_t urxe_qp_pkey(const struct urxe_qp *qp)
 {
 	return __atomic_load_n(qp->pkey, __ATOMIC_RELAXED);
 }
+
+/* n more objects in a protection domain, or fewer. Any thread. */
+void urxe_pd_use(struct urxe_pd *pd, int n);
 
 /*
  * context.c: an object of those kinds that its context counts, zeroed; NULL and ENOMEM as well when

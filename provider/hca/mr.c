@@ -346,7 +346,7 @@ static struct ibv_mr *enter(struct urxe_mr *mr)
 		errno = ret == -ENOSPC ? ENOMEM : -ret;
 		return NULL;
 	}
-	atomic_fetch_add(&to_pd(mr->ibv.pd)->users, 1);
+	urxe_pd_use(to_pd(mr->ibv.pd), 1);
 	return &mr->ibv;
 }
 
@@ -410,17 +410,12 @@ struct ibv_mr *urxe_mr_enter_null(struct ibv_pd *pd)
 	return enter(mr);
 }
 
-/* -ENOENT: another process has freed it. */
-static int use_dm(struct urxe_dm *dm, int n)
-{
-	return urxe_context_file_use_dm(&to_context(dm->ibv.context)->file, dm->ibv.handle, n);
-}
-
 /* Of device memory, whose addresses mean nothing to a program: requests name offsets
  * (ibv_reg_dm_mr(3)). */
 struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length,
 			      unsigned access)
 {
+	struct urxe_context_file *file = &to_context(ibv->context)->file;
 	struct urxe_dm *dm = to_dm(ibv);
 	struct ibv_mr *entered;
 	struct urxe_mr *mr;
@@ -435,7 +430,7 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	mr = new_region(pd, dm->addr + offset, length, 0, access);
 	if (!mr)
 		return NULL;
-	ret = use_dm(dm, 1);
+	ret = urxe_context_file_use_dm(file, ibv->handle, &dm->regions);
 	if (ret) {
 		free(mr);
 		errno = -ret;
@@ -446,7 +441,7 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	entered = enter(mr);
 	if (!entered)
-		use_dm(dm, -1);
+		urxe_context_file_unuse_dm(file, ibv->handle, &dm->regions);
 	return entered;
 }
 
@@ -467,9 +462,11 @@ void urxe_mr_revoke(struct urxe_mr *mr, bool unlist)
 
 static void free_region(struct urxe_mr *mr)
 {
-	atomic_fetch_sub(&to_pd(mr->ibv.pd)->users, 1);
-	if (mr->dm && !to_context(mr->dm->ibv.context)->stale)
-		use_dm(mr->dm, -1);
+	struct urxe_context *ctx = to_context(mr->ibv.context);
+
+	urxe_pd_use(to_pd(mr->ibv.pd), -1);
+	if (mr->dm && !ctx->stale)
+		urxe_context_file_unuse_dm(&ctx->file, mr->dm->ibv.handle, &mr->dm->regions);
 	if (mr->imported == URXE_MR_MAPPED)
 		urxe_direct_unmap(&mr->mapping);
 	free(mr);
@@ -516,7 +513,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *pd, uint32_t handle)
 	if (!ret && row.pd == to_pd(pd)->number && row.kind == MEMPOOL_REGION) {
 		mr->imported = URXE_MR_SHARED;
 		CDS_INIT_LIST_HEAD(&mr->node);
-		atomic_fetch_add(&to_pd(pd)->users, 1);
+		urxe_pd_use(to_pd(pd), 1);
 		return &mr->ibv;
 	}
 	mr->imported = URXE_MR_MAPPED;
@@ -574,8 +571,10 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	struct urxe_place old;
 	int ret = 0;
 
-	if (to_context(ibv->context)->stale)
+	if (to_context(ibv->context)->stale) {
+		errno = EIO;
 		return IBV_REREG_MR_ERR_CMD;
+	}
 	if (!rereg_input_ok(mr, flags, pd, addr, length, access)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -606,6 +605,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	if (mr->windows) {
 		urxe_engine_unlock();
 		urxe_place_put(&next.place);
+		errno = EBUSY;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	pthread_mutex_lock(&urxe_regions_lock);
@@ -613,8 +613,8 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	pthread_mutex_unlock(&urxe_regions_lock);
 	if (!ret) {
 		if (next.ibv.pd != ibv->pd) {
-			atomic_fetch_add(&to_pd(next.ibv.pd)->users, 1);
-			atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+			urxe_pd_use(to_pd(next.ibv.pd), 1);
+			urxe_pd_use(to_pd(ibv->pd), -1);
 		}
 		ibv->pd = next.ibv.pd;
 		ibv->addr = next.ibv.addr;

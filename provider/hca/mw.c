@@ -57,7 +57,7 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.pd = pd;
 	mw->ibv.type = type;
 	mw->ibv.rkey = mw->ibv.handle = index << 8;
-	atomic_fetch_add(&to_pd(pd)->users, 1);
+	urxe_pd_use(to_pd(pd), 1);
 	urxe_engine_lock();
 	cds_list_add(&mw->node, bucket(mw->ibv.handle));
 	urxe_engine_unlock();
@@ -104,7 +104,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 		if (ticket)
 			urxe_direct_wait();
 	}
-	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+	urxe_pd_use(to_pd(ibv->pd), -1);
 	urxe_object_free(ibv->context, URXE_MWS, mw);
 	return 0;
 }

@@ -65,18 +65,33 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
 	return pd;
 }
 
+void urxe_pd_use(struct urxe_pd *pd, int n)
+{
+	struct urxe_context *ctx = to_context(pd->ibv.context);
+
+	if (pd->of || ctx->stale)
+		atomic_fetch_add(&pd->users.count, n);
+	else
+		urxe_context_file_use_pd(&ctx->file, pd->number, &pd->users, n);
+}
+
 /* Of one that was imported, too: it is gone for all processes that share it. */
 int urxe_dealloc_pd(struct ibv_pd *ibv)
 {
+	struct urxe_context *ctx = to_context(ibv->context);
 	struct urxe_pd *pd = to_pd(ibv);
 
-	if (atomic_load(&pd->users))
+	if (atomic_load(&pd->users.count))
 		return EBUSY;
 	if (pd->of) {
-		atomic_fetch_sub(&pd->of->users, 1);
-	} else if (!to_context(ibv->context)->stale) {
-		urxe_context_file_set_pd(&to_context(ibv->context)->file, pd->number, false);
-		put_number(pd->number);
+		urxe_pd_use(pd->of, -1);
+	} else if (!ctx->stale) {
+		if (urxe_context_file_pd_used(&ctx->file, pd->number, &pd->users))
+			return EBUSY;
+		urxe_context_file_set_pd(&ctx->file, pd->number, false);
+		/* Its allocator may still have a handle, and use that. */
+		if (!pd->imported)
+			put_number(pd->number);
 	}
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
@@ -87,16 +102,22 @@ int urxe_dealloc_pd(struct ibv_pd *ibv)
 /* The PD of another context with that context's file, in whatever process (ibv_import_pd(3)). */
 struct ibv_pd *urxe_import_pd(struct ibv_context *context, uint32_t handle)
 {
+	struct ibv_pd *pd;
+
 	if (to_context(context)->stale ||
 	    !urxe_context_file_has_pd(&to_context(context)->file, handle)) {
 		errno = to_context(context)->stale ? EIO : ENOENT;
 		return NULL;
 	}
-	return new_pd(context, handle);
+	pd = new_pd(context, handle);
+	if (pd)
+		to_pd(pd)->imported = true;
+	return pd;
 }
 
 void urxe_unimport_pd(struct ibv_pd *ibv)
 {
+	urxe_pd_use(to_pd(ibv), -atomic_load(&to_pd(ibv)->users.count));
 	free(to_pd(ibv));
 }
 
@@ -140,7 +161,7 @@ struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 	}
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
 		pd->pd_context = attr->pd_context;
-	atomic_fetch_add(&of->users, 1);
+	urxe_pd_use(of, 1);
 	if (attr->td) {
 		pd->td = caa_container_of(attr->td, struct urxe_td, ibv);
 		atomic_fetch_add(&pd->td->users, 1);
@@ -200,8 +221,8 @@ static int resolve(struct urxe_pd *pd, const struct ibv_ah_attr *attr, struct ur
 
 	if (!to_self)
 		return urxe_path_from_av(ctx, attr, attr->grh.flow_label, path);
-	return atomic_load(&pd->users) ? urxe_link_of_port(port)->resolve(path, port, attr, 0)
-				       : -EINVAL;
+	return atomic_load(&pd->users.count) ? urxe_link_of_port(port)->resolve(path, port, attr, 0)
+					     : -EINVAL;
 }
 
 struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -221,13 +242,13 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->attr = *attr;
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
-	atomic_fetch_add(&to_pd(pd)->users, 1);
+	urxe_pd_use(to_pd(pd), 1);
 	return &ah->ibv;
 }
 
 int urxe_destroy_ah(struct ibv_ah *ibv)
 {
-	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+	urxe_pd_use(to_pd(ibv->pd), -1);
 	urxe_object_free(ibv->context, URXE_AHS, to_ah(ibv));
 	return 0;
 }

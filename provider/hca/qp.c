@@ -160,7 +160,7 @@ static void init_ibv(struct urxe_qp *qp, struct ibv_context *context,
 
 static void use(struct urxe_qp *qp, int n)
 {
-	atomic_fetch_add(&qp->pd->users, n);
+	urxe_pd_use(qp->pd, n);
 	atomic_fetch_add(&qp->scq->users, n);
 	atomic_fetch_add(&qp->rcq->users, n);
 	if (qp->srq)
@@ -375,8 +375,8 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 {
 	struct urxe_qp *qp = to_qp(ibv);
 
-	if (qp->remote) {
-		urxe_xrc_close_remote(qp);
+	if (qp->handle) {
+		urxe_xrc_close_handle(qp);
 		return 0;
 	}
 	if (!to_context(ibv->context)->stale) {

@@ -287,8 +287,8 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return EIO;
 	if (mask & ~ATTRS_KNOWN)
 		return EOPNOTSUPP;
-	if (qp->remote)
-		return urxe_xrc_modify_remote(qp, attr, mask);
+	if (qp->handle)
+		return urxe_xrc_modify_handle(qp, attr, mask);
 	/* It has no state: its work queues do. */
 	if (qp->rss)
 		return EOPNOTSUPP;
@@ -327,8 +327,8 @@ int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 	struct urxe_qp *qp = to_qp(ibv);
 	int ret = 0;
 
-	if (qp->remote && !to_context(ibv->context)->stale) {
-		ret = urxe_xrc_query_remote(qp, attr);
+	if (qp->handle && !to_context(ibv->context)->stale) {
+		ret = urxe_xrc_query_handle(qp, attr);
 	} else {
 		urxe_engine_lock();
 		urxe_qp_attributes(qp, attr);

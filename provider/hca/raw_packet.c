@@ -112,9 +112,11 @@ static void take_frame(const uint8_t *bytes, uint32_t len, void *arg)
 
 /* ---- sending ---- */
 
+#define BATCH 64
+
 struct batch {
-	struct urxe_raw_frame frames[URXE_RAW_BATCH];
-	struct iovec iov[URXE_RAW_BATCH * URXE_MAX_SGE];
+	struct mmsghdr frames[BATCH]; /* zeros but for the pieces */
+	struct iovec iov[BATCH * URXE_MAX_SGE];
 	unsigned n, pieces;
 };
 
@@ -130,7 +132,7 @@ static void gather(struct urxe_qp *qp, struct batch *batch)
 	uint32_t at = qp->sq.send, head = atomic_load(&qp->sq.head);
 
 	batch->n = batch->pieces = 0;
-	for (; at != head && batch->n < URXE_RAW_BATCH && urxe_pace_admits(qp); at++) {
+	for (; at != head && batch->n < BATCH && urxe_pace_admits(qp); at++) {
 		struct urxe_send_wqe *wqe = sq_wqe(&qp->sq, at);
 		struct iovec *iov = &batch->iov[batch->pieces];
 		int n = urxe_gather(qp, wqe, 0, wqe->length, 0, iov);
@@ -141,7 +143,8 @@ static void gather(struct urxe_qp *qp, struct batch *batch)
 			return;
 		}
 		urxe_pace_charge(qp, wqe->length);
-		batch->frames[batch->n++] = (struct urxe_raw_frame){iov, n};
+		batch->frames[batch->n].msg_hdr.msg_iov = iov;
+		batch->frames[batch->n++].msg_hdr.msg_iovlen = n;
 		batch->pieces += n;
 	}
 }

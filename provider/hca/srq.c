@@ -33,7 +33,7 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	srq->ibv.context = pd->context;
 	srq->ibv.srq_context = attr->srq_context;
 	srq->ibv.pd = pd;
-	atomic_fetch_add(&to_pd(pd)->users, 1);
+	urxe_pd_use(to_pd(pd), 1);
 	return &srq->ibv;
 }
 
@@ -194,7 +194,7 @@ int urxe_destroy_srq(struct ibv_srq *ibv)
 		atomic_fetch_sub(&srq->cq->users, 1);
 	urxe_tm_destroy(srq->tm);
 	urxe_rq_fini(&srq->rq, ibv->pd, URXE_BUFFER_SRQ);
-	atomic_fetch_sub(&to_pd(ibv->pd)->users, 1);
+	urxe_pd_use(to_pd(ibv->pd), -1);
 	urxe_object_free(ibv->context, URXE_SRQS, srq);
 	return 0;
 }

@@ -170,8 +170,6 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 {
 	const uint32_t needed =
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-	unsigned owner;
-	bool elsewhere;
 	struct urxe_qp *qp;
 
 	if ((attr->comp_mask & ~(IBV_QP_OPEN_ATTR_RESERVED - 1u))) {
@@ -187,20 +185,7 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 		errno = EIO;
 		return NULL;
 	}
-	owner = urxe_owner_of(urxe_hca.seg, attr->qp_num);
-	elsewhere =
-		owner && owner != urxe_segment_slot(urxe_hca.seg) && attr->qp_num <= URXE_QPN_MASK;
-	urxe_engine_lock();
-	qp = elsewhere ? NULL : urxe_engine_qp(attr->qp_num);
-	if (qp && (!qp->xrcd || qp->xrcd->domain != to_xrcd(attr->xrcd)->domain))
-		qp = NULL;
-	if (qp)
-		qp->opened++;
-	urxe_engine_unlock();
-	if (elsewhere)
-		qp = xrc_open_elsewhere(context, attr);
-	else if (!qp)
-		errno = EINVAL;
+	qp = xrc_open(context, attr);
 	return qp ? &qp->ibv : NULL;
 }
 

@@ -19,14 +19,14 @@ int urxe_close_xrcd(struct ibv_xrcd *xrcd);
 /* In the child of a fork: forgets its parent's domains and numbers. */
 void urxe_xrc_forked(void);
 int urxe_get_srq_num(struct ibv_srq *srq, uint32_t *number);
-/* Another handle of a target QP: the same one, or one of another process's QP (qp->remote), which
- * lives until all have been destroyed. */
+/* Another handle of a target QP, of this process or another one's (qp->handle); the QP lives until
+ * all have been destroyed. */
 struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
-/* The verbs of such a remote handle: an errno. Without the engine lock. */
-int urxe_xrc_modify_remote(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask);
-int urxe_xrc_query_remote(struct urxe_qp *qp, struct ibv_qp_attr *attr);
-void urxe_xrc_close_remote(struct urxe_qp *qp);
+/* The verbs of such a handle: an errno. Without the engine lock. */
+int urxe_xrc_modify_handle(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask);
+int urxe_xrc_query_handle(struct urxe_qp *qp, struct ibv_qp_attr *attr);
+void urxe_xrc_close_handle(struct urxe_qp *qp);
 
 /* An SRQ begins to be one of that domain: -errno. And ends. Without the engine lock. */
 int urxe_xrc_add_srq(struct urxe_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq *cq);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Target QPs that another process of the same domain opens (ibv_open_qp(3)). The QP stays with the
- * process that made it, its owner; a handle elsewhere asks the owner for each verb, and waits for
- * the answer:
+ * Target QPs that are opened again (ibv_open_qp(3)), by the process that made them, their owner, or
+ * by another one of the same domain. A handle of another process's asks the owner for each verb,
+ * and waits for the answer:
  *
  *	handle ── CALL: serial, verb, attributes ──> owner
  *	       <── ANSWER: serial, errno, attributes ──
@@ -92,13 +92,24 @@ static void remove_handle(struct opener *o)
 		urxe_qp_dispose(qp);
 }
 
-static int carry_out(unsigned from, struct xrc_call *c)
+/* Is a QP in the domain that a call means? One without a file is of this process only. */
+static bool in_domain(const struct urxe_qp *qp, const struct xrc_call *c,
+		      const struct xrc_domain *ours)
+{
+	const struct xrc_domain *d = qp->xrcd ? qp->xrcd->domain : NULL;
+
+	if (!d || ours)
+		return d && d == ours;
+	return c->ino && d->ino == c->ino && d->dev == c->dev;
+}
+
+/* ours: the domain, where it is this process that calls; else NULL. */
+static int carry_out(unsigned from, struct xrc_call *c, const struct xrc_domain *ours)
 {
 	struct urxe_qp *qp = urxe_engine_qp(c->qpn);
 	struct opener *o;
 
-	if (!qp || !qp->xrcd || !c->ino || qp->xrcd->domain->ino != c->ino ||
-	    qp->xrcd->domain->dev != c->dev)
+	if (!qp || !in_domain(qp, c, ours))
 		return EINVAL;
 	if (c->verb == OPEN)
 		return add_handle(qp, from);
@@ -175,8 +186,35 @@ void xrc_open_told(unsigned from, const void *bytes, uint32_t len)
 		return;
 	}
 	c.kind = XRC_ANSWER;
-	c.result = carry_out(from, &c);
+	c.result = carry_out(from, &c, NULL);
 	urxe_wire_send_message(urxe_hca.wire, from, &c, sizeof(c));
+}
+
+/* Asks another process. */
+static void ask(unsigned owner, struct xrc_call *c)
+{
+	struct waiter w = {.call = c};
+	uint64_t until = urxe_now() + PATIENCE_NS;
+	int ret;
+
+	urxe_engine_lock();
+	w.serial = c->serial = ++last_serial;
+	cds_list_add(&w.node, &waiters);
+	ret = urxe_wire_send_message(urxe_hca.wire, owner, c, sizeof(*c));
+	urxe_engine_unlock();
+	while (!ret && !atomic_load(&w.done) && urxe_now() < until &&
+	       urxe_segment_slot_alive(urxe_hca.seg, owner)) {
+		urxe_engine_progress();
+		usleep(LOOK_US);
+	}
+	urxe_engine_lock();
+	cds_list_del(&w.node);
+	/* An owner that was stopped will still open it. */
+	if (!ret && c->verb == OPEN && !atomic_load(&w.done)) {
+		c->verb = CLOSE;
+		urxe_wire_send_message(urxe_hca.wire, owner, c, sizeof(*c));
+	}
+	urxe_engine_unlock();
 }
 
 /* An errno: the owner's, or EIO when there is no answer. */
@@ -193,42 +231,30 @@ static int call(const struct xrc_domain *domain, uint32_t qpn, enum verb verb,
 		.mask = mask,
 		.result = EIO,
 	};
-	struct waiter w = {.call = &c};
-	uint64_t until = urxe_now() + PATIENCE_NS;
-	int ret;
 
 	if (attr)
 		c.attr = *attr;
-	urxe_engine_lock();
-	w.serial = c.serial = ++last_serial;
-	cds_list_add(&w.node, &waiters);
-	ret = urxe_wire_send_message(urxe_hca.wire, owner, &c, sizeof(c));
-	urxe_engine_unlock();
-	while (!ret && !atomic_load(&w.done) && urxe_now() < until &&
-	       urxe_segment_slot_alive(urxe_hca.seg, owner)) {
-		urxe_engine_progress();
-		usleep(LOOK_US);
+	if (owner == urxe_segment_slot(urxe_hca.seg)) {
+		urxe_engine_lock();
+		c.result = carry_out(owner, &c, domain);
+		urxe_engine_unlock();
+	} else if (domain->ino) {
+		ask(owner, &c);
+	} else {
+		c.result = EINVAL;
 	}
-	urxe_engine_lock();
-	cds_list_del(&w.node);
-	/* An owner that was stopped will still open it. */
-	if (!ret && verb == OPEN && !atomic_load(&w.done)) {
-		c.verb = CLOSE;
-		urxe_wire_send_message(urxe_hca.wire, owner, &c, sizeof(c));
-	}
-	urxe_engine_unlock();
 	if (attr && !c.result)
 		*attr = c.attr;
 	return c.result;
 }
 
-struct urxe_qp *xrc_open_elsewhere(struct ibv_context *context, const struct ibv_qp_open_attr *attr)
+struct urxe_qp *xrc_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr)
 {
 	struct urxe_xrcd *xrcd = to_xrcd(attr->xrcd);
 	struct urxe_qp *qp;
 	int ret;
 
-	if (!xrcd->domain->ino || !urxe_owner_of(urxe_hca.seg, attr->qp_num)) {
+	if (attr->qp_num > URXE_QPN_MASK || !urxe_owner_of(urxe_hca.seg, attr->qp_num)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -241,7 +267,7 @@ struct urxe_qp *xrc_open_elsewhere(struct ibv_context *context, const struct ibv
 		errno = ret == EIO ? EINVAL : ret; /* there is no such process, and no such QP */
 		return NULL;
 	}
-	qp->remote = true;
+	qp->handle = true;
 	qp->ibv.context = context;
 	qp->ibv.qp_type = IBV_QPT_XRC_RECV;
 	qp->ibv.qp_num = qp->ibv.handle = qp->proto.qpn = attr->qp_num;
@@ -257,7 +283,7 @@ struct urxe_qp *xrc_open_elsewhere(struct ibv_context *context, const struct ibv
 	return qp;
 }
 
-int urxe_xrc_modify_remote(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
+int urxe_xrc_modify_handle(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr copy = *attr;
 	int ret = call(qp->xrcd->domain, qp->proto.qpn, MODIFY, &copy, mask);
@@ -267,7 +293,7 @@ int urxe_xrc_modify_remote(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mas
 	return ret;
 }
 
-int urxe_xrc_query_remote(struct urxe_qp *qp, struct ibv_qp_attr *attr)
+int urxe_xrc_query_handle(struct urxe_qp *qp, struct ibv_qp_attr *attr)
 {
 	int ret = call(qp->xrcd->domain, qp->proto.qpn, QUERY, attr, 0);
 
@@ -277,7 +303,7 @@ int urxe_xrc_query_remote(struct urxe_qp *qp, struct ibv_qp_attr *attr)
 }
 
 /* An owner that does not answer any more has no QP that could stay. */
-void urxe_xrc_close_remote(struct urxe_qp *qp)
+void urxe_xrc_close_handle(struct urxe_qp *qp)
 {
 	if (!to_context(qp->ibv.context)->stale)
 		call(qp->xrcd->domain, qp->proto.qpn, CLOSE, NULL, 0);

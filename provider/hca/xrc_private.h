@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Within XRC: xrc_domain.c has the domains, xrc.c SRQs and target QPs of this process, xrc_loan.c
- * requests whose SRQ is another process's, xrc_open.c handles of another process's target QPs.
+ * requests whose SRQ is another process's, xrc_open.c handles of target QPs.
  */
 #ifndef URXE_HCA_XRC_PRIVATE_H
 #define URXE_HCA_XRC_PRIVATE_H
@@ -61,8 +61,7 @@ void xrc_open_told(unsigned from, const void *bytes, uint32_t len);
 /* A target QP ends: handles that others have of it lead nowhere. Engine lock. */
 void xrc_forget_openers(const struct urxe_qp *qp);
 void xrc_openers_housekeep(void);
-/* A handle of another process's target QP; NULL and errno. Without the engine lock. */
-struct urxe_qp *xrc_open_elsewhere(struct ibv_context *context,
-				   const struct ibv_qp_open_attr *attr);
+/* A handle of a target QP; NULL and errno. Without the engine lock. */
+struct urxe_qp *xrc_open(struct ibv_context *context, const struct ibv_qp_open_attr *attr);
 
 #endif

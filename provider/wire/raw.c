@@ -38,7 +38,6 @@ struct urxe_raw {
 	uint8_t *ring;
 	size_t bytes;
 	uint32_t frame_size, frames, next;
-	struct mmsghdr msgs[URXE_RAW_BATCH];
 };
 
 /* The right is the same for raw sockets of IP, and to close one of those does not wait for the kernel's
@@ -253,18 +252,10 @@ int urxe_raw_listen(struct urxe_raw *raw, bool listen)
 
 /* ---- sending ---- */
 
-unsigned urxe_raw_send(struct urxe_raw *raw, const struct urxe_raw_frame *frames, unsigned n,
-		       int *error)
+unsigned urxe_raw_send(struct urxe_raw *raw, struct mmsghdr *frames, unsigned n, int *error)
 {
-	int sent;
+	int sent = urxe_libc.sendmmsg(raw->send_fd, frames, n, MSG_DONTWAIT);
 
-	for (unsigned i = 0; i < n; i++) {
-		raw->msgs[i].msg_hdr = (struct msghdr){
-			.msg_iov = (struct iovec *)frames[i].iov,
-			.msg_iovlen = frames[i].n,
-		};
-	}
-	sent = urxe_libc.sendmmsg(raw->send_fd, raw->msgs, n, MSG_DONTWAIT);
 	*error = 0;
 	if (sent == (int)n)
 		return n;

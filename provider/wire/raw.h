@@ -8,7 +8,7 @@
 #define URXE_WIRE_RAW_H
 
 #include <stdint.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 
 struct urxe_port;
 struct urxe_raw;
@@ -31,17 +31,10 @@ void urxe_raw_forked(struct urxe_raw *raw);
 /* Whether frames that come are wanted: -errno. */
 int urxe_raw_listen(struct urxe_raw *raw, bool listen);
 
-struct urxe_raw_frame {
-	const struct iovec *iov;
-	unsigned n;
-};
-#define URXE_RAW_BATCH 64
-
 /*
- * Sends up to URXE_RAW_BATCH frames: how many have left. Fewer: *error says why the next one has
- * not, -EAGAIN (later), -EMSGSIZE (it is longer than the netdev takes) or another.
+ * Sends frames, of whose headers only the pieces are set: how many have left. Fewer: *error says
+ * why the next one has not, -EAGAIN (later), -EMSGSIZE (it is longer than the netdev takes) or another.
  */
-unsigned urxe_raw_send(struct urxe_raw *raw, const struct urxe_raw_frame *frames, unsigned n,
-		       int *error);
+unsigned urxe_raw_send(struct urxe_raw *raw, struct mmsghdr *frames, unsigned n, int *error);
 
 #endif

@@ -62,6 +62,9 @@ lost_memory() {
 @test "contexts, domains, regions and device memory imported by another process" {
 	cases verbs_import import_elsewhere
 }
+@test "what a killed process has used of device memory and domains is free" {
+	cases verbs_import import_killed
+}
 @test "XRC between processes" { cases verbs_xrc; }
 @test "XRC between processes over a faulty wire" {
 	URXE_FAULT=drop=5%,dup=2%,reorder=5%,corrupt=0.5%,seed=1 cases verbs_xrc messages not_ready in_turn &&

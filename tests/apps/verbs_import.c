@@ -4,6 +4,8 @@
  * are imported (ibv_import_device(3)), in one process and in another.
  */
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -196,6 +198,21 @@ static void import_here(void)
 	EXPECT_NULL(ibv_import_mr(same, handle), ENOENT);
 	ibv_unimport_pd(same);
 
+	/* Nobody frees a domain that others use; who only has a handle does not use it. */
+	NEED(mr = ibv_reg_mr(pd, buf, 64, IBV_ACCESS_LOCAL_WRITE));
+	NEED(same = ibv_import_pd(other, pd->handle));
+	EXPECT(ibv_dealloc_pd(same), EBUSY);
+	NEED(same_mr = ibv_import_mr(same, mr->handle));
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
+	ibv_unimport_mr(same_mr);
+	NEED(mr = ibv_reg_mr(same, buf, 64, IBV_ACCESS_LOCAL_WRITE));
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_dealloc_pd(same), 0);
+	EXPECT(ibv_dealloc_pd(pd), 0);
+	NEED(pd = ibv_alloc_pd(ctx));
+
 	NEED(same_dm = ibv_import_dm(other, dm->handle));
 	EXPECT(ibv_memcpy_to_dm(dm, 60, &value, 4), 0);
 	value = 0;
@@ -301,22 +318,43 @@ static int importer(int socket)
 	return failures;
 }
 
-static int socket_to_importer;
-static pid_t importer_pid;
+/* One that has a region of the other's device memory until it is killed. */
+static int holder(int socket)
+{
+	struct handles h;
+	struct ibv_dm *dm;
+
+	current_case = "holder";
+	NEED(ctx = ibv_import_device(receive_fd(socket, &h)));
+	NEED(pd = ibv_import_pd(ctx, h.pd));
+	NEED(dm = ibv_import_dm(ctx, h.dm));
+	NEED(ibv_reg_dm_mr(pd, dm, 0, 64, ACCESS) && ibv_reg_dm_mr(pd, dm, 0, 32, ACCESS));
+	NEED(write(socket, &h, sizeof(h)) == sizeof(h));
+	for (;;)
+		pause();
+}
+
+struct process {
+	int socket;
+	pid_t pid;
+};
+
+static struct process the_importer, the_holder;
 
 /* Before this process opens the device. */
-static void start_importer(void)
+static void start(struct process *p, int (*fn)(int socket))
 {
 	int sockets[2];
 
 	NEED(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets));
-	importer_pid = fork();
-	if (!importer_pid) {
+	p->pid = fork();
+	if (!p->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(sockets[0]);
-		_exit(importer(sockets[1]));
+		_exit(fn(sockets[1]));
 	}
 	close(sockets[1]);
-	socket_to_importer = sockets[0];
+	p->socket = sockets[0];
 }
 
 static void import_elsewhere(void)
@@ -332,15 +370,31 @@ static void import_elsewhere(void)
 	NEED(mr && private_mr);
 	EXPECT(ibv_memcpy_to_dm(dm, 8, &value, 8), 0);
 	h = (struct handles){pd->handle, mr->handle, private_mr->handle, dm->handle, mr->rkey};
-	send_fd(socket_to_importer, ctx->cmd_fd, &h);
-	NEED(waitpid(importer_pid, &status, 0) == importer_pid);
-	importer_pid = 0;
+	send_fd(the_importer.socket, ctx->cmd_fd, &h);
+	NEED(waitpid(the_importer.pid, &status, 0) == the_importer.pid);
 	EXPECT(status, 0);
 	EXPECT(ibv_memcpy_from_dm(&value, dm, 16, 8), 0);
 	EXPECT(value, 815);
 	EXPECT(ibv_dereg_mr(mr), 0);
 	EXPECT(ibv_dereg_mr(private_mr), 0);
 	EXPECT(ibv_free_dm(dm), 0);
+}
+
+/* What a killed process used is free. */
+static void import_killed(void)
+{
+	struct ibv_dm *dm = new_dm(64);
+	struct handles h = {.pd = pd->handle, .dm = dm->handle};
+
+	send_fd(the_holder.socket, ctx->cmd_fd, &h);
+	NEED(read(the_holder.socket, &h, sizeof(h)) == sizeof(h));
+	EXPECT(ibv_free_dm(dm), EBUSY);
+	EXPECT(ibv_dealloc_pd(pd), EBUSY);
+	NEED(!kill(the_holder.pid, SIGKILL));
+	NEED(waitpid(the_holder.pid, NULL, 0) == the_holder.pid);
+	EXPECT(ibv_free_dm(dm), 0);
+	EXPECT(ibv_dealloc_pd(pd), 0);
+	NEED(pd = ibv_alloc_pd(ctx));
 }
 
 int main(int argc, char **argv)
@@ -353,10 +407,13 @@ int main(int argc, char **argv)
 		{"import_refused", import_refused},
 		{"import_here", import_here},
 		{"import_elsewhere", import_elsewhere},
+		{"import_killed", import_killed},
 	};
 
 	current_case = "start";
 	if (argc < 2 || !strcmp(argv[1], "import_elsewhere"))
-		start_importer();
+		start(&the_importer, importer);
+	if (argc < 2 || !strcmp(argv[1], "import_killed"))
+		start(&the_holder, holder);
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
 }

@@ -136,6 +136,10 @@ static void rights_and_bounds(void)
 			       table[i].ok ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 			EXPECT_TRUE(untouched());
 			EXPECT(ibv_dereg_mr(mr), EBUSY); /* a window is bound to it */
+			errno = 0;
+			EXPECT(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+			       IBV_REREG_MR_ERR_INPUT);
+			EXPECT(errno, EBUSY);
 			EXPECT(ibv_dealloc_mw(mw), 0);
 			while (event_waits())
 				next_event();

@@ -644,6 +644,46 @@ static void opened_elsewhere(void)
 	}
 }
 
+/* A target QP that another context of its process has opened: the handle is that context's, uses its
+ * domain, and outlives the first one. */
+static void opened_here(void)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE |
+			     IBV_QP_OPEN_ATTR_CONTEXT,
+		.qp_context = &attr,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_context *first = ctx;
+	struct ibv_qp *handle;
+
+	begin();
+	NEED(ctx = ibv_open_device(first->device));
+	NEED(attr.xrcd = open_domain(domain_file, 0));
+	attr.qp_num = target->qp_num;
+	NEED(handle = ibv_open_qp(ctx, &attr));
+	EXPECT_TRUE(handle != target);
+	EXPECT_TRUE(handle->context == ctx && handle->qp_context == &attr);
+	EXPECT(handle->qp_num, target->qp_num);
+	EXPECT(state_of(handle), IBV_QPS_RTS);
+	EXPECT(ibv_close_xrcd(attr.xrcd), EBUSY);
+	EXPECT(ibv_destroy_qp(target), 0);
+	target = NULL;
+	tell(RECEIVE, 0);
+	request(IBV_WR_SEND, there.srqn, 5000, 0, 0);
+	EXPECT_WC(send_cq, 7, IBV_WC_SUCCESS);
+	tell(EXPECT_LARGE, 5000);
+	opened = handle;
+	opened_to_error();
+	EXPECT(ibv_destroy_qp(handle), 0);
+	EXPECT_NULL(ibv_open_qp(ctx, &attr), EINVAL);
+	EXPECT(ibv_close_xrcd(attr.xrcd), 0);
+	EXPECT(ibv_close_device(ctx), 0);
+	ctx = first;
+	tell(LEAVE, 0);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -657,6 +697,7 @@ int main(int argc, char **argv)
 		{"in_a_fork", in_a_fork},
 		{"opened_again", opened_again},
 		{"opened_elsewhere", opened_elsewhere},
+		{"opened_here", opened_here},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);

@@ -626,8 +626,7 @@ int urxe_raw_listen(struct urxe_raw *raw, bool listen)
 	return -EPERM;
 }
 
-unsigned urxe_raw_send(struct urxe_raw *raw, const struct urxe_raw_frame *frames, unsigned n,
-		       int *error)
+unsigned urxe_raw_send(struct urxe_raw *raw, struct mmsghdr *frames, unsigned n, int *error)
 {
 	*error = -EPERM;
 	return 0;
