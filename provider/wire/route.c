@@ -66,29 +66,42 @@ static void ledger_end(bool forked)
 	ledger.used = 0;
 }
 
+static void miss(int err)
+{
+	urxe_log(URXE_LOG_ERROR, "the fabric's counters miss what this process sends: %s%s",
+		 strerror(err), err == EMFILE ? "; allow it more descriptors (ulimit -n)" : "");
+}
+
 static void ledger_begin(const struct urxe_fabric_host *host)
 {
-	int fd = urxe_fd_memfd("urxe-ledger", FABRIC_LEDGER_LEN);
+	int fd = urxe_fd_memfd("urxe-ledger", FABRIC_LEDGER_LEN), err = errno;
 	const struct timeval limit = {.tv_usec = ANSWER_US};
 	struct fabric_welcome welcome;
 	void *p;
 
 	ledger_end(false);
-	if (fd < 0)
+	if (fd < 0) {
+		miss(err);
 		return;
+	}
 	p = mmap(NULL, FABRIC_LEDGER_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
 		 0);
-	if (p != MAP_FAILED) {
+	if (p == MAP_FAILED) {
+		err = errno;
+	} else {
 		madvise(p, FABRIC_LEDGER_LEN, MADV_DONTFORK);
 		ledger.bytes = p;
 		ledger.host = host;
 		ledger.fd = urxe_fabric_connect(FABRIC_LEDGER, 0, fd, &welcome);
+		err = -ledger.fd;
 	}
 	urxe_fd_close(fd);
-	if (ledger.fd < 0)
-		ledger_end(false);
-	else
+	if (ledger.fd >= 0) {
 		setsockopt(ledger.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		return;
+	}
+	miss(err);
+	ledger_end(false);
 }
 
 static void forget_rows(void)

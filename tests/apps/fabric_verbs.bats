@@ -407,3 +407,14 @@ mpi() {
 		--mca btl_openib_warn_no_device_params_found 0 \
 		--mca btl_openib_receive_queues P,128,64,32,32:S,65536,64,32,32
 }
+
+@test "a program without a descriptor for its counters says so, and goes on" {
+	local memfd_create=319 deny=${URXE_BIN:-${URXE%/*}/tests/apps}/deny
+	[ "$HOSTTYPE" = x86_64 ] || memfd_create=279
+	managed h1
+	isolated "$top/tests/guest/bin/pair" -t 60 "$URXE" run --host h1 -- ibv_rc_pingpong -n 20 :: \
+		"$URXE" run --host h2 -- "$deny" 24 $memfd_create -- ibv_rc_pingpong -n 20 127.0.0.1 \
+		>"$XDG_RUNTIME_DIR/said" 2>&1
+	cat "$XDG_RUNTIME_DIR/said"
+	[ "$(grep -c "the fabric's counters miss what this process sends: Too many open files" "$XDG_RUNTIME_DIR/said")" = 1 ]
+}
