@@ -122,7 +122,7 @@ traffic() {
 	captured "$URXE" run -- "${URXE_BIN:-${URXE%/*}/tests/apps}/verbs_path_migration" cycle 2
 	judged 50 migrating
 	# shellcheck disable=SC2046
-	tshark -r "$capture" -d udp.port==4791,infiniband $(above) -T fields -e infiniband.bth.destqp -e ip.version \
+	tshark -r "$capture" -d udp.port==4791,infiniband $(above) -Y infiniband.bth -T fields -e infiniband.bth.destqp -e ip.version \
 		-e infiniband.bth.m 2>/dev/null |
 		awk -F '\t' '{ now = $2 ":" $3 }
 			last[$1] != now { said[$1] = said[$1] " " now; last[$1] = now }

@@ -36,8 +36,15 @@ teardown() {
 	[ "$(lid_of guest7)" = "$lid" ]
 }
 
-@test "a guest that moves confirms all its paths by one question to the SA" {
-	local guid guids lid before
+# How often OpenSM has told ports to register again: after a move the guest's once, and again where it had to begin a sweep
+# anew. Each time the guest asks for a table, after up to three single questions where its program began too late to see
+# that it was told.
+told_to_register() {
+	"$URXE" fabric status | awk '$1 == "reregistered:" { print $2 }'
+}
+
+@test "a guest that moves confirms all its paths by a table from the SA" {
+	local guid guids lid before asked told
 	guests_ask
 	hosts 2
 	agents "guest_command $dir/guests"
@@ -48,18 +55,20 @@ teardown() {
 	# shellcheck disable=SC2086
 	tell guest7 reach $guids
 	[ "$(paths "$lid")" = "$(wc -w <<<"$guids")" ]
-	before=$(paths "$lid")
+	before=$(paths "$lid") told=$(told_to_register)
 	ctl h1 move guest7 --to h3
 	await is_at guest7 h3
 	[ "$(lid_of guest7)" = "$lid" ]
 	# shellcheck disable=SC2086
 	tell guest7 reach $guids
-	[ $(($(paths "$lid") - before)) = 1 ]
+	asked=$(($(paths "$lid") - before)) told=$(($(told_to_register) - told))
+	echo "asked $asked times, told to register again $told times"
+	[ $asked -ge 1 ] && [ $asked -le $((4 * told)) ]
 	tell guest7 counters | grep -x "confirmed $(wc -w <<<"$guids")"
 }
 
 @test "a guest that moves takes the rates of its new paths, though its port looks just the same" {
-	local guid peer lid before
+	local guid peer lid before asked told
 	guests_ask
 	# h1's switch has a slow link to that of h3.
 	"$URXE" fabric generate hypercube dimensions=2 functions=1 | sed '
@@ -78,12 +87,14 @@ teardown() {
 	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
 	[ "$(rate)" = 2 ]
 	port >"$dir/before"
-	before=$(paths "$lid")
+	before=$(paths "$lid") told=$(told_to_register)
 	ctl h1 move guest7 --to h2
 	await is_at guest7 h2
 	# shellcheck disable=SC2046
 	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
-	[ $(($(paths "$lid") - before)) = 1 ]
+	asked=$(($(paths "$lid") - before)) told=$(($(told_to_register) - told))
+	echo "asked $asked times, told to register again $told times"
+	[ $asked -ge 1 ] && [ $asked -le $((4 * told)) ]
 	port | diff "$dir/before" -
 	[ "$(rate)" = 16 ]
 	tell guest7 counters | grep -x 'changed 5'
