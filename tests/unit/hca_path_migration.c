@@ -396,16 +396,20 @@ static void a_migration_request_from_elsewhere_is_dropped_and_reported(void **st
 	assert_int_equal(urxe_destroy_qp(qp), 0);
 }
 
-/* Lets the QP's clocks run, without waiting. */
+/* Lets the QP's clocks run, without waiting; the service thread is not to see that time. */
 static void pass_timeouts(struct ibv_qp *ibv, unsigned n)
 {
 	struct urxe_qp *qp = to_qp(ibv);
 
 	while (n--) {
+		uint64_t due;
+
 		urxe_engine_lock();
-		urxe_hca.now = urxe_now() > qp->timeout_at ? urxe_now() : qp->timeout_at;
+		due = qp->progress_at + qp->proto.timeout;
+		urxe_hca.now = due > qp->timeout_at ? due : qp->timeout_at;
 		urxe_timer_disarm(&urxe_hca.wheel, &qp->timer);
 		urxe_completer_timer(qp, urxe_hca.now);
+		urxe_hca.now = urxe_now();
 		urxe_engine_unlock();
 	}
 }
