@@ -369,7 +369,7 @@ static struct rdma_cm_id *next_dead(struct vipl_nic *nic, int *next)
 }
 
 /* The time to the next one, or next if that is sooner. */
-static int bury(struct vipl_nic *nic, int next)
+static int destroy_ids(struct vipl_nic *nic, int next)
 {
 	struct rdma_cm_id *id;
 
@@ -381,9 +381,9 @@ static int bury(struct vipl_nic *nic, int next)
 	return next;
 }
 
-void vipl_cm_bury(struct vipl_nic *nic)
+void vipl_cm_destroy_ids(struct vipl_nic *nic)
 {
-	bury(nic, -1);
+	destroy_ids(nic, -1);
 }
 
 int vipl_cm_turn(struct vipl_nic *nic)
@@ -395,7 +395,7 @@ int vipl_cm_turn(struct vipl_nic *nic)
 	other = listener_timers(nic);
 	if (next < 0 || (other >= 0 && other < next))
 		next = other;
-	next = bury(nic, next);
+	next = destroy_ids(nic, next);
 	nic->helper_due = vipl_deadline(next < 0 ? VIP_INFINITE : (VIP_ULONG)next);
 	vipl_nic_unlock(nic);
 	return next;

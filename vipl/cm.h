@@ -116,7 +116,7 @@ void vipl_cm_event(struct vipl_nic *nic, struct rdma_cm_event *event);
  * */
 int vipl_cm_turn(struct vipl_nic *nic);
 /* Destroys ids that may be, with the lock released meanwhile. */
-void vipl_cm_bury(struct vipl_nic *nic);
+void vipl_cm_destroy_ids(struct vipl_nic *nic);
 void vipl_cm_discard(struct vipl_nic *nic, struct rdma_cm_id *id, bool linger);
 /* Destroys the QPs of a VI that wait for answers. */
 void vipl_cm_reap(struct vipl_vi *vi);

@@ -126,7 +126,7 @@ bool vipl_cm_wait(struct vipl_nic *nic, pthread_cond_t *cond, const struct vipl_
 	wait_and_take(nic, vipl_deadline_left(deadline));
 	vipl_nic_lock(nic);
 	if (nic->dead && !nic->iwarp)
-		vipl_cm_bury(nic);
+		vipl_cm_destroy_ids(nic);
 	return vipl_deadline_passed(deadline);
 }
 

@@ -318,7 +318,7 @@ VIP_RETURN VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE *state, VIP_VI_ATTRIBUT
 }
 
 /* What an idle VI has that its attributes decide. */
-struct outfit {
+struct resources {
 	struct vipl_domain *domain;
 	struct ibv_qp *qp;
 	unsigned max_inline;
@@ -326,30 +326,31 @@ struct outfit {
 	uint32_t headers_lkey;
 };
 
-static struct outfit take_off(struct vipl_vi *vi)
+static struct resources detach_resources(struct vipl_vi *vi)
 {
-	struct outfit outfit = {vi->domain, vi->qp, vi->max_inline, vi->headers, vi->headers_lkey};
+	struct resources resources = {vi->domain, vi->qp, vi->max_inline, vi->headers,
+				      vi->headers_lkey};
 
 	vi->qp = NULL;
 	vi->headers = NULL;
-	return outfit;
+	return resources;
 }
 
-static void put_on(struct vipl_vi *vi, const struct outfit *outfit)
+static void attach_resources(struct vipl_vi *vi, const struct resources *resources)
 {
-	vi->domain = outfit->domain;
-	vi->qp = outfit->qp;
-	vi->max_inline = outfit->max_inline;
-	vi->headers = outfit->headers;
-	vi->headers_lkey = outfit->headers_lkey;
+	vi->domain = resources->domain;
+	vi->qp = resources->qp;
+	vi->max_inline = resources->max_inline;
+	vi->headers = resources->headers;
+	vi->headers_lkey = resources->headers_lkey;
 }
 
-static void discard(struct vipl_vi *vi, const struct outfit *outfit)
+static void destroy_resources(struct vipl_vi *vi, const struct resources *resources)
 {
-	if (outfit->qp)
-		vipl_qp_destroy_of(vi, outfit->qp);
-	if (outfit->headers)
-		vipl_buffer_put(outfit->domain, outfit->headers);
+	if (resources->qp)
+		vipl_qp_destroy_of(vi, resources->qp);
+	if (resources->headers)
+		vipl_buffer_put(resources->domain, resources->headers);
 }
 
 /* With other attributes it takes another QP, and headers elsewhere. What it has goes when these are
@@ -359,20 +360,20 @@ static VIP_RETURN set(struct vipl_vi *vi, const VIP_VI_ATTRIBUTES *attributes)
 	struct vipl_ptag *ptag, *ptag_before = vi->ptag;
 	VIP_VI_ATTRIBUTES before = vi->attributes;
 	VIP_RETURN result = check(vi->nic, attributes, &ptag);
-	struct outfit old, spare;
+	struct resources old, spare;
 
 	if (result)
 		return result;
 	vipl_cm_reap(vi);
-	spare = old = take_off(vi);
+	spare = old = detach_resources(vi);
 	take_attributes(vi, attributes, ptag);
 	if (open_headers(vi) || vipl_qp_create(vi)) {
 		result = VIP_ERROR_RESOURCE;
-		spare = take_off(vi);
+		spare = detach_resources(vi);
 		take_attributes(vi, &before, ptag_before);
-		put_on(vi, &old);
+		attach_resources(vi, &old);
 	}
-	discard(vi, &spare);
+	destroy_resources(vi, &spare);
 	atomic_fetch_add(&vi->nic->memory_generation, 1);
 	return result;
 }
