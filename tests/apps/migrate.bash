@@ -255,6 +255,11 @@ paths() {
 	echo "${count:-0}"
 }
 
+# counted KEY: of what the fabric counts.
+counted() {
+	"$URXE" fabric status | awk -v key="$1:" '$1 == key { print $2 }'
+}
+
 # guests_ask: $dir/guests, a guest_command whose guests have a program while they have an adapter that uses libsacache as
 # it is told (sacache_follow.c): "tell GUEST COMMAND…". Its path records move with the guest, in $dir/GUEST.records.
 guests_ask() {

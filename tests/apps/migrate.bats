@@ -36,13 +36,8 @@ teardown() {
 	[ "$(lid_of guest7)" = "$lid" ]
 }
 
-# How often OpenSM has told ports to register again: after a move the guest's once, and again where it had to begin a sweep
-# anew. Each time the guest asks for a table, after up to three single questions where its program began too late to see
-# that it was told.
-told_to_register() {
-	"$URXE" fabric status | awk '$1 == "reregistered:" { print $2 }'
-}
-
+# OpenSM tells the guest's port once to register again, and once more where it had to begin a sweep anew. Each time the
+# guest asks for a table, after up to three single questions where its program began too late to see that it was told.
 @test "a guest that moves confirms all its paths by a table from the SA" {
 	local guid guids lid before asked told
 	guests_ask
@@ -55,13 +50,13 @@ told_to_register() {
 	# shellcheck disable=SC2086
 	tell guest7 reach $guids
 	[ "$(paths "$lid")" = "$(wc -w <<<"$guids")" ]
-	before=$(paths "$lid") told=$(told_to_register)
+	before=$(paths "$lid") told=$(counted reregistered)
 	ctl h1 move guest7 --to h3
 	await is_at guest7 h3
 	[ "$(lid_of guest7)" = "$lid" ]
 	# shellcheck disable=SC2086
 	tell guest7 reach $guids
-	asked=$(($(paths "$lid") - before)) told=$(($(told_to_register) - told))
+	asked=$(($(paths "$lid") - before)) told=$(($(counted reregistered) - told))
 	echo "asked $asked times, told to register again $told times"
 	[ $asked -ge 1 ] && [ $asked -le $((4 * told)) ]
 	tell guest7 counters | grep -x "confirmed $(wc -w <<<"$guids")"
@@ -87,12 +82,12 @@ told_to_register() {
 	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
 	[ "$(rate)" = 2 ]
 	port >"$dir/before"
-	before=$(paths "$lid") told=$(told_to_register)
+	before=$(paths "$lid") told=$(counted reregistered)
 	ctl h1 move guest7 --to h2
 	await is_at guest7 h2
 	# shellcheck disable=SC2046
 	tell guest7 reach $(sed -n 's/^0x\([0-9a-f]*\) .*/\1/p' "$dir/guid2lid")
-	asked=$(($(paths "$lid") - before)) told=$(($(told_to_register) - told))
+	asked=$(($(paths "$lid") - before)) told=$(($(counted reregistered) - told))
 	echo "asked $asked times, told to register again $told times"
 	[ $asked -ge 1 ] && [ $asked -le $((4 * told)) ]
 	port | diff "$dir/before" -
