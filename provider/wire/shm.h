@@ -67,10 +67,10 @@ struct urxe_link {
 	unsigned num_flows, last_flow;
 	uint64_t full_since; /* no room since then, with the consumer here: */
 	uint32_t full_taken;
-	uint64_t full_at;  /* when it was last found full */
-	bool behind;	   /* the neighbour does not keep up: what finds no room is referred to */
-	bool copied;	   /* the last long payload was, instead of being referred to */
-	int64_t copy_cost; /* ticks a KiB of those that were, averaged */
+	uint64_t full_at; /* when it was last found full */
+	bool behind;	  /* the neighbour does not keep up: what finds no room is referred to */
+	uint32_t long_packets;
+	int64_t copy_cost; /* ticks a KiB of those that were timed, averaged */
 	uint64_t asked_at; /* whether it lives */
 	uint64_t seen_at;  /* alive, by urxe_wire_send_near() */
 };

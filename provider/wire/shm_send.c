@@ -8,19 +8,21 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host/stream.h"
 #include "host/ticks.h"
 #include "wire/route.h"
 #include "wire/shm.h"
 
-#define PATIENCE  500000000ull /* ns */
-#define BEHIND	  10000ull     /* a neighbour that takes nothing for so long does not run */
-#define KEEPS_UP  20000ull     /* one that takes something in so short a time does */
-#define ASK_EVERY 5000000ull
-#define LINE	  64u
-#define LONG_COPY 2048u /* from here on memcpy() may take other instructions */
-#define SLOW_COPY 150	/* ticks a KiB */
-#define REFS_MOST (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16)
-#define SEEN_FOR  1000000ull
+#define PATIENCE   500000000ull /* ns */
+#define BEHIND	   10000ull	/* a neighbour that takes nothing for so long does not run */
+#define KEEPS_UP   20000ull	/* one that takes something in so short a time does */
+#define ASK_EVERY  5000000ull
+#define LINE	   64u
+#define LONG_COPY  2048u /* from here on memcpy() may take other instructions */
+#define SLOW_COPY  150	 /* ticks a KiB */
+#define TIME_EVERY 64u	 /* long payloads */
+#define REFS_MOST  (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16)
+#define SEEN_FOR   1000000ull
 
 /* Tells the neighbour what the number stands for from now on. */
 static int new_flow(struct urxe_link *link, const struct urxe_path *path)
@@ -114,24 +116,56 @@ static void fill_refs(const struct urxe_link *link, uint8_t *to, const struct ur
 	urxe_bth_set_pad((struct urxe_bth *)to, 0); /* it belongs to bytes that are not there */
 }
 
-static void fill_packet(uint8_t *to, const struct urxe_tx_packet *pkt)
+static inline void fill_packet(uint8_t *to, const struct urxe_tx_packet *pkt, bool past_caches)
 {
 	memcpy(to, pkt->header, pkt->header_len);
 	to += pkt->header_len;
 	for (unsigned k = 0; k < pkt->iovcnt; k++) {
-		memcpy(to, pkt->iov[k].iov_base, pkt->iov[k].iov_len);
+		if (past_caches)
+			urxe_stream(to, pkt->iov[k].iov_base, pkt->iov[k].iov_len);
+		else
+			memcpy(to, pkt->iov[k].iov_base, pkt->iov[k].iov_len);
 		to += pkt->iov[k].iov_len;
 	}
 	memset(to, 0, urxe_pad_of(pkt->payload_len));
+	if (past_caches)
+		urxe_stream_fence();
 }
 
-static void fill(const struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt,
-		 bool refer)
+static void fill_timed(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
+{
+	uint64_t begin = urxe_ticks();
+	int64_t cost;
+
+	fill_packet(to, pkt, false);
+	cost = (urxe_ticks() - begin) * 1024 / pkt->payload_len;
+	/* One that was interrupted counts for as much as a few slow ones. */
+	if (cost > 4 * SLOW_COPY)
+		cost = 4 * SLOW_COPY;
+	link->copy_cost += (cost - link->copy_cost) / 8;
+}
+
+/*
+ * Between caches far apart each line that the neighbour has read costs the time of many until it can
+ * be written again. A store past the caches does not wait for that, but what is near the neighbour's
+ * cache is in memory then.
+ */
+static void fill_long(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
+{
+	if (link->long_packets++ % TIME_EVERY == 0)
+		fill_timed(link, to, pkt);
+	else
+		fill_packet(to, pkt, link->copy_cost > SLOW_COPY);
+}
+
+static void fill(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt, bool refer)
 {
 	if (refer)
 		fill_refs(link, to, pkt);
+	else if (pkt->payload_len >= LONG_COPY)
+		fill_long(link, to, pkt);
 	else
-		fill_packet(to, pkt);
+		fill_packet(to, pkt, false);
 }
 
 static bool is_routed(const struct urxe_path *path)
@@ -158,27 +192,12 @@ static bool lay_pair(struct urxe_link *link, int flow, const struct urxe_tx_pack
 	to = urxe_ring_claim(&link->out, first + second);
 	if (!to)
 		return false;
-	fill_packet(to, &pkts[0]);
-	fill_packet(to + first, &pkts[1]);
+	fill_packet(to, &pkts[0], false);
+	fill_packet(to + first, &pkts[1], false);
 	if (urxe_wire_payload_lost())
 		return false;
 	urxe_ring_publish(&link->out, URXE_RECORD_PAIR, flow, first, first + second);
 	return true;
-}
-
-/* A long payload was copied, or is referred to. */
-static void learn(struct urxe_link *link, const struct urxe_tx_packet *pkt, bool refer,
-		  uint64_t ticks)
-{
-	int64_t cost = ticks * 1024 / pkt->payload_len;
-
-	link->copied = !refer;
-	if (refer)
-		return;
-	/* One that was interrupted counts for as much as a few slow ones. */
-	if (cost > 4 * SLOW_COPY)
-		cost = 4 * SLOW_COPY;
-	link->copy_cost += (cost - link->copy_cost) / 8;
 }
 
 /* False: no room, or no payload. */
@@ -186,17 +205,10 @@ static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *p
 {
 	bool refer = is_referred(link, pkt);
 	uint8_t *to = claim(link, pkt, refer);
-	uint64_t begin;
 
 	if (!to)
 		return false;
-	if (pkt->payload_len > URXE_COPY_MOST) {
-		begin = urxe_ticks();
-		fill(link, to, pkt, refer);
-		learn(link, pkt, refer, urxe_ticks() - begin);
-	} else {
-		fill(link, to, pkt, refer);
-	}
+	fill(link, to, pkt, refer);
 	if (urxe_wire_payload_lost())
 		return false;
 	urxe_ring_publish(&link->out, refer ? URXE_RECORD_REFS : URXE_RECORD_PACKET, flow,
@@ -416,19 +428,13 @@ static bool has_room(struct urxe_link *link, uint32_t payload_len)
 }
 
 /*
- * Two copies by two processors of a cache are faster than one by a system call, which takes longer
- * to find the pages than to copy them. But between caches far apart each line that the neighbour has
- * read costs the time of many until it can be written again. Then every other long payload is
- * referred to: the neighbour reads it while the next one is copied. And a ring holds little: a
- * neighbour that does not run meanwhile, since it sleeps or has no processor, finds references
- * behind what was copied.
+ * Two copies by two processors are faster than one by a system call, which takes longer to find the
+ * pages than to copy them. But a ring holds little: a neighbour that does not run meanwhile, since
+ * it sleeps or has no processor, finds references behind what was copied.
  */
 static bool is_to_refer(struct urxe_link *link)
 {
-	if (!may_refer(link))
-		return false;
-	return (link->copied && link->copy_cost > SLOW_COPY) ||
-	       (link->behind && !has_room(link, URXE_MAX_RUN));
+	return link->behind && may_refer(link) && !has_room(link, URXE_MAX_RUN);
 }
 
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
