@@ -125,9 +125,11 @@ static void write_field(uint8_t *mad, const struct field *field, uint64_t v)
 	}
 }
 
-/* A port, or all of them: first and last number; false for a port that is not there. */
-static bool ports_selected(const struct fabric_node *n, uint8_t select, int *first, int *last)
+/* A port, or all of them: first and last number; false for a port that is not there, and for an
+ * attribute modifier, which has no meaning here (16.1.4). */
+static bool ports_selected(const struct fabric_node *n, const uint8_t *mad, int *first, int *last)
 {
+	uint8_t select = mad[PORT_SELECT];
 	int lowest = n->type == NODE_SWITCH ? 0 : 1;
 
 	*first = *last = select;
@@ -135,17 +137,17 @@ static bool ports_selected(const struct fabric_node *n, uint8_t select, int *fir
 		*first = lowest;
 		*last = n->num_ports;
 	}
-	return *first >= lowest && *last <= n->num_ports;
+	return !get32(mad + MAD_MOD) && *first >= lowest && *last <= n->num_ports;
 }
 
 static uint16_t counters(struct fabric *f, struct fabric_port *at, uint8_t *mad, bool set,
 			 const struct field *fields, unsigned num, uint32_t select)
 {
 	struct fabric_node *n = node_of(f, at);
-	uint8_t port = mad[PORT_SELECT], keep[4];
+	uint8_t keep[4];
 	int first, last;
 
-	if (!ports_selected(n, port, &first, &last))
+	if (!ports_selected(n, mad, &first, &last))
 		return STATUS_BAD_FIELD;
 	for (int p = first; set && p <= last; p++)
 		for (unsigned i = 0; i < num; i++)
@@ -195,7 +197,7 @@ static uint16_t data_by_sl(struct fabric *f, struct fabric_port *at, uint8_t *ma
 	uint64_t sums[16] = {0};
 	int first, last;
 
-	if (!ports_selected(n, mad[PORT_SELECT], &first, &last))
+	if (!ports_selected(n, mad, &first, &last))
 		return STATUS_BAD_FIELD;
 	for (int p = first; p <= last; p++) {
 		struct sl_counters *c = sl_counters_of(f, fabric_node_port(f->map, n, p));
@@ -217,6 +219,8 @@ static uint16_t class_port_info(uint8_t *mad)
 {
 	uint8_t *d = mad + PMA_DATA;
 
+	if (get32(mad + MAD_MOD))
+		return STATUS_BAD_FIELD;
 	memset(d, 0, MAD_LEN - PMA_DATA);
 	d[0] = 1;
 	d[1] = 1;
@@ -261,11 +265,15 @@ bool pma_receive(struct fabric *f, struct packet *p)
 	uint8_t *mad = p->mad, method = mad[MAD_METHOD];
 	uint16_t status = STATUS_BAD_VERSION;
 
-	if (method != METHOD_GET && method != METHOD_SET)
+	/* To these there is no answer. */
+	if (method == METHOD_SEND || method == METHOD_TRAP || method == METHOD_REPORT)
 		return false;
-	ledgers_collect(f);
-	if (mad[MAD_CLASS_VERSION] == 1)
+	if (mad[MAD_CLASS_VERSION] == 1 && (method == METHOD_GET || method == METHOD_SET)) {
+		ledgers_collect(f);
 		status = attribute(f, port_at(f, p->port), mad, method == METHOD_SET);
+	} else if (mad[MAD_CLASS_VERSION] == 1) {
+		status = STATUS_BAD_METHOD;
+	}
 	mad[MAD_METHOD] = METHOD_GET_RESP;
 	put16(mad + MAD_STATUS, status);
 	return true;

@@ -595,6 +595,52 @@ static void counters_are_read_and_set_back(void **state)
 	assert_int_equal(get64(client.mad + 136), 0);
 }
 
+/* 13.4.7; methods that have no answer get none. */
+static void performance_management_says_what_it_does_not_do(void **state)
+{
+	enum { METHOD_GET_TABLE = 0x12 };
+	static const struct {
+		uint8_t method, version;
+		uint16_t attr;
+		uint32_t mod;
+		int status; /* -1: no answer */
+	} asked[] = {
+		{METHOD_GET, 1, ATTR_COUNTERS, 0, 0},
+		{METHOD_GET, 1, ATTR_COUNTERS, 1, STATUS_BAD_FIELD},
+		{METHOD_GET, 1, ATTR_XMIT_DATA_SL, 1 << 16, STATUS_BAD_FIELD},
+		{METHOD_GET, 1, ATTR_CLASS_PORT_INFO, 1, STATUS_BAD_FIELD},
+		{METHOD_GET, 1, 0xff00, 0, STATUS_BAD_METHOD_ATTR},
+		{METHOD_SET, 1, ATTR_SAMPLES_RESULT, 0, STATUS_BAD_METHOD_ATTR},
+		{METHOD_GET, 2, ATTR_COUNTERS, 0, STATUS_BAD_VERSION},
+		{METHOD_GET_TABLE, 1, ATTR_COUNTERS, 0, STATUS_BAD_METHOD},
+		{METHOD_DELETE, 1, ATTR_COUNTERS, 0, STATUS_BAD_METHOD},
+		{METHOD_SEND, 1, ATTR_COUNTERS, 0, -1},
+		{METHOD_TRAP, 1, ATTR_COUNTERS, 0, -1},
+	};
+	struct agent *pm;
+
+	manage();
+	pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &client);
+	for (unsigned i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		struct umad u = umad_to(5, 1, asked[i].status < 0 ? 0 : 100);
+		unsigned before = client.count;
+
+		u.mad[MAD_CLASS] = CLASS_PERF;
+		u.mad[MAD_CLASS_VERSION] = asked[i].version;
+		u.mad[MAD_METHOD] = asked[i].method;
+		put64(u.mad + MAD_TID, i + 1);
+		put16(u.mad + MAD_ATTR, asked[i].attr);
+		put32(u.mad + MAD_MOD, asked[i].mod);
+		u.mad[65] = 1;
+		assert_int_equal(send_umad(pm, &u), 0);
+		assert_int_equal(client.count, before + (asked[i].status >= 0));
+		if (asked[i].status < 0)
+			continue;
+		assert_int_equal(client.mad[MAD_METHOD], METHOD_GET_RESP);
+		assert_int_equal(get16(client.mad + MAD_STATUS), asked[i].status);
+	}
+}
+
 /* 16.1.4.7: those of a port, and of all; a Set changes the selected ones alone. */
 static void data_by_sl_is_read_and_set_back(void **state)
 {
@@ -883,6 +929,7 @@ int main(void)
 		TEST(wrong_pkeys_and_qkeys_are_counted),
 		TEST(each_port_on_the_way_counts),
 		TEST(counters_are_read_and_set_back),
+		TEST(performance_management_says_what_it_does_not_do),
 		TEST(data_by_sl_is_read_and_set_back),
 		TEST(a_group_is_left_when_the_last_process_leaves),
 		TEST(a_group_that_the_sa_named_is_left_when_its_process_ends),
