@@ -15,6 +15,8 @@ static uint16_t get_node_desc(struct fabric *f, struct fabric_port *in, uint8_t 
 {
 	if (set)
 		return STATUS_BAD_METHOD_ATTR;
+	if (get32(mad + MAD_MOD))
+		return STATUS_BAD_FIELD;
 	memcpy(mad + SMP_DATA, node_of(f, in)->desc, FABRIC_DESC_LEN);
 	return 0;
 }
@@ -26,6 +28,8 @@ static uint16_t get_node_info(struct fabric *f, struct fabric_port *in, uint8_t 
 
 	if (set)
 		return STATUS_BAD_METHOD_ATTR;
+	if (get32(mad + MAD_MOD))
+		return STATUS_BAD_FIELD;
 	memset(d, 0, SMP_DATA_LEN);
 	d[0] = 1;
 	d[1] = 1;
@@ -48,6 +52,8 @@ static uint16_t switch_info(struct fabric *f, struct fabric_port *in, uint8_t *m
 
 	if (n->type != NODE_SWITCH)
 		return STATUS_BAD_METHOD_ATTR;
+	if (get32(mad + MAD_MOD))
+		return STATUS_BAD_FIELD;
 	if (set) {
 		if (get16(d + 6) >= get16(have))
 			return STATUS_BAD_FIELD;

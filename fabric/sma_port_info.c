@@ -6,11 +6,14 @@
  */
 #include "fabric/fabric.h"
 
+/* Who asks knows extended speeds; the rest of the modifier is the port. */
+#define SM_EXT_SPEEDS 0x80000000u
+
 /* The port that an attribute modifier names; NULL: none. */
 static struct fabric_port *named_port(struct fabric *f, struct fabric_port *in, uint32_t modifier)
 {
 	struct fabric_node *n = node_of(f, in);
-	uint8_t num = modifier;
+	uint32_t num = modifier & ~SM_EXT_SPEEDS;
 
 	if (n->type != NODE_SWITCH && !num)
 		return in;
@@ -46,7 +49,7 @@ static bool valid(struct fabric *f, const struct fabric_port *port, bool is_end,
 {
 	uint8_t state = lo4(d[PI_SPEED_STATE]), phys = hi4(d[PI_PHYS]);
 	uint8_t mtu = hi4(d[PI_MTU_SMSL]), vls = hi4(d[PI_VLS_ENF]);
-	uint16_t lid = get16(d + PI_LID);
+	uint16_t lid = get16(d + PI_LID), sm_lid = get16(d + PI_SM_LID);
 	uint8_t lmc = d[PI_PROTECT_LMC] & 7;
 
 	if (!state_possible(fabric_port_state(port), state) && port->num)
@@ -68,7 +71,10 @@ static bool valid(struct fabric *f, const struct fabric_port *port, bool is_end,
 		return false;
 	if (lid >= LID_FIRST_MULTICAST || lid & ((1u << lmc) - 1))
 		return false;
-	return get16(d + PI_SM_LID) < LID_FIRST_MULTICAST || get16(d + PI_SM_LID) == LID_PERMISSIVE;
+	/* 0 is no LID: a port that has one does not lose it by a Set. */
+	if ((!lid && fabric_port_lid(port)) || (!sm_lid && get16(port->info + PI_SM_LID)))
+		return false;
+	return sm_lid < LID_FIRST_MULTICAST || sm_lid == LID_PERMISSIVE;
 }
 
 /* Fields of the end port: an adapter's, and port 0 of a switch. */

@@ -5,10 +5,11 @@
  */
 #include "fabric/fabric.h"
 
-#define GUIDS_A_BLOCK 8
-#define PKEYS_A_BLOCK 32
-#define LIDS_A_BLOCK  64
-#define MLIDS_A_BLOCK 32
+#define GUIDS_A_BLOCK  8
+#define PKEYS_A_BLOCK  32
+#define LIDS_A_BLOCK   64
+#define MLIDS_A_BLOCK  32
+#define VL_ARB_A_BLOCK 32 /* entries of two bytes */
 
 uint16_t sma_guid_info(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool set)
 {
@@ -73,7 +74,7 @@ uint16_t sma_sl_to_vl(struct fabric *f, struct fabric_port *in, uint8_t *mad, bo
 	uint64_t at = in->num;
 
 	if (n->type == NODE_SWITCH) {
-		if (from > n->num_ports || to > n->num_ports)
+		if (modifier >> 16 || from > n->num_ports || to > n->num_ports)
 			return STATUS_BAD_FIELD;
 		at = from * (n->num_ports + 1u) + to;
 	}
@@ -91,21 +92,40 @@ uint16_t sma_sl_to_vl(struct fabric *f, struct fabric_port *in, uint8_t *mad, bo
 	return 0;
 }
 
+/* Bytes that a port has of a part: 1 and 2 are the halves of the low priority table, 3 and 4 those
+ * of the high priority one. */
+static unsigned vl_arb_len(const struct fabric_port *port, unsigned part)
+{
+	unsigned cap = port->info[part < 3 ? PI_VLARB_LOW_CAP : PI_VLARB_HIGH_CAP];
+	unsigned first = part % 2 ? 0 : VL_ARB_A_BLOCK;
+
+	if (cap <= first)
+		return 0;
+	return 2 * (cap - first < VL_ARB_A_BLOCK ? cap - first : VL_ARB_A_BLOCK);
+}
+
 uint16_t sma_vl_arb(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool set)
 {
 	struct fabric_node *n = node_of(f, in);
 	uint32_t modifier = get32(mad + MAD_MOD);
 	unsigned part = modifier >> 16, num = modifier & 0xffff;
 	uint8_t *d = mad + SMP_DATA, *table;
+	struct fabric_port *port;
+	unsigned len;
 
 	if (n->type != NODE_SWITCH)
 		num = in->num;
 	if (num > n->num_ports || part < 1 || part > 4)
 		return STATUS_BAD_FIELD;
-	table = fabric_map_bytes(f->map, fabric_node_port(f->map, n, num)->vlarb + 64 * (part - 1));
+	port = fabric_node_port(f->map, n, num);
+	len = vl_arb_len(port, part);
+	if (!len)
+		return STATUS_BAD_FIELD;
+	table = fabric_map_bytes(f->map, port->vlarb + SMP_DATA_LEN * (part - 1));
 	if (set)
-		memcpy(table, d, 64);
-	memcpy(d, table, 64);
+		memcpy(table, d, len);
+	memcpy(d, table, len);
+	memset(d + len, 0, SMP_DATA_LEN - len);
 	return 0;
 }
 
@@ -142,7 +162,8 @@ uint16_t sma_mft(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool se
 
 	if (n->type != NODE_SWITCH)
 		return STATUS_BAD_METHOD_ATTR;
-	if (block >= FABRIC_MFT_LEN / MLIDS_A_BLOCK || position >= n->mft_blocks)
+	if (modifier & 0x0ffffe00 || block >= FABRIC_MFT_LEN / MLIDS_A_BLOCK ||
+	    position >= n->mft_blocks)
 		return STATUS_BAD_FIELD;
 	table = (uint16_t *)fabric_map_bytes(f->map, n->mft) +
 		block * MLIDS_A_BLOCK * n->mft_blocks + position;

@@ -346,6 +346,83 @@ static void an_adapter_has_no_forwarding_table(void **state)
 			 STATUS_BAD_METHOD_ATTR);
 }
 
+/* 14.2.5.9: with a cap of 8 there is no upper half, and nothing behind the eighth entry. */
+static void vl_arbitration_has_as_many_entries_as_the_port(void **state)
+{
+	static const uint8_t none[48];
+	struct agent *sm = sm_at(H1, 1);
+
+	for (unsigned part = 1; part <= 4; part++) {
+		struct umad u = smp(METHOD_SET, ATTR_VL_ARB, part << 16 | 1, (const uint8_t *)"\1");
+
+		memset(u.mad + SMP_DATA, 0x11 * part, SMP_DATA_LEN);
+		send_umad(sm, &u);
+		assert_int_equal(status_of(in.mad), part % 2 ? 0 : STATUS_BAD_FIELD);
+		if (part % 2 == 0)
+			continue;
+		ask(sm, METHOD_GET, ATTR_VL_ARB, part << 16 | 1, "\1");
+		assert_memory_equal(in.mad + SMP_DATA, u.mad + SMP_DATA, 16);
+		assert_memory_equal(in.mad + SMP_DATA + 16, none, 48);
+	}
+	ask(sm, METHOD_GET, ATTR_VL_ARB, 1 << 16, "\1"); /* port 0 arbitrates nothing */
+	assert_int_equal(status_of(in.mad), STATUS_BAD_FIELD);
+}
+
+/* 13.4.7: a reserved value of the attribute modifier is an invalid field. */
+static void a_modifier_that_names_nothing_is_refused(void **state)
+{
+	static const struct {
+		uint16_t attr;
+		uint32_t mod;
+		uint16_t status;
+	} asked[] = {
+		{ATTR_NODE_INFO, 1, STATUS_BAD_FIELD},
+		{ATTR_NODE_DESC, 1, STATUS_BAD_FIELD},
+		{ATTR_SWITCH_INFO, 1 << 24, STATUS_BAD_FIELD},
+		{ATTR_PORT_INFO, 8, 0},
+		{ATTR_PORT_INFO, 0x80000008, 0}, /* by one who knows extended speeds */
+		{ATTR_PORT_INFO, 9, STATUS_BAD_FIELD},
+		{ATTR_PORT_INFO, 0x108, STATUS_BAD_FIELD},
+		{ATTR_PORT_INFO, 0x01000008, STATUS_BAD_FIELD},
+		{ATTR_SL_TO_VL, 0x0102, 0},
+		{ATTR_SL_TO_VL, 0x10102,
+		 STATUS_BAD_FIELD}, /* for all ports: not told as possible */
+		{ATTR_MFT, 0, 0},
+		{ATTR_MFT, 1 << 9, STATUS_BAD_FIELD},
+	};
+	struct agent *sm = sm_at(H1, 1);
+
+	for (unsigned i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		ask(sm, METHOD_GET, asked[i].attr, asked[i].mod, "\1");
+		assert_int_equal(status_of(in.mad), asked[i].status);
+	}
+}
+
+static uint16_t set_lids(struct agent *sm, uint16_t lid, uint16_t sm_lid)
+{
+	struct umad u = smp(METHOD_SET, ATTR_PORT_INFO, 0, (const uint8_t *)"");
+
+	memcpy(u.mad + SMP_DATA, port_of(H1, 1)->info, PI_LEN);
+	put_lo4(u.mad + SMP_DATA + PI_SPEED_STATE, PORT_NOP);
+	put_hi4(u.mad + SMP_DATA + PI_PHYS, PHYS_NOP);
+	put16(u.mad + SMP_DATA + PI_LID, lid);
+	put16(u.mad + SMP_DATA + PI_SM_LID, sm_lid);
+	send_umad(sm, &u);
+	return status_of(in.mad);
+}
+
+static void a_port_that_has_a_lid_is_given_others_but_not_none(void **state)
+{
+	struct agent *sm = sm_at(H1, 1);
+
+	assert_int_equal(set_lids(sm, 0, 0), 0); /* it has none yet */
+	assert_int_equal(set_lids(sm, 4, 5), 0);
+	assert_int_equal(set_lids(sm, 0, 5), STATUS_BAD_FIELD);
+	assert_int_equal(set_lids(sm, 4, 0), STATUS_BAD_FIELD);
+	assert_int_equal(fabric_port_lid(port_of(H1, 1)), 4);
+	assert_int_equal(set_lids(sm, 6, 7), 0);
+}
+
 static void an_unknown_attribute_has_its_status(void **state)
 {
 	assert_int_equal(status_of(ask(sm_at(H1, 1), METHOD_GET, 0xff00, 0, "\1")),
@@ -662,6 +739,9 @@ int main(void)
 		TEST(the_lease_of_an_mkey_ends_its_protection),
 		TEST(forwarding_tables_are_read_as_they_were_written),
 		TEST(an_adapter_has_no_forwarding_table),
+		TEST(vl_arbitration_has_as_many_entries_as_the_port),
+		TEST(a_modifier_that_names_nothing_is_refused),
+		TEST(a_port_that_has_a_lid_is_given_others_but_not_none),
 		TEST(an_unknown_attribute_has_its_status),
 		TEST(a_table_that_leads_in_circles_loses_the_packet_and_counts_it),
 		TEST(many_damaged_packets_are_an_error_of_the_link_that_is_told),
