@@ -103,12 +103,13 @@ said() {
 }
 
 # group_of_three: h2, h3 and h4 are members of a group, and a program on each of them writes what it hears to a file;
-# $group: its MGID and MLID.
+# $group: its MGID and MLID. That mckey, which never sleeps, leaves the CPUs to the others, and does not leave the
+# group before the test is over.
 group_of_three() {
 	local host
 	managed h1
 	for host in h2 h3 h4; do
-		in_background member-$host $host mckey -m 239.1.2.3 -C 1000
+		in_background member-$host $host nice -n 19 mckey -m 239.1.2.3 -C 10000
 	done
 	for host in h2 h3 h4; do
 		await said member-$host 'joined'
@@ -118,42 +119,48 @@ group_of_three() {
 		in_background $host $host "$URXE_BIN/verbs_fabric" hear $group
 	done
 	all_hear() {
-		on h1 "$URXE_BIN/verbs_fabric" call $group 3
+		on h1 "$URXE_BIN/verbs_fabric" call $group 1 3
 		[ -s "$XDG_RUNTIME_DIR/h2" ] && [ -s "$XDG_RUNTIME_DIR/h3" ] && [ -s "$XDG_RUNTIME_DIR/h4" ]
 	}
 	await all_hear
 }
 
-# from_now: what heard HOST says is what the host hears from now on: the numbers.
-from_now() {
+# calls: h1 sends 200 datagrams, and then 30 more, so that whoever has heard one of these has all that it will hear of
+# the first. Each time they have other numbers: from $base on.
+calls() {
 	local host
+	base=$((${base-0} + 1000))
+	on h1 "$URXE_BIN/verbs_fabric" call $group $((base + 1)) $((base + 230))
 	for host in h2 h3 h4; do
-		from[${host#h}]=$(wc -l <"$XDG_RUNTIME_DIR/$host")
+		await over $host
 	done
 }
 
+over() {
+	awk -v last=$((base + 200)) '$1 > last { over = 1 } END { exit !over }' "$XDG_RUNTIME_DIR/$1"
+}
+
+# heard HOST: which of the 200 the host has heard, from 1 on. late HOST: how many milliseconds they took.
 heard() {
-	tail -n +$((from[${1#h}] + 1)) "$XDG_RUNTIME_DIR/$1" | cut -d ' ' -f "${2-1}"
+	awk -v base=$base '$1 > base && $1 <= base + 200 { print $1 - base }' "$XDG_RUNTIME_DIR/$1"
 }
 
-calls() {
-	on h1 "$URXE_BIN/verbs_fabric" call $group 200
-	sleep 1
+late() {
+	awk -v base=$base '$1 > base && $1 <= base + 200 { print $2 }' "$XDG_RUNTIME_DIR/$1"
 }
 
-# counted LID COUNTER N: that port 1 has counted so many, or a few more.
+# counted LID COUNTER N: that port 1 has counted so many, or a few more: the last 30, and MADs.
 counted() {
 	local n
 	n=$(on h1 perfquery "$1" 1 | sed -n "s/^$2:\.*//p")
 	echo "$2: $n, of $3"
-	[ "$n" -ge "$3" ] && [ "$n" -le $(($3 + 20)) ]
+	[ "$n" -ge "$3" ] && [ "$n" -le $(($3 + 50)) ]
 }
 
 @test "copies to a group meet the faults of the links on their way, each copy those of its branch" {
-	local leaf2 lost from=()
+	local leaf2 lost base
 	group_of_three
 	leaf2=$(on h1 ibswitches | sed -n 's/.*"leaf2".* lid \([0-9]*\) lmc.*/\1/p')
-	from_now
 	"$URXE" fabric errors leaf2 1 --loss 30%
 	calls
 	[ "$(heard h2)" = "$(seq 200)" ]
@@ -164,11 +171,9 @@ counted() {
 	# The subnet manager's packets to h3 are lost there, too.
 	counted "$leaf2" PortXmitDiscards $lost
 	# The same again, for a program that sends the same.
-	from_now
 	calls
 	heard h3 | diff "$XDG_RUNTIME_DIR/first" -
 	"$URXE" fabric errors leaf2 1 --loss 0 --symbol 30%
-	from_now
 	calls
 	lost=$((200 - $(heard h3 | wc -l)))
 	[ $lost -gt 20 ] && [ $lost -lt 120 ]
@@ -176,7 +181,6 @@ counted() {
 	counted "$(on h3 ibaddr -l | sed 's/.* //')" SymbolErrorCounter $lost
 	# At the first link all copies go together.
 	"$URXE" fabric errors h1 1 --loss 30%
-	from_now
 	calls
 	heard h2 >"$XDG_RUNTIME_DIR/first"
 	lost=$((200 - $(wc -l <"$XDG_RUNTIME_DIR/first")))
@@ -186,15 +190,14 @@ counted() {
 }
 
 @test "copies to a group take the delay of the links on their way" {
-	local from=()
+	local base
 	group_of_three
 	"$URXE" fabric errors leaf2 1 --delay 300ms
-	from_now
 	calls
 	[ "$(heard h3)" = "$(seq 200)" ]
-	[ "$(heard h3 2 | sort -n | head -n 1)" -ge 300 ]
+	[ "$(late h3 | sort -n | head -n 1)" -ge 300 ]
 	[ "$(heard h4)" = "$(seq 200)" ]
-	[ "$(heard h4 2 | sort -n | head -n 1)" -lt 300 ]
+	[ "$(late h4 | sort -n | head -n 1)" -lt 300 ]
 }
 
 @test "UCX connects hosts by rdma_cm: streams, tagged and active messages" {

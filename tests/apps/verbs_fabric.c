@@ -7,7 +7,7 @@
  *	verbs_fabric give [ADDRESS]…	sends a datagram to each LID:QPN:TEXT[:sl=N][:from=PATHBITS][:grh=GUID]
  *	verbs_fabric hear MGID MLID	until it is killed, says of each datagram to a group its number and how many
  *					milliseconds it was under way
- *	verbs_fabric call MGID MLID N	sends N of them
+ *	verbs_fabric call MGID MLID A B	sends those with the numbers A to B
  *	verbs_fabric stay		until its input ends
  *	verbs_fabric sleep		says "asleep", then of each asynchronous event its name, its port and
  *					what the port's attributes are as soon as it is there
@@ -21,15 +21,16 @@
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
-#define QKEY 0x1234
-#define ROOM 256
+#define QKEY  0x1234
+#define ROOM  256
+#define ROOMS 1024 /* as many as a receiver may be late */
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-static uint8_t memory[64 * ROOM];
+static uint8_t memory[ROOMS * ROOM];
 
 static void must(int ok, const char *what)
 {
@@ -42,16 +43,18 @@ static void must(int ok, const char *what)
 static void start(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
+					.cap = {.max_send_wr = 4,
+						.max_recv_wr = ROOMS,
+						.max_send_sge = 1,
+						.max_recv_sge = 1}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
 
 	must(list && list[0], "devices");
 	context = ibv_open_device(list[0]);
 	must(context != NULL, "ibv_open_device");
 	pd = ibv_alloc_pd(context);
-	cq = ibv_create_cq(context, 128, NULL, NULL, 0);
+	cq = ibv_create_cq(context, 2 * ROOMS, NULL, NULL, 0);
 	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
 	must(pd && cq && mr, "objects");
 	init.send_cq = init.recv_cq = cq;
@@ -161,7 +164,7 @@ static uint64_t now(void)
 static void hear(const union ibv_gid *group, uint16_t mlid)
 {
 	const struct timespec moment = {.tv_nsec = 200000};
-	unsigned n = sizeof(memory) / ROOM;
+	unsigned n = ROOMS;
 
 	must(!ibv_attach_mcast(qp, group, mlid), "ibv_attach_mcast");
 	for (unsigned next = 0;; next++) {
@@ -181,7 +184,7 @@ static void hear(const union ibv_gid *group, uint16_t mlid)
 	}
 }
 
-static void call(const union ibv_gid *group, uint16_t mlid, uint64_t times)
+static void call(const union ibv_gid *group, uint16_t mlid, uint64_t first, uint64_t last)
 {
 	struct ibv_ah_attr to = {.dlid = mlid, .port_num = 1, .is_global = 1, .grh.dgid = *group};
 	struct ibv_ah *ah = ibv_create_ah(pd, &to);
@@ -195,12 +198,12 @@ static void call(const union ibv_gid *group, uint16_t mlid, uint64_t times)
 	const struct timespec pause = {.tv_nsec = 1000000};
 
 	must(ah != NULL, "ibv_create_ah");
-	for (uint64_t i = 1; i <= times; i++) {
+	for (uint64_t i = first; i <= last; i++) {
 		uint64_t what[2] = {i, now()};
 		memcpy(memory, what, sizeof(what));
 		must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 		completion();
-		nanosleep(&pause, NULL); /* so that receivers keep up */
+		nanosleep(&pause, NULL);
 	}
 	ibv_destroy_ah(ah);
 }
@@ -252,8 +255,8 @@ int main(int argc, char **argv)
 		inet_pton(AF_INET6, argv[2], &group);
 	if (argc == 4 && !strcmp(argv[1], "hear"))
 		hear(&group, strtoul(argv[3], NULL, 0));
-	if (argc == 5 && !strcmp(argv[1], "call"))
-		call(&group, strtoul(argv[3], NULL, 0), atoi(argv[4]));
+	if (argc == 6 && !strcmp(argv[1], "call"))
+		call(&group, strtoul(argv[3], NULL, 0), atoi(argv[4]), atoi(argv[5]));
 	if (argc == 3 && !strcmp(argv[1], "take"))
 		take(atoi(argv[2]));
 	if (argc == 2 && !strcmp(argv[1], "stay"))
