@@ -69,10 +69,10 @@ struct sa_stripe {
 /* A port's subnet. */
 struct sa_subnet {
 	_Atomic bool caching;
-	_Atomic uint32_t generation;   /* raised when all records are to be queried again */
-	_Atomic uint32_t links;	       /* raised when all remembered failures are to be dropped */
-	_Atomic uint64_t reregistered; /* ms: when the port was last asked to register; 0: never */
-	bool used;		       /* a port has the number, or had it: that one */
+	_Atomic uint32_t generation; /* raised when all records are to be queried again */
+	_Atomic uint32_t links;	     /* raised when all remembered failures are to be dropped */
+	_Atomic uint64_t outdated;   /* ms: when it was last raised, or the port was opened */
+	bool used;		     /* a port has the number, or had it: that one */
 	uint8_t gid[16];
 };
 

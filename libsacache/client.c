@@ -247,6 +247,20 @@ static void expire(struct sa_client *client, struct sa_slot *slot, uint64_t now)
 	transmit(client, slot, now);
 }
 
+void sa_client_ask_again(struct sa_client *client, struct sa_query *table, uint64_t now)
+{
+	for (unsigned i = 0; i < client->attr.window; i++) {
+		struct sa_slot *slot = &client->slots[i];
+
+		if (slot->query != table)
+			continue;
+		/* Also if that has to wait for credit. */
+		renew(client, slot);
+		slot->tries = 0;
+		expire(client, slot, now);
+	}
+}
+
 uint64_t sa_client_run(struct sa_client *client, uint64_t now)
 {
 	uint64_t next = SA_NEVER;

@@ -91,6 +91,8 @@ struct sa_query *sa_client_find(struct sa_client *client, const struct sacache_k
  * done. */
 struct sa_query *sa_client_submit(struct sa_client *client, const struct sacache_key *key,
 				  bool table, uint64_t now, int *error);
+/* Asks a pending table's question anew: what is on its way is not its answer any more. */
+void sa_client_ask_again(struct sa_client *client, struct sa_query *table, uint64_t now);
 /* A MAD arrived, from any source. */
 void sa_client_receive(struct sa_client *client, const uint8_t *mad, size_t length, uint64_t now);
 /* Does what is due; returns the time of the next call. */

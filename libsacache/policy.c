@@ -567,9 +567,8 @@ int sacache_event(struct sacache *cache, unsigned port, enum sacache_event event
 	case SACACHE_GID_IN: gid_event(cache, port, event, gid); break;
 	case SACACHE_LID_CHANGE: mark_moved(cache, port, gid, 0, false); break;
 	case SACACHE_REREGISTER:
-		atomic_store(&cache->subnets[port].reregistered, cache->clock());
-		/* fall through */
 	case SACACHE_NEW_SM:
+		atomic_store(&cache->subnets[port].outdated, cache->clock());
 		atomic_fetch_add(&cache->subnets[port].generation, 1);
 		/* fall through: a path that one SM does not know, another may. */
 	case SACACHE_LINK_CHANGE: atomic_fetch_add(&cache->subnets[port].links, 1); break;
@@ -606,6 +605,7 @@ void sa_cache_begin_port(struct sacache *cache, unsigned port, const uint8_t gid
 		if (entry->port == port)
 			sa_table_remove(&cache->table, entry);
 	atomic_store(&subnet->caching, false);
+	atomic_store(&subnet->outdated, cache->clock());
 	pthread_mutex_unlock(&cache->lock);
 }
 

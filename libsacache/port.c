@@ -4,7 +4,8 @@
  *
  * Each port has one thread that blocks in umad_recv(), runs the timers of client and notices, and
  * follows the port's state. Queries are sent by the calling threads. port->lock guards the client,
- * the notices and the waiters; umad_send() is called under it, which does not wait.
+ * the notices and the waiters; umad_send() is called under it, which does not wait. What happens to
+ * the port is read by its thread, and by a caller whose question depends on it, under watch_lock.
  *
  * The thread reads the clock at least once in a TICK: a descriptor of umad's may be one that cannot
  * be polled together with another (ibsim's is), so no other thread can wake it, and first deadlines
@@ -120,14 +121,12 @@ static void look_at_port(struct sa_port *port, uint64_t now)
 	umad_release_port(&attr);
 }
 
-/* Once in a TICK, and while the SA does not answer. */
-static void watch(struct sa_port *port, uint64_t now)
+/* Under watch_lock; at_once: whatever the time. */
+static void watch(struct sa_port *port, uint64_t now, bool at_once)
 {
 	unsigned news = 0;
 	bool doubt;
 
-	if (now - port->watched < TICK)
-		return;
 	port->watched = now;
 	if (port->verbs)
 		news = sa_watch_read(port->verbs, port->portnum);
@@ -141,7 +140,7 @@ static void watch(struct sa_port *port, uint64_t now)
 	if (doubt)
 		sa_notices_doubt(&port->notices, now);
 	pthread_mutex_unlock(&port->lock);
-	if (doubt || news & SA_WATCH_PORT ||
+	if (at_once || doubt || news & SA_WATCH_PORT ||
 	    now - port->looked >= (port->verbs ? LOOK_WATCHED : LOOK))
 		look_at_port(port, now);
 	if (news & SA_WATCH_REREGISTER) {
@@ -151,6 +150,22 @@ static void watch(struct sa_port *port, uint64_t now)
 		sa_notices_new_sm(&port->notices, port->sm_lid, now);
 		pthread_mutex_unlock(&port->lock);
 	}
+}
+
+/* Once in a TICK, and while the SA does not answer. */
+static void watch_in_time(struct sa_port *port, uint64_t now)
+{
+	pthread_mutex_lock(&port->watch_lock);
+	if (now >= port->watched + TICK)
+		watch(port, now, false);
+	pthread_mutex_unlock(&port->watch_lock);
+}
+
+void sa_port_refresh(struct sa_port *port)
+{
+	pthread_mutex_lock(&port->watch_lock);
+	watch(port, port->cache->clock(), true);
+	pthread_mutex_unlock(&port->watch_lock);
 }
 
 /* Drops MADs that are not from the SA; in case the SM has moved, doubt makes the port check. */
@@ -213,11 +228,11 @@ static void say_goodbye(struct sa_port *port, void *in)
 static void *port_run(void *arg)
 {
 	struct sa_port *port = arg;
-	port->verbs = sa_watch_open(port->ca_name);
+
 	while (!atomic_load(&port->stop)) {
 		uint64_t now = port->cache->clock(), next, then;
 
-		watch(port, now);
+		watch_in_time(port, now);
 		pthread_mutex_lock(&port->lock);
 		next = sa_client_run(&port->client, now);
 		then = sa_notices_run(&port->notices, now);
@@ -226,7 +241,6 @@ static void *port_run(void *arg)
 		receive(port, port->in, now, next < then ? next : then);
 	}
 	say_goodbye(port, port->in);
-	sa_watch_close(port->verbs);
 	return NULL;
 }
 
@@ -258,6 +272,11 @@ static int open_umad(struct sa_port *port, struct sacache_attr *cache_attr, uint
 	/* Without a name or number libibumad has chosen the port. */
 	snprintf(port->ca_name, sizeof(port->ca_name), "%s", attr.ca_name);
 	port->portnum = attr.portnum;
+	umad_release_port(&attr);
+	/* No event is missed after the port was read. */
+	port->verbs = sa_watch_open(port->ca_name);
+	if (umad_get_port(port->ca_name, port->portnum, &attr))
+		return -ENODEV;
 	port->active = attr.state == PORT_ACTIVE;
 	port->lid = attr.base_lid;
 	port->sm_lid = attr.sm_lid;
@@ -296,6 +315,8 @@ static int start_thread(struct sa_port *port)
 
 static void port_free(struct sa_port *port)
 {
+	sa_watch_close(port->verbs);
+	pthread_mutex_destroy(&port->watch_lock);
 	pthread_mutex_destroy(&port->lock);
 	pthread_cond_destroy(&port->unused);
 	umad_free(port->umad);
@@ -356,6 +377,7 @@ int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, u
 	port = calloc(1, sizeof(*port));
 	if (!port)
 		return ret;
+	pthread_mutex_init(&port->watch_lock, NULL);
 	pthread_mutex_init(&port->lock, NULL);
 	pthread_cond_init(&port->unused, NULL);
 	port->cache = cache;

@@ -36,7 +36,8 @@ struct sa_port {
 	int agent;
 	pthread_t thread;
 	_Atomic bool stop;
-	/* Used by the port's thread only. */
+	/* Under watch_lock, which is taken before the lock. */
+	pthread_mutex_t watch_lock;
 	struct ibv_context *verbs; /* NULL: libibverbs does not have the port */
 	uint64_t watched;	   /* when its events were last read */
 	uint64_t looked;	   /* when PortInfo was last read */
@@ -64,13 +65,18 @@ void sa_port_unlock(struct sa_port *port);
 void sa_port_done(void *ctx, struct sa_query *query, int status, const uint8_t *records,
 		  size_t count, size_t stride);
 
+/* Reads what has happened to the port by now. Not under port->lock. */
+void sa_port_refresh(struct sa_port *port);
+
+/* Records have to be confirmed that none was asked for yet: the port's state counts. */
+bool sa_confirm_begins(const struct sa_port *port);
 /* Whether a caller whose record is to be confirmed waits for the table of all paths, which is asked
  * for when it pays. */
 bool sa_confirm_awaits(struct sa_port *port, const struct sacache_key *key);
 /* The table's answer. */
 void sa_confirm_done(struct sa_port *port, const struct sa_query *query, int status,
 		     const uint8_t *records, size_t count, size_t stride);
-/* Once in a while: ends the callers' wait. */
+/* Once in a while: ends the callers' wait for a table that does not come, or is outdated. */
 void sa_confirm_run(struct sa_port *port, uint64_t now);
 
 enum sa_watch_news {

@@ -89,8 +89,14 @@ static void complete(struct sa_port *port, struct sa_waiter *waiter, int status)
 	port->completed = waiter;
 }
 
-/* Callers that waited for a table look again, and query the SA if it has not confirmed their records.
- * Under port->lock. */
+static void await_table(struct sa_port *port, struct sa_waiter *waiter)
+{
+	waiter->next = port->confirm.waiting;
+	port->confirm.waiting = waiter;
+}
+
+/* Callers that waited for a table look again. If it has not confirmed their records they query the SA;
+ * if it was outdated, they wait for another one. Under port->lock. */
 static void look_again(struct sa_port *port)
 {
 	struct sa_waiter *waiter = port->confirm.waiting, *next;
@@ -101,10 +107,17 @@ static void look_again(struct sa_port *port)
 		int ret = sa_cache_lookup(port->cache, &waiter->key, &waiter->path, &why);
 
 		next = waiter->next;
-		if (ret == -ENOENT || ret == -ESTALE)
-			ret = atomic_load(&port->stop)
-				      ? -ECANCELED
-				      : join(port, &waiter->key, false, why, waiter);
+		if (ret == -ENOENT || ret == -ESTALE) {
+			if (atomic_load(&port->stop)) {
+				ret = -ECANCELED;
+			} else if (ret == -ESTALE && why == SA_QUERY_CHANGED &&
+				   sa_confirm_awaits(port, &waiter->key)) {
+				await_table(port, waiter);
+				ret = -EINPROGRESS;
+			} else {
+				ret = join(port, &waiter->key, false, why, waiter);
+			}
+		}
 		if (ret != -EINPROGRESS)
 			complete(port, waiter, ret);
 	}
@@ -144,11 +157,16 @@ static int ask(struct sacache *cache, const struct sacache_key *key, bool table,
 	/* Again, now that no answer can arrive in between. */
 	if (path)
 		ret = sa_cache_lookup(cache, key, path, &why);
+	if (ret == -ESTALE && why == SA_QUERY_CHANGED && sa_confirm_begins(port)) {
+		pthread_mutex_unlock(&port->lock);
+		sa_port_refresh(port);
+		pthread_mutex_lock(&port->lock);
+		ret = sa_cache_lookup(cache, key, path, &why);
+	}
 	if (ret == -ESTALE && why == SA_QUERY_CHANGED && sa_confirm_awaits(port, key)) {
 		sa_count(cache, SA_COALESCED);
 		waiter->key = *key;
-		waiter->next = port->confirm.waiting;
-		port->confirm.waiting = waiter;
+		await_table(port, waiter);
 		ret = -EINPROGRESS;
 	} else if (ret == -ENOENT || ret == -ESTALE) {
 		ret = join(port, key, table, why, waiter);

@@ -9,6 +9,9 @@
  * many queries, so that it never costs the SA more than twice what the cheaper of both would. If the
  * port was away it asks at once: it re-registers alone, not together with the whole subnet.
  *
+ * What happens to the port while a table is on its way outdates that: its callers wait for another one.
+ * Before the first question the port's events are read, so that what has happened does not.
+ *
  * A record is confirmed if the table has the same path, and replaced if just one path of the table
  * answers its key; all others are queried one by one, since the SA chooses among several.
  * Called under port->lock.
@@ -17,18 +20,28 @@
 
 #define TABLE_RATIO 16
 #define PATIENCE    4	 /* response timeouts that callers wait for the table */
-#define ALONE_MS    5000 /* between the link's return and that */
+#define ALONE_MS    5000 /* between the port's return and what has its records confirmed */
 
 /* Components that a table of all paths says nothing about: with QoS the path may depend on them. */
 #define BEYOND (SACACHE_SERVICE_ID | SACACHE_QOS_CLASS | SACACHE_TCLASS)
 
-/* The port re-registers because it was away. */
+static uint32_t generation_of(const struct sa_port *port)
+{
+	return atomic_load(&port->cache->subnets[port->number].generation);
+}
+
+/*
+ * The records are to be confirmed because the port was away, or this program: it may have begun too
+ * late to see that the port was told to register again, and finds an SM, or another LID than its
+ * records have, soon after it has opened the port.
+ */
 static bool was_away(const struct sa_port *port)
 {
-	uint64_t asked = atomic_load(&port->cache->subnets[port->number].reregistered);
-	uint64_t apart = asked > port->returned ? asked - port->returned : port->returned - asked;
+	uint64_t outdated = atomic_load(&port->cache->subnets[port->number].outdated);
+	uint64_t apart =
+		outdated > port->returned ? outdated - port->returned : port->returned - outdated;
 
-	return asked && (!port->active || apart < ALONE_MS);
+	return !port->active || apart < ALONE_MS;
 }
 
 /* The first record of a generation is to be confirmed. LIDs are assigned from 1 on, so that the
@@ -60,18 +73,26 @@ static bool start_table(struct sa_port *port, uint64_t now)
 		query->generation = confirm->generation;
 		sa_count(port->cache, SA_QUERY_TABLE);
 	}
-	query->confirms = query->generation == confirm->generation;
+	if (query->generation != confirm->generation) {
+		sa_client_ask_again(&port->client, query, now);
+		query->generation = confirm->generation;
+	}
+	query->confirms = true;
 	confirm->until = now + (uint64_t)PATIENCE * port->cache->attr.response_timeout;
-	return query->confirms;
+	return true;
+}
+
+bool sa_confirm_begins(const struct sa_port *port)
+{
+	return port->confirm.generation != generation_of(port);
 }
 
 bool sa_confirm_awaits(struct sa_port *port, const struct sacache_key *key)
 {
-	uint32_t generation = atomic_load(&port->cache->subnets[port->number].generation);
 	struct sa_confirm *confirm = &port->confirm;
 
-	if (confirm->generation != generation)
-		begin(port, generation);
+	if (sa_confirm_begins(port))
+		begin(port, generation_of(port));
 	if (confirm->state == SA_CONFIRM_OVER || key->mask & BEYOND ||
 	    (key->mask & SACACHE_SGID && memcmp(key->sgid, port->client.port_gid, 16) != 0))
 		return false;
@@ -98,6 +119,7 @@ void sa_confirm_done(struct sa_port *port, const struct sa_query *query, int sta
 
 void sa_confirm_run(struct sa_port *port, uint64_t now)
 {
-	if (port->confirm.state == SA_CONFIRM_TABLE && now >= port->confirm.until)
+	if (port->confirm.state == SA_CONFIRM_TABLE &&
+	    (now >= port->confirm.until || sa_confirm_begins(port)))
 		port->confirm.state = SA_CONFIRM_OVER;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Asynchronous events of a port, from libibverbs. Called by its port's thread only, and never
- * waits: the descriptor is polled each time that thread wakes up.
+ * Asynchronous events of a port, from libibverbs. Called under the port's watch_lock, and never
+ * waits: the descriptor is polled each time the port's thread wakes up.
  */
 #include <errno.h>
 #include <fcntl.h>

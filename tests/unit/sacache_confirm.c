@@ -221,6 +221,7 @@ static void *resolve_one(void *arg)
 static void a_table_of_before_another_reregistration_confirms_nothing(void **state)
 {
 	pthread_t threads[2 * HOSTS];
+	uint8_t held[SA_MAD_SIZE];
 	struct sa_mad mad;
 
 	begin_with_all();
@@ -230,10 +231,11 @@ static void a_table_of_before_another_reregistration_confirms_nothing(void **sta
 	for (uintptr_t i = 0; i < 2 * HOSTS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, resolve_one, (void *)i), 0);
 	AWAIT(stats().coalesced == 2 * HOSTS);
+	SET(memcpy(held, net.held, SA_MAD_SIZE); net.holds_table = false);
 	CHANGE(net.peers_lid = 11, IBV_EVENT_CLIENT_REREGISTER);
 	AWAIT(stats().reregisters == 2);
 	pthread_mutex_lock(&lock);
-	assert_int_equal(sa_mad_decode(net.held, SA_MAD_SIZE, &mad), 0);
+	assert_int_equal(sa_mad_decode(held, SA_MAD_SIZE, &mad), 0);
 	net.peers_lid = 10;
 	answer_table(&mad);
 	net.peers_lid = 11;
@@ -245,6 +247,79 @@ static void a_table_of_before_another_reregistration_confirms_nothing(void **sta
 		assert_int_equal((intptr_t)lid, 11);
 	}
 	assert_int_equal(stats().confirmed, 0);
+	assert_int_equal(of_net(&net.tables), 2);
+	assert_int_equal(of_net(&net.paths), 0);
+}
+
+/* It begins before its port has an SM, and asks before it sees that it has one. */
+static void a_table_that_was_asked_for_without_an_sm_is_asked_for_again(void **state)
+{
+	pthread_t threads[HOSTS];
+	unsigned again;
+
+	begin_with_all();
+	assert_int_equal(sacache_port_close(cache, port), 0);
+	SET(net.state = 2; net.lid = 0; net.sm_lid = 0);
+	assert_int_equal(sacache_port_open(cache, "another", 1, &again), 0);
+	assert_int_equal(again, port);
+	for (uintptr_t i = 0; i < HOSTS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, resolve_one, (void *)i), 0);
+	AWAIT(stats().coalesced == HOSTS);
+	CHANGE(net.state = 4; net.lid = 5; net.sm_lid = 1, IBV_EVENT_CLIENT_REREGISTER);
+	for (unsigned i = 0; i < HOSTS; i++) {
+		void *lid;
+
+		pthread_join(threads[i], &lid);
+		assert_int_equal((intptr_t)lid, 10);
+	}
+	assert_int_equal(of_net(&net.tables), 1);
+	assert_int_equal(of_net(&net.paths), 0);
+	assert_int_equal(stats().confirmed, HOSTS);
+}
+
+/* A program that begins then sees an SM that its records are not from, and no more. */
+static void a_port_that_was_told_before_it_was_opened_confirms_all_by_one_table(void **state)
+{
+	begin(true, false);
+	SET(net.peers_lid = 5 * 16);
+	for (unsigned n = 1; n <= HOSTS; n++)
+		assert_int_equal(ask(n), 0);
+	SET(net.paths = 0);
+	CHANGE(net.sm_lid = net.sa_lid = net.answers_from = 2, IBV_EVENT_SM_CHANGE);
+	AWAIT(stats().sm_changes == 1);
+	for (unsigned n = 1; n <= HOSTS; n++)
+		assert_int_equal(lid_to(n), 5 * 16);
+	assert_int_equal(of_net(&net.tables), 1);
+	assert_int_equal(of_net(&net.paths), 0);
+}
+
+/* Else the table would be outdated as soon as it is there. */
+static void what_has_happened_to_the_port_is_read_before_the_table_is_asked_for(void **state)
+{
+	begin_with_all();
+	go_away();
+	come_back();
+	CHANGE(net.peers_lid = 11, IBV_EVENT_CLIENT_REREGISTER);
+	for (unsigned n = 1; n <= HOSTS; n++)
+		assert_int_equal(lid_to(n), 11);
+	AWAIT(stats().reregisters == 2);
+	for (unsigned n = 1; n <= HOSTS; n++)
+		assert_int_equal(look(n), 0);
+	assert_int_equal(of_net(&net.tables), 1);
+}
+
+static void no_change_is_missed_while_a_port_is_opened(void **state)
+{
+	struct sacache_path path;
+	struct sacache_key key = test_key(1);
+	unsigned again;
+
+	begin_with_all();
+	assert_int_equal(sacache_port_close(cache, port), 0);
+	SET(net.lid_when_watched = 6);
+	assert_int_equal(sacache_port_open(cache, "fake", 1, &again), 0);
+	assert_int_equal(sacache_resolve(cache, &key, &path, -1), 0);
+	assert_int_equal(cache->ports[again]->lid, 6);
 }
 
 static void closing_a_port_ends_those_who_wait_for_a_table(void **state)
@@ -281,6 +356,10 @@ int main(void)
 		TEST(a_table_confirms_nothing_that_was_asked_for_with_a_service, patient),
 		TEST(where_there_is_no_table_all_are_asked_for_one_by_one, impatient),
 		TEST(a_table_of_before_another_reregistration_confirms_nothing, patient),
+		TEST(a_table_that_was_asked_for_without_an_sm_is_asked_for_again, patient),
+		TEST(a_port_that_was_told_before_it_was_opened_confirms_all_by_one_table, patient),
+		TEST(what_has_happened_to_the_port_is_read_before_the_table_is_asked_for, patient),
+		TEST(no_change_is_missed_while_a_port_is_opened, patient),
 		TEST(closing_a_port_ends_those_who_wait_for_a_table, patient),
 	};
 

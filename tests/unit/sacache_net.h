@@ -42,6 +42,7 @@ static struct {
 	bool has_verbs, taken;
 	enum ibv_event_type events[8];
 	unsigned nevents, event_port, opened;
+	unsigned lid_when_watched; /* 0: the same */
 } net;
 static struct ibv_device device = {.name = "fake"};
 static struct ibv_context context;
@@ -69,6 +70,7 @@ const char *ibv_get_device_name(struct ibv_device *dev)
 struct ibv_context *ibv_open_device(struct ibv_device *dev)
 {
 	net.opened++;
+	net.lid = net.lid_when_watched ? net.lid_when_watched : net.lid;
 	context.async_fd = open("/dev/null", O_RDONLY);
 	return &context;
 }
