@@ -48,7 +48,7 @@ static int take_number(const char *text, size_t len, uint64_t most, uint64_t *va
 				 : *text >= 'a' && *text <= 'f' ? *text - 'a' + 10
 								: 99;
 
-		if (digit >= base || *value > (most - digit) / base)
+		if (digit >= base || digit > most || *value > (most - digit) / base)
 			return -EINVAL;
 		*value = *value * base + digit;
 	}

@@ -244,6 +244,23 @@ static void records_have_a_total_order(void **state)
 			assert_int_equal(record_order(&records[a], &records[b]), (a > b) - (a < b));
 }
 
+static void numbers_that_no_member_can_have_are_refused(void **state)
+{
+	static const char *const bad[] = {
+		"lmc=8",	  "lmc=9", "lmc=0xf", "lid=0xc000", "epoch=4294967296",
+		"function=65536", "lid=",  "lid=0x"};
+	struct record r;
+	char text[64];
+
+	assert_int_equal(record_parse(&r, "guest=a state=here lmc=7", 24), 0);
+	assert_int_equal(r.lmc, 7);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		int len = snprintf(text, sizeof(text), "guest=a state=here %s", bad[i]);
+
+		assert_int_equal(record_parse(&r, text, len), -EINVAL);
+	}
+}
+
 static void messages_come_back_as_they_were(void **state)
 {
 	struct request request = {.verb = MESSAGE_ASK, .from = "h1", .to = "h9"}, again;
@@ -308,6 +325,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_does_not_grow_without_end, setup, teardown),
 		cmocka_unit_test(records_have_a_total_order),
 		cmocka_unit_test(messages_come_back_as_they_were),
+		cmocka_unit_test(numbers_that_no_member_can_have_are_refused),
 		cmocka_unit_test(messages_that_are_none_are_refused),
 	};
 
