@@ -28,7 +28,10 @@ static void add_entry(void *arg, const struct record *r, const char *reason)
 {
 	struct follower *f = arg;
 	struct guid2lid_entry e = {r->guid, r->lid, r->lid + (1u << r->lmc) - 1};
+	const struct guid2lid_entry *before = guid2lid_find(&f->lids, e.guid);
 
+	if (before && before->max + 1u == e.min)
+		e.min = before->min;
 	if (!f->error)
 		f->error = guid2lid_set(&f->lids, &e);
 }

@@ -226,6 +226,24 @@ static void list(struct conversation *c)
 	answer_ok(c, NULL);
 }
 
+/* A record has LIDs of a port by their LMC; a range that is not of one goes in several. */
+static void add_lids(struct conversation *c, const struct guid2lid_entry *e)
+{
+	for (unsigned lid = e->min, lmc; lid <= e->max; lid += 1u << lmc) {
+		struct answer answer = {.answer = ANSWER_OK, .knows = true};
+
+		for (lmc = 0; lmc < 7 && lid + (2u << lmc) - 1 <= e->max;)
+			lmc++;
+		answer.record = (struct record){.guid = e->guid,
+						.guest = "port",
+						.state = MOVE_HERE,
+						.function = -1,
+						.lid = lid,
+						.lmc = lmc};
+		add_answer(c, &answer);
+	}
+}
+
 /* In a thread: it reads a file and needs nothing of the loop's. */
 static void list_lids(struct conversation *c)
 {
@@ -234,18 +252,8 @@ static void list_lids(struct conversation *c)
 
 	guid2lid_init(&table);
 	ret = guid2lid_read(&table, c->d->config.guid2lid);
-	for (size_t i = 0; i < table.count; i++) {
-		const struct guid2lid_entry *e = &table.entries[i];
-		struct answer answer = {.answer = ANSWER_OK, .knows = true};
-
-		answer.record = (struct record){.guid = e->guid,
-						.guest = "port",
-						.state = MOVE_HERE,
-						.function = -1,
-						.lid = e->min,
-						.lmc = __builtin_ctz(e->max - e->min + 1)};
-		add_answer(c, &answer);
-	}
+	for (size_t i = 0; i < table.count; i++)
+		add_lids(c, &table.entries[i]);
 	guid2lid_destroy(&table);
 	if (ret)
 		answer_not(c, ANSWER_LATER, "%s: %s", c->d->config.guid2lid, strerror(-ret));

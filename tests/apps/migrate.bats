@@ -717,6 +717,21 @@ stop_opensm() {
 	[ "$(lid_to "$gid")" = "${lids[1]}" ]
 }
 
+@test "guid2lid: a standby's file has all LIDs of a port, however many" {
+	local entry
+	mkdir "$dir/standby"
+	ONLY_h1="guid2lid $dir/master"
+	# shellcheck disable=SC2034
+	ONLY_h3=$(printf '%s\n' 'follow h1' 'follow_every 50' "guid2lid $dir/standby/guid2lid")
+	for entry in '1 0x0001 0x0001' '2 0x0005 0x0007' '3 0x0100 0x01ff' '4 0x0301 0x0304' '5 0x1000 0xbfff'; do
+		printf '0x000000000000000%s\n\n' "$entry"
+	done >"$dir/master"
+	hosts 1
+	agents
+	follows() { cmp "$dir/master" "$dir/standby/guid2lid"; }
+	await follows
+}
+
 @test "guid2lid: a full disk changes nothing" {
 	local n
 	unshare -Urm true 2>/dev/null || skip "no namespaces"
