@@ -56,7 +56,8 @@ static int write_lids(const char *path, const struct guid2lid *lids)
 	int ret = text ? 0 : -ENOMEM;
 
 	guid2lid_init(&old);
-	if (!ret && !guid2lid_read(&old, path))
+	/* A damaged one says nothing to OpenSM, whatever is whole in it. */
+	if (!ret && !guid2lid_read(&old, path) && !old.damaged)
 		old_text = guid2lid_format(&old, &old_len);
 	guid2lid_destroy(&old);
 	/* What is there already needs no sweep. */
@@ -196,8 +197,12 @@ static void keep_floating(struct apply *a)
 			continue;
 		r = *old;
 		r.lid = g->floating;
-		if (journal_put(&a->t->journal, &r))
-			a->error = -EIO;
+		a->error = journal_put(&a->t->journal, &r);
+		if (a->error) {
+			snprintf(a->reason, REASON_LEN, "the tracker's journal: %s",
+				 strerror(-a->error));
+			return;
+		}
 	}
 }
 

@@ -732,6 +732,18 @@ stop_opensm() {
 	await follows
 }
 
+@test "shared-port: a damaged file of LIDs for the plugin is written anew" {
+	shared_port
+	guest a h1
+	cp "$dir/lids" "$dir/before"
+	echo damaged >>"$dir/lids"
+	kill "${pids[h1]}"
+	wait "${pids[h1]}" || true
+	agent h1
+	mended() { cmp "$dir/lids" "$dir/before"; }
+	await mended
+}
+
 @test "guid2lid: a full disk changes nothing" {
 	local n
 	unshare -Urm true 2>/dev/null || skip "no namespaces"
