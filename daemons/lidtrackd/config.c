@@ -15,7 +15,7 @@
 static int set_peer(void *to, const char *value, const struct config_place *at)
 {
 	struct lidtrackd_config *config = to;
-	struct peer peer;
+	struct peer peer = {0}; /* compared with that of before, byte by byte */
 	char rest;
 
 	if (sscanf(value, "%63s %107s %c", peer.host, peer.address, &rest) != 2 ||

@@ -25,13 +25,41 @@
 
 /* ---- who this is ---- */
 
+struct link_credentials {
+	gnutls_certificate_credentials_t tls;
+	unsigned uses; /* by the identity, and by links */
+};
+
+/* Under identity->lock; NULL is nobody's. */
+static void put_credentials(struct link_credentials *c)
+{
+	if (!c || --c->uses)
+		return;
+	gnutls_certificate_free_credentials(c->tls);
+	free(c);
+}
+
+static void replace_credentials(struct link_identity *identity, struct link_credentials *c)
+{
+	pthread_mutex_lock(&identity->lock);
+	put_credentials(identity->credentials);
+	identity->credentials = c;
+	pthread_mutex_unlock(&identity->lock);
+}
+
+void link_identity_init(struct link_identity *identity)
+{
+	pthread_mutex_init(&identity->lock, NULL);
+	identity->credentials = NULL;
+}
+
 int link_identity_load(struct link_identity *identity, const char *ca, const char *certificate,
 		       const char *key)
 {
+	struct link_credentials *fresh;
 	gnutls_certificate_credentials_t c;
 	int ret;
 
-	identity->credentials = NULL;
 	if (!*ca && !*certificate && !*key)
 		return 0;
 	if (gnutls_certificate_allocate_credentials(&c))
@@ -49,15 +77,20 @@ int link_identity_load(struct link_identity *identity, const char *ca, const cha
 		gnutls_certificate_free_credentials(c);
 		return -EINVAL;
 	}
-	identity->credentials = c;
+	fresh = malloc(sizeof(*fresh));
+	if (!fresh) {
+		gnutls_certificate_free_credentials(c);
+		return -ENOMEM;
+	}
+	*fresh = (struct link_credentials){.tls = c, .uses = 1};
+	replace_credentials(identity, fresh);
 	return 0;
 }
 
 void link_identity_free(struct link_identity *identity)
 {
-	if (identity->credentials)
-		gnutls_certificate_free_credentials(identity->credentials);
-	identity->credentials = NULL;
+	replace_credentials(identity, NULL);
+	pthread_mutex_destroy(&identity->lock);
 }
 
 /* ---- addresses ---- */
@@ -175,17 +208,31 @@ static void refuse(struct link *link, int error)
 		;
 }
 
-static int start_tls(struct link *link, const struct link_identity *identity, unsigned side,
+static struct link_credentials *get_credentials(struct link_identity *identity)
+{
+	struct link_credentials *c;
+
+	pthread_mutex_lock(&identity->lock);
+	c = identity->credentials;
+	if (c)
+		c->uses++;
+	pthread_mutex_unlock(&identity->lock);
+	return c;
+}
+
+static int start_tls(struct link *link, struct link_identity *identity, unsigned side,
 		     const char *host)
 {
 	int ret;
 
-	if (!identity->credentials)
+	link->identity = identity;
+	link->credentials = get_credentials(identity);
+	if (!link->credentials)
 		return -ENOKEY;
 	if (gnutls_init(&link->tls, side | GNUTLS_NO_SIGNAL))
 		return -ENOMEM;
 	gnutls_set_default_priority(link->tls);
-	gnutls_credentials_set(link->tls, GNUTLS_CRD_CERTIFICATE, identity->credentials);
+	gnutls_credentials_set(link->tls, GNUTLS_CRD_CERTIFICATE, link->credentials->tls);
 	if (side == GNUTLS_SERVER)
 		gnutls_certificate_server_set_request(link->tls, GNUTLS_CERT_REQUIRE);
 	gnutls_session_set_verify_cert(link->tls, host, 0);
@@ -282,7 +329,7 @@ static int connect_local(const char *path)
 	return ret ? ret : connect_fd(AF_UNIX, (struct sockaddr *)&address, sizeof(address));
 }
 
-int link_connect(struct link *link, const struct link_identity *identity, const char *host,
+int link_connect(struct link *link, struct link_identity *identity, const char *host,
 		 const char *address)
 {
 	bool local = link_is_local(address);
@@ -298,7 +345,7 @@ int link_connect(struct link *link, const struct link_identity *identity, const 
 	return ret;
 }
 
-int link_accept(struct link *link, const struct link_identity *identity, int fd, bool local)
+int link_accept(struct link *link, struct link_identity *identity, int fd, bool local)
 {
 	int flags = fcntl(fd, F_GETFL), ret = 0;
 
@@ -403,6 +450,12 @@ void link_close(struct link *link)
 {
 	if (link->tls)
 		gnutls_deinit(link->tls);
+	if (link->credentials) {
+		pthread_mutex_lock(&link->identity->lock);
+		put_credentials(link->credentials);
+		pthread_mutex_unlock(&link->identity->lock);
+	}
+	link->credentials = NULL;
 	if (link->fd >= 0)
 		close(link->fd);
 	link->tls = NULL;

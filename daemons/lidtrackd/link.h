@@ -7,6 +7,7 @@
 #ifndef LIDTRACKD_LINK_H
 #define LIDTRACKD_LINK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,19 +16,26 @@
 #define LINK_TIMEOUT_MS	 3000
 #define LINK_ADDRESS_LEN 108
 
+/* Of one reading of the files; gone with the last link that was begun with it. */
+struct link_credentials;
+
 /* What this agent proves itself by, and others to it. */
 struct link_identity {
-	gnutls_certificate_credentials_t credentials; /* NULL: there are no files, so no TLS */
+	pthread_mutex_t lock;
+	struct link_credentials *credentials; /* NULL: there are no files, so no TLS */
 };
 
 struct link {
 	int fd;
 	gnutls_session_t tls; /* NULL: a unix socket */
-	char buffer[4096];    /* read, and not yet taken */
+	struct link_identity *identity;
+	struct link_credentials *credentials;
+	char buffer[4096]; /* read, and not yet taken */
 	size_t have;
 };
 
-/* Of PEM files; "" for all of them: no TLS. -errno after a line in the log. */
+void link_identity_init(struct link_identity *identity);
+/* Of PEM files; "" for all of them: no TLS. -errno after a line in the log; what was read before stays. */
 int link_identity_load(struct link_identity *identity, const char *ca, const char *certificate,
 		       const char *key);
 void link_identity_free(struct link_identity *identity);
@@ -45,10 +53,10 @@ int link_listen(const char *address);
  * -EKEYEXPIRED (now is not within its time), -EKEYREJECTED (it is another host's), -ENOTUNIQ (it is
  * not of tls_ca).
  */
-int link_connect(struct link *link, const struct link_identity *identity, const char *host,
+int link_connect(struct link *link, struct link_identity *identity, const char *host,
 		 const char *address);
 /* Takes over an accepted descriptor. */
-int link_accept(struct link *link, const struct link_identity *identity, int fd, bool local);
+int link_accept(struct link *link, struct link_identity *identity, int fd, bool local);
 /* Is the other end that host, by its certificate? Those of a unix socket are this user's processes.
  * */
 bool link_is_from(const struct link *link, const char *host);

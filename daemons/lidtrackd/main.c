@@ -92,6 +92,9 @@ static void on_reload(void *arg)
 		config_update(&lidtrackd_config_table, &d->config, &fresh);
 		log_level = d->config.log_level;
 	}
+	/* What is in these files may be new; else the line in the log is all there is to do. */
+	link_identity_load(&d->identity, d->config.tls_ca, d->config.tls_certificate,
+			   d->config.tls_key);
 	notify_reloaded(d->notify);
 }
 
@@ -130,6 +133,7 @@ static int run(struct lidtrackd *d)
 		return ret;
 	d->journal.fd = -1;
 	pthread_mutex_init(&d->functions, NULL);
+	link_identity_init(&d->identity);
 	sa_init(&d->sa, d->config.ca_name, (int)d->config.port, d->config.sm_key);
 	ret = start_all(d);
 	if (!ret) {

@@ -858,6 +858,16 @@ certificate_of() {
 	run ctl h2 plan guest8 --to h1
 	[ "$status" = 1 ]
 	[[ $output == *"h1 does not answer: it does not accept this host's certificate, see its log"* ]]
+	# A new one needs no new start; one that cannot be read changes nothing.
+	certificate_of h2 ca -1 2
+	kill -HUP "${pids[h2]}"
+	agrees() { ! { ctl h1 status; ctl h2 status; } | grep 'h[12] does not answer'; }
+	await agrees
+	lacks 'takes a restart' "$dir/h2.log"
+	echo damaged >"$dir/h2.pem"
+	kill -HUP "${pids[h2]}"
+	await grep -q "tls_certificate $dir/h2.pem" "$dir/h2.log"
+	agrees
 }
 
 @test "an agent of another version, or one that nobody has named, is told so" {
