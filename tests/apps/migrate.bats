@@ -99,6 +99,28 @@ asked_once() {
 	tell guest7 counters | grep -x 'changed 5'
 }
 
+@test "a guest's path has another P_Key and SL than its host's own to the same port, so the host's records do not do" {
+	local guid=0x0255525800010000 peer
+	guests_ask
+	"$URXE" fabric generate hypercube dimensions=2 functions=1 >"$dir/topo"
+	"$URXE" fabric up "$dir/topo"
+	peer=$(on h3 ibstat | sed -n 's/.*Port GUID: 0x//p')
+	printf '%s\n' 'Default=0x7fff : ALL=full;' "guests=0x1, sl=2 : $guid=full, 0x$peer=full;" >"$dir/partitions"
+	opensm_at h0 -Q -P "$dir/partitions"
+	await grep -q 'SUBNET UP' "$dir/h0.osm.log"
+	agents "guest_command $dir/guests"
+	guest guest7 h1
+	ctl h1 move guest7 --to h2
+	await is_at guest7 h2
+	mkfifo "$dir/host.to" "$dir/host.from"
+	on h2 "$URXE_BIN/sacache_follow" always 0 <>"$dir/host.to" 1<>"$dir/host.from" 2>"$dir/host.log" 3>&- &
+	pids[host]=$!
+	# The columns of SL, MTU, rate and P_Key.
+	path() { tell "$1" reach "$peer" && tell "$1" list | cut -d ' ' -f 5-8; }
+	[ "$(path guest7)" = '2 5 16 0x8001' ]
+	[ "$(path host)" = '0 5 16 0xffff' ]
+}
+
 @test "what cannot go is refused before anything is touched" {
 	hosts 1
 	agents
