@@ -99,14 +99,24 @@ static bool look_at(virDomainPtr domain, struct domain *d)
 	return !d->unknown || virGetLastErrorCode() != VIR_ERR_NO_DOMAIN;
 }
 
+/* What libvirtd said before may not hold any more. */
+static void forget_domains(struct watch *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->known = false;
+	pthread_mutex_unlock(&w->lock);
+}
+
 static void look_at_all(struct watch *w)
 {
 	virDomainPtr *all;
 	int n = virConnectListAllDomains(w->connection, &all, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	struct domains found = {0}, old;
 
-	if (n < 0)
+	if (n < 0) {
+		forget_domains(w);
 		return;
+	}
 	found.list = calloc(n + 1, sizeof(*found.list));
 	for (int i = 0; i < n; i++) {
 		if (found.list && look_at(all[i], &found.list[found.count]))
@@ -220,6 +230,7 @@ static void disconnect(struct watch *w)
 
 static void reconnect(struct watch *w)
 {
+	forget_domains(w);
 	disconnect(w);
 	w->lost = false;
 	w->connection = virConnectOpen(w->uri);

@@ -1071,6 +1071,26 @@ order() {
 	is_at test h1
 }
 
+@test "a guest is kept while libvirtd does not say whether its domain has begun" {
+	hosts 1
+	ONLY_h1='libvirt test:///default' # which has a domain "test" that runs
+	export LD_PRELOAD=$URXE_BIN/libvirt_fails.so LIBVIRT_EMPTY=$dir/empty LIBVIRT_SILENT=$dir/silent
+	touch "$dir/empty"
+	agents
+	unset LD_PRELOAD
+	grep -q 'test:///default: connected' "$dir/h1.log" || skip "lidtrackd is built without libvirt"
+	guest test h1
+	ctl h1 move test --to h2
+	ctl h2 move test --to h1
+	touch "$dir/silent"
+	rm "$dir/empty"
+	sleep 1 # more than twice the time between two looks
+	run ctl h1 move test --to h2
+	[ "$status" = 1 ]
+	[[ $output == *'or libvirtd has not answered'* ]]
+	is_at test h1
+}
+
 @test "what is wrong with a domain's metadata is said once, of each domain" {
 	local name
 	hosts 1
