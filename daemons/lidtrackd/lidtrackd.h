@@ -90,6 +90,7 @@ struct guest {
 	struct step *step;	     /* under way */
 	struct event *timer;	     /* the next step */
 	unsigned tries;		     /* of the step */
+	uint64_t since;		     /* when it came into its state */
 	uint64_t give_up;	     /* ms: how long asking may take */
 	bool patient;		     /* a refusal is asked again until then */
 	uint64_t away_since;	     /* ms: since when it has no function */
@@ -172,6 +173,7 @@ struct step {
 	uint64_t guid;
 	unsigned version;
 	enum move_step what;
+	uint64_t waited;	     /* ms that the guest has been in its state */
 	char rival[RECORD_NAME_LEN]; /* comes back, too */
 	struct record r;	     /* function, lid, lmc, peer and fence come back */
 	bool again;		     /* neither done nor refused */

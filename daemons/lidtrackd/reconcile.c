@@ -119,6 +119,7 @@ static struct guest *remember(struct lidtrackd *d, const struct record *record)
 	g->d = d;
 	g->r = *record;
 	g->version = 1;
+	g->since = clock_ms();
 	g->timer = evtimer_new(d->loop.base, on_timer, g);
 	if (!g->timer) {
 		free(g);
@@ -207,6 +208,7 @@ static int change(struct lidtrackd *d, struct guest *g, const struct record *to)
 			 move_state_name(g->r.state), move_state_name(to->state),
 			 g->reason[0] ? ": " : "", g->reason);
 		g->tries = 0;
+		g->since = clock_ms();
 	}
 	count_change(d, g, to);
 	g->r = *to;

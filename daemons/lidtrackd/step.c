@@ -17,12 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemons/common/clock.h"
 #include "daemons/common/log.h"
 #include "daemons/lidtrackd/lidtrackd.h"
 
 #define GUEST_TIMEOUT_MS 60000
-#define NOT_YET		 75  /* EX_TEMPFAIL of the guest's command */
-#define CANNOT_RUN	 127 /* as shells say it */
+#define UNSEEN		 1500 /* times retry, until a function that the SM has missed is set anew */
+#define NOT_YET		 75   /* EX_TEMPFAIL of the guest's command */
+#define CANNOT_RUN	 127  /* as shells say it */
 
 __attribute__((format(printf, 2, 3))) static void because(struct step *s, const char *format, ...)
 {
@@ -376,6 +378,26 @@ static void learn_pkeys(struct step *s, const struct sa_port *port)
 		s->r.pkeys[s->r.num_pkeys++] = port->pkeys[i];
 }
 
+/*
+ * OpenSM ignores a switch's traps after ten within five seconds, and clears the switch's
+ * PortStateChange at the end of a sweep: what changes in between it does not see until the port
+ * changes again.
+ */
+static void show_again(struct step *s, int number)
+{
+	int ret;
+
+	pthread_mutex_lock(&s->d->functions);
+	ret = s->d->provider->clear(s->d->where, number);
+	pthread_mutex_unlock(&s->d->functions);
+	if (ret) {
+		again(s, "function %d does not let go of the GUID: %s", number, strerror(-ret));
+		return;
+	}
+	s->event = EVENT_REFUSED;
+	because(s, "the SM has not seen function %d, which is set anew", number);
+}
+
 static void step_present(struct step *s)
 {
 	struct function functions[FUNCTION_MAX];
@@ -390,6 +412,10 @@ static void step_present(struct step *s)
 	ret = sa_find_port(&s->d->sa, is_shared(s) ? s->r.port : s->guid, true, &port);
 	if (!ret && is_shared(s) && port.lid != s->r.lid) {
 		again(s, "the host has LID %u, and is to have %u", port.lid, s->r.lid);
+		return;
+	}
+	if (ret == -ENOENT && !is_shared(s) && s->waited > UNSEEN * s->d->config.retry) {
+		show_again(s, number);
 		return;
 	}
 	if (ret || port.state != 4) {
@@ -573,6 +599,7 @@ int step_start(struct lidtrackd *d, struct guest *guest)
 	s->d = d;
 	s->guid = guest->r.guid;
 	s->version = guest->version;
+	s->waited = clock_ms() - guest->since;
 	s->what = move_step_of(guest->r.state);
 	s->r = guest->r;
 	memcpy(s->rival, guest->rival, sizeof(s->rival));

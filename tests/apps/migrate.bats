@@ -341,6 +341,20 @@ asked_once() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "a function that the SM has missed is set anew, so that it is seen" {
+	local guid
+	# Nothing but a signal makes it look.
+	printf '%s\n' 'sweep_on_trap FALSE' 'sweep_interval 0' >>"$dir/opensm.conf"
+	hosts 1
+	agents
+	guid=$(ctl h1 add guest7 --guid 0x0255525800010000)
+	await grep -q 'guest7 .*: verifying -> setting: the SM has not seen function 1, which is set anew' "$dir/h1.log"
+	# And again, each time that it looked while the function had no GUID.
+	looks() { kill -HUP "${pids[h0.osm]}" && sleep 0.2 && is_at guest7 h1; }
+	await looks
+	[ "$(functions_with "$guid")" = 1 ]
+}
+
 @test "moves in a row keep the LID, also those whose traps OpenSM ignores" {
 	local guid lid from=1 to n
 	# OpenSM takes no more than ten traps of a switch in five seconds; what it has missed it sees at its next look.
