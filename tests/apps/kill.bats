@@ -37,9 +37,9 @@ group() {
 }
 @test "400 processes die with QPs, one after another" { group many_deaths; }
 
-@test "eight senders into one receiver with 208 KiB have a third of one sender's goodput" {
+@test "eight senders into one receiver with 208 KiB have half of one sender's goodput, and send little in vain" {
 	run isolated env URXE_WIRE=udp URXE_RCVBUF=212992 timeout -k 5 120 \
-		"$URXE" run -- "$URXE_BIN/verbs_incast" 0.33
+		"$URXE" run -- "$URXE_BIN/verbs_incast" 0.5 0.85
 	echo "$output"
 	[ "$status" -eq 0 ]
 }
