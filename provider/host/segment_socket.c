@@ -21,14 +21,31 @@ _Static_assert(SEGMENT_PATH_MAX - 1 + sizeof(".s253-01234567") <=
 		       sizeof(((struct sockaddr_un *)0)->sun_path),
 	       "a segment's path leaves room for the rest of the name");
 
+/* Its digits in a base of up to 16, least of them at least. */
+static char *put_number(char *to, uint32_t n, unsigned base, unsigned least)
+{
+	char digits[10];
+	unsigned count = 0;
+
+	for (; n || count < least; n /= base)
+		digits[count++] = "0123456789abcdef"[n % base];
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+/* Not by snprintf(3): each doorbell of a neighbour that sleeps takes a name. */
 static socklen_t name_of(const struct urxe_segment *seg, unsigned slot, uint32_t end,
 			 struct sockaddr_un *name)
 {
-	int len;
+	char *to = name->sun_path;
 
-	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
-	len = snprintf(name->sun_path, sizeof(name->sun_path), "%s.s%u-%08x", seg->path, slot, end);
-	return offsetof(struct sockaddr_un, sun_path) + len + 1;
+	name->sun_family = AF_UNIX;
+	to = put_number(stpcpy(stpcpy(to, seg->path), ".s"), slot, 10, 1);
+	*to++ = '-';
+	to = put_number(to, end, 16, 8);
+	*to++ = 0;
+	return to - (char *)name;
 }
 
 socklen_t urxe_segment_socket_name(const struct urxe_segment *seg, unsigned slot,
