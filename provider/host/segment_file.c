@@ -9,8 +9,9 @@
  *
  * The file is kept when the last process leaves (it is small, holds the retired counters, and is
  * gone at the next boot). Only that of a fabric that is down, that of a network namespace that is
- * gone, and one of another version, are removed when nobody uses them, under their lock; therefore
- * a process that has waited for the lock checks that the file still has its name.
+ * gone, and one of another version, are removed when nobody uses them, under their lock and with what
+ * is beside them; therefore a process that has waited for the lock checks that the file still has its
+ * name.
  *
  * Any thread; the callers in segment.c hold their locks.
  */
@@ -221,15 +222,36 @@ static bool has_faults(const struct segment_map *map)
 	return false;
 }
 
-/* With the segment lock held, and nobody in the segment. */
-static void remove_all(struct urxe_segment *seg)
+static DIR *open_folder(const char *path)
 {
-	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++) {
-		segment_windows_forget(seg, s);
-		segment_socket_forget(seg, s);
-		segment_records_forget(seg, s);
-	}
-	unlink(seg->path);
+	int fd = urxe_libc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (fd >= 0 && !dir)
+		urxe_libc.close(fd);
+	return dir;
+}
+
+/*
+ * The segment, and what its slots have beside it: "<its name>.…", also those of another version.
+ * With the segment lock held, and nobody in the segment.
+ */
+static int remove_all(const struct urxe_segment *seg)
+{
+	const char *name = strrchr(seg->path, '/') + 1;
+	size_t len = strlen(name);
+	char folder[sizeof(seg->path)];
+	const struct dirent *e;
+	DIR *dir;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(name - seg->path), seg->path);
+	dir = open_folder(folder);
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, name, len) && e->d_name[len] == '.')
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	return unlink(seg->path) < 0 ? -errno : 0;
 }
 
 /*
@@ -283,17 +305,15 @@ static unsigned list_segments(DIR *dir, uint64_t inodes[AT_ONCE])
 static void remove_those_gone(const struct urxe_segment *seg)
 {
 	struct urxe_segment *gone = calloc(1, sizeof(*gone));
-	int len = strrchr(seg->path, '/') - seg->path, fd;
+	int len = strrchr(seg->path, '/') - seg->path;
 	uint64_t inodes[AT_ONCE];
-	DIR *dir = NULL;
 	unsigned num;
+	DIR *dir;
 
 	if (!gone)
 		return;
 	snprintf(gone->path, sizeof(gone->path), "%.*s/", len, seg->path);
-	fd = urxe_libc.open(gone->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		dir = fdopendir(fd);
+	dir = open_folder(gone->path);
 	while (dir && (num = list_segments(dir, inodes))) {
 		num = urxe_netns_gone(inodes, num);
 		for (unsigned i = 0; i < num; i++) {
@@ -371,7 +391,8 @@ static int make_usable(struct urxe_segment *seg, int fd)
 			 seg->path);
 		return -EPROTO;
 	}
-	return unlink(seg->path) < 0 ? -errno : -EAGAIN;
+	ret = remove_all(seg);
+	return ret ? ret : -EAGAIN;
 }
 
 static int open_for_members(struct urxe_segment *seg)

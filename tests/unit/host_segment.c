@@ -848,7 +848,33 @@ static void silently_join(void *arg)
 		urxe_segment_leave(seg);
 }
 
-/* A segment of another version: refused while somebody uses it, made anew when nobody does. */
+/* Of whoever was killed. */
+static const char *const left_over[] = {".s3-0123abcd", ".w3", ".r254"};
+
+static void put_left_over(void)
+{
+	char path[160];
+
+	for (unsigned i = 0; i < sizeof(left_over) / sizeof(*left_over); i++) {
+		snprintf(path, sizeof(path), "%s%s", segment_path(), left_over[i]);
+		close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	}
+}
+
+static unsigned count_left_over(void)
+{
+	unsigned num = 0;
+	char path[160];
+
+	for (unsigned i = 0; i < sizeof(left_over) / sizeof(*left_over); i++) {
+		snprintf(path, sizeof(path), "%s%s", segment_path(), left_over[i]);
+		num += !access(path, F_OK);
+	}
+	return num;
+}
+
+/* A segment of another version: refused while somebody uses it, made anew when nobody does, and what
+ * was beside it is removed. */
 static void test_other_version(void **state)
 {
 	struct segment_header header = {
@@ -861,12 +887,15 @@ static void test_other_version(void **state)
 	int fd;
 
 	put_header(&header);
+	put_left_over();
 	assert_int_equal(urxe_segment_view(&view), -EPROTO);
 	fd = open(segment_path(), O_RDWR | O_CLOEXEC);
 	assert_int_equal(segment_file_lock(fd, 17, true), 0);
 	host_test_in_child(silently_join, (void *)(intptr_t)-EPROTO);
+	assert_int_equal(count_left_over(), 3);
 	close(fd);
 	host_test_in_child(silently_join, NULL);
+	assert_int_equal(count_left_over(), 0);
 	assert_int_equal(urxe_segment_view(&view), 0);
 	urxe_segment_leave(view);
 
