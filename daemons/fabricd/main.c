@@ -178,6 +178,19 @@ static int start(struct fabricd *d, const struct options *o, char *control_path,
 	return -ENOMEM;
 }
 
+/* Whoever started it may have been interrupted since, and wants no fabric. */
+static int tell_starter(int ready)
+{
+	if (ready < 0)
+		return 0;
+	if (write(ready, "up\n", 3) != 3) {
+		log_warning("urxe fabric up has ended before this fabric was up");
+		return -ECANCELED;
+	}
+	close(ready);
+	return 0;
+}
+
 static void finish(struct fabricd *d)
 {
 	if (d->programs)
@@ -230,8 +243,9 @@ int main(int argc, char **argv)
 	if (!ret) {
 		if (o.log && (!freopen(o.log, "ae", stderr) || !freopen(o.log, "ae", stdout)))
 			log_warning("%s: %s", o.log, strerror(errno));
-		if (o.ready >= 0 && (write(o.ready, "up\n", 3) != 3 || close(o.ready)))
-			log_warning("nobody waits for this fabric to be up");
+		ret = tell_starter(o.ready);
+	}
+	if (!ret) {
 		fabricd_serve(&d);
 		loop_run(&d.loop, NULL, NULL);
 	}

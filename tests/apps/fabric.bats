@@ -202,6 +202,28 @@ goes_by() {
 	[ "$status" = 1 ] && [[ $output == *'no node is called "nobody"'* ]]
 }
 
+@test "urxe fabric up that is interrupted leaves no fabric" {
+	mkfifo "$XDG_RUNTIME_DIR/topo"
+	# It is in the middle of its work for as long as this has the file open.
+	exec 8<>"$XDG_RUNTIME_DIR/topo"
+	"$URXE" fabric up "$XDG_RUNTIME_DIR/topo" 8>&- &
+	starter=$!
+	started+=("$starter")
+	await test -S "$XDG_RUNTIME_DIR"/urxe-fabric/fabric
+	# The shell lets what runs in the background ignore SIGINT.
+	kill -TERM "$starter"
+	wait "$starter" || true
+	cat "$BATS_TEST_DIRNAME/fabric-ring.topo" >&8
+	exec 8>&-
+	is_gone() { [ ! -e "$XDG_RUNTIME_DIR/urxe-fabric/fabric" ]; }
+	await is_gone
+	run "$URXE" fabric show
+	echo "$output"
+	[[ $output == *"is not up"* ]]
+	[ "$(ls "$XDG_RUNTIME_DIR/urxe-fabric")" = fabric.log ]
+	grep -q "ended before this fabric was up" "$XDG_RUNTIME_DIR/urxe-fabric/fabric.log"
+}
+
 @test "faults of a cable lose and corrupt packets, counted at its ends" {
 	local lid guid
 	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
