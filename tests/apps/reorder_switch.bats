@@ -169,6 +169,27 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 	done
 }
 
+# typed PATTERN COMMAND...: runs it on a terminal, where ^C is typed when it has printed that.
+typed() {
+	timeout 40 python3 -c '
+import os, pty, sys
+def read(fd):
+    data = os.read(fd, 1024)
+    if sys.argv[1].encode() in data:
+        os.write(fd, b"\x03")
+    return data
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:], read)))' "$@" </dev/null
+}
+
+@test "^C ends hosts that exchange data" {
+	export HERE=$BATS_TEST_DIRNAME
+	run typed listening "$HERE/reorder-hosts" "$conf" -- bash -euc '
+		(until_true listening 18515 && echo listening) &
+		bw -s 65536 -D 50'
+	echo "status $status: $output"
+	[ "$status" -eq 130 ]
+}
+
 @test "the tour shows what it promises" {
 	TOUR_PLOT=$BATS_TEST_TMPDIR/plot.svg timeout 200 "$BATS_TEST_DIRNAME/../../examples/leaf-spine/tour" >"$BATS_TEST_TMPDIR/out"
 	cat "$BATS_TEST_TMPDIR/out"
