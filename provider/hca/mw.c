@@ -17,6 +17,9 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
+/* The part of an R_Key that a bind chooses; the rest, the index, is the window's. */
+#define MW_KEY 0xffu
+
 static struct cds_list_head *bucket(uint32_t key)
 {
 	return &urxe_hca.windows[(key >> 8) % URXE_MW_BUCKETS];
@@ -119,7 +122,7 @@ int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey
 	wqe->bind.access = info->mw_access_flags;
 	wqe->bind.window = mw->handle;
 	wqe->bind.region = info->mr ? info->mr->lkey : 0;
-	wqe->bind.rkey = rkey;
+	wqe->bind.rkey = (mw->handle & ~MW_KEY) | (rkey & MW_KEY);
 	return 0;
 }
 
@@ -133,8 +136,7 @@ static bool bind_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, const s
 	if (to_pd(mw->ibv.pd)->number != qp->pd->number ||
 	    to_pd(mr->ibv.pd)->number != qp->pd->number)
 		return false;
-	if (wqe->bind.rkey >> 8 != mw->ibv.handle >> 8 ||
-	    (mw->ibv.type == IBV_MW_TYPE_2 && mw->bound_to))
+	if (mw->ibv.type == IBV_MW_TYPE_2 && (mw->bound_to || !wqe->bind.length))
 		return false;
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))

@@ -226,18 +226,16 @@ static void refused_binds(void)
 		unsigned region, access;
 		long offset;
 		uint64_t length;
-		int key; /* added to the one it should be */
 	} table[] = {
-		{"region without MW_BIND", IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, 0, 64,
-		 0},
+		{"region without MW_BIND", IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, 0, 64},
 		{"remote write over a read-only region", IBV_ACCESS_MW_BIND,
-		 IBV_ACCESS_REMOTE_WRITE, 0, 64, 0},
+		 IBV_ACCESS_REMOTE_WRITE, 0, 64},
 		{"remote atomic over a read-only region", IBV_ACCESS_MW_BIND,
-		 IBV_ACCESS_REMOTE_ATOMIC, 0, 64, 0},
-		{"a byte before the region", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, -1, 64, 0},
-		{"a byte behind the region", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, 0, SIZE + 1, 0},
-		{"over the top", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, 8, UINT64_MAX, 0},
-		{"key of another window", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, 0, 64, 0x100},
+		 IBV_ACCESS_REMOTE_ATOMIC, 0, 64},
+		{"a byte before the region", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, -1, 64},
+		{"a byte behind the region", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, 0, SIZE + 1},
+		{"over the top", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, 8, UINT64_MAX},
+		{"no bytes", REGION_ACCESS, IBV_ACCESS_REMOTE_READ, 0, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -248,7 +246,7 @@ static void refused_binds(void)
 		current_case = table[i].name;
 		begin(table[i].region);
 		NEED(mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2));
-		key = ibv_inc_rkey(mw->rkey) + table[i].key;
+		key = ibv_inc_rkey(mw->rkey);
 		wr = bind_wr(mw, key, addr + table[i].offset, table[i].length, table[i].access);
 		EXPECT(post(b.qp, &wr), 0);
 		EXPECT(post(b.qp, &later), 0);
@@ -288,6 +286,32 @@ static void refused_binds(void)
 	EXPECT(ibv_dealloc_mw(mw), 0);
 	EXPECT(ibv_dealloc_mw(strange), 0);
 	EXPECT(ibv_dealloc_pd(foreign), 0);
+	end();
+}
+
+/* The index of a window's key is the adapter's (10.6.7.2): a bind's key has the last byte alone. */
+static void last_byte_of_the_key(void)
+{
+	struct ibv_send_wr wr;
+	struct ibv_mw *mw, *other;
+
+	begin(REGION_ACCESS);
+	NEED(mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+	NEED(other = ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_mw *which = i ? other : mw;
+
+		wr = bind_wr(which, 0x4ab, (uintptr_t)target, 64, IBV_ACCESS_REMOTE_READ);
+		EXPECT(post(b.qp, &wr), 0);
+		EXPECT_WC(b.scq, 1, IBV_WC_SUCCESS);
+		EXPECT(remote(IBV_WR_RDMA_READ, (which->rkey & ~0xffu) | 0xab, (uintptr_t)target,
+			      64),
+		       IBV_WC_SUCCESS);
+	}
+	EXPECT(remote(IBV_WR_RDMA_READ, 0x4ab, (uintptr_t)target, 8), IBV_WC_REM_ACCESS_ERR);
+	next_event();
+	EXPECT(ibv_dealloc_mw(mw), 0);
+	EXPECT(ibv_dealloc_mw(other), 0);
 	end();
 }
 
@@ -450,6 +474,7 @@ int main(int argc, char **argv)
 		{"zero_based", zero_based},
 		{"other_qp", other_qp},
 		{"refused_binds", refused_binds},
+		{"last_byte_of_the_key", last_byte_of_the_key},
 		{"bind_verb", bind_verb},
 		{"invalidations", invalidations},
 		{"bind_of_the_gone", bind_of_the_gone},
