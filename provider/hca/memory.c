@@ -21,21 +21,26 @@ static bool fault_in(uint64_t va, uint64_t length, bool write)
 			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
-static __attribute__((noinline)) bool reach_any(const struct urxe_qp *qp, uint32_t key,
-						uint64_t addr, uint64_t length, uint32_t rights,
-						bool remote, uint64_t *va)
+/* Who asks: the protection domain's number and the QP's. */
+struct asker {
+	uint32_t pd, qpn;
+};
+
+static __attribute__((noinline)) bool reach_any(struct asker who, uint32_t key, uint64_t addr,
+						uint64_t length, uint32_t rights, bool remote,
+						uint64_t *va)
 {
 	enum rmempool_verdict verdict;
 
-	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->proto.qpn, addr,
-				      length, rights | URXE_RESIDENT, remote, va);
+	verdict = mempool_table_match(urxe_hca.table, key, who.pd, who.qpn, addr, length,
+				      rights | URXE_RESIDENT, remote, va);
 	if (verdict != RMEMPOOL_NO_RIGHTS)
 		return verdict == RMEMPOOL_OK;
-	verdict = mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->proto.qpn, addr,
-				      length, rights, remote, va);
+	verdict = mempool_table_match(urxe_hca.table, key, who.pd, who.qpn, addr, length, rights,
+				      remote, va);
 	if (verdict != RMEMPOOL_OK)
 		return false;
-	if (mempool_table_match(urxe_hca.table, key, qp->pd->number, qp->proto.qpn, addr, length,
+	if (mempool_table_match(urxe_hca.table, key, who.pd, who.qpn, addr, length,
 				rights | URXE_NULL, remote, va) == RMEMPOOL_OK) {
 		*va = (uintptr_t)urxe_null_memory(rights & WRITES);
 		return true;
@@ -43,12 +48,37 @@ static __attribute__((noinline)) bool reach_any(const struct urxe_qp *qp, uint32
 	return fault_in(*va, length, rights & WRITES);
 }
 
+static bool reach(struct asker who, uint32_t key, uint64_t addr, uint64_t length, uint32_t rights,
+		  bool remote, uint64_t *va)
+{
+	return mempool_match_plain(urxe_hca.table, key, who.pd, addr, length,
+				   rights | URXE_RESIDENT, va) ||
+	       reach_any(who, key, addr, length, rights, remote, va);
+}
+
 bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		uint32_t rights, bool remote, uint64_t *va)
 {
-	return mempool_match_plain(urxe_hca.table, key, qp->pd->number, addr, length,
-				   rights | URXE_RESIDENT, va) ||
-	       reach_any(qp, key, addr, length, rights, remote, va);
+	struct asker who = {qp->pd->number, qp->proto.qpn};
+
+	return reach(who, key, addr, length, rights, remote, va);
+}
+
+bool urxe_reach_own(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t key,
+		    uint64_t addr, uint64_t length, uint32_t rights, uint64_t *va)
+{
+	if (wqe->tm == URXE_TM_READ)
+		return urxe_reach_receive(qp, key, addr, length, va);
+	return urxe_reach(qp, key, addr, length, rights, false, va);
+}
+
+bool urxe_reach_receive(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+			uint64_t *va)
+{
+	const struct urxe_pd *pd = qp->srq ? to_pd(qp->srq->ibv.pd) : qp->pd;
+	struct asker who = {pd->number, qp->proto.qpn};
+
+	return reach(who, key, addr, length, RMEMPOOL_LOCAL_WRITE, false, va);
 }
 
 static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
@@ -67,7 +97,7 @@ static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
 			continue;
 		}
 		piece = sge->length - offset < len ? sge->length - offset : len;
-		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, piece, rights, false, &va))
+		if (!urxe_reach_own(qp, wqe, sge->lkey, sge->addr + offset, piece, rights, &va))
 			return -1;
 		iov[n].iov_base = (void *)(uintptr_t)va;
 		iov[n++].iov_len = piece;
@@ -90,7 +120,7 @@ int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t of
 	} else {
 		if (offset >= sge->length || len > sge->length - offset)
 			return gather_many(qp, wqe, offset, len, rights, iov);
-		if (!urxe_reach(qp, sge->lkey, sge->addr + offset, len, rights, false, &va))
+		if (!urxe_reach_own(qp, wqe, sge->lkey, sge->addr + offset, len, rights, &va))
 			return -1;
 	}
 	iov->iov_base = (void *)(uintptr_t)va;

@@ -37,6 +37,14 @@ extern pthread_mutex_t urxe_regions_lock;
 bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		uint32_t rights, bool remote, uint64_t *va);
 
+/* The same for a receive buffer: an SRQ's is of the SRQ's protection domain, not of the QP's. */
+bool urxe_reach_receive(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
+			uint64_t *va);
+
+/* The same for a send WR's own data: a tag matching SRQ's read writes to a receive buffer. */
+bool urxe_reach_own(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t key,
+		    uint64_t addr, uint64_t length, uint32_t rights, uint64_t *va);
+
 /*
  * Finds len bytes at offset of a WR's data, as pieces of our memory: how many (URXE_MAX_SGE at
  * most), or -1 when not all of them may be reached with these rights.

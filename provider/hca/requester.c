@@ -70,8 +70,8 @@ static bool local_buffer_ok(struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	for (unsigned i = 0; i < wqe->num_sge; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 
-		if (sge->length && !urxe_reach(qp, sge->lkey, sge->addr, sge->length,
-					       RMEMPOOL_LOCAL_WRITE, false, &va))
+		if (sge->length && !urxe_reach_own(qp, wqe, sge->lkey, sge->addr, sge->length,
+						   RMEMPOOL_LOCAL_WRITE, &va))
 			return false;
 	}
 	return true;

@@ -54,8 +54,7 @@ static __attribute__((noinline)) enum ibv_wc_status many_pieces(struct urxe_qp *
 			continue;
 		}
 		piece = sge->length - skip < len ? sge->length - skip : len;
-		if (!urxe_reach(qp, sge->lkey, sge->addr + skip, piece, RMEMPOOL_LOCAL_WRITE, false,
-				&va))
+		if (!urxe_reach_receive(qp, sge->lkey, sge->addr + skip, piece, &va))
 			return IBV_WC_LOC_PROT_ERR;
 		iov[(*n)++] = (struct iovec){(void *)(uintptr_t)va, piece};
 		len -= piece;
@@ -77,7 +76,7 @@ static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct i
 		return IBV_WC_LOC_LEN_ERR;
 	if (!len || skip >= sge->length || len > sge->length - skip)
 		return many_pieces(qp, len, iov, n);
-	if (!urxe_reach(qp, sge->lkey, sge->addr + skip, len, RMEMPOOL_LOCAL_WRITE, false, &va))
+	if (!urxe_reach_receive(qp, sge->lkey, sge->addr + skip, len, &va))
 		return IBV_WC_LOC_PROT_ERR;
 	iov[0] = (struct iovec){(void *)(uintptr_t)va, len};
 	*n = 1;

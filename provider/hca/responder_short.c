@@ -28,8 +28,7 @@ static const struct urxe_recv_wqe *buffer_for(struct urxe_qp *qp, const struct u
 
 	if (tail == atomic_load_explicit(&rq->head, memory_order_acquire) || wqe->num_sge != 1 ||
 	    !len || len > wqe->sge[0].length ||
-	    !urxe_reach(qp, wqe->sge[0].lkey, wqe->sge[0].addr, len, RMEMPOOL_LOCAL_WRITE, false,
-			&va))
+	    !urxe_reach_receive(qp, wqe->sge[0].lkey, wqe->sge[0].addr, len, &va))
 		return NULL;
 	*to = (void *)(uintptr_t)va;
 	return wqe;

@@ -396,6 +396,51 @@ static void receive_buffers(void)
 
 /* ---- retries ---- */
 
+/* Buffers of an SRQ are of its protection domain, whatever the QP's that takes them. */
+static void receive_buffers_of_an_srq(void)
+{
+	const enum ibv_wc_status here[] = {IBV_WC_SUCCESS, IBV_WC_REM_OP_ERR};
+	const enum ibv_wc_status there[] = {IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR};
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 2}};
+	struct ibv_pd *others = ibv_alloc_pd(ctx);
+	struct ibv_mr *local = ibv_reg_mr(pd, source, SIZE, 0);
+	struct ibv_mr *mr[2];
+	struct ibv_srq *srq;
+
+	NEED(others && local);
+	NEED(srq = ibv_create_srq(others, &init));
+	NEED(mr[0] = ibv_reg_mr(others, target, SIZE, IBV_ACCESS_LOCAL_WRITE));
+	NEED(mr[1] = ibv_reg_mr(pd, target, SIZE, IBV_ACCESS_LOCAL_WRITE));
+	for (unsigned i = 0; i < 4; i++) {
+		struct setup s = {.type = IBV_QPT_RC, .srq_b = srq};
+		uint32_t key = mr[i & 1]->lkey, half = i & 2 ? 32 : 64;
+		struct ibv_sge sge = {(uintptr_t)source, 64, local->lkey};
+		struct ibv_sge buffer[] = {{(uintptr_t)target, half, key},
+					   {(uintptr_t)target + half, half, key}};
+		struct ibv_recv_wr recv = {.wr_id = 8, .sg_list = buffer, .num_sge = i & 2 ? 2 : 1};
+		struct ibv_send_wr wr = {
+			.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+		struct end a, b;
+
+		fill();
+		make_pair(&a, &b, &s);
+		EXPECT(ibv_post_srq_recv(srq, &recv, &(struct ibv_recv_wr *){NULL}), 0);
+		EXPECT(post(a.qp, &wr), 0);
+		EXPECT_WC(b.rcq, 8, there[i & 1]);
+		EXPECT_WC(a.scq, 1, here[i & 1]);
+		EXPECT(!memcmp(target, source, 64), !(i & 1));
+		while (event_waits())
+			next_event();
+		free_end(&a);
+		free_end(&b);
+	}
+	EXPECT(ibv_destroy_srq(srq), 0);
+	for (unsigned i = 0; i < 2; i++)
+		EXPECT(ibv_dereg_mr(mr[i]), 0);
+	EXPECT(ibv_dereg_mr(local), 0);
+	EXPECT(ibv_dealloc_pd(others), 0);
+}
+
 static void rnr_exhausted(void)
 {
 	/* RNR timer 10 is 0.32 ms; 3 retries. */
@@ -1041,6 +1086,7 @@ int main(int argc, char **argv)
 		{"atomic_writes", atomic_writes},
 		{"local_buffers", local_buffers},
 		{"receive_buffers", receive_buffers},
+		{"receive_buffers_of_an_srq", receive_buffers_of_an_srq},
 		{"rnr_exhausted", rnr_exhausted},
 		{"retry_exhausted", retry_exhausted},
 		{"retry_in_another_life", retry_in_another_life},

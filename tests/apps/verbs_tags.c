@@ -15,6 +15,7 @@
 static struct ibv_cq_ex *cq;
 static struct ibv_srq *srq;
 static struct ibv_qp *receiver;
+static struct ibv_pd *receiver_pd; /* NULL: that of its SRQ */
 static struct end sender;
 static struct ibv_mr *out_mr, *in_mr, *spare_mr;
 static uint8_t out[BYTES], in[BYTES], spare[BYTES];
@@ -55,7 +56,7 @@ static void begin(uint32_t tags)
 	make_end(&sender, &s, pd, NULL);
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
 	init.srq = srq;
-	NEED(receiver = ibv_create_qp(pd, &init));
+	NEED(receiver = ibv_create_qp(receiver_pd ? receiver_pd : pd, &init));
 	connect_qps();
 	NEED(out_mr = ibv_reg_mr(pd, out, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
 	NEED(in_mr = ibv_reg_mr(pd, in, BYTES, IBV_ACCESS_LOCAL_WRITE));
@@ -297,6 +298,16 @@ static void rendezvous(void)
 	end();
 }
 
+/* The tagged buffers are of the SRQ's domain, not of the QP's. */
+static void other_domain(void)
+{
+	NEED(receiver_pd = ibv_alloc_pd(ctx));
+	eager();
+	rendezvous();
+	EXPECT(ibv_dealloc_pd(receiver_pd), 0);
+	receiver_pd = NULL;
+}
+
 /* The peer names memory that is not to be had; a message is longer than its buffer. */
 static void broken(void)
 {
@@ -386,8 +397,13 @@ static void refused(void)
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
-		{"eager", eager},	    {"pieces", pieces}, {"unexpected", unexpected},
-		{"rendezvous", rendezvous}, {"broken", broken}, {"list", list},
+		{"eager", eager},
+		{"pieces", pieces},
+		{"unexpected", unexpected},
+		{"rendezvous", rendezvous},
+		{"other_domain", other_domain},
+		{"broken", broken},
+		{"list", list},
 		{"refused", refused},
 	};
 
