@@ -282,29 +282,29 @@ static void in_use(void)
 
 	NEED(other && scq && rcq);
 	NEED(mr = ibv_reg_mr(other, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE));
-	EXPECT(ibv_dealloc_pd(other), EBUSY);
+	EXPECT_ERRNO(ibv_dealloc_pd(other), EBUSY);
 	EXPECT(ibv_dereg_mr(mr), 0);
 	NEED(mw = ibv_alloc_mw(other, IBV_MW_TYPE_1));
-	EXPECT(ibv_dealloc_pd(other), EBUSY);
+	EXPECT_ERRNO(ibv_dealloc_pd(other), EBUSY);
 	EXPECT(ibv_dealloc_mw(mw), 0);
 	NEED(ah = ibv_create_ah(other, &ah_attr));
-	EXPECT(ibv_dealloc_pd(other), EBUSY);
+	EXPECT_ERRNO(ibv_dealloc_pd(other), EBUSY);
 	EXPECT(ibv_destroy_ah(ah), 0);
 	NEED(srq = ibv_create_srq(other, &srq_attr));
-	EXPECT(ibv_dealloc_pd(other), EBUSY);
+	EXPECT_ERRNO(ibv_dealloc_pd(other), EBUSY);
 	init.send_cq = scq;
 	init.recv_cq = rcq;
 	init.srq = srq;
 	NEED(qp = ibv_create_qp(other, &init));
-	EXPECT(ibv_destroy_cq(scq), EBUSY);
-	EXPECT(ibv_destroy_cq(rcq), EBUSY);
-	EXPECT(ibv_destroy_srq(srq), EBUSY);
-	EXPECT(ibv_dealloc_pd(other), EBUSY);
+	EXPECT_ERRNO(ibv_destroy_cq(scq), EBUSY);
+	EXPECT_ERRNO(ibv_destroy_cq(rcq), EBUSY);
+	EXPECT_ERRNO(ibv_destroy_srq(srq), EBUSY);
+	EXPECT_ERRNO(ibv_dealloc_pd(other), EBUSY);
 	NEED(!to_init(qp, &ud));
-	EXPECT(ibv_attach_mcast(qp, &gid, 0), EINVAL); /* no group */
-	EXPECT(ibv_detach_mcast(qp, &group, 0), EINVAL);
+	EXPECT_ERRNO(ibv_attach_mcast(qp, &gid, 0), EINVAL); /* no group */
+	EXPECT_ERRNO(ibv_detach_mcast(qp, &group, 0), EINVAL);
 	EXPECT(ibv_attach_mcast(qp, &group, 0), 0);
-	EXPECT(ibv_destroy_qp(qp), EBUSY);
+	EXPECT_ERRNO(ibv_destroy_qp(qp), EBUSY);
 	EXPECT(ibv_detach_mcast(qp, &group, 0), 0);
 	EXPECT(ibv_destroy_qp(qp), 0);
 	EXPECT(ibv_destroy_srq(srq), 0);

@@ -55,6 +55,14 @@ static union ibv_gid gid;
 		EXPECT(errno_, error);  \
 	} while (0)
 
+/* A verb must return this errno, and leave it in errno. */
+#define EXPECT_ERRNO(call, error)     \
+	do {                          \
+		errno = 0;            \
+		EXPECT(call, error);  \
+		EXPECT(errno, error); \
+	} while (0)
+
 struct test_case {
 	const char *name;
 	void (*fn)(void);
