@@ -436,10 +436,11 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* One entry into cq->current, for the extended interface; false when there is none. The first one of a batch makes
- * other threads wait for its end, so that cq->current is this thread's until then. */
+/* One entry into cq->current and what the program reads of cq->ex, for the extended interface; false when there is
+ * none. The first one of a batch makes other threads wait for its end, so that both are this thread's until then. */
 static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq, bool first)
 {
+	const struct urxe_cqe *cqe;
 	uint32_t tail;
 	bool got;
 
@@ -457,9 +458,13 @@ static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq, bool 
 		urxe_lock_program(&cq->lock);
 	}
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	cqe = &cq->ring[tail & (cq->size - 1)];
 	got = tail != atomic_load_explicit(&cq->head, memory_order_acquire);
 	if (got) {
-		cq->current = cq->ring[tail & (cq->size - 1)];
+		/* From the ring: a load from cq->current would wait for the stores to it. */
+		cq->ex.wr_id = cqe->wr_id;
+		cq->ex.status = cqe->status;
+		cq->current = *cqe;
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 		if (first)
 			atomic_store_explicit(&cq->batch.taken, !cq->lock.elided,

@@ -14,25 +14,18 @@ static struct urxe_cq *of(struct ibv_cq_ex *ex)
 	return caa_container_of(ex, struct urxe_cq, ex);
 }
 
-static int show(struct ibv_cq_ex *ex, bool got)
-{
-	if (!got)
-		return ENOENT;
-	ex->wr_id = of(ex)->current.wr_id;
-	ex->status = of(ex)->current.status;
-	return 0;
-}
-
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	return show(ex, urxe_cq_take_next(of(ex)));
+	return urxe_cq_take_next(of(ex)) ? 0 : ENOENT;
 }
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	if (to_context(of(ex)->ibv.context)->stale)
 		return ENOENT;
-	return attr->comp_mask ? EINVAL : show(ex, urxe_cq_take_first(of(ex)));
+	if (attr->comp_mask)
+		return EINVAL;
+	return urxe_cq_take_first(of(ex)) ? 0 : ENOENT;
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
