@@ -169,11 +169,13 @@ static bool sleep_on_lease(uint64_t lease, uint64_t age, uint64_t now)
 	return renewed;
 }
 
-/* At the next look there is a lease to wait for. */
+/* At the next look there is a lease to wait for, longer than the one that a program outlasts which
+ * has the lock for long, as one does that sends many frames at once. */
 static bool left_to_pollers(void)
 {
-	if (atomic_load(&urxe_hca.lease) < LEASE_MIN)
-		set_lease(LEASE_MIN);
+	uint64_t lease = atomic_load(&urxe_hca.lease);
+
+	set_lease(lease < LEASE_MIN ? LEASE_MIN : lease * 2);
 	return false;
 }
 
