@@ -13,50 +13,56 @@
 #define RESERVE_STEP	 64
 
 /* The lock is here already: where a device knows the flag, it takes none of its own. */
-static struct ibv_cq *create_unlocked(struct vipl_cq *cq, unsigned entries)
+static struct ibv_cq *create_unlocked(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = entries,
 					   .cq_context = cq,
-					   .channel = cq->nic->channel,
+					   .channel = nic->channel,
 					   .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 					   .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
-	struct ibv_cq_ex *ex = ibv_create_cq_ex(cq->nic->context, &attr);
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(nic->context, &attr);
 
 	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
 }
 
-static int create_ibv(struct vipl_cq *cq, unsigned entries)
+static struct ibv_cq *create_ibv(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries)
 {
-	struct vipl_nic *nic = cq->nic;
 	unsigned most = nic->limits.max_cqe;
+	struct ibv_cq *ibv;
 
 	if (nic->iwarp && entries < UNGROWN_AT_LEAST)
 		entries = UNGROWN_AT_LEAST;
 	if (entries > most)
 		entries = most;
-	cq->ibv = create_unlocked(cq, entries);
-	if (!cq->ibv)
-		cq->ibv = ibv_create_cq(nic->context, entries, cq, nic->channel, 0);
-	if (!cq->ibv)
-		return -errno;
-	cq->capacity = cq->ibv->cqe;
-	return 0;
+	ibv = create_unlocked(cq, nic, entries);
+	return ibv ? ibv : ibv_create_cq(nic->context, entries, cq, nic->channel, 0);
 }
 
-int vipl_cq_open(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries)
+int vipl_cq_open(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries, void *handle)
 {
+	struct ibv_cq *ibv =
+		create_ibv(cq, nic, entries < ENTRIES_AT_LEAST ? ENTRIES_AT_LEAST : entries);
+
+	if (!ibv)
+		return -errno;
+	owned_lock(&cq->lock);
 	cq->deferred = 0;
 	cq->nic = nic;
-	cq->handle = NULL;
+	cq->handle = handle;
 	cq->head = cq->tail = 0;
 	cq->reserved = 0;
 	cq->broken = NULL;
 	STAILQ_INIT(&cq->notices);
 	cq->noticed = 0;
+	pthread_mutex_lock(&nic->wait_lock);
 	cq->served = false;
-	cq->users = 0;
 	cq->fired = false;
-	return create_ibv(cq, entries < ENTRIES_AT_LEAST ? ENTRIES_AT_LEAST : entries);
+	pthread_mutex_unlock(&nic->wait_lock);
+	cq->users = 0;
+	cq->ibv = ibv;
+	cq->capacity = ibv->cqe;
+	owned_unlock(&cq->lock);
+	return 0;
 }
 
 void vipl_cq_close(struct vipl_cq *cq)
@@ -184,6 +190,7 @@ VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE nic_handle, VIP_ULONG entries, VIP_CQ_HAND
 {
 	struct vipl_nic *nic = vipl_nic_lookup(nic_handle);
 	struct vipl_cq *cq;
+	void *number;
 
 	if (!nic || !handle || !entries)
 		return VIP_INVALID_PARAMETER;
@@ -193,23 +200,19 @@ VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE nic_handle, VIP_ULONG entries, VIP_CQ_HAND
 	cq = vipl_object_get(VIPL_KIND_CQ, sizeof(*cq));
 	if (!cq)
 		return VIP_ERROR_RESOURCE;
+	number = vipl_handle_create(VIPL_KIND_CQ, cq);
 	vipl_nic_lock(nic);
-	if (nic->closing || vipl_cq_open(cq, nic, entries))
-		goto put;
-	cq->handle = vipl_handle_create(VIPL_KIND_CQ, cq);
-	if (!cq->handle)
-		goto close;
+	if (!number || nic->closing || vipl_cq_open(cq, nic, entries, number)) {
+		vipl_nic_unlock(nic);
+		if (number)
+			vipl_handle_destroy(number);
+		vipl_object_put(VIPL_KIND_CQ, cq);
+		return VIP_ERROR_RESOURCE;
+	}
 	LIST_INSERT_HEAD(&nic->cqs, cq, link);
-	*handle = cq->handle;
 	vipl_nic_unlock(nic);
+	*handle = number;
 	return VIP_SUCCESS;
-
-close:
-	vipl_cq_close(cq);
-put:
-	vipl_nic_unlock(nic);
-	vipl_object_put(VIPL_KIND_CQ, cq);
-	return VIP_ERROR_RESOURCE;
 }
 
 void vipl_cq_free(struct vipl_cq *cq)

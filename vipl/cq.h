@@ -42,9 +42,9 @@ enum vipl_deferred {
 struct vipl_cq {
 	struct owned_lock lock;
 	unsigned deferred;
-	struct ibv_cq *ibv; /* NULL: closed */
-	struct vipl_nic *nic;
-	void *handle; /* NULL: a queue's own */
+	struct ibv_cq *ibv;	      /* NULL: closed */
+	struct vipl_nic *_Atomic nic; /* who has a stale handle reads it as well */
+	void *handle;		      /* NULL: a queue's own */
 
 	struct vipl_cq_entry *entries; /* a ring; only where there is a handle */
 	unsigned head, tail, size;     /* size: a power of two */
@@ -63,8 +63,8 @@ struct vipl_cq {
 	bool fired; /* an event came while nobody waited; under the NIC's wait_lock */
 };
 
-/* Opens a CQ for so many entries. -errno. */
-int vipl_cq_open(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries);
+/* Opens a CQ for so many entries; handle: NULL for a queue's own. -errno. */
+int vipl_cq_open(struct vipl_cq *cq, struct vipl_nic *nic, unsigned entries, void *handle);
 void vipl_cq_close(struct vipl_cq *cq);
 
 /* Makes room for another so many work requests, with the lock held. -ENOMEM. */

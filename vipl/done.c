@@ -7,41 +7,43 @@
 
 static VIP_RETURN done(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
 {
-	struct vipl_cq *cq = queue->cq;
-	bool own = vipl_cq_enter(cq);
+	bool own;
+	struct vipl_cq *cq = vipl_queue_enter(queue, &own);
 	VIP_RETURN result = vipl_queue_take(queue, descriptor);
 
 	vipl_cq_leave(cq, own);
 	return result;
 }
 
-/* Takes the head, or sees to it that an event comes when there is one. */
-static VIP_RETURN done_or_armed(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+/* Takes the head, or sees to it that an event of that CQ comes when there is one. */
+static VIP_RETURN done_or_armed(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor,
+				struct vipl_cq **armed)
 {
-	struct vipl_cq *cq = queue->cq;
-	VIP_RETURN result;
+	bool own;
+	struct vipl_cq *cq = vipl_queue_enter(queue, &own);
+	VIP_RETURN result = vipl_queue_take(queue, descriptor);
 
-	owned_lock_often(&cq->lock);
-	result = vipl_queue_take(queue, descriptor);
 	if (result == VIP_NOT_DONE && cq->ibv && !ibv_req_notify_cq(cq->ibv, 0))
 		result = vipl_queue_take(queue, descriptor);
-	vipl_cq_unlock(cq);
+	vipl_cq_leave(cq, own);
+	*armed = cq;
 	return result;
 }
 
 static VIP_RETURN wait_for(struct vipl_queue *queue, VIP_ULONG timeout, VIP_DESCRIPTOR **descriptor)
 {
 	struct vipl_deadline deadline = vipl_deadline(timeout);
+	struct vipl_cq *cq;
 	VIP_RETURN result;
 	int ret = 0;
 
 	while (true) {
-		result = ret ? done(queue, descriptor) : done_or_armed(queue, descriptor);
+		result = ret ? done(queue, descriptor) : done_or_armed(queue, descriptor, &cq);
 		if (result != VIP_NOT_DONE)
 			return result;
 		if (ret)
 			return ret == -ETIMEDOUT ? VIP_TIMEOUT : VIP_INVALID_PARAMETER;
-		ret = timeout ? vipl_wait(queue->cq, &deadline) : -ETIMEDOUT;
+		ret = timeout ? vipl_wait(cq, &deadline) : -ETIMEDOUT;
 	}
 }
 

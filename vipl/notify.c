@@ -171,9 +171,9 @@ static VIP_RETURN notify_queue(struct vipl_queue *queue, void *context, VIP_VI_C
 {
 	struct vipl_notice notice = {.context = context, .vi_handler = handler};
 
-	if (queue->cq != &queue->own)
+	if (__atomic_load_n(&queue->cq, __ATOMIC_RELAXED) != &queue->own)
 		return VIP_ERROR_RESOURCE;
-	return notify(queue->cq, &notice);
+	return notify(&queue->own, &notice);
 }
 
 VIP_RETURN VipSendNotify(VIP_VI_HANDLE handle, VIP_PVOID context, VIP_VI_CALLBACK handler)

@@ -478,9 +478,9 @@ vipl_inline void post_plain(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor
 vipl_inline VIP_RETURN post(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
 			    VIP_MEM_HANDLE memory, bool recv)
 {
-	struct vipl_cq *cq = queue->cq;
 	VIP_RETURN result = VIP_SUCCESS;
-	bool own = vipl_cq_enter(cq);
+	bool own;
+	struct vipl_cq *cq = vipl_queue_enter(queue, &own);
 	unsigned control;
 
 	if (vipl_likely(is_plain(queue, descriptor, memory, recv, &control)))

@@ -14,7 +14,10 @@
  * that holds, for a connection). A completion of the device belongs to the one at `done`, since a
  * QP completes in order.
  *
- * Everything here is guarded by the lock of the queue's CQ (cq.h).
+ * Everything here is guarded by the lock of the queue's CQ (cq.h). Which one that is changes under
+ * the NIC's lock, and that of the CQ which it was until then; a queue that is closed is its own CQ's.
+ * Who has looked up a VI that another thread destroys and makes anew finds out when it has the lock
+ * (vipl_queue_enter()).
  */
 #ifndef VIPL_QUEUE_H
 #define VIPL_QUEUE_H
@@ -121,6 +124,26 @@ static inline struct vipl_access *vipl_queue_cached(struct vipl_queue *queue, VI
 static inline uint32_t vipl_queue_memory_generation(const struct vipl_queue *queue)
 {
 	return atomic_load_explicit(queue->memory_generation, memory_order_acquire);
+}
+
+/* On the way of data: locks the queue's CQ. Returns what vipl_cq_leave() is to be told. */
+vipl_inline struct vipl_cq *vipl_queue_enter(struct vipl_queue *queue, bool *own)
+{
+	struct vipl_cq *cq;
+
+	while (true) {
+		cq = __atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE);
+		*own = vipl_cq_enter(cq);
+		if (vipl_likely(__atomic_load_n(&queue->cq, __ATOMIC_RELAXED) == cq))
+			return cq;
+		vipl_cq_leave(cq, *own);
+	}
+}
+
+/* With the lock of the CQ that it leaves, and the NIC's. */
+static inline void vipl_queue_move(struct vipl_queue *queue, struct vipl_cq *cq)
+{
+	__atomic_store_n(&queue->cq, cq, __ATOMIC_RELEASE);
 }
 
 /* A region, of which the copy may be there already; NULL: none that the queue may use. */

@@ -97,15 +97,26 @@ static void take_attributes(struct vipl_vi *vi, const VIP_VI_ATTRIBUTES *attribu
 	vi->may_read = attributes->ReliabilityLevel & vipl_nic_read_levels(vi->nic);
 }
 
+/* The queue is closed: its lock is that of its own CQ. */
 static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_cq *cq, bool recv)
 {
+	int ret = 0;
+
+	if (!queue->slots)
+		queue->slots = calloc(VIPL_DEPTH, sizeof(*queue->slots));
+	if (!queue->slots)
+		return -ENOMEM;
+	if (!cq)
+		ret = vipl_cq_open(&queue->own, vi->nic, 0, NULL);
+	if (ret)
+		return ret;
+	owned_lock(&queue->own.lock);
 	queue->vi = vi;
 	if (!queue->wr_id)
 		queue->wr_id = (uintptr_t)queue;
 	queue->nic = vi->nic;
 	queue->memory_generation = &vi->nic->memory_generation;
 	queue->recv = recv;
-	queue->head = queue->done = queue->tail = 0;
 	queue->wrs = 0;
 	queue->reserved = 0;
 	queue->kept = 0;
@@ -113,22 +124,12 @@ static int open_queue(struct vipl_queue *queue, struct vipl_vi *vi, struct vipl_
 	STAILQ_INIT(&queue->notices);
 	queue->home = (struct vipl_access){0};
 	memset(queue->cached, 0, sizeof(queue->cached));
-	queue->cq = cq ? cq : &queue->own;
-	if (!cq) {
-		int ret = vipl_cq_open(&queue->own, vi->nic, 0);
-
-		if (ret)
-			return ret;
-	}
-	if (!queue->slots)
-		queue->slots = calloc(VIPL_DEPTH, sizeof(*queue->slots));
-	if (!queue->slots)
-		return -ENOMEM;
 	/* Headers belong to slots, which then have to stay where they are. */
 	queue->mask = (vi->nic->iwarp ? VIPL_DEPTH : VIPL_SHORT) - 1;
+	vipl_queue_move(queue, cq ? cq : &queue->own);
+	owned_unlock(&queue->own.lock);
 	queue->cq->users++;
-	vipl_queue_set_mode(queue,
-			    recv ? vipl_recv_mode(VIP_STATE_IDLE) : vipl_send_mode(VIP_STATE_IDLE));
+	set_mode(queue, recv ? vipl_recv_mode(VIP_STATE_IDLE) : vipl_send_mode(VIP_STATE_IDLE));
 	return 0;
 }
 
@@ -136,19 +137,21 @@ static void close_queue(struct vipl_queue *queue)
 {
 	struct vipl_cq *cq = queue->cq;
 
-	if (!cq->ibv)
-		return; /* it was not opened */
 	owned_lock(&cq->lock);
-	if (queue->mode != VIPL_CLOSED)
-		cq->users--;
+	if (queue->mode == VIPL_CLOSED) {
+		vipl_cq_unlock(cq);
+		return;
+	}
+	cq->users--;
 	vipl_queue_set_mode(queue, VIPL_CLOSED);
 	for (; queue->done != queue->tail; queue->done++)
 		vipl_bounce_drop(vipl_slot(queue, queue->done), queue->vi->domain);
 	queue->head = queue->tail;
 	vipl_queue_leave_qp(queue);
 	vipl_notices_cancel(cq, queue);
+	vipl_queue_move(queue, &queue->own);
 	vipl_cq_unlock(cq);
-	if (cq == &queue->own && cq->ibv)
+	if (cq == &queue->own)
 		vipl_cq_close(cq);
 }
 
@@ -217,8 +220,10 @@ static VIP_RETURN create(struct vipl_nic *nic, const VIP_VI_ATTRIBUTES *attribut
 	vi->qp = NULL;
 	vi->conn = NULL;
 	vi->ptag = NULL;
-	vi->sq.cq = &vi->sq.own;
-	vi->rq.cq = &vi->rq.own;
+	if (!vi->sq.cq) { /* made for the first time */
+		vi->sq.cq = &vi->sq.own;
+		vi->rq.cq = &vi->rq.own;
+	}
 	take_attributes(vi, attributes, ptag);
 	if (!nic->closing && !open_vi(vi, send_cq, recv_cq)) {
 		vi->handle = vipl_handle_create(VIPL_KIND_VI, vi);
@@ -304,17 +309,21 @@ VIP_RETURN VipQueryVi(VIP_VI_HANDLE handle, VIP_VI_STATE *state, VIP_VI_ATTRIBUT
 {
 	struct vipl_vi *vi = vipl_handle_lookup(handle, VIPL_KIND_VI);
 	struct vipl_nic *nic;
+	bool known;
 
 	if (!vi || !state || !attributes || !send_empty || !recv_empty)
 		return VIP_INVALID_PARAMETER;
 	nic = vi->nic;
 	vipl_nic_lock(nic);
-	*state = vi->state;
-	*attributes = vi->attributes;
-	*send_empty = is_empty(&vi->sq);
-	*recv_empty = is_empty(&vi->rq);
+	known = vi->handle == handle;
+	if (known) {
+		*state = vi->state;
+		*attributes = vi->attributes;
+		*send_empty = is_empty(&vi->sq);
+		*recv_empty = is_empty(&vi->rq);
+	}
 	vipl_nic_unlock(nic);
-	return VIP_SUCCESS;
+	return known ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
 }
 
 /* What an idle VI has that its attributes decide. */

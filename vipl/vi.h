@@ -33,7 +33,7 @@ enum vipl_header_flags {
 struct vipl_vi {
 	struct vipl_queue sq __attribute__((aligned(64)));
 	struct vipl_queue rq __attribute__((aligned(64)));
-	struct vipl_nic *nic;
+	struct vipl_nic *_Atomic nic; /* who has a stale handle reads it as well */
 	void *handle;
 	LIST_ENTRY(vipl_vi) link;
 	VIP_VI_ATTRIBUTES attributes;

@@ -816,7 +816,7 @@ static void endings(void)
 	a.cq = NULL;
 }
 
-enum { LIVES = 20000 };
+enum { LIVES = 10000 };
 static VIP_VI_HANDLE passing; /* a VI that may be gone, and whose memory may be another's */
 
 static void *use_passing(void *unused)
@@ -834,15 +834,19 @@ static void *use_passing(void *unused)
 	return unused;
 }
 
-/* VIs are destroyed and made while threads use their handles: these find none, or an empty one. */
+/* VIs are destroyed and made, in turn with and without a completion queue that stays, while threads
+ * use their handles: these find none, or an empty one. */
 static void passing_vis(void)
 {
 	pthread_t ids[THREADS];
+	VIP_CQ_HANDLE cq;
 
+	NEED(VipCreateCQ(a.nic, 16, &cq), VIP_SUCCESS);
 	enough = false;
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&ids[i], NULL, use_passing, NULL);
 	for (int i = 0; i < LIVES; i++) {
+		a.cq = i % 2 ? cq : NULL;
 		create_vi(&a);
 		__atomic_store_n(&passing, a.vi, __ATOMIC_SEQ_CST);
 		EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
@@ -850,6 +854,8 @@ static void passing_vis(void)
 	__atomic_store_n(&enough, true, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(ids[i], NULL);
+	a.cq = NULL;
+	EXPECT(VipDestroyCQ(cq), VIP_SUCCESS);
 }
 
 static void *wait_for_recv(void *result)
