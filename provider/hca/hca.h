@@ -212,10 +212,12 @@ struct urxe_cq {
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
-	struct urxe_lock batch;	 /* from start_poll to end_poll; taken under lock */
-	/* Of the thread that has it. Copied by stores of 16 bytes, which are slow across two lines. */
-	struct urxe_cqe current __attribute__((aligned(16)));
+	struct urxe_lock batch; /* from start_poll to end_poll; taken under lock */
+	uint64_t unused;
+	struct urxe_cqe current; /* of the thread that has it */
 };
+/* It is copied by stores of 16 bytes, which are slow across two lines. */
+static_assert(offsetof(struct urxe_cq, current) % 16 == 0, "as malloc() aligns it");
 
 /* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
 struct urxe_rq {
