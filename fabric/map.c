@@ -104,7 +104,7 @@ static void init_port_info(const struct fabric_node *n, struct fabric_port *port
 	port->fdr10 = port->speed == FABRIC_SPEED_FDR10 ? FABRIC_FDR10_ENABLED : 0;
 	info[PI_MTU_SMSL] = 5 << 4; /* 4096 */
 	info[PI_VLCAP] = (port0 ? 1 : 4) << 4;
-	info[PI_VLARB_HIGH_CAP] = info[PI_VLARB_LOW_CAP] = port0 ? 0 : 8;
+	info[PI_VLARB_HIGH_CAP] = info[PI_VLARB_LOW_CAP] = port0 ? 0 : FABRIC_VLARB_CAP;
 	info[PI_MTU_CAP] = 5;
 	info[PI_VLS_ENF] = (port0 ? 1 : 4) << 4;
 	info[PI_GUID_CAP] = is_switch ? (port0 ? 1 : 0) : FABRIC_GUIDS;

@@ -13,7 +13,7 @@
  *	                       default, in which SL and VL are the same modulo the eight VLs (fabric_vl())
  *	P_Keys                 pkey_cap words of 16 bits a port, host byte order
  *	GUIDs                  guid_cap words of 64 bits for port 0 of a switch and each port of an adapter
- *	VL arbitration         256 bytes a port
+ *	VL arbitration         32 bytes a port, those of low priority first
  *
  * Only fabricd's thread writes. generation grows before a change of what routes depend on becomes
  * visible and once more behind it, so that it is odd meanwhile: whoever keeps a route keeps the
@@ -38,7 +38,8 @@
 #define FABRIC_PKEYS_HCA    128
 #define FABRIC_PKEYS_SWITCH 32
 #define FABRIC_GUIDS	    128
-#define FABRIC_VLARB_LEN    256
+#define FABRIC_VLARB_CAP    8 /* entries of each priority, of 2 bytes */
+#define FABRIC_VLARB_LEN    (2 * 2 * FABRIC_VLARB_CAP)
 #define FABRIC_HOPS_MAX	    64 /* a packet that crosses more links than this goes in circles */
 
 struct fabric_map {

@@ -121,7 +121,8 @@ uint16_t sma_vl_arb(struct fabric *f, struct fabric_port *in, uint8_t *mad, bool
 	len = vl_arb_len(port, part);
 	if (!len)
 		return STATUS_BAD_FIELD;
-	table = fabric_map_bytes(f->map, port->vlarb + SMP_DATA_LEN * (part - 1));
+	table = fabric_map_bytes(f->map, port->vlarb + FABRIC_VLARB_LEN / 2 * ((part - 1) / 2) +
+						 SMP_DATA_LEN * ((part - 1) % 2));
 	if (set)
 		memcpy(table, d, len);
 	memcpy(d, table, len);
