@@ -169,13 +169,11 @@ static bool sleep_on_lease(uint64_t lease, uint64_t age, uint64_t now)
 	return renewed;
 }
 
-/* At the next look there is a lease to wait for, longer than the one that a program outlasts which
- * has the lock for long, as one does that sends many frames at once. */
+/* At the next look there is a lease to wait for. */
 static bool left_to_pollers(void)
 {
-	uint64_t lease = atomic_load(&urxe_hca.lease);
-
-	set_lease(lease < LEASE_MIN ? LEASE_MIN : lease * 2);
+	if (atomic_load(&urxe_hca.lease) < LEASE_MIN)
+		set_lease(LEASE_MIN);
 	return false;
 }
 
