@@ -147,8 +147,8 @@ static void fill_timed(struct urxe_link *link, uint8_t *to, const struct urxe_tx
 
 /*
  * Between caches far apart each line that the neighbour has read costs the time of many until it can
- * be written again. A store past the caches does not wait for that, but what is near the neighbour's
- * cache is in memory then.
+ * be written again. Stores past the caches do not wait for that, but the neighbour reads from memory
+ * then, which is slower than a cache that both share.
  */
 static void fill_long(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
 {
