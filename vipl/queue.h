@@ -134,7 +134,8 @@ vipl_inline struct vipl_cq *vipl_queue_enter(struct vipl_queue *queue, bool *own
 	while (true) {
 		cq = __atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE);
 		*own = vipl_cq_enter(cq);
-		if (vipl_likely(__atomic_load_n(&queue->cq, __ATOMIC_RELAXED) == cq))
+		/* The queue may have been at another CQ meanwhile, whose lock guarded its changes. */
+		if (vipl_likely(__atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE) == cq))
 			return cq;
 		vipl_cq_leave(cq, *own);
 	}
