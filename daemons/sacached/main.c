@@ -23,6 +23,7 @@
 #include "daemons/sacached/names.h"
 #include "daemons/sacached/netlink.h"
 #include "daemons/sacached/ports.h"
+#include "daemons/sacached/reload.h"
 #include "daemons/sacached/resolve.h"
 #include "daemons/sacached/sacached.h"
 #include "daemons/sacached/warm.h"
@@ -43,47 +44,11 @@ void sacached_quit(struct sacached *d)
 	loop_quit(&d->loop);
 }
 
-/* The default file may be missing. */
-static int load_hosts(struct sacached *d)
-{
-	const char *path = d->config.hosts;
-	unsigned line = 0;
-	int ret = path[0] ? sacache_hosts_load(d->cache, path, &line) : 0;
-
-	if (ret == -ENOENT && !strcmp(path, SACACHED_HOSTS))
-		return 0;
-	if (ret == -EINVAL)
-		log_error("%s:%u: write an IP address and a GID; the file is not used", path, line);
-	else if (ret)
-		log_error("%s: %s; the file is not used", path, strerror(-ret));
-	return ret;
-}
-
-int sacached_reload(struct sacached *d)
-{
-	struct sacached_config fresh;
-	int ret;
-
-	notify_reloading(d->notify);
-	sacached_config_init(&fresh);
-	ret = config_load(&sacached_config_table, &fresh, &source);
-	if (!ret) {
-		config_update(&sacached_config_table, &d->config, &fresh);
-		log_level = d->config.log_level;
-		ret = load_hosts(d);
-		names_reload(d->names);
-	}
-	if (ret)
-		log_error("not reloaded as a whole: the old settings stay");
-	else
-		log_info("reloaded");
-	notify_reloaded(d->notify);
-	return ret;
-}
-
 static void on_reload(void *arg)
 {
-	sacached_reload(arg);
+	struct sacached *d = arg;
+
+	reload_begin(d->reload);
 }
 
 /* The status line for systemd. */
@@ -123,8 +88,8 @@ static int start_all(struct sacached *d)
 
 	if (ret)
 		log_error("no cache: %s", strerror(-ret));
-	else
-		load_hosts(d);
+	if (!ret)
+		ret = reload_start(d, &source, &d->reload);
 	if (!ret)
 		ret = notify_start(d->base, write_status, d, &d->notify);
 	if (!ret)
@@ -171,6 +136,7 @@ static void stop_all(struct sacached *d)
 	netlink_stop(d->netlink);
 	acm_server_stop(d->acm);
 	ports_stop(d->port_watch);
+	reload_stop(d->reload);
 	sacache_destroy(d->cache);
 	resolver_stop(d->resolver);
 	addresses_stop(d->addresses);

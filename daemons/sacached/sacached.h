@@ -9,6 +9,7 @@
  *	resolve.c	a path by key, with a deadline, for the modules that serve
  *	acm.c		ibacm's protocol: messages; acm_server.c: its sockets
  *	netlink.c	the kernel's questions
+ *	reload.c	what SIGHUP reads again
  *	warm.c		the state file, OpenSM's dump, queries ahead
  *	control_commands.c	sacachectl's; metrics_text.c: Prometheus'
  *
@@ -64,6 +65,7 @@ struct metrics;
 struct names;
 struct netlink;
 struct notify;
+struct reload;
 struct warm;
 
 struct sacached {
@@ -82,11 +84,10 @@ struct sacached {
 	struct metrics *metrics;
 	struct netlink *netlink;
 	struct notify *notify;
+	struct reload *reload;
 	struct warm *warm;
 };
 
-/* Reads the configuration (what may change at run time) and the hosts file again, as for SIGHUP. */
-int sacached_reload(struct sacached *d);
 /* Ends the loop, as for SIGTERM. */
 void sacached_quit(struct sacached *d);
 
