@@ -107,11 +107,16 @@ mckey() {
 @test "riostream -T b (blocking)" { stream riostream -T b; }
 @test "riostream -T a (poll)" { stream riostream -T a; }
 
-# The server serves for ever; its client ends when the server has told how many it got.
-@test "udpong" { both -k udpong -b 127.0.0.1 :: udpong -s 127.0.0.1 -S 1000 -C 1000; }
-@test "udpong -T e (echo)" { both -k udpong -b 127.0.0.1 -T e :: udpong -T e -s 127.0.0.1 -S 1000 -C 200; }
-@test "udpong -T a (poll)" { both -k udpong -b 127.0.0.1 -T a :: udpong -T a -s 127.0.0.1 -S 1000 -C 200; }
-@test "udpong -T b (blocking)" { both -k udpong -b 127.0.0.1 -T b :: udpong -T b -s 127.0.0.1 -S 1000 -C 200; }
+# udpong ARGS…: the server serves for ever; its client ends when the server has told how many it got.
+udpong() {
+	LD_PRELOAD=${URXE%/*}/tests/apps/rdmacm_rpoll.so both -k udpong -b 127.0.0.1 "$@" :: \
+		udpong -s 127.0.0.1 -S 1000 "$@"
+}
+
+@test "udpong" { udpong; }
+@test "udpong -T e (echo)" { udpong -T e -C 200; }
+@test "udpong -T a (poll)" { udpong -T a -C 200; }
+@test "udpong -T b (blocking)" { udpong -T b -C 200; }
 
 @test "rcopy: 10 MB arrive unchanged" {
 	cd "$BATS_TEST_TMPDIR"
