@@ -64,22 +64,40 @@ killed() {
 @test "kill -9 of both: the survivor of their host has nobody to tell" {
 	scene '
 		sent() { "$URXE" counters urxe0 | grep -w sent_pkts; }
+		# pair PORT: connected, and stopped.
+		pair() {
+			$run rping -s -a 127.0.0.1 -p $1 -d >server$1 2>&1 &
+			pair=$!
+			until_listening $1
+			$run rping -c -a 127.0.0.1 -p $1 -v -d >client$1 2>&1 &
+			pair="$pair $!"
+			until [ "$(grep -c "^ping" client$1)" -gt 2 ]; do sleep 0.02; done
+			kill -STOP $pair
+			for p in $pair; do
+				until grep -q "^State:.T" /proc/$p/status; do sleep 0.02; done
+			done
+		}
+		# die PAIR RECORDS: until so many files of records are left, which a dead process leaves to
+		# the one that tells its peers (host/segment_records.c).
+		die() {
+			kill -9 $1
+			wait $1 || true
+			kill -CONT $third
+			until [ "$(find /dev/shm -name "*.[rd][0-9]*" | wc -l)" = $2 ]; do sleep 0.02; done
+		}
 		$run rping -s -P -p 9999 >third 2>&1 &
 		third=$!
 		until_listening 9999
-		$run rping -s -a 127.0.0.1 -d >server 2>&1 &
-		server=$!
-		until_listening 7174
-		$run rping -c -a 127.0.0.1 -v -d >client 2>&1 &
-		client=$!
-		until [ "$(grep -c "^ping" client)" -gt 2 ]; do sleep 0.02; done
+		pair 7001
+		first=$pair
+		pair 7002
+		before=$(sent)
 		# It is not to see the death of one while the other lives.
 		kill -STOP $third
-		kill -9 $server $client
-		wait $server $client || true
-		before=$(sent)
-		kill -CONT $third
-		sleep 2.5
+		die "$first" 2
+		# What it sent for them has left when it has taken the next ones.
+		kill -STOP $third
+		die "$pair" 0
 		echo "$before, $(sent)"
 		[ "$before" = "$(sent)" ]
 	'

@@ -50,9 +50,10 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 
 @test "rping by IPv4 and IPv6, with a path MTU of 1024 and of 4096" {
 	hosts -o "reroute_every 50" -- '
+		bound() { b "$URXE" listeners | grep -q "LISTEN  *$1 "; }
 		for to in 10.9.0.2 fd09::2; do
 			b timeout 60 "$URXE" run -- rping -s -a $to -C 50 -v -S 4000 >/dev/null &
-			sleep 0.5
+			until_true bound 7174
 			a timeout 60 "$URXE" run -- rping -c -a $to -C 50 -v -V -S 4000 >/dev/null
 			wait $!
 		done
@@ -70,7 +71,9 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 		until_true [ -s $dir/a ]
 		until_true [ -s $dir/b ]
 		bw -s 4096 -n 300 -Q 1
-		sleep 1.5
+		captured() { [ "$(tshark -r $dir/$1 | wc -l)" -ge "$(count roce)" ]; }
+		until_true captured a
+		until_true captured b
 		kill -INT $(pgrep -P $ta,$tb dumpcap) $ta $tb 2>/dev/null || true
 		wait $ta $tb || true
 		for end in a b; do
@@ -93,10 +96,10 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 @test "a spine that dies under load leaves no flow stuck" {
 	hosts -- '
 		{ bw -s 65536 -n 3000 >/dev/null; echo done; } >'"$BATS_TEST_TMPDIR"'/out &
-		until_true [ $(count roce) -ge 0 ]
-		sleep 0.3
+		forwarded() { [ $(count roce) -gt $1 ]; }
+		until_true forwarded 5000
 		ctl down spine1
-		sleep 0.2
+		until_true forwarded $(($(count roce) + 2000))
 		ctl up spine1
 		ctl down spine2
 		wait $!
@@ -116,7 +119,6 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 @test "a TAP interface that is deleted costs its host alone" {
 	hosts -- '
 		a ip link delete tapa
-		sleep 0.5
 		before=$(awk "{ print \$14 + \$15 }" /proc/$SWITCH_PID/stat)
 		sleep 1
 		spent=$(($(awk "{ print \$14 + \$15 }" /proc/$SWITCH_PID/stat) - before))

@@ -329,8 +329,9 @@ os.rename(sys.argv[2], sys.argv[1])' "$dir/etc/hosts" "$dir/next" "$SACACHECTL" 
 	sent=$(counter sent)
 	[ "$tries" -gt 0 ]
 	[ "$sent" -lt 2000 ]
-	# Those that were under way are answered; no more is asked.
-	sleep 1
+	# Those that were under way are answered; no more is asked: a question that comes behind them all
+	# is answered as well.
+	says 'answered by the SA' ctl lookup fe80::2328
 	[ $(($(counter sent) - sent)) -le 64 ]
 	run python3 -c '
 import json, socket, sys

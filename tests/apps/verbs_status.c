@@ -441,11 +441,36 @@ static void receive_buffers_of_an_srq(void)
 	EXPECT(ibv_dealloc_pd(others), 0);
 }
 
+static uint64_t device_counter(const char *name)
+{
+	char path[200];
+	unsigned long long value;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(ctx->device), name);
+	NEED(f = fopen(path, "r"));
+	NEED(fscanf(f, "%llu", &value) == 1);
+	fclose(f);
+	return value;
+}
+
+/* Until a counter has grown by so much, for which up to 20 s are waited. */
+static void until_counted(const char *name, uint64_t from, uint64_t more)
+{
+	double until = seconds() + 20;
+
+	while (device_counter(name) - from < more && seconds() < until)
+		usleep(200);
+	EXPECT_TRUE(device_counter(name) - from >= more);
+}
+
 static void rnr_exhausted(void)
 {
 	/* RNR timer 10 is 0.32 ms; 3 retries. */
 	struct setup s = {.type = IBV_QPT_RC, .rnr_retry = 3, .rnr_timer = 10};
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND}, imm = wr;
+	uint64_t before;
 	double began;
 	struct end a, b;
 
@@ -475,28 +500,15 @@ static void rnr_exhausted(void)
 	s.rnr_retry = 7;
 	make_pair(&a, &b, &s);
 	wr.opcode = IBV_WR_SEND;
+	before = device_counter("rcvd_rnr_err");
 	EXPECT(post(a.qp, &wr), 0);
-	usleep(20000);
+	until_counted("rcvd_rnr_err", before, 20);
 	EXPECT_QUIET(a.scq);
 	EXPECT(post_buffer(&b, 4, NULL, 0, 0), 0);
 	EXPECT_WC(a.scq, 1, IBV_WC_SUCCESS);
 	EXPECT_WC(b.rcq, 4, IBV_WC_SUCCESS);
 	free_end(&a);
 	free_end(&b);
-}
-
-static uint64_t device_counter(const char *name)
-{
-	char path[200];
-	unsigned long long value;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-		 ibv_get_device_name(ctx->device), name);
-	NEED(f = fopen(path, "r"));
-	NEED(fscanf(f, "%llu", &value) == 1);
-	fclose(f);
-	return value;
 }
 
 /* A peer that is gone is asked again ever more rarely, up to a second apart, not all the time. */
@@ -988,11 +1000,13 @@ static void send_queue_drained(void)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct ibv_qp_init_attr init;
+	uint64_t before;
 	struct end a, b;
 
 	make_pair(&a, &b, &s);
+	before = device_counter("rcvd_rnr_err");
 	EXPECT(post(a.qp, &wr), 0); /* started, and waiting for a receive WR */
-	usleep(2000);
+	until_counted("rcvd_rnr_err", before, 1);
 	EXPECT(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	EXPECT(ibv_query_qp(a.qp, &attr, ~0, &init), 0);
 	EXPECT(attr.qp_state, IBV_QPS_SQD);
