@@ -149,11 +149,8 @@ static inline struct fabric_port *end_port(const struct fabric *f, struct fabric
 
 /* ---- forward.c ---- */
 
-/* Sends a packet (port: an adapter's port or a switch's port 0). Takes a copy; the rest comes with
- * fabric_run(). */
-void fabric_send(struct fabric *f, const struct packet *packet);
-/* Room for a packet at the end of the queue, for callers that fill it in place; fabric_send_done()
- * sends it. */
+/* Room for a packet at the end of the queue, whose port is an adapter's or a switch's port 0;
+ * fabric_send_done() sends it, and the rest comes with fabric_run(). */
 struct packet *fabric_send_room(struct fabric *f);
 void fabric_send_done(struct fabric *f);
 /* Turns a packet round: it is an answer now. */

@@ -43,12 +43,6 @@ void fabric_send_done(struct fabric *f)
 	f->tail++;
 }
 
-void fabric_send(struct fabric *f, const struct packet *packet)
-{
-	*fabric_send_room(f) = *packet;
-	fabric_send_done(f);
-}
-
 /* ---- one link ---- */
 
 static unsigned words_of(const struct packet *p)

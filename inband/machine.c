@@ -116,11 +116,6 @@ uint32_t machine_find(const struct machine *m, enum nmp_chip type, uint32_t id)
 	return id < m->ids[type] ? m->by_id[type][id] : MACHINE_NONE;
 }
 
-const char *machine_layer_name(unsigned layer)
-{
-	return layers[layer < LAYERS ? layer : LAYER_OTHER].name;
-}
-
 const char *machine_chip_name(const struct machine *m, uint32_t chip, char name[MACHINE_NAME_LEN])
 {
 	const struct machine_chip *c = &m->chips[chip];

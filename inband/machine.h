@@ -119,7 +119,6 @@ const char *machine_chip_name(const struct machine *machine, uint32_t chip,
 /* Where a port is for who has to go there: cabinet, frame, board, QSFP sockets. */
 const char *machine_place(const struct machine *machine, uint32_t chip, int port,
 			  char place[MACHINE_PLACE_LEN]);
-const char *machine_layer_name(unsigned layer);
 
 /* The frame that a chip belongs to, by the nodes beside it: FRAME_NONE for those of no frame. */
 unsigned machine_frame(const struct machine *machine, uint32_t chip);

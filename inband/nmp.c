@@ -221,36 +221,6 @@ unsigned nmp_response(unsigned request)
 	return request + 1;
 }
 
-const char *nmp_type_name(unsigned type)
-{
-	static const char *const names[] = {"none",
-					    "register read",
-					    "register read response",
-					    "register write",
-					    "register write response",
-					    "register error",
-					    "EEPROM read",
-					    "EEPROM read response",
-					    "EEPROM write",
-					    "EEPROM write response",
-					    "EEPROM error",
-					    "report"};
-
-	return type <= NMP_TYPES ? names[type] : "unknown";
-}
-
-const char *nmp_error_name(unsigned error)
-{
-	static const char *const names[] = {"none",
-					    "number of accesses",
-					    "address out of range",
-					    "read-only register",
-					    "value refused",
-					    "EEPROM does not answer"};
-
-	return error <= NMP_ERROR_I2C ? names[error] : "unknown error";
-}
-
 bool nmp_route_equal(const struct nmp_route *a, const struct nmp_route *b)
 {
 	return a->hops == b->hops && !memcmp(a->port, b->port, a->hops);

@@ -118,8 +118,6 @@ bool nmp_is_eeprom(unsigned type);
 bool nmp_is_request(unsigned type);
 bool nmp_is_error(unsigned type);
 unsigned nmp_response(unsigned request);
-const char *nmp_type_name(unsigned type);
-const char *nmp_error_name(unsigned error);
 
 bool nmp_route_equal(const struct nmp_route *a, const struct nmp_route *b);
 

@@ -69,11 +69,6 @@ void *control_state(struct control_client *client)
 	return client->state;
 }
 
-const struct ucred *control_peer(const struct control_client *client)
-{
-	return &client->peer;
-}
-
 const char *control_who(const struct control_client *client)
 {
 	return client->who;

@@ -25,7 +25,6 @@
 
 #include <event2/event.h>
 #include <json-c/json.h>
-#include <sys/socket.h>
 
 struct control;
 struct control_client;
@@ -65,8 +64,6 @@ void control_stop(struct control *control);
 
 void *control_daemon(const struct control_client *client);
 void *control_state(struct control_client *client);
-/* Who connected, by the kernel's word; of a call, the daemon itself. */
-const struct ucred *control_peer(const struct control_client *client);
 /* For logs: "uid 1000", or what control_call() was told. */
 const char *control_who(const struct control_client *client);
 

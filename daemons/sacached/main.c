@@ -39,11 +39,6 @@ static const char usage[] =
 	"  -V              version\n"
 	"One cache of path records for the programs of this host; see sacached(8).\n";
 
-void sacached_quit(struct sacached *d)
-{
-	loop_quit(&d->loop);
-}
-
 static void on_reload(void *arg)
 {
 	struct sacached *d = arg;

@@ -88,9 +88,6 @@ struct sacached {
 	struct warm *warm;
 };
 
-/* Ends the loop, as for SIGTERM. */
-void sacached_quit(struct sacached *d);
-
 /* The open, active port with that GID or LID (LMC counted); NULL. */
 const struct sacached_port *sacached_port_by_gid(const struct sacached *d, const uint8_t gid[16]);
 const struct sacached_port *sacached_port_by_lid(const struct sacached *d, uint16_t lid);

@@ -555,16 +555,6 @@ int th2_create(const struct th2_options *options, struct fabric **fabric)
 	return 0;
 }
 
-glex_ep_handle_t th2_endpoint(struct fabric *f)
-{
-	return of(f)->ep;
-}
-
-uint64_t th2_deadline(struct fabric *f)
-{
-	return requester_deadline(of(f)->requester);
-}
-
 int fabric_finish(struct fabric *f)
 {
 	int ret;

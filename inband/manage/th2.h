@@ -16,7 +16,5 @@ struct th2_options {
 void th2_options_init(struct th2_options *options);
 /* 0; -ENOMEM; -ENOTCONN: no thsim there. */
 int th2_create(const struct th2_options *options, struct fabric **fabric);
-glex_ep_handle_t th2_endpoint(struct fabric *fabric);
-uint64_t th2_deadline(struct fabric *fabric);
 
 #endif

@@ -285,7 +285,6 @@ void segment_keys_forget(struct segment_map *map, unsigned slot);
 void segment_ports_forget(struct segment_map *map, unsigned slot);
 /* The records of a slot that died wait for the process that will read them. */
 void segment_records_orphan(struct urxe_segment *seg, unsigned slot);
-void segment_records_forget(struct urxe_segment *seg, unsigned slot);
 /* Ends our own: with their file, or, in a child, without touching it. */
 void segment_records_close(struct urxe_segment *seg);
 void segment_records_forked(struct urxe_segment *seg);

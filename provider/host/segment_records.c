@@ -184,16 +184,6 @@ void segment_records_orphan(struct urxe_segment *seg, unsigned slot)
 		unlink(to);
 }
 
-void segment_records_forget(struct urxe_segment *seg, unsigned slot)
-{
-	char name[SEGMENT_NAME_LEN];
-
-	segment_slot_file(seg, 'r', slot, name);
-	unlink(name);
-	segment_slot_file(seg, 'd', slot, name);
-	unlink(name);
-}
-
 static unsigned next_orphan(const struct urxe_segment *seg)
 {
 	for (unsigned s = URXE_SLOT_FIRST; s <= urxe_slots.last; s++)

@@ -7,7 +7,6 @@
 
 #include "wire/ring.h"
 
-#define LINE	     64u
 #define REPORT_CELLS (URXE_RING_CELLS / 4)
 #define REPORT_BYTES (URXE_RING_DATA / 8)
 
@@ -55,7 +54,7 @@ static void look(struct urxe_producer *p)
 /* A contiguous piece of data: where it begins, counted as data_head is. */
 static bool place(const struct urxe_producer *p, uint32_t len, uint32_t *at)
 {
-	uint32_t need = (len + LINE - 1) & ~(LINE - 1);
+	uint32_t need = (len + URXE_RING_LINE - 1) & ~(URXE_RING_LINE - 1);
 	uint32_t begin = p->data_head, into = begin % URXE_RING_DATA;
 
 	if (into + need > URXE_RING_DATA)
@@ -96,7 +95,7 @@ void *urxe_ring_claim(struct urxe_producer *p, uint32_t len)
 	p->claimed = p->data_head;
 	if (len <= URXE_RING_INLINE)
 		return cell->body;
-	p->claimed = at + ((len + LINE - 1) & ~(LINE - 1));
+	p->claimed = at + ((len + URXE_RING_LINE - 1) & ~(URXE_RING_LINE - 1));
 	at %= URXE_RING_DATA;
 	cell->offset = at;
 	return p->ring->data + at;
@@ -135,7 +134,7 @@ static bool is_sound(const struct urxe_record *rec, uint32_t offset)
 	if (rec->kind < URXE_RECORD_PACKET || rec->kind > URXE_RECORD_PAIR || !rec->len)
 		return false;
 	return rec->len <= URXE_RING_INLINE ||
-	       (offset <= URXE_RING_DATA - LINE && offset % 4 == 0 &&
+	       (offset <= URXE_RING_DATA - URXE_RING_LINE && offset % 4 == 0 &&
 		rec->len <= URXE_RING_DATA - offset);
 }
 

@@ -38,6 +38,7 @@
 #define URXE_RING_CELLS	 256u
 #define URXE_RING_DATA	 (256u << 10)
 #define URXE_RING_INLINE 48u
+#define URXE_RING_LINE	 64u /* bytes of a cache line, on which a record's data begins */
 #define URXE_RING_MAX	 (URXE_RING_DATA / 2) /* bytes of the longest record */
 
 enum urxe_ring_kind {

@@ -17,7 +17,6 @@
 #define BEHIND	   10000ull	/* a neighbour that takes nothing for so long does not run */
 #define KEEPS_UP   20000ull	/* one that takes something in so short a time does */
 #define ASK_EVERY  5000000ull
-#define LINE	   64u
 #define LONG_COPY  2048u /* from here on memcpy() may take other instructions */
 #define SLOW_COPY  150	 /* ticks a KiB */
 #define TIME_EVERY 64u	 /* long payloads */
@@ -93,7 +92,8 @@ static uint32_t record_len(const struct urxe_tx_packet *pkt, bool refer)
 static uint8_t *claim(struct urxe_link *link, const struct urxe_tx_packet *pkt, bool refer)
 {
 	uint32_t len = record_len(pkt, refer);
-	uint32_t skip = refer || pkt->payload_len < LONG_COPY ? 0 : -pkt->header_len % LINE;
+	uint32_t skip =
+		refer || pkt->payload_len < LONG_COPY ? 0 : -pkt->header_len % URXE_RING_LINE;
 	uint8_t *to = urxe_ring_claim(&link->out, skip + len);
 
 	return to && skip ? urxe_ring_skip(&link->out, skip) : to;
