@@ -4,10 +4,10 @@
  * there are any, here or in the kernel's queue (kernel.c), and a program that waits sleeps in a
  * read of that, without the lock, so that signals and cancellation act on it as on the kernel's.
  *
- * told is what was written to the eventfd and not read again, as far as whoever has the lock can
- * know: 1 or 0. A sleeper takes it out without the lock and says so when it has it; until then
- * nobody writes again, because that sleeper is awake and looks. It writes again what it does not
- * take. So a burst of events costs as many system calls as a single one.
+ * signalled is what was written to the eventfd and not read again, as far as the holder of the lock
+ * can know: 1 or 0. A sleeper reads it without the lock and subtracts it when it has the lock; until
+ * then no thread writes again, because that sleeper is awake and looks. It writes again if it leaves
+ * events. So a burst of events costs as many system calls as a single one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,11 +37,11 @@ void urxe_ucma_tell(struct urxe_ucma *file)
 	bool waits = !cds_list_empty(&file->events) || file->fired;
 	uint64_t one = 1;
 
-	if (waits && !file->told) {
+	if (waits && !file->signalled) {
 		(void)!urxe_libc.write(file->event_fd, &one, sizeof(one));
-		file->told = one;
-	} else if (!waits && file->told) {
-		file->told -= take_back(file);
+		file->signalled = one;
+	} else if (!waits && file->signalled) {
+		file->signalled -= take_back(file);
 	}
 }
 
@@ -163,7 +163,7 @@ static void cancelled(void *arg)
 	if (!sleeper->count)
 		return;
 	urxe_engine_lock();
-	sleeper->file->told -= sleeper->count;
+	sleeper->file->signalled -= sleeper->count;
 	urxe_ucma_tell(sleeper->file);
 	urxe_engine_unlock();
 }
@@ -206,7 +206,7 @@ int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint1
 
 	for (;;) {
 		urxe_engine_lock();
-		file->told -= taken;
+		file->signalled -= taken;
 		theirs_first = kernels_turn(file);
 		ret = theirs_first ? 0 : deliver(file, response, out);
 		urxe_ucma_tell(file);

@@ -65,7 +65,7 @@ struct urxe_ucma {
 	unsigned generation;  /* of the process that opened it: a forked child has another */
 	int fd;		      /* the program's first descriptor; only handed out */
 	int event_fd;	      /* readable when events wait (event.c) */
-	uint64_t told;	      /* what was written to it */
+	uint64_t signalled;   /* what was written to it */
 	_Atomic bool manager; /* holds the manager (manager.h); set once */
 	struct cds_list_head ids;
 	struct cds_list_head events; /* struct urxe_id_event */
@@ -184,7 +184,7 @@ struct urxe_id_mcast {
 	bool joined; /* on the wire */
 	bool send_only;
 	bool asked, member; /* the subnet administrator is asked to let it join; and has done so */
-	bool lost;	    /* its program was told that the membership may be over */
+	bool lost;	    /* an event has said that the membership may be over */
 	struct urxe_twin twin;
 	union urxe_sockaddr addr;
 	union ibv_gid mgid;
@@ -313,7 +313,7 @@ int urxe_id_join(struct urxe_id *id, const union urxe_sockaddr *addr, uint64_t u
  * not. */
 struct urxe_group;
 void urxe_id_joined(struct urxe_id_mcast *mcast, const struct urxe_group *group, int error);
-/* The port's memberships have ended, and its programs are told. */
+/* The port's memberships have ended: raises their events. */
 void urxe_id_mcasts_lost(struct urxe_id *id);
 /* Its packets are no longer wanted; it stays until its program leaves. */
 void urxe_id_stop(struct urxe_id_mcast *mcast);

@@ -39,7 +39,7 @@ void urxe_kernel_close(struct urxe_ucma *file);
 /* Writes a command of len bytes to it. 0 or -errno; no cancellation point, and it does not wait. */
 int urxe_kernel_command(struct urxe_ucma *file, uint32_t cmd, const void *body, uint16_t len,
 			uint16_t out);
-/* Has the file's events told of from the next one on; at once if one waits already. */
+/* Reports the file's events from the next one on; at once if one waits already. */
 void urxe_kernel_watch(struct urxe_ucma *file);
 /* In the child of a fork. */
 void urxe_kernel_forked(void);

@@ -5,7 +5,7 @@
  * done is to name the id by our handle. A connection request brings an id that we do not know yet:
  * it is made before the event is fetched, because an event that was reported cannot be given back.
  *
- * How this and the eventfd go together is told in event.c and kernel.c. Any thread, without the
+ * event.c and kernel.c say how this and the eventfd go together. Any thread, without the
  * engine lock.
  */
 #include <errno.h>

@@ -3,11 +3,11 @@
  * RC QPs of processes that have died. A requester that waits for one's acknowledgement would find
  * out by its retries alone, in seconds, and by none if its timeout is 0. So each process keeps on
  * record, beside its connections (host/segment_records.h), which RC QPs it has and which PSN each
- * expects; and whoever reads the records of the dead answers for those QPs with a NAK, "remote
- * operational error" (IBTA vol. 1, 9.7.5.2.4), for that PSN. All before it the QP has executed, so
- * nothing is acknowledged that was not done. The NAK is sent four times in the second after, which
- * ends a requester that has something outstanding, and in answer to requests. A peer that neither
- * sends nor waits is told nothing: the protocol has no message for that.
+ * expects. The process that reads the records of a dead one answers for those QPs with a NAK,
+ * "remote operational error" (IBTA vol. 1, 9.7.5.2.4), for that PSN. The QP has executed all before
+ * it, so nothing is acknowledged that was not done. The NAK is sent four times in the second after,
+ * which ends a requester that has something outstanding, and in answer to requests. A peer that
+ * neither sends nor waits gets nothing: the protocol has no message for that.
  *
  * The engine lock.
  */

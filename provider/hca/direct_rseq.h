@@ -6,8 +6,8 @@
  * A thread may lose its CPU between looking and copying: it is preempted, it is stopped for an
  * hour, it is frozen; and when it comes back, the region may be gone. In a restartable sequence the
  * kernel sends such a thread elsewhere when it comes back, before it runs one more instruction of
- * the sequence. So whoever has taken a permission away and has seen the thread off the CPU knows
- * that it will not store another byte.
+ * the sequence. So the thread that has taken a permission away and has seen the other off the
+ * CPU knows that it will not store another byte.
  *
  * glibc registers every thread (2.35 or later). Where it does not, or on other processors than
  * x86-64 and aarch64, nothing here works and urxe_rseq_available() says so. Any thread.

@@ -23,7 +23,7 @@ static bool peer_fits(struct urxe_qp *qp, const struct urxe_packet *pkt,
 	return urxe_came_by(rx, &qp->proto.path);
 }
 
-/* A request for a QP in RTR: its program, which may not know yet that it is connected, is told once. */
+/* A request for a QP in RTR raises COMM_EST once: the program may not know yet that it is connected. */
 static void establish(struct urxe_qp *qp)
 {
 	if (!qp->transport->connected || qp->proto.established)

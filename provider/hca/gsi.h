@@ -43,9 +43,9 @@ struct urxe_gsi_user {
 	uint64_t (*deadline)(void);
 	void (*run)(uint64_t now);
 	void (*port_event)(struct urxe_port *port, enum ibv_event_type event);
-	/* A process of this host has died: the low byte of its QPNs. Of all living processes with such a
-	 * user one is told, once. What the dead one left on record can be read now, with
-	 * urxe_segment_records_walk(), and by nobody later. */
+	/* A process of this host has died: the low byte of its QPNs. It is called once, in one of the
+	 * living processes with such a user. The dead one's records can be read now, with
+	 * urxe_segment_records_walk(), and not later. */
 	void (*slot_died)(unsigned slot);
 };
 

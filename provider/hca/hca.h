@@ -365,7 +365,7 @@ struct urxe_qp {
 	uint64_t rtt_start; /* 0: none */
 	struct urxe_timer timer;
 
-	/* What whoever answers when this process has died goes by (dead_qp.h): the PSN expected, in record
+	/* For the process that answers when this one has died (dead_qp.h): the PSN expected, in record
 	 * number `record`; NULL: it is not on record. */
 	uint32_t *shown_epsn;
 	uint32_t record;

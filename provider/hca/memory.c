@@ -21,26 +21,26 @@ static bool fault_in(uint64_t va, uint64_t length, bool write)
 			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 }
 
-/* Who asks: the protection domain's number and the QP's. */
+/* The numbers of the protection domain and the QP that ask. */
 struct asker {
 	uint32_t pd, qpn;
 };
 
-static __attribute__((noinline)) bool reach_any(struct asker who, uint32_t key, uint64_t addr,
+static __attribute__((noinline)) bool reach_any(struct asker by, uint32_t key, uint64_t addr,
 						uint64_t length, uint32_t rights, bool remote,
 						uint64_t *va)
 {
 	enum rmempool_verdict verdict;
 
-	verdict = mempool_table_match(urxe_hca.table, key, who.pd, who.qpn, addr, length,
+	verdict = mempool_table_match(urxe_hca.table, key, by.pd, by.qpn, addr, length,
 				      rights | URXE_RESIDENT, remote, va);
 	if (verdict != RMEMPOOL_NO_RIGHTS)
 		return verdict == RMEMPOOL_OK;
-	verdict = mempool_table_match(urxe_hca.table, key, who.pd, who.qpn, addr, length, rights,
+	verdict = mempool_table_match(urxe_hca.table, key, by.pd, by.qpn, addr, length, rights,
 				      remote, va);
 	if (verdict != RMEMPOOL_OK)
 		return false;
-	if (mempool_table_match(urxe_hca.table, key, who.pd, who.qpn, addr, length,
+	if (mempool_table_match(urxe_hca.table, key, by.pd, by.qpn, addr, length,
 				rights | URXE_NULL, remote, va) == RMEMPOOL_OK) {
 		*va = (uintptr_t)urxe_null_memory(rights & WRITES);
 		return true;
@@ -48,20 +48,20 @@ static __attribute__((noinline)) bool reach_any(struct asker who, uint32_t key, 
 	return fault_in(*va, length, rights & WRITES);
 }
 
-static bool reach(struct asker who, uint32_t key, uint64_t addr, uint64_t length, uint32_t rights,
+static bool reach(struct asker by, uint32_t key, uint64_t addr, uint64_t length, uint32_t rights,
 		  bool remote, uint64_t *va)
 {
-	return mempool_match_plain(urxe_hca.table, key, who.pd, addr, length,
-				   rights | URXE_RESIDENT, va) ||
-	       reach_any(who, key, addr, length, rights, remote, va);
+	return mempool_match_plain(urxe_hca.table, key, by.pd, addr, length, rights | URXE_RESIDENT,
+				   va) ||
+	       reach_any(by, key, addr, length, rights, remote, va);
 }
 
 bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		uint32_t rights, bool remote, uint64_t *va)
 {
-	struct asker who = {qp->pd->number, qp->proto.qpn};
+	struct asker by = {qp->pd->number, qp->proto.qpn};
 
-	return reach(who, key, addr, length, rights, remote, va);
+	return reach(by, key, addr, length, rights, remote, va);
 }
 
 bool urxe_reach_own(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t key,
@@ -76,9 +76,9 @@ bool urxe_reach_receive(const struct urxe_qp *qp, uint32_t key, uint64_t addr, u
 			uint64_t *va)
 {
 	const struct urxe_pd *pd = qp->srq ? to_pd(qp->srq->ibv.pd) : qp->pd;
-	struct asker who = {pd->number, qp->proto.qpn};
+	struct asker by = {pd->number, qp->proto.qpn};
 
-	return reach(who, key, addr, length, RMEMPOOL_LOCAL_WRITE, false, va);
+	return reach(by, key, addr, length, RMEMPOOL_LOCAL_WRITE, false, va);
 }
 
 static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,

@@ -633,7 +633,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 
-/* Advice to fetch pages ahead is given to the kernel. What is not there is an error for those who wait for it. */
+/* Advice to fetch pages ahead is given to the kernel. A page that is not there is an error for a caller that waits for it. */
 static int prefetch(uint64_t va, uint64_t length, bool write, bool wait)
 {
 	uintptr_t page = sysconf(_SC_PAGESIZE), start = va & ~(page - 1);

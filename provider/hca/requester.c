@@ -190,8 +190,8 @@ static void build_atomic(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct u
 	urxe_peer_sent(qp, wqe->length + PACKET_OVERHEAD);
 }
 
-/* May a neighbour be told where the rest of the payload lies, instead of being sent it? It stays
- * there until the WR ends. */
+/* May the rest of the payload go to a neighbour by reference? It stays where it is until the WR
+ * ends. */
 static bool may_refer(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t left)
 {
 	return qp->transport->reliable && !wqe->inlined && left > URXE_COPY_MOST &&

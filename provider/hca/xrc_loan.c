@@ -622,7 +622,7 @@ static void borrow(unsigned from, const struct message *m, const uint8_t *packet
 
 /* ---- both ---- */
 
-static void told(unsigned from, const void *bytes, uint32_t len)
+static void receive_message(unsigned from, const void *bytes, uint32_t len)
 {
 	struct message m;
 	struct borrowed *b;
@@ -630,7 +630,7 @@ static void told(unsigned from, const void *bytes, uint32_t len)
 	if (len >= sizeof(m.kind)) {
 		memcpy(&m.kind, bytes, sizeof(m.kind));
 		if (m.kind >= XRC_CALL) {
-			xrc_open_told(from, bytes, len);
+			xrc_open_message(from, bytes, len);
 			return;
 		}
 	}
@@ -652,7 +652,7 @@ void urxe_xrc_started(void)
 {
 	for (unsigned i = 0; i < BUCKETS; i++)
 		CDS_INIT_LIST_HEAD(&borrowed[i]);
-	urxe_wire_on_message(urxe_hca.wire, told);
+	urxe_wire_on_message(urxe_hca.wire, receive_message);
 }
 
 void urxe_xrc_housekeep(void)

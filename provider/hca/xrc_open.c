@@ -174,7 +174,7 @@ static void answered(const struct xrc_call *answer)
 	}
 }
 
-void xrc_open_told(unsigned from, const void *bytes, uint32_t len)
+void xrc_open_message(unsigned from, const void *bytes, uint32_t len)
 {
 	struct xrc_call c;
 

@@ -57,7 +57,7 @@ void xrc_lend_next(struct urxe_qp *qp);
 
 /* Messages begin with their kind: those of xrc_open.c. */
 enum { XRC_CALL = 16, XRC_ANSWER };
-void xrc_open_told(unsigned from, const void *bytes, uint32_t len);
+void xrc_open_message(unsigned from, const void *bytes, uint32_t len);
 /* A target QP ends: handles that others have of it lead nowhere. Engine lock. */
 void xrc_forget_openers(const struct urxe_qp *qp);
 void xrc_openers_housekeep(void);

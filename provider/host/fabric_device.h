@@ -24,7 +24,7 @@ void urxe_fabric_monitor_watch(int fd);
  * call. */
 const struct urxe_fabric_host *urxe_fabric_powered(void);
 
-/* A packet had a wrong key: fabricd is told, if it has time. Any thread. */
+/* Reports a packet with a wrong key to fabricd, if that has time. Any thread. */
 void urxe_fabric_report(const struct fabric_violation *violation);
 
 #endif

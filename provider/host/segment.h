@@ -159,7 +159,8 @@ uint32_t urxe_segment_slot_life(const struct urxe_segment *seg, unsigned slot);
 uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot);
 /* Removes what dead processes left. Cheap when there are none; call it now and then (seconds). */
 void urxe_segment_reap(struct urxe_segment *seg);
-/* The same of all processes at once, not of some in turn: for who meets what may be a dead one's. */
+/* The same for all processes at once, not for some in turn: for a caller that has met what a dead
+ * process may have left. */
 void urxe_segment_reap_all(struct urxe_segment *seg);
 
 /* QPNs of this process: random start, cyclic: a number is not soon used again. 0 if none. */
@@ -216,8 +217,8 @@ unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after);
 /*
  * On a fabric all its hosts share one segment, so that their processes can share memory, and each
  * slot says of which host it is. What is asked above of "the host" then concerns slots of the same
- * one. Here: the host of a slot; to say so of this process, when the fabric has come back; who
- * serves QP 1 at a host, going round from a slot (0: nobody); and whether a slot has QPs in
+ * one. Here: the host of a slot; to set it for this process, when the fabric has come back; the
+ * slot that serves QP 1 at a host, going round from a slot (0: none); and whether a slot has QPs in
  * multicast groups, whose number the second says of this process.
  */
 uint32_t urxe_segment_slot_host(const struct urxe_segment *seg, unsigned slot);

@@ -197,7 +197,7 @@ static bool has_guid(const struct fabric_map *map, const struct fabric_port *por
 	return false;
 }
 
-/* The map knows a LID before this process has been told of it. */
+/* The map has a LID before the event of its change reaches this process. */
 static bool is_at(const struct fabric_map *map, const struct urxe_port *port,
 		  const struct urxe_link_addr *addr)
 {
@@ -419,9 +419,9 @@ static int send_raw(struct urxe_wire *wire, const struct urxe_path *path, const 
 
 /* ---- refusals ---- */
 
-#define REPORT_EVERY 1000000ull /* ns: nobody shall keep fabricd busy by sending what is refused */
+#define REPORT_EVERY 1000000ull /* ns: refused packets must not keep fabricd busy */
 
-/* Those that fabricd was not told of yet, by kind of key. */
+/* Those not yet reported to fabricd, by kind of key. */
 static struct {
 	struct fabric_violation last;
 	uint64_t reported_at;

@@ -219,7 +219,7 @@ static int send_packets(struct urxe_wire *wire, const struct urxe_arrival *from,
 	return 0;
 }
 
-/* Their owner has died: whoever got them may know what became of its QPs. */
+/* Their owner has died: the process that got them may have its records. */
 static void deliver_here(struct urxe_wire *wire, struct urxe_arrival *from,
 			 const struct batch *batch)
 {
@@ -310,7 +310,7 @@ int urxe_wire_send_message(struct urxe_wire *wire, unsigned slot, const void *me
 
 void urxe_wire_on_message(struct urxe_wire *wire, urxe_wire_message_fn *fn)
 {
-	wire->told = fn;
+	wire->on_message = fn;
 }
 
 /* An owner whose queue is full is awake or will be. */
@@ -398,10 +398,10 @@ static int receive_packets(struct urxe_wire *wire, uint8_t *bytes, size_t len)
 	if (len < sizeof(header))
 		return 0;
 	memcpy(&header, bytes, sizeof(header));
-	if (header.magic == MESSAGE_MAGIC && wire->told) {
+	if (header.magic == MESSAGE_MAGIC && wire->on_message) {
 		if (header.stride < URXE_SLOT_FIRST || header.stride > urxe_slots.last)
 			return 0;
-		wire->told(header.stride, bytes + sizeof(header), len - sizeof(header));
+		wire->on_message(header.stride, bytes + sizeof(header), len - sizeof(header));
 		return 1;
 	}
 	if (header.magic != IPC_MAGIC || header.path.link >= URXE_NUM_LINKS)

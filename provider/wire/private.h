@@ -160,10 +160,10 @@ struct urxe_wire {
 
 	struct urxe_stall stalls[URXE_MAX_SLOTS]; /* by slot */
 
-	/* Whom packets are handed to, while urxe_wire_poll() runs. */
+	/* Takes packets while urxe_wire_poll() runs. */
 	urxe_wire_rx_fn *fn;
 	void *arg;
-	urxe_wire_message_fn *told;
+	urxe_wire_message_fn *on_message;
 };
 
 uint64_t urxe_wire_now(void);

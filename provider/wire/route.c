@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Routes (route.h) and the ledger that they count in. routes_lock guards the table; what routes
- * hold, and the ledger, belong to whoever has the engine's lock.
+ * hold, and the ledger, belong to the holder of the engine's lock.
  */
 #include "wire/route.h"
 

@@ -131,7 +131,8 @@ static inline unsigned urxe_shm_slot(struct urxe_wire *wire, const struct urxe_p
 		return 0;
 	return slot;
 }
-/* Is the neighbour of a link, or of an inlet, dead, whoever has its slot now? Some system calls. */
+/* Is the neighbour of a link, or of an inlet, dead, even if its slot is in use again? Some system
+ * calls. */
 bool urxe_shm_has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life);
 /* Looks for rings that were opened. */
 void urxe_shm_look(struct urxe_wire *wire);

@@ -209,7 +209,7 @@ void urxe_shm_receive_raw(struct urxe_wire *wire, struct urxe_arrival *from,
 		receive_own(wire, from, rec->bytes, rec->bytes, rec->len, rec->span);
 }
 
-/* Whoever sends packets gets some: an answer, or at least an acknowledgement. */
+/* A neighbour that sends packets gets some: an answer, or at least an acknowledgement. */
 static void expect_answer(const struct urxe_wire *wire, const struct urxe_inlet *inlet)
 {
 	const struct urxe_link *link = wire->shm->links[inlet->slot];

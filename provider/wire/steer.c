@@ -244,7 +244,7 @@ static unsigned without(uint8_t *slots, unsigned n, unsigned slot)
 	return n;
 }
 
-/* Those that listen; where nobody does, whoever can say so. */
+/* The processes that listen; where none does, those that can refuse. */
 static void find_servers(const struct urxe_wire *wire, uint64_t set[4])
 {
 	uint64_t listening[4] = {0};

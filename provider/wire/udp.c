@@ -139,7 +139,7 @@ int urxe_udp_probe(enum urxe_family family)
 	int ret = 0;
 
 	if (fd < 0)
-		return 0; /* whoever opens it for good will say why not */
+		return 0; /* the call that opens it for good says why not */
 	if (family == URXE_IPV6)
 		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (urxe_libc.bind(fd, &addr.sa, len) && errno == EADDRINUSE)

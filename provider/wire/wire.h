@@ -54,8 +54,8 @@ struct urxe_tx_packet {
 	uint8_t header_len;		 /* a multiple of 4 */
 	uint16_t iovcnt;		 /* pieces of the payload: 0 … 32 */
 	uint16_t span;			 /* PSNs; more than 1 to a neighbour only */
-	bool refer;		 /* the neighbour is told where the payload lies, which stays as it
-			       * is until the packet is acknowledged */
+	bool refer;		 /* the payload goes by reference, and stays as it is until the
+			       * packet is acknowledged */
 	uint32_t payload_len;	 /* bytes without pad: 0 … 4096, of a run URXE_MAX_RUN, or
 			       * URXE_MAX_REFERRED of such a packet */
 	const struct iovec *iov; /* valid until urxe_wire_send() returns */
@@ -134,8 +134,8 @@ bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32
 /* Has the neighbour of that slot taken packets since its ring was found full, or none for so long
  * that payload may be referred to? */
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot);
-/* Payload that was referred to is about to change, though not all packets were acknowledged: whoever
- * reads it from now on must find out. */
+/* Payload that was referred to is about to change, though not all packets were acknowledged: a
+ * neighbour that reads it from now on must find out. */
 void urxe_wire_void_refs(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn);
 
 /* The neighbour that a packet's payload lies with: its slot, and urxe_segment_slot_life(). */
