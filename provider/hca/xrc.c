@@ -26,14 +26,6 @@ void urxe_xrc_forked(void)
 
 /* ---- SRQs ---- */
 
-/* As urxe_owner_of() reads it. */
-static uint32_t number_of_place(uint32_t place)
-{
-	unsigned slot = urxe_segment_slot(urxe_hca.seg);
-
-	return (slot & urxe_slots.high) << 14 | place << 8 | (slot & 0xff);
-}
-
 struct urxe_srq *xrc_find_srq(uint32_t number)
 {
 	struct urxe_srq *srq = srqs[urxe_qpn_index(number) & (SRQ_PLACES - 1)];
@@ -43,11 +35,12 @@ struct urxe_srq *xrc_find_srq(uint32_t number)
 
 int urxe_xrc_add_srq(struct urxe_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
+	unsigned slot = urxe_segment_slot(urxe_hca.seg);
 	int ret = -ENOMEM;
 
 	urxe_engine_lock();
 	for (uint32_t i = 1; ret && i < urxe_qpn_indices(); i++) {
-		uint32_t number = number_of_place(next_place);
+		uint32_t number = urxe_qpn_of(slot, next_place);
 
 		next_place = next_place + 1 < urxe_qpn_indices() ? next_place + 1 : 1;
 		if (srqs[urxe_qpn_index(number)])

@@ -82,17 +82,22 @@ struct urxe_segment;
 
 /*
  * The slot of the process of this host that has the QP of a number; 0: none has it, and it is of
- * another
- * host, QP 0, QP 1, or multicast. This is the one place that knows: a QP that has left the process
- * that made it would be looked up here. The
- * program that steers packets to sockets (wire/steer.c) goes by the low byte too; what it gives to
- * the wrong process is handed on to the owner. Any thread.
+ * another host, QP 0, QP 1, or multicast. This is the one place that knows: a QP that has left the
+ * process that made it would be looked up here. The program that steers packets to sockets
+ * (wire/steer.c) goes by the low byte too; what it gives to the wrong process is handed on to the
+ * owner. Any thread.
  */
 static inline unsigned urxe_owner_of(const struct urxe_segment *seg, uint32_t qpn)
 {
 	unsigned slot = (qpn & 0xff) | (qpn >> 14 & urxe_slots.high);
 
 	return slot >= URXE_SLOT_FIRST && slot <= urxe_slots.last ? slot : 0;
+}
+
+/* The number, of a QP or an XRC SRQ, that a slot has at an index below urxe_qpn_indices(). */
+static inline uint32_t urxe_qpn_of(unsigned slot, uint32_t index)
+{
+	return (slot & urxe_slots.high) << 14 | index << 8 | (slot & 0xff);
 }
 
 /* Where a QPN stands in tables of the process that made it, below 65536. */

@@ -90,7 +90,7 @@ uint32_t urxe_segment_qpn_alloc(struct urxe_segment *seg)
 	if (i < num) {
 		set_bit(seg->qpn_used, i);
 		seg->qpn_next = (i + 1) % num;
-		qpn = (seg->slot & urxe_slots.high) << 14 | i << 8 | (seg->slot & 0xff);
+		qpn = urxe_qpn_of(seg->slot, i);
 	}
 	pthread_mutex_unlock(&seg->alloc_lock);
 	return qpn;
