@@ -2,8 +2,7 @@
 /*
  * Finds libc's own functions in the symbol table of the libc that is loaded: dlsym() cannot be
  * asked, because this library replaces it and because its answer is whatever another preload put
- * first. dl_iterate_phdr() gives libc's PT_DYNAMIC, that gives the hash, symbol, string and version
- * tables, and a symbol is taken in its default (not hidden) version.
+ * first. dl_iterate_phdr() gives libc's PT_DYNAMIC, and that the tables (elf_symbols.h).
  *
  * Runs in an early constructor and again from any interposed function that is called before it. It
  * takes no lock: a lock here and the loader's lock inside dl_iterate_phdr() would be taken in
@@ -29,28 +28,17 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "host/elf_symbols.h"
 #include "host/libc.h"
 #include "host/libc_tsan.h"
 
-#define VERSYM_HIDDEN 0x8000
-
 struct urxe_libc urxe_libc;
-
-/* One loaded object's tables, as its dynamic section names them. */
-struct object {
-	uintptr_t base;
-	const ElfW(Sym) * symbols;
-	const char *strings;
-	const uint16_t *versions; /* NULL: no versions */
-	const uint32_t *gnu_hash;
-	const uint32_t *sysv_hash;
-};
 
 /* Where functions are searched, in this order: before glibc 2.34 dlsym() lived in libdl. */
 enum { LIBC, LIBDL, NUM_OBJECTS };
 
 struct functions {
-	struct object objects[NUM_OBJECTS];
+	struct urxe_elf objects[NUM_OBJECTS];
 	bool found[NUM_OBJECTS];
 };
 
@@ -74,31 +62,6 @@ static int object_of_name(const char *path)
 	return -1;
 }
 
-/* glibc relocates the addresses in a dynamic section on most architectures, musl on none. */
-static const void *dynamic_address(uintptr_t base, ElfW(Addr) value)
-{
-	return (const void *)(value < base ? base + value : value);
-}
-
-static bool object_read(struct object *obj, uintptr_t base, const ElfW(Dyn) * dyn)
-{
-	memset(obj, 0, sizeof(*obj));
-	obj->base = base;
-	for (; dyn->d_tag != DT_NULL; dyn++) {
-		const void *p = dynamic_address(base, dyn->d_un.d_ptr);
-
-		switch (dyn->d_tag) {
-		case DT_SYMTAB: obj->symbols = p; break;
-		case DT_STRTAB: obj->strings = p; break;
-		case DT_VERSYM: obj->versions = p; break;
-		case DT_GNU_HASH: obj->gnu_hash = p; break;
-		case DT_HASH: obj->sysv_hash = p; break;
-		default: break;
-		}
-	}
-	return obj->symbols && obj->strings && (obj->gnu_hash || obj->sysv_hash);
-}
-
 static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct functions *f = arg;
@@ -112,58 +75,10 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
 
 		if (ph->p_type == PT_DYNAMIC)
 			f->found[which] =
-				object_read(&f->objects[which], info->dlpi_addr,
-					    (const void *)(info->dlpi_addr + ph->p_vaddr));
+				urxe_elf_read(&f->objects[which], info->dlpi_addr,
+					      (const void *)(info->dlpi_addr + ph->p_vaddr));
 	}
 	return 0;
-}
-
-static bool symbol_fits(const struct object *obj, uint32_t i, const char *name)
-{
-	const ElfW(Sym) *sym = &obj->symbols[i];
-	unsigned type = sym->st_info & 0xf;
-
-	return sym->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC) &&
-	       !(obj->versions && obj->versions[i] & VERSYM_HIDDEN) &&
-	       !strcmp(obj->strings + sym->st_name, name);
-}
-
-/*
- * DT_GNU_HASH: nbuckets, index of the first hashed symbol, words of the Bloom filter, its shift;
- * the filter; the buckets; then a hash per symbol, whose lowest bit ends a bucket's chain.
- */
-static const ElfW(Sym) * lookup_gnu(const struct object *obj, const char *name)
-{
-	const uint32_t *t = obj->gnu_hash;
-	const uint32_t *buckets = t + 4 + t[2] * (sizeof(ElfW(Addr)) / sizeof(*t));
-	const uint32_t *chain = buckets + t[0];
-	uint32_t hash = 5381;
-	uint32_t i;
-
-	if (!t[0])
-		return NULL;
-	for (const unsigned char *s = (const unsigned char *)name; *s; s++)
-		hash = hash * 33 + *s;
-	i = buckets[hash % t[0]];
-	if (i < t[1])
-		return NULL;
-	for (;; i++) {
-		uint32_t h = chain[i - t[1]];
-
-		if ((h | 1) == (hash | 1) && symbol_fits(obj, i, name))
-			return &obj->symbols[i];
-		if (h & 1)
-			return NULL;
-	}
-}
-
-/* DT_HASH: nbuckets, number of symbols, the buckets, a link per symbol. Only counted through. */
-static const ElfW(Sym) * lookup_sysv(const struct object *obj, const char *name)
-{
-	for (uint32_t i = 0; i < obj->sysv_hash[1]; i++)
-		if (symbol_fits(obj, i, name))
-			return &obj->symbols[i];
-	return NULL;
 }
 
 /* An indirect function's symbol is a resolver; its arguments are the architecture's. */
@@ -184,12 +99,12 @@ static void *resolve_ifunc(uintptr_t resolver)
 static void *lookup(const struct functions *f, const char *name, void *plain)
 {
 	for (int i = 0; i < NUM_OBJECTS; i++) {
-		const struct object *obj = &f->objects[i];
+		const struct urxe_elf *obj = &f->objects[i];
 		const ElfW(Sym) * sym;
 
 		if (!f->found[i])
 			continue;
-		sym = obj->gnu_hash ? lookup_gnu(obj, name) : lookup_sysv(obj, name);
+		sym = urxe_elf_lookup(obj, name);
 		if (!sym)
 			continue;
 		if ((sym->st_info & 0xf) == STT_GNU_IFUNC)

@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "host/elf_symbols.h"
 #include "host/libc.h"
 #include "preload/preload.h"
 

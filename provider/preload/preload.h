@@ -17,9 +17,6 @@
 
 #define URXE_EXPORT __attribute__((visibility("default")))
 
-/* For what may run while the runtime of a sanitizer sets itself up. */
-#define URXE_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
-
 /* A symbol of libibverbs that we define. */
 struct urxe_verb {
 	const char *name;
