@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/whole_file.h"
 #include "libsacache/cache.h"
 #include "libsacache/hosts.h"
 
@@ -106,43 +107,16 @@ int sa_hosts_parse(const char *text, struct sa_hosts **out, unsigned *line)
 	return 0;
 }
 
-static int read_file(const char *path, char **out)
+static int read_file(const char *path, char **text)
 {
-	size_t length = 0, capacity = 4096;
-	char *text = malloc(capacity);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int error = fd < 0 ? errno : 0;
-	ssize_t got = 1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
 
-	while (!error && got && text) {
-		got = read(fd, text + length, capacity - length - 1);
-		if (got < 0) {
-			error = errno == EINTR ? 0 : errno;
-			got = 1;
-			continue;
-		}
-		length += got;
-		if (length == capacity - 1) {
-			char *more = capacity < MAX_FILE ? realloc(text, capacity * 2) : NULL;
-
-			if (!more)
-				error = capacity < MAX_FILE ? ENOMEM : EFBIG;
-			else
-				text = more;
-			capacity *= 2;
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	if (!text)
-		error = ENOMEM;
-	if (error) {
-		free(text);
-		return -error;
-	}
-	text[length] = 0;
-	*out = text;
-	return 0;
+	*text = NULL;
+	if (fd < 0)
+		return -errno;
+	ret = whole_file(fd, MAX_FILE, text, NULL);
+	close(fd);
+	return ret;
 }
 
 int sacache_hosts_load(struct sacache *cache, const char *path, unsigned *line)

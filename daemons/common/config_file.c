@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/whole_file.h"
 #include "daemons/common/config_file.h"
 #include "daemons/common/log.h"
 
@@ -169,50 +170,33 @@ int config_option(const struct config_table *table, void *config, const char *op
 	return ret;
 }
 
-/* The text of a file, or NULL and errno. */
-static char *read_text(const char *path)
+/* 0 or a negative errno. */
+static int read_text(const char *path, char **text)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), error = 0;
-	char *text = fd < 0 ? NULL : malloc(MAX_FILE + 1);
-	size_t length = 0;
-	ssize_t got = 1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), ret;
 
+	*text = NULL;
 	if (fd < 0)
-		return NULL;
-	while (text && got && length < MAX_FILE && !error) {
-		got = read(fd, text + length, MAX_FILE - length);
-		if (got >= 0)
-			length += got;
-		else if (errno != EINTR)
-			error = errno;
-	}
+		return -errno;
+	ret = whole_file(fd, MAX_FILE, text, NULL);
 	close(fd);
-	if (text && length == MAX_FILE)
-		error = EFBIG;
-	if (text && error) {
-		free(text);
-		text = NULL;
-		errno = error;
-	}
-	if (!text)
-		return NULL;
-	text[length] = 0;
-	return text;
+	return ret;
 }
 
 int config_load(const struct config_table *table, void *config, const struct config_source *source)
 {
 	const char *path = source->file ? source->file : source->standard;
-	char *text = read_text(path);
 	char error[CONFIG_ERROR_LEN];
-	int ret = 0;
+	char *text;
+	int ret = read_text(path, &text);
 
 	if (text) {
 		ret = config_parse(table, config, text, path, error);
 		free(text);
-	} else if (source->file || errno != ENOENT) {
-		ret = -errno;
-		snprintf(error, sizeof(error), "%.200s: %s", path, strerror(errno));
+	} else if (ret == -ENOENT && !source->file) {
+		ret = 0;
+	} else {
+		snprintf(error, sizeof(error), "%.200s: %s", path, strerror(-ret));
 	}
 	for (unsigned i = 0; !ret && i < source->noptions; i++)
 		ret = config_option(table, config, source->options[i], error);

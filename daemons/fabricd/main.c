@@ -5,13 +5,16 @@
  * and waits at a pipe for the word that it serves. One thread.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/command.h"
+#include "common/whole_file.h"
 #include "daemons/common/clock.h"
 #include "daemons/common/log.h"
 #include "daemons/common/startup.h"
@@ -73,28 +76,14 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 /* All of it, or NULL after a line in the log: of half a file another fabric would be made. */
 static char *read_file(const char *path, size_t *len)
 {
-	FILE *f = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	char *text = NULL, *larger = NULL;
-	size_t room = 0, n = 0;
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	char *text = NULL;
+	int ret = fd < 0 ? -errno : whole_file(fd, SIZE_MAX - 1, &text, len);
 
-	while (f && !feof(f) && !ferror(f)) {
-		if (n == room) {
-			room = room ? 2 * room : 65536;
-			larger = realloc(text, room);
-			if (!larger)
-				break;
-			text = larger;
-		}
-		n += fread(text + n, 1, room - n, f);
-	}
-	if (!f || ferror(f) || !larger) {
-		log_error("%s: %s", path, strerror(errno));
-		free(text);
-		text = NULL;
-	}
-	if (f)
-		fclose(f);
-	*len = n;
+	if (ret)
+		log_error("%s: %s", path, strerror(-ret));
+	if (fd > STDIN_FILENO)
+		close(fd);
 	return text;
 }
 
