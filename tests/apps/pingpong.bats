@@ -71,8 +71,8 @@ load scene
 	'
 }
 @test "ib_send_bw and ib_write_bw over XRC" {
-	LIMIT=60 urxe_pair ib_send_bw -d urxe0 -c XRC -n 500
-	LIMIT=60 URXE_WIRE=udp urxe_pair ib_write_bw -d urxe0 -c XRC -n 500
+	LIMIT=60 perf ib_send_bw -c XRC -n 500
+	LIMIT=60 URXE_WIRE=udp perf ib_write_bw -c XRC -n 500
 }
 
 @test "ibv_rc_pingpong over ::1" {
