@@ -58,7 +58,9 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 	if (attr->index >= PLACES || (flow && flow->context != counters->context))
 		return EINVAL;
 	pthread_mutex_lock(&c->lock);
-	if (c->attached & 1u << attr->index && c->places[attr->index] != attr->counter_desc)
+	/* Of a flow that was made with them the places stay as they are. */
+	if ((!flow && atomic_load(&c->users)) ||
+	    (c->attached & 1u << attr->index && c->places[attr->index] != attr->counter_desc))
 		ret = EBUSY;
 	if (!ret) {
 		c->attached |= 1u << attr->index;

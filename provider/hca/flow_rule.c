@@ -133,7 +133,8 @@ int urxe_flow_rule_read(struct urxe_flow_rule *rule, const struct ibv_flow_attr 
 	if (attr->comp_mask || attr->type > IBV_FLOW_ATTR_SNIFFER || attr->port != 1 ||
 	    attr->priority >= URXE_FLOW_PRIORITIES || attr->num_of_specs > URXE_FLOW_SPECS ||
 	    (attr->flags & ~(IBV_FLOW_ATTR_FLAGS_DONT_TRAP | IBV_FLOW_ATTR_FLAGS_EGRESS)) ||
-	    (attr->type != IBV_FLOW_ATTR_NORMAL && attr->num_of_specs))
+	    (attr->type != IBV_FLOW_ATTR_NORMAL &&
+	     (attr->num_of_specs || attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP)))
 		return EINVAL;
 	if (attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS)
 		return EOPNOTSUPP;

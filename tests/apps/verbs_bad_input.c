@@ -1097,6 +1097,12 @@ static void flows(void)
 		TO(rule, count.counters, other.counters, EINVAL),
 		TO(rule, count.counters, alien_counters, EINVAL),
 	};
+	const struct rule all = {.attr = {.type = IBV_FLOW_ATTR_ALL_DEFAULT, .port = 1}};
+	const struct change alls[] = {
+		/* only rules with specs let others see the frame, too */
+		SET(all, attr.flags, IBV_FLOW_ATTR_FLAGS_DONT_TRAP, EINVAL),
+		SET(all, attr.num_of_specs, 1, EINVAL),
+	};
 	const struct ibv_counters_init_attr counters = {0};
 	const struct change counter_changes[] = {SET(counters, comp_mask, 1, EOPNOTSUPP)};
 	const struct ibv_counter_attach_attr attach = {.counter_desc = IBV_COUNTER_BYTES};
@@ -1117,10 +1123,13 @@ static void flows(void)
 	       0);
 	VERB(attach_counters, attach, attaches);
 	VERB(create_flow, rule, rules);
+	VERB(create_flow, all, alls);
 	EXPECT(ibv_read_counters(own.counters, &value, 0, 0), EINVAL);
 	EXPECT(ibv_read_counters(own.counters, &value, UINT32_MAX, 0), EINVAL);
 	EXPECT(ibv_read_counters(own.counters, &value, 1, 1u << 31), EOPNOTSUPP);
 	NEED(flow = ibv_create_flow(own.raw, (void *)&rule));
+	/* A flow that counts by them was made: no more places. */
+	EXPECT(attach_counters(&(struct ibv_counter_attach_attr){.index = 1}), EBUSY);
 	EXPECT(ibv_destroy_counters(own.counters), EBUSY);
 	EXPECT(ibv_destroy_qp(own.raw), EBUSY);
 	EXPECT(ibv_attach_counters_point_flow(other.counters, &(struct ibv_counter_attach_attr){0},
