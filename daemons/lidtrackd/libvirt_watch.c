@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -39,7 +40,7 @@ struct watch {
 	/* The thread's. */
 	virConnectPtr connection;
 	bool lost, look, complained;
-	struct said *said; /* of what could not be written */
+	struct said *said; /* of what could not be written, or be a guest */
 };
 
 static bool is_over(struct watch *w)
@@ -80,16 +81,35 @@ static void look_at_metadata(virDomainPtr domain, struct domain *d)
 	free(xml);
 }
 
+/* Of a domain that somebody wants to be a guest, and that cannot be one. */
+static void say_unfit(struct watch *w, virDomainPtr domain, const char *name)
+{
+	char *xml = virDomainGetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT, METADATA_URI,
+					 VIR_DOMAIN_AFFECT_LIVE);
+	char known[RECORD_NAME_LEN];
+
+	snprintf(known, sizeof(known), "%s", name);
+	if (xml && said_new(&w->said, known, "its name"))
+		log_warning("%s: it does not get the vGUID of its metadata: a guest has a name of "
+			    "up to %d letters, digits, '.', '_' and '-'",
+			    name, RECORD_NAME_LEN - 1);
+	free(xml);
+}
+
 /* False: it cannot be a guest, or is gone. */
-static bool look_at(virDomainPtr domain, struct domain *d)
+static bool look_at(struct watch *w, virDomainPtr domain, struct domain *d)
 {
 	const char *name = virDomainGetName(domain);
 	int state, reason;
 
 	memset(d, 0, sizeof(*d));
 	d->r.function = -1;
-	if (!name || !record_name_valid(name))
+	if (!name)
 		return false;
+	if (!record_name_valid(name)) {
+		say_unfit(w, domain, name);
+		return false;
+	}
 	strcpy(d->r.guest, name);
 	d->unknown = virDomainGetState(domain, &state, &reason, 0) != 0;
 	if (!d->unknown) {
@@ -119,7 +139,7 @@ static void look_at_all(struct watch *w)
 	}
 	found.list = calloc(n + 1, sizeof(*found.list));
 	for (int i = 0; i < n; i++) {
-		if (found.list && look_at(all[i], &found.list[found.count]))
+		if (found.list && look_at(w, all[i], &found.list[found.count]))
 			found.count++;
 		virDomainFree(all[i]);
 	}

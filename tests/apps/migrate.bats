@@ -1110,7 +1110,7 @@ order() {
 	hosts 1
 	{
 		echo '<node>'
-		for name in one other; do
+		for name in one other 'my guest' "$(printf 'a%.0s' {1..64})"; do
 			cat <<-END
 				<domain type='test'>
 					<name>$name</name><memory>8192</memory><os><type>hvm</type></os>
@@ -1134,6 +1134,8 @@ order() {
 	sleep 2
 	[ "$(grep -c 'one .*: its metadata are not what lidtrackd writes' "$dir/h1.log")" = 1 ]
 	[ "$(grep -c 'other .*: its metadata are not what lidtrackd writes' "$dir/h1.log")" = 1 ]
+	[ "$(grep -c 'my guest: it does not get the vGUID of its metadata: a guest has a name' "$dir/h1.log")" = 1 ]
+	[ "$(grep -c 'a\{64\}: it does not get the vGUID of its metadata' "$dir/h1.log")" = 1 ]
 	[ "$(grep -c "guest7: its vGUID is not in the domain's metadata" "$dir/h1.log")" = 1 ]
 }
 
