@@ -568,6 +568,13 @@ static void remove_guest(struct control_client *client, struct json_object *requ
 
 	if (!g)
 		return;
+	if (libvirt_keeps(d, g->r.guest)) {
+		control_fail(client,
+			     "its domain runs at %s and would have it again, or libvirtd has not "
+			     "answered: end it, and take the vGUID out of its metadata",
+			     d->config.host);
+		return;
+	}
 	ret = g->r.peer[0] ? -EINVAL : journal_ready(d);
 	if (!ret)
 		ret = guest_event(d, g, EVENT_FREED, NULL);

@@ -1105,6 +1105,25 @@ order() {
 	is_at test h1
 }
 
+@test "the vGUID of a domain that runs is not removed: the domain would have it again" {
+	hosts 1
+	ONLY_h1='libvirt test:///default' # which has a domain "test" that runs
+	export LD_PRELOAD=$URXE_BIN/libvirt_fails.so LIBVIRT_EMPTY=$dir/empty
+	agents
+	unset LD_PRELOAD
+	grep -q 'test:///default: connected' "$dir/h1.log" || skip "lidtrackd is built without libvirt"
+	guest test h1
+	run ctl h1 remove test
+	[ "$status" = 1 ]
+	[[ $output == *'its domain runs at h1 and would have it again'* ]]
+	is_at test h1
+	touch "$dir/empty"
+	removed() { ctl h1 remove test; }
+	await removed
+	gone() { ! ctl h1 status | grep -q test; }
+	await gone
+}
+
 @test "what is wrong with a domain's metadata is said once, of each domain" {
 	local name
 	hosts 1
