@@ -443,13 +443,34 @@ static void answer_event(struct control_client *client, int ret, const char *wha
 		control_fail(client, "the journal cannot be written: %s", strerror(-ret));
 }
 
+/* Of a guest that another host has: an order to stay there. */
+static void cancel_work(struct job *j)
+{
+	j->error = who_has_it(j);
+	if (!j->error)
+		j->error = peer_ask(j->d, j->listing, MESSAGE_MOVE, &j->record, j->listing,
+				    &j->answer);
+}
+
 static void cancel(struct control_client *client, struct json_object *request)
 {
-	struct guest *g = asked_guest(client, request);
+	struct lidtrackd *d = daemon_of(client);
+	char name[RECORD_NAME_LEN];
+	struct guest *g;
+	struct job *j;
 
-	if (g)
-		answer_event(client, guest_event(daemon_of(client), g, EVENT_CANCEL, NULL),
-			     "cancelled", g);
+	if (!asked_name(client, request, "guest", name))
+		return;
+	g = guest_named(d, name);
+	if (g && g->r.state != MOVE_RESERVED) {
+		answer_event(client, guest_event(d, g, EVENT_CANCEL, NULL), "cancelled", g);
+		return;
+	}
+	j = job_new(client, cancel_work, finish_move);
+	if (!j)
+		return;
+	memcpy(j->guest, name, sizeof(name));
+	job_start(j);
 }
 
 /* ---- guests that come and go ---- */

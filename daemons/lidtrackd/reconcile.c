@@ -349,11 +349,26 @@ void guest_stepped(struct lidtrackd *d, struct step *s)
 
 /* ---- orders ---- */
 
+/* It is to stay where it is about to leave from. */
+static int order_back(struct lidtrackd *d, struct guest *g, char reason[REASON_LEN])
+{
+	int ret = guest_event(d, g, EVENT_CANCEL, NULL);
+
+	if (ret == -EINVAL)
+		snprintf(reason, REASON_LEN, "it is %s: it cannot be cancelled",
+			 move_state_name(g->r.state));
+	else if (ret)
+		snprintf(reason, REASON_LEN, "the journal cannot be written: %s", strerror(-ret));
+	return ret;
+}
+
 int guest_order(struct lidtrackd *d, struct guest *g, const char *to, uint64_t wait_ms,
 		char reason[REASON_LEN])
 {
 	int ret;
 
+	if (!strcmp(to, d->config.host) && move_wants(g->r.state))
+		return order_back(d, g, reason);
 	if (!strcmp(to, d->config.host) || !peer_of(d, to)) {
 		snprintf(reason, REASON_LEN,
 			 strcmp(to, d->config.host) ? "%s knows no agent of %s"

@@ -1231,3 +1231,25 @@ time.sleep(60)' "$dir/silent" 3>&- &
 	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
 	await is_at $vif h2
 }
+
+@test "any agent takes a move back, until it is handed over" {
+	local guid lid
+	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
+	chmod +x "$dir/guests"
+	hosts 1
+	agents "guest_command $dir/guests"
+	guest guest7 h1
+	run ctl h3 cancel guest7
+	[ "$status" = 1 ]
+	[[ $output == *'h1 has it: it is h1'* ]]
+	run ctl h3 cancel guest8
+	[ "$status" = 1 ]
+	[[ $output == *'nobody has guest8'* ]]
+	for host in h2 h3; do
+		ctl h1 move guest7 --to h2 --no-wait
+		moving() { ctl h1 status guest7 | grep -q detaching; }
+		await moving
+		ctl $host cancel guest7
+		await is_at guest7 h1
+	done
+}
