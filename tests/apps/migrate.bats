@@ -1232,6 +1232,22 @@ time.sleep(60)' "$dir/silent" 3>&- &
 	await is_at $vif h2
 }
 
+@test "nova's ebrctl: a port has its function at once, and a destination may order it twice and take that back" {
+	local vif=vif-fa163e0000010203
+	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
+	chmod +x "$dir/guests"
+	hosts 1
+	agents "guest_command $dir/guests"
+	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	"$URXE" fabric vf h2 | grep -q ' 0xfa163e0000010203 '
+	await is_at $vif h2
+	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
+	await grep -q 'asking -> detaching' "$dir/h2.log"
+	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
+	order ebrctl h3 del-port physnet1 fa:16:3e:01:02:03
+	await is_at $vif h2
+}
+
 @test "any agent takes a move back, until it is handed over" {
 	local guid lid
 	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
