@@ -51,6 +51,7 @@ teardown() {
 	local h
 	for h in h1 h2; do
 		at $h destroy guest7 >/dev/null 2>&1 || true
+		at $h undefine guest7 >/dev/null 2>&1 || true
 	done
 	rm -f "$LIBVIRT/env"
 	migrate_teardown
@@ -74,7 +75,7 @@ libvirt_agents() {
 	agents
 }
 
-# domain [METADATA]: guest7 begins on h1.
+# domain [METADATA [COMMAND]]: guest7 begins on h1, or COMMAND (define) is done with it.
 domain() {
 	cat >"$dir/guest7.xml" <<-END
 		<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
@@ -90,7 +91,7 @@ domain() {
 			</qemu:commandline>
 		</domain>
 	END
-	at h1 create "$dir/guest7.xml"
+	at h1 "${2:-create}" "$dir/guest7.xml"
 }
 
 migrate() {
@@ -165,4 +166,47 @@ migrate() {
 	[ "$(lid_of guest7)" = "$lid" ]
 	[ "$(functions_with $guid)" = 1 ]
 	lacks reserved "$dir/h2.log"
+}
+
+@test "a domain that is suspended, and made persistent at its destination: the vGUID comes after it, and stays in both definitions" {
+	local guid=0x0255525800010005 lid
+	libvirt_agents 2
+	domain "<lidtrack:port xmlns:lidtrack='urn:urxe:lidtrack:1' guid='$guid'/>" define
+	at h1 start guest7
+	await is_at guest7 h1
+	lid=$(lid_of guest7)
+	at h1 suspend guest7
+	migrate --persistent --undefinesource
+	[ "$(at h2 domstate guest7)" = paused ]
+	[ -z "$(at h1 list --all --name)" ]
+	await is_at guest7 h2
+	at h2 dumpxml --inactive guest7 | grep -q "$guid"
+	at h2 resume guest7
+	is_at guest7 h2
+	[ "$(lid_of guest7)" = "$lid" ]
+	[ "$(functions_with $guid)" = 1 ]
+}
+
+@test "a domain that is migrated offline keeps its vGUID at its source until it begins at its destination" {
+	local guid=0x0255525800010006 lid
+	libvirt_agents 2
+	domain "<lidtrack:port xmlns:lidtrack='urn:urxe:lidtrack:1' guid='$guid'/>" define
+	at h1 start guest7
+	await is_at guest7 h1
+	lid=$(lid_of guest7)
+	at h1 destroy guest7
+	at h1 migrate --offline --p2p --persistent guest7 "$(uri h2)"
+	is_at guest7 h1
+	at h2 start guest7
+	await is_at guest7 h2
+	[ "$(lid_of guest7)" = "$lid" ]
+	# Its definition is at both now. Where it begins as well it gets nothing while the other one runs.
+	at h1 start guest7
+	await grep -q "guest7 .*: its domain runs at h2" "$dir/h1.log"
+	is_at guest7 h2
+	[ "$(functions_with $guid)" = 1 ]
+	at h2 destroy guest7
+	await is_at guest7 h1
+	[ "$(functions_with $guid)" = 1 ]
+	[ "$(lid_of guest7)" = "$lid" ]
 }
