@@ -104,8 +104,25 @@ static int restart(struct apply *a)
 
 	if (!status)
 		return 0;
-	snprintf(a->reason, REASON_LEN, "restart_command: status %d", status);
+	snprintf(a->reason, REASON_LEN, "restart_command: status %d",
+		 WIFEXITED(status) ? WEXITSTATUS(status) : status);
 	return -EIO;
+}
+
+/* Has the SM given these LIDs to all of these ports that are there? 1; 0; -errno. */
+static int has_lids(struct lidtrackd *d, const struct guid2lid *lids)
+{
+	struct sa_port port;
+
+	for (size_t i = 0; i < lids->count; i++) {
+		int ret = sa_find_port(&d->sa, lids->entries[i].guid, false, &port);
+
+		if (ret && ret != -ENOENT)
+			return ret;
+		if (!ret && port.lid != lids->entries[i].min)
+			return 0;
+	}
+	return 1;
 }
 
 static int tell(struct apply *a, const struct guid2lid *lids)
@@ -117,8 +134,11 @@ static int tell(struct apply *a, const struct guid2lid *lids)
 	if (d->config.apply == APPLY_PLUGIN)
 		return write_lids(d->config.lids, lids);
 	ret = change_guid2lid(a, lids, &changed);
-	if (ret || !changed)
-		return ret;
+	/* The file may be of a try after which OpenSM was not told. */
+	if (!ret && !changed)
+		ret = has_lids(d, lids);
+	if (ret)
+		return ret < 0 ? ret : 0;
 	return d->config.apply == APPLY_HANDOVER ? sa_hand_over(&d->sa) : restart(a);
 }
 

@@ -590,6 +590,36 @@ owners() {
 	done
 }
 
+@test "shared-port: a restart of OpenSM that failed, or was cut short by the agent's end, is ordered again" {
+	cat >"$dir/restart" <<-END
+		#!/bin/bash
+		echo >>"$dir/tries"
+		case \$(wc -l <"$dir/tries") in
+		1) exit 1 ;;
+		2) kill -KILL \$(cat "$dir/tracker"); exit 1 ;;
+		esac
+		kill \$(cat "$dir/opensm.pid")
+		while grep -q '^State:.[^Z]' /proc/\$(cat "$dir/opensm.pid")/status; do sleep 0.02; done
+		LD_LIBRARY_PATH=$(dirname "$URXE")/migrate/opensm "$URXE" run --host h0 -- opensm -F "$dir/opensm.conf" \\
+			-f "$dir/h0.again.log" </dev/null >"$dir/out" 2>&1 3>&- &
+		echo \$! >"$dir/opensm.pid"
+		until grep -q 'SUBNET UP' "$dir/h0.again.log"; do sleep 0.05; done
+	END
+	chmod +x "$dir/restart"
+	shared_port 'apply restart' "restart_command $dir/restart"
+	echo "${pids[h0.osm]}" >"$dir/opensm.pid"
+	echo "${pids[h1]}" >"$dir/tracker"
+	ctl h2 add guest7
+	tried() { [ "$(wc -l <"$dir/tries")" = 2 ]; }
+	await tried
+	wait "${pids[h1]}" || true
+	agent h1
+	await is_at guest7 h2
+	[ "$(host_lid h2)" = "$(lid_of guest7)" ]
+	tried() { [ "$(wc -l <"$dir/tries")" = 3 ]; }
+	tried
+}
+
 @test "the plugin sees a file of LIDs whose folder was removed and made again" {
 	local guid
 	mkdir "$dir/lids"
