@@ -210,3 +210,35 @@ migrate() {
 	[ "$(functions_with $guid)" = 1 ]
 	[ "$(lid_of guest7)" = "$lid" ]
 }
+
+# libvirtd_of HOST: its pid.
+libvirtd_of() {
+	local pid
+	for pid in $(pgrep -x libvirtd); do
+		[ ! "/proc/$pid/root/run/libvirt" -ef "$LIBVIRT/$1/run" ] || echo "$pid"
+	done
+}
+
+@test "both libvirtd are killed when the memory has moved: the vGUID comes after it when they are there again" {
+	local guid=0x0255525800010007 lid h killed
+	libvirt_agents 2
+	domain "<lidtrack:port xmlns:lidtrack='urn:urxe:lidtrack:1' guid='$guid'/>"
+	await is_at guest7 h1
+	lid=$(lid_of guest7)
+	# Nobody asks for the vGUID before; nor does the hook of h2, which would wait for its agent.
+	rm "$LIBVIRT/env"
+	kill -STOP "${pids[h2]}"
+	migrate
+	for h in h1 h2; do
+		killed=$(libvirtd_of $h)
+		kill -KILL "$killed"
+		another() { [ -n "$(libvirtd_of $h)" ] && [ "$(libvirtd_of $h)" != "$killed" ]; }
+		await another
+	done
+	kill -CONT "${pids[h2]}"
+	await is_at guest7 h2
+	[ "$(at h2 domstate guest7)" = running ]
+	[ "$(lid_of guest7)" = "$lid" ]
+	[ "$(functions_with $guid)" = 1 ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
