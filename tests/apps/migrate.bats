@@ -530,7 +530,8 @@ owners() {
 
 @test "shared-port: a guest's LID replaces its host's, and two guests cross in one sweep" {
 	local base lids sweeps
-	shared_port
+	# However slow the machine is, the second one is ready by then.
+	shared_port 'gather 2000'
 	base="$(host_lid h1) $(host_lid h2) $(host_lid h3)"
 	guest a h1
 	guest b h2
