@@ -379,9 +379,9 @@ static void learn_pkeys(struct step *s, const struct sa_port *port)
 }
 
 /*
- * OpenSM ignores a switch's traps after ten within five seconds, and clears the switch's
- * PortStateChange at the end of a sweep: what changes in between it does not see until the port
- * changes again.
+ * OpenSM ignores a switch's traps after ten within five seconds. A sweep that has found the switch's
+ * PortStateChange set clears it when it writes the forwarding tables; a port that came up after the
+ * sweep had read it, and whose trap was ignored, OpenSM does not see until it changes again.
  */
 static void show_again(struct step *s, int number)
 {
