@@ -52,7 +52,7 @@ void *vipl_handle_create(enum vipl_kind kind, void *object)
 		if (atomic_load_explicit(&entry->handle, memory_order_relaxed))
 			continue;
 		handle = ++generation << 20 | (uint64_t)kind << 16 | index;
-		entry->object = object;
+		atomic_store_explicit(&entry->object, object, memory_order_release);
 		atomic_store_explicit(&entry->handle, handle, memory_order_release);
 		if (index >= used)
 			used = index + 1;

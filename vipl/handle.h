@@ -34,7 +34,7 @@ enum vipl_kind {
 
 struct vipl_handle_entry {
 	_Atomic uint64_t handle; /* 0: free */
-	void *object;
+	_Atomic(void *) object;
 };
 
 extern struct vipl_handle_entry vipl_handle_table[VIPL_HANDLES];
@@ -47,12 +47,16 @@ static inline void *vipl_handle_lookup(const void *handle, enum vipl_kind kind)
 {
 	uint64_t value = (uintptr_t)handle;
 	struct vipl_handle_entry *entry = &vipl_handle_table[value % VIPL_HANDLES];
+	void *object = atomic_load_explicit(&entry->object, memory_order_acquire);
 
-	/* A free entry has no kind. */
+	/*
+	 * A free entry has no kind. The object is older than the handle that the caller has; who sees
+	 * one that the entry has been given since sees the end of the handle as well.
+	 */
 	if (vipl_unlikely(atomic_load_explicit(&entry->handle, memory_order_acquire) != value ||
 			  (value >> 16 & 0xf) != kind))
 		return NULL;
-	return entry->object;
+	return object;
 }
 
 #endif

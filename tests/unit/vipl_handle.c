@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Handles: stale, foreign and invented ones are not found. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -79,7 +80,39 @@ static void a_child_has_none_of_its_parent(void **state)
 	vipl_handle_destroy(handle);
 }
 
-static atomic_bool enough;
+static atomic_bool enough, found, wrong;
+
+static void *look_up(void *handle)
+{
+	while (!atomic_load(&enough)) {
+		void *got = vipl_handle_lookup(handle, VIPL_KIND_VI);
+
+		if (got && got != &object)
+			atomic_store_explicit(&wrong, true, memory_order_relaxed);
+		if (got)
+			atomic_store_explicit(&found, true, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+/* A thread that looks a handle up, while its entry goes to others. */
+static void a_handle_gives_no_other_object(void **state)
+{
+	void *handle = vipl_handle_create(VIPL_KIND_VI, &object);
+	static int other;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, look_up, handle), 0);
+	while (!atomic_load_explicit(&found, memory_order_relaxed))
+		sched_yield();
+	vipl_handle_destroy(handle);
+	for (unsigned i = 0; i < 3 * VIPL_HANDLES; i++)
+		vipl_handle_destroy(vipl_handle_create(VIPL_KIND_VI, &other));
+	atomic_store(&enough, true);
+	pthread_join(thread, NULL);
+	atomic_store(&enough, false);
+	assert_false(atomic_load(&wrong));
+}
 
 static void *make_objects(void *arg)
 {
@@ -189,6 +222,7 @@ int main(void)
 		cmocka_unit_test(no_handle_comes_twice),
 		cmocka_unit_test(any_other_number_is_none),
 		cmocka_unit_test(there_are_as_many_as_may_be),
+		cmocka_unit_test(a_handle_gives_no_other_object),
 		cmocka_unit_test(a_child_has_none_of_its_parent),
 		cmocka_unit_test(a_child_can_make_objects),
 		cmocka_unit_test(functions_refuse_them),
