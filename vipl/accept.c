@@ -73,7 +73,9 @@ static VIP_RETURN accept_with(struct vipl_conn *conn, struct vipl_vi *vi)
 	conn->vi = vi;
 	vi->conn = conn;
 	vipl_vi_event(vi, VIPL_CONNECT);
-	if (!conn->finished) {
+	if (conn->finished) {
+		vipl_vi_event(vi, VIPL_FAILED);
+	} else {
 		result = vipl_accept_start(conn, vi);
 		if (result)
 			vipl_conn_fail(conn, result);
@@ -82,11 +84,10 @@ static VIP_RETURN accept_with(struct vipl_conn *conn, struct vipl_vi *vi)
 		if (vipl_cm_wait(nic, &conn->cond, &deadline))
 			vipl_conn_fail(conn, VIP_TIMEOUT);
 	}
+	/* Who has ended the attempt may have begun another one with the VI. */
 	result = conn->result;
-	if (result) {
-		vipl_vi_event(vi, VIPL_FAILED);
+	if (result)
 		vipl_conn_free(conn, false);
-	}
 	vipl_nic_awake(nic);
 	return result;
 }

@@ -42,6 +42,7 @@ talk() {
 @test "completion queues: in use, resized, with stale entries" { alone queues; }
 @test "connections that do not come about" { alone connecting; }
 @test "threads wait for connections of one NIC handle" { alone waiting_threads; }
+@test "a VI is begun anew beside the thread that accepted with it" { alone begun_anew; }
 @test "protection tags, and VIs without" { alone tags; }
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <infiniband/verbs.h>
 
@@ -548,6 +549,80 @@ static void waiting_threads(void)
 	destroy_vi(&b);
 }
 
+struct acceptance {
+	VIP_CONN_HANDLE conn;
+	VIP_RETURN result;
+};
+
+static void *accept_it(void *argument)
+{
+	struct acceptance *acceptance = argument;
+
+	acceptance->result = VipConnectAccept(acceptance->conn, a.vi);
+	return NULL;
+}
+
+static VIP_VI_STATE state_of(struct end *end)
+{
+	VIP_VI_ATTRIBUTES told;
+	VIP_VI_STATE state;
+	VIP_BOOLEAN yes, no;
+
+	NEED(VipQueryVi(end->vi, &state, &told, &yes, &no), VIP_SUCCESS);
+	return state;
+}
+
+static int request(const char *name)
+{
+	open_end(&b, name);
+	create_vi(&b);
+	return call(&b, NULL, "anew");
+}
+
+/* A request of a process that then stops: nobody confirms the connection. */
+static pid_t request_and_stop(VIP_CONN_HANDLE *conn)
+{
+	union address local, remote;
+	VIP_VI_ATTRIBUTES told;
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		execl("/proc/self/exe", "vipl_alone", "request", nic, NULL);
+		_exit(1);
+	}
+	make_address(&a, &local, NULL, "anew");
+	NEED(VipConnectWait(a.nic, &local.net, LONG_TIME, &remote.net, &told, conn), VIP_SUCCESS);
+	kill(child, SIGSTOP);
+	NEED(waitpid(child, &status, WUNTRACED), child);
+	return child;
+}
+
+/* Another thread ends an attempt to accept, and begins anew with the VI. */
+static void begun_anew(void)
+{
+	struct acceptance acceptance;
+	union address local, remote;
+	pthread_t thread;
+	pid_t child;
+
+	create_vi(&a);
+	child = request_and_stop(&acceptance.conn);
+	make_address(&a, &local, NULL, "me");
+	make_address(&a, &remote, NULL, "nobody");
+	pthread_create(&thread, NULL, accept_it, &acceptance);
+	while (state_of(&a) != VIP_STATE_CONNECT_PENDING)
+		usleep(100);
+	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+	EXPECT(VipConnectPeerRequest(a.vi, &local.net, &remote.net, LONG_TIME), VIP_SUCCESS);
+	pthread_join(thread, NULL);
+	EXPECT(acceptance.result, VIP_INVALID_STATE);
+	EXPECT(state_of(&a), VIP_STATE_CONNECT_PENDING);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	destroy_vi(&a);
+}
+
 /* Memory of another tag is out of reach, for the VI and for its peer; a VI without a tag reaches
  * all. */
 static void tags(void)
@@ -994,6 +1069,7 @@ static const struct {
 	{"queues", queues},
 	{"connecting", connecting},
 	{"waiting_threads", waiting_threads},
+	{"begun_anew", begun_anew},
 	{"tags", tags},
 	{"notices", notices},
 	{"threads", threads},
@@ -1010,6 +1086,8 @@ int main(int argc, char **argv)
 {
 	int first = 1;
 
+	if (argc > 2 && !strcmp(argv[1], "request"))
+		return request(argv[2]);
 	if (argc > 2 && !strcmp(argv[1], "-n")) {
 		nic = argv[2];
 		first = 3;
