@@ -265,11 +265,11 @@ os.rename(sys.argv[2], sys.argv[1])' "$dir/etc/hosts" "$dir/next" "$SACACHECTL" 
 	gids 1 40 | awk '{ print "10.0.0." NR, $1 }' >"$dir/hosts"
 	sacached 'prefetch yes' "hosts $dir/hosts" 'rate 50' 'response_timeout 100' 'retries 0'
 	started=${EPOCHREALTIME/./}
-	until says 'answered by the table' ctl lookup fe80::28 --cached >/dev/null; do
+	until says '40 paths asked for ahead' ctl status >/dev/null; do
 		sleep 0.1
 		[ $((${EPOCHREALTIME/./} - started)) -lt 20000000 ]
 	done
-	says '40 paths asked for ahead' ctl status
+	says 'answered by the table' ctl lookup fe80::28 --cached
 	[ "$(counter sent)" -le 60 ]
 	ends
 }
