@@ -36,8 +36,9 @@
 #define KEPT_FOR_PROGRAMS 16 /* descriptors */
 #define KEPT_FOR_OPERATOR 4
 
-#define SPIN_US	      50
-#define QUICK_RINGS   4	  /* one within 4 * SPIN_US of the other */
+#define SPIN_US	      10
+#define QUICK_RINGS   4	  /* one within QUICK_US of the other */
+#define QUICK_US      200
 #define CROWDED_US    200 /* without the CPU, after it was offered to others */
 #define CROWDED_TURNS 100
 
@@ -388,7 +389,7 @@ static bool serve_same(struct server *s)
 	if (!s->recent || !from_ring(s->recent))
 		return false;
 	now = now_us();
-	s->quick = now - s->served_us < 4 * SPIN_US ? s->quick + 1 : 0;
+	s->quick = now - s->served_us < QUICK_US ? s->quick + 1 : 0;
 	s->served_us = now;
 	return true;
 }
