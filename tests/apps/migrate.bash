@@ -147,6 +147,13 @@ agents() {
 	done
 }
 
+# guests_hold [GUEST]: $dir/guests, a guest_command whose guests, or that one, do not let go of their functions before
+# $dir/go is there.
+guests_hold() {
+	printf '#!/bin/sh\n[ "$1 $2" != "detach %s" ] || [ -e %s/go ] || exit 75\n' "${1:-\$2}" "$dir" >"$dir/guests"
+	chmod +x "$dir/guests"
+}
+
 # guests_program: $dir/guests, a guest_command whose guests have lidtrack-guest while they have an adapter: it answers at
 # $dir/GUEST.crowd, and what is written to it by RDMA stays in $dir/GUEST.memory. "guests_program shared": functions share
 # their host's port, of which the vGUID is an alias GUID.
@@ -196,8 +203,7 @@ move_with_takeover() {
 # it has promised a function.
 handing() {
 	hosts 2
-	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
-	chmod +x "$dir/guests"
+	guests_hold
 	agents "guest_command $dir/guests"
 	guid=$(guest guest7 h1)
 	lid=$(lid_of guest7)

@@ -175,8 +175,7 @@ asked_once() {
 @test "who waits for a move is told when another order sends the guest on, or takes it away" {
 	local waits
 	hosts 2
-	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
-	chmod +x "$dir/guests"
+	guests_hold
 	agents "guest_command $dir/guests"
 	guest guest7 h1
 	guest guest8 h1
@@ -206,8 +205,7 @@ asked_once() {
 @test "a source that is stopped before it has cleared holds its guest, and nobody else" {
 	local guid
 	hosts 2
-	printf '#!/bin/sh\n[ "$1 $2" != "detach slow" ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
-	chmod +x "$dir/guests"
+	guests_hold slow
 	agents "guest_command $dir/guests"
 	guid=$(guest slow h1)
 	guest quick h2
@@ -696,8 +694,7 @@ use_up() {
 
 @test "a disk that is full in the middle of a move does not stop it" {
 	local journal
-	printf '#!/bin/sh\n[ "$1" != detach ] || [ -e %s/go ] || exit 75\n' "$dir" >"$dir/guests"
-	chmod +x "$dir/guests"
+	guests_hold
 	small_disk h1
 	hosts 1
 	agents "guest_command $dir/guests"
@@ -1249,13 +1246,17 @@ time.sleep(60)' "$dir/silent" 3>&- &
 	[[ $output == *"is no MAC"* ]]
 }
 
-@test "nova's ebrctl: a port that was to go, and is wanted at its host again, comes back" {
-	local vif=vif-fa163e0000010203
-	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
-	chmod +x "$dir/guests"
+# port_at_h2: a port of nova's, the guest $vif there, which does not let go of its function.
+port_at_h2() {
+	vif=vif-fa163e0000010203
+	guests_hold
 	hosts 1
 	agents "guest_command $dir/guests"
 	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+}
+
+@test "nova's ebrctl: a port that was to go, and is wanted at its host again, comes back" {
+	port_at_h2
 	await is_at $vif h2
 	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
 	await grep -q 'asking -> detaching' "$dir/h2.log"
@@ -1264,12 +1265,7 @@ time.sleep(60)' "$dir/silent" 3>&- &
 }
 
 @test "nova's ebrctl: a port has its function at once, and a destination may order it twice and take that back" {
-	local vif=vif-fa163e0000010203
-	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
-	chmod +x "$dir/guests"
-	hosts 1
-	agents "guest_command $dir/guests"
-	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	port_at_h2
 	"$URXE" fabric vf h2 | grep -q ' 0xfa163e0000010203 '
 	await is_at $vif h2
 	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
@@ -1281,8 +1277,7 @@ time.sleep(60)' "$dir/silent" 3>&- &
 
 @test "any agent takes a move back, until it is handed over" {
 	local guid lid
-	printf '#!/bin/sh\n[ "$1" != detach ] || exit 75\n' >"$dir/guests"
-	chmod +x "$dir/guests"
+	guests_hold
 	hosts 1
 	agents "guest_command $dir/guests"
 	guest guest7 h1
