@@ -22,11 +22,11 @@ static const char usage[] =
 	"usage: lidtrackctl [--socket PATH] [--json] [--timeout S] COMMAND\n"
 	"  status [GUEST]           every vGUID, where it is, its LID, and what is under way\n"
 	"  plan GUEST --to HOST     what would happen, or why it would not\n"
-	"  move GUEST --to HOST [--wait S] [--no-wait]\n"
+	"  move GUEST --to HOST [--function N] [--wait S] [--no-wait]\n"
 	"                           moves it and waits until it is there; --wait: for a free "
 	"function, too\n"
 	"  cancel GUEST             takes a move back, while it can be\n"
-	"  add GUEST [--guid GUID] [--pkeys P_KEY,...]\n"
+	"  add GUEST [--guid GUID] [--pkeys P_KEY,...] [--function N]\n"
 	"                           gives a guest of this host a vGUID, of the pool without "
 	"--guid\n"
 	"  remove GUEST             takes it away, for good\n"
@@ -42,6 +42,7 @@ struct arguments {
 	char **words;
 	int nwords;
 	const char *to, *guid, *pkeys, *from, *set;
+	int function; /* -1: any */
 	bool repair;
 	double wait;
 	bool no_wait;
@@ -61,6 +62,12 @@ static void add_text(struct json_object *o, const char *key, const char *value)
 {
 	if (value)
 		json_object_object_add(o, key, json_object_new_string(value));
+}
+
+static void add_function(struct json_object *o, int function)
+{
+	if (function >= 0)
+		json_object_object_add(o, "function", json_object_new_int(function));
 }
 
 static const char *text(struct json_object *o, const char *key)
@@ -313,6 +320,7 @@ static int move_command(struct arguments *args)
 
 	add_text(request, "guest", args->words[0]);
 	add_text(request, "to", args->to);
+	add_function(request, args->function);
 	if (args->wait > 0)
 		json_object_object_add(request, "wait", json_object_new_int64(args->wait * 1000));
 	args->client.json = false;
@@ -340,6 +348,7 @@ static int add_command(struct arguments *args)
 	add_text(request, "guest", args->words[0]);
 	add_text(request, "guid", args->guid);
 	add_text(request, "pkeys", args->pkeys);
+	add_function(request, args->function);
 	status = ask(args, request, &answer);
 	if (status == CLIENT_DONE && !args->client.json)
 		puts(text(answer, "guid"));
@@ -381,16 +390,24 @@ static const struct {
 	{"fence", 1, 1, false, fence_command},	 {"guid2lid", 1, 1, false, guid2lid_words},
 };
 
-enum { SOCKET = 256, JSON, TIMEOUT, TO, WAIT, NO_WAIT, GUID, PKEYS, REPAIR, FROM, SET };
+enum { SOCKET = 256, JSON, TIMEOUT, TO, WAIT, NO_WAIT, GUID, PKEYS, REPAIR, FROM, SET, FUNCTION };
 
 static const struct option options[] = {
-	{"socket", required_argument, NULL, SOCKET},   {"json", no_argument, NULL, JSON},
-	{"timeout", required_argument, NULL, TIMEOUT}, {"to", required_argument, NULL, TO},
-	{"wait", required_argument, NULL, WAIT},       {"no-wait", no_argument, NULL, NO_WAIT},
-	{"guid", required_argument, NULL, GUID},       {"pkeys", required_argument, NULL, PKEYS},
-	{"repair", no_argument, NULL, REPAIR},	       {"from", required_argument, NULL, FROM},
-	{"set", required_argument, NULL, SET},	       {"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'V'},	       {},
+	{"socket", required_argument, NULL, SOCKET},
+	{"json", no_argument, NULL, JSON},
+	{"timeout", required_argument, NULL, TIMEOUT},
+	{"to", required_argument, NULL, TO},
+	{"wait", required_argument, NULL, WAIT},
+	{"no-wait", no_argument, NULL, NO_WAIT},
+	{"guid", required_argument, NULL, GUID},
+	{"pkeys", required_argument, NULL, PKEYS},
+	{"repair", no_argument, NULL, REPAIR},
+	{"from", required_argument, NULL, FROM},
+	{"set", required_argument, NULL, SET},
+	{"function", required_argument, NULL, FUNCTION},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{},
 };
 
 static bool seconds(const char *option, double *value)
@@ -401,6 +418,18 @@ static bool seconds(const char *option, double *value)
 	if (end != optarg && !*end && *value >= 0 && *value <= 86400)
 		return true;
 	client_error("--%s: seconds, up to a day", option);
+	return false;
+}
+
+static bool function_number(int *value)
+{
+	char *end;
+	long number = strtol(optarg, &end, 10);
+
+	*value = (int)number;
+	if (*optarg >= '0' && *optarg <= '9' && !*end && number <= 65535)
+		return true;
+	client_error("--function: its number");
 	return false;
 }
 
@@ -425,6 +454,7 @@ static int set_option(struct arguments *args, int option)
 	case REPAIR: args->repair = true; break;
 	case FROM: args->from = optarg; break;
 	case SET: args->set = optarg; break;
+	case FUNCTION: return function_number(&args->function) ? -1 : CLIENT_USAGE;
 	case 'h': fputs(usage, stdout); return CLIENT_DONE;
 	case 'V': puts("lidtrackctl " URXE_VERSION); return CLIENT_DONE;
 	}
@@ -446,7 +476,8 @@ static int run(struct arguments *args, const char *command)
 
 int main(int argc, char **argv)
 {
-	struct arguments args = {.client = {.daemon = "lidtrackd",
+	struct arguments args = {.function = -1,
+				 .client = {.daemon = "lidtrackd",
 					    .cure = "see lidtrackd(8)",
 					    .socket = LIDTRACKD_CONTROL,
 					    .timeout = 60,

@@ -38,6 +38,8 @@ struct job {
 	char guest[RECORD_NAME_LEN], to[RECORD_NAME_LEN];
 	struct record record;
 	unsigned num_free; /* functions of this host */
+	int wanted;	   /* the function that is asked for; -1: any */
+	bool wanted_free;
 	int error;
 	struct answer answer;
 };
@@ -162,6 +164,7 @@ static struct job *job_new(struct control_client *client, void (*work)(struct jo
 	j->d = d;
 	j->client = client;
 	j->work = work;
+	j->wanted = -1;
 	j->finish = finish;
 	j->next = d->jobs;
 	d->jobs = j;
@@ -204,6 +207,18 @@ static bool asked_name(struct control_client *client, struct json_object *reques
 	}
 	snprintf(name, RECORD_NAME_LEN, "%s", text);
 	return true;
+}
+
+/* -1: any. False after an answer. */
+static bool asked_function(struct control_client *client, struct json_object *request, int *number)
+{
+	uint64_t value;
+	int ret = json_get_number(request, "function", FUNCTION_MAX - 1, &value);
+
+	*number = ret > 0 ? (int)value : -1;
+	if (ret < 0)
+		control_fail(client, "function: a number up to %d", FUNCTION_MAX - 1);
+	return ret >= 0;
 }
 
 static struct guest *asked_guest(struct control_client *client, struct json_object *request)
@@ -367,6 +382,7 @@ static void plan(struct control_client *client, struct json_object *request)
 static void move_work(struct job *j)
 {
 	j->error = who_has_it(j);
+	j->record.function = j->wanted;
 	if (!j->error && strcmp(j->listing, j->d->config.host) != 0)
 		j->error = peer_ask(j->d, j->listing, MESSAGE_MOVE, &j->record, j->to, &j->answer);
 }
@@ -390,7 +406,8 @@ static void finish_move(struct job *j)
 	}
 }
 
-static void move_of_others(struct control_client *client, const char *guest, const char *to)
+static void move_of_others(struct control_client *client, const char *guest, const char *to,
+			   int wanted)
 {
 	struct job *j = job_new(client, move_work, finish_move);
 
@@ -398,6 +415,7 @@ static void move_of_others(struct control_client *client, const char *guest, con
 		return;
 	snprintf(j->guest, sizeof(j->guest), "%s", guest);
 	snprintf(j->to, sizeof(j->to), "%s", to);
+	j->wanted = wanted;
 	job_start(j);
 }
 
@@ -408,8 +426,10 @@ static void move(struct control_client *client, struct json_object *request)
 	struct json_object *o;
 	struct guest *g;
 	uint64_t wait = 0;
+	int wanted;
 
-	if (!asked_name(client, request, "guest", guest) || !asked_name(client, request, "to", to))
+	if (!asked_name(client, request, "guest", guest) ||
+	    !asked_name(client, request, "to", to) || !asked_function(client, request, &wanted))
 		return;
 	if (json_get_number(request, "wait", 86400000, &wait) < 0) {
 		control_fail(client, "wait: milliseconds, up to a day");
@@ -417,10 +437,10 @@ static void move(struct control_client *client, struct json_object *request)
 	}
 	g = guest_named(d, guest);
 	if (!g || g->r.state == MOVE_RESERVED) {
-		move_of_others(client, guest, to);
+		move_of_others(client, guest, to, wanted);
 		return;
 	}
-	if (guest_order(d, g, to, wait, reason)) {
+	if (guest_order(d, g, to, wanted, wait, reason)) {
 		control_fail(client, "%s", reason);
 		return;
 	}
@@ -502,6 +522,12 @@ static uint32_t epoch_now(void)
 	return now < 1 ? 1 : now < RECORD_LAST_EPOCH ? (uint32_t)now : RECORD_LAST_EPOCH;
 }
 
+static void add_work(struct job *j)
+{
+	ask_all(j);
+	j->wanted_free = function_is_free(j->d, j->record.function);
+}
+
 static void finish_add(struct job *j)
 {
 	bool chosen = j->record.guid != 0;
@@ -532,6 +558,10 @@ static void finish_add(struct job *j)
 		control_fail(j->client,
 			     "%s is here, and functions share one LID: mode own has several",
 			     guest_that_stays(j->d, 0)->r.guest);
+	} else if (j->record.function >= 0 &&
+		   (!j->wanted_free || guest_waits_for(j->d, j->record.function, 0))) {
+		control_fail(j->client, "function %d of %s is not free", j->record.function,
+			     j->d->where);
 	} else if ((ret = journal_ready(j->d)) || (ret = guest_add(j->d, &j->record))) {
 		control_fail(j->client, "the journal cannot be written: %s", strerror(-ret));
 	} else {
@@ -566,14 +596,15 @@ static void add(struct control_client *client, struct json_object *request)
 	const char *pkeys = NULL;
 	struct job *j;
 
-	if (!asked_name(client, request, "guest", r.guest) || !asked_guid(client, request, &r.guid))
+	if (!asked_name(client, request, "guest", r.guest) ||
+	    !asked_guid(client, request, &r.guid) || !asked_function(client, request, &r.function))
 		return;
 	if (!json_get_text(request, "pkeys", &pkeys) ||
 	    (pkeys && record_parse_pkeys(&r, pkeys, strlen(pkeys)))) {
 		control_fail(client, "pkeys: up to %d of them, 0xffff,0x8001", RECORD_PKEYS);
 		return;
 	}
-	j = job_new(client, ask_all, finish_add);
+	j = job_new(client, add_work, finish_add);
 	if (!j)
 		return;
 	j->record = r;

@@ -88,6 +88,7 @@ static void fetch_work(void *arg)
 	const char *silent[MAX_PEERS];
 
 	f->silent = peer_list_all(d, listed, f, silent) != 0;
+	f->found.function = -1; /* any of this host */
 	if (f->host && !strcmp(f->found.guest, f->r.guest))
 		f->error =
 			peer_ask(d, f->host, MESSAGE_MOVE, &f->found, d->config.host, &f->answer);

@@ -93,6 +93,7 @@ struct guest {
 	uint64_t since;		     /* when it came into its state */
 	uint64_t give_up;	     /* ms: how long asking may take */
 	bool patient;		     /* a refusal is asked again until then */
+	int wanted;		     /* the function to ask for; -1: any */
 	uint64_t away_since;	     /* ms: since when it has no function */
 	char rival[RECORD_NAME_LEN]; /* whose agent says that it has a later record; "" */
 	char reason[REASON_LEN];     /* why it does not go on, or did not go */
@@ -156,11 +157,14 @@ void guest_said(struct guest *guest, const struct request *request);
 uint64_t fence_number(void);
 /* The step is done: step->event, or again later. */
 void guest_stepped(struct lidtrackd *d, struct step *step);
-/* An order to move, of lidtrackctl's or another agent's. -errno and a reason. */
-int guest_order(struct lidtrackd *d, struct guest *guest, const char *to, uint64_t wait_ms,
-		char reason[REASON_LEN]);
+/* An order to move, of lidtrackctl's or another agent's. wanted: the function of the destination; -1:
+ * any. -errno and a reason. */
+int guest_order(struct lidtrackd *d, struct guest *guest, const char *to, int wanted,
+		uint64_t wait_ms, char reason[REASON_LEN]);
 /* How many functions are promised to guests that have none yet. */
 unsigned guests_reserved(const struct lidtrackd *d, uint64_t but);
+/* Is that function promised to a guest that has none yet, and is not that one? */
+bool guest_waits_for(const struct lidtrackd *d, int function, uint64_t but);
 /* A guest that stays here and is not that one; NULL. */
 const struct guest *guest_that_stays(const struct lidtrackd *d, uint64_t but);
 
@@ -176,6 +180,8 @@ struct step {
 	uint64_t waited;	     /* ms that the guest has been in its state */
 	char rival[RECORD_NAME_LEN]; /* comes back, too */
 	struct record r;	     /* function, lid, lmc, peer and fence come back */
+	int wanted;
+	bool promised[FUNCTION_MAX]; /* functions that others wait for */
 	bool again;		     /* neither done nor refused */
 	enum move_event event;
 	char reason[REASON_LEN];
@@ -187,6 +193,8 @@ void step_drop(struct step *step);
 /* Of a function that does not have a GUID and is not held; *count of all that are. -errno. Any
  * thread. */
 int functions_free(struct lidtrackd *d, unsigned *count);
+/* Is that one of them? Any thread. */
+bool function_is_free(struct lidtrackd *d, int number);
 
 /* ---- peer.c ---- */
 

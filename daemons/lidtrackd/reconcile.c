@@ -48,6 +48,16 @@ unsigned guests_reserved(const struct lidtrackd *d, uint64_t but)
 	return count;
 }
 
+bool guest_waits_for(const struct lidtrackd *d, int function, uint64_t but)
+{
+	const struct guest *g = d->guests;
+
+	while (g && (g->r.guid == but || g->r.function != function ||
+		     (g->r.state != MOVE_RESERVED && g->r.state != MOVE_SETTING)))
+		g = g->next;
+	return g;
+}
+
 const struct guest *guest_that_stays(const struct lidtrackd *d, uint64_t but)
 {
 	const struct guest *g = d->guests;
@@ -119,6 +129,7 @@ static struct guest *remember(struct lidtrackd *d, const struct record *record)
 	g->d = d;
 	g->r = *record;
 	g->version = 1;
+	g->wanted = -1;
 	g->since = clock_ms();
 	g->timer = evtimer_new(d->loop.base, on_timer, g);
 	if (!g->timer) {
@@ -362,7 +373,7 @@ static int order_back(struct lidtrackd *d, struct guest *g, char reason[REASON_L
 	return ret;
 }
 
-int guest_order(struct lidtrackd *d, struct guest *g, const char *to, uint64_t wait_ms,
+int guest_order(struct lidtrackd *d, struct guest *g, const char *to, int wanted, uint64_t wait_ms,
 		char reason[REASON_LEN])
 {
 	int ret;
@@ -390,6 +401,7 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, uint64_t w
 	}
 	g->give_up = clock_ms() + (wait_ms > GIVE_UP_MS ? wait_ms : GIVE_UP_MS);
 	g->patient = wait_ms > 0;
+	g->wanted = wanted;
 	g->reason[0] = '\0';
 	ret = journal_ready(d);
 	if (!ret)

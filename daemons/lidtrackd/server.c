@@ -33,7 +33,8 @@ struct conversation {
 	/* Of the host, when it was asked. */
 	unsigned free, used;
 	int functions_error;
-	int has_guid; /* the function that has the request's GUID; -1: none */
+	int has_guid;	  /* the function that has the request's GUID; -1: none */
+	bool wanted_free; /* the function that is asked for */
 	char unfit[REASON_LEN];
 	char *lines;
 	size_t len, room;
@@ -118,6 +119,10 @@ static bool has_room(struct conversation *c)
 			   c->has_guid);
 	else if (c->free <= guests_reserved(d, r->guid))
 		answer_not(c, ANSWER_REFUSED, "no function of %s is free", d->where);
+	else if (c->request.verb == MESSAGE_ASK && r->function >= 0 &&
+		 (!c->wanted_free || guest_waits_for(d, r->function, r->guid)))
+		answer_not(c, ANSWER_REFUSED, "function %d of %s is not free", r->function,
+			   d->where);
 	else
 		return true;
 	return false;
@@ -137,7 +142,7 @@ static void ask(struct conversation *c)
 		answer_not(c, ANSWER_LATER, "it is %s here", move_state_name(g->r.state));
 		return;
 	}
-	if (g && !record_order(&g->r, &r)) {
+	if (g && !record_order(&g->r, &r) && (r.function < 0 || r.function == g->r.function)) {
 		g->version++; /* a look at the source that is under way may be from before */
 		answer_ok(c, g);
 		return;
@@ -145,7 +150,6 @@ static void ask(struct conversation *c)
 	if (!has_room(c))
 		return;
 	r.state = MOVE_RESERVED;
-	r.function = -1;
 	memcpy(r.peer, c->request.from, sizeof(r.peer));
 	if (g ? guest_replace(c->d, g, &r) : guest_add(c->d, &r))
 		answer_not(c, ANSWER_LATER, "its journal cannot be written");
@@ -205,7 +209,7 @@ static void move(struct conversation *c)
 
 	if (!g)
 		answer_not(c, ANSWER_REFUSED, "%s does not have it", c->d->config.host);
-	else if (guest_order(c->d, g, c->request.to, 0, reason))
+	else if (guest_order(c->d, g, c->request.to, r->function, 0, reason))
 		answer_not(c, ANSWER_REFUSED, "%s", reason);
 	else
 		answer_ok(c, g);
@@ -292,6 +296,8 @@ static int look_at_functions(struct conversation *c)
 		c->free += !functions[i].guid && !functions[i].busy;
 		if (functions[i].guid == c->request.record.guid)
 			c->has_guid = functions[i].number;
+		if (functions[i].number == c->request.record.function)
+			c->wanted_free = !functions[i].guid && !functions[i].busy;
 	}
 	if (n >= 0 && d->provider->fits &&
 	    d->provider->fits(d->where, &c->request.record, c->unfit, sizeof(c->unfit)) == 0)

@@ -127,6 +127,17 @@ int functions_free(struct lidtrackd *d, unsigned *count)
 	return n < 0 ? n : 0;
 }
 
+bool function_is_free(struct lidtrackd *d, int number)
+{
+	struct function functions[FUNCTION_MAX];
+	int n = d->provider->list(d->where, functions, FUNCTION_MAX);
+
+	for (int i = 0; i < n; i++)
+		if (functions[i].number == number)
+			return !functions[i].guid && !functions[i].busy;
+	return false;
+}
+
 static void cannot_see(struct step *s, int error)
 {
 	again(s, "functions of %s cannot be seen: %s", s->d->where, strerror(-error));
@@ -154,7 +165,12 @@ static void tell_tracker(struct step *s, bool here)
 		s->r.lid = answer.record.lid;
 }
 
-/* The one it had, if that is free; else the first. */
+static bool is_promised(const struct step *s, int number)
+{
+	return number >= 0 && number < FUNCTION_MAX && s->promised[number];
+}
+
+/* The one it had or is to have, if that is free; else the first that nobody waits for. */
 static int choose(struct step *s, const struct function *functions, int count)
 {
 	int first = -1;
@@ -164,7 +180,7 @@ static int choose(struct step *s, const struct function *functions, int count)
 			continue;
 		if (functions[i].number == s->r.function)
 			return functions[i].number;
-		if (first < 0)
+		if (first < 0 && !is_promised(s, functions[i].number))
 			first = functions[i].number;
 	}
 	return first;
@@ -456,9 +472,11 @@ static void take_answer(struct step *s, int ret, const struct answer *answer)
 
 static void step_ask(struct step *s)
 {
+	struct record asked = s->r;
 	struct answer answer;
 
-	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_ASK, &s->r, NULL, &answer), &answer);
+	asked.function = s->wanted;
+	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_ASK, &asked, NULL, &answer), &answer);
 }
 
 static void step_hand(struct step *s)
@@ -602,6 +620,9 @@ int step_start(struct lidtrackd *d, struct guest *guest)
 	s->waited = clock_ms() - guest->since;
 	s->what = move_step_of(guest->r.state);
 	s->r = guest->r;
+	s->wanted = guest->wanted;
+	for (int i = 0; i < FUNCTION_MAX && s->what == STEP_SET; i++)
+		s->promised[i] = guest_waits_for(d, i, s->guid);
 	memcpy(s->rival, guest->rival, sizeof(s->rival));
 	ret = task_start(d->loop.base, &s->task, work, done, s);
 	if (ret) {

@@ -1275,6 +1275,45 @@ port_at_h2() {
 	await is_at $vif h2
 }
 
+# function_of GUEST: the number of its function.
+function_of() {
+	ctl h1 status "$1" | awk -v guest="$1" '$1 == guest { print $5 }'
+}
+
+@test "nova's ebrctl: the function is that of nova's PCI slot, at its host and at a destination" {
+	local vif=vif-fa163e0000010203 n
+	export LIDTRACK_SYSFS=$dir/sys
+	for n in 0 1 2; do mkdir -p "$dir/sys/bus/pci/devices/0000:04:00.$n"; done
+	for n in 1 2; do
+		ln -s "../0000:04:00.$n" "$dir/sys/bus/pci/devices/0000:04:00.0/virtfn$n"
+		ln -s ../0000:04:00.0 "$dir/sys/bus/pci/devices/0000:04:00.$n/physfn"
+	done
+	guests_hold $vif
+	hosts 2
+	agents "guest_command $dir/guests"
+	order ebrctl h2 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.2
+	await is_at $vif h2
+	[ "$(function_of $vif)" = 2 ]
+	# What it waits for at h3 nobody else gets, though that is free.
+	order ebrctl h3 add-port fa:16:3e:01:02:03 f00d physnet1 mlnx_dev 0000:04:00.1
+	await grep -q 'asking -> detaching' "$dir/h2.log"
+	run ctl h3 add b --function 1
+	[ "$status" = 1 ]
+	[[ $output == *"function 1 of h3 is not free"* ]]
+	guest a h3
+	[ "$(function_of a)" = 2 ]
+	touch "$dir/go"
+	await is_at $vif h3
+	[ "$(function_of $vif)" = 1 ]
+	# A destination that has given it away refuses.
+	run ctl h1 move $vif --to h2 --function 3
+	[ "$status" = 1 ]
+	[[ $output == *"h2: function 3 of h2 is not free"* ]]
+	is_at $vif h3
+	run ctl h1 add b --function x
+	[ "$status" = 2 ]
+}
+
 @test "any agent takes a move back, until it is handed over" {
 	local guid lid
 	guests_hold
