@@ -26,7 +26,8 @@ enum message_verb {
 	MESSAGE_MOVE, /* yours is to go to that host ("to"), and its function there; an order passed on */
 	MESSAGE_PLAN, /* would you have a function for it? */
 	MESSAGE_LIST, /* all that you know: an "ok" with a record for each, and one without */
-	MESSAGE_PLACE, /* shared-port, to the agent that tells the SM: it is at that host's port now */
+	MESSAGE_PLACE, /* shared-port, to the agent that tells the SM: it is at that host's port now, at
+			  none, or (asking) about to move */
 	MESSAGE_LIDS, /* OpenSM's guid2lid, an "ok" for each entry as of LIST */
 	MESSAGE_VERBS
 };

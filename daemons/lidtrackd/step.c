@@ -143,25 +143,29 @@ static void cannot_see(struct step *s, int error)
 	again(s, "functions of %s cannot be seen: %s", s->d->where, strerror(-error));
 }
 
-/* shared-port: the tracker is to know where it is, and gives it its LID. Afterwards again() or not.
- * */
-static void tell_tracker(struct step *s, bool here)
+/* shared-port. False after again(). */
+static bool ask_tracker(struct step *s, struct answer *answer)
 {
 	const char *tracker = s->d->config.tracker;
-	struct answer answer;
-	uint8_t lmc;
-	int ret = 0;
+	int ret = peer_ask(s->d, tracker, MESSAGE_PLACE, &s->r, NULL, answer);
 
-	s->r.port = 0;
-	if (here)
-		ret = sa_own_port(&s->d->sa, &s->r.port, &lmc);
-	if (!ret)
-		ret = peer_ask(s->d, tracker, MESSAGE_PLACE, &s->r, NULL, &answer);
 	if (ret)
 		again(s, "the tracker, %s, does not answer: %s", tracker, link_strerror(ret));
-	else if (answer.answer != ANSWER_OK)
-		again(s, "%s: %s", tracker, answer.reason);
-	else if (here && answer.knows)
+	else if (answer->answer != ANSWER_OK)
+		again(s, "%s: %s", tracker, answer->reason);
+	return !s->again;
+}
+
+/* The tracker is to know where it is, and gives it its LID. Afterwards again() or not. */
+static void tell_tracker(struct step *s, bool here)
+{
+	struct answer answer;
+	uint8_t lmc;
+
+	s->r.port = 0;
+	if (here && sa_own_port(&s->d->sa, &s->r.port, &lmc))
+		again(s, "the port of this host is not there");
+	else if (ask_tracker(s, &answer) && here && answer.knows)
 		s->r.lid = answer.record.lid;
 }
 
@@ -475,6 +479,8 @@ static void step_ask(struct step *s)
 	struct record asked = s->r;
 	struct answer answer;
 
+	if (is_shared(s) && !ask_tracker(s, &answer))
+		return;
 	asked.function = s->wanted;
 	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_ASK, &asked, NULL, &answer), &answer);
 }

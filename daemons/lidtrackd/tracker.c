@@ -365,6 +365,22 @@ static void leave(struct tracker *t, const struct request *request, struct answe
 	apply_in(t, t->d->config.gather);
 }
 
+/*
+ * Before anything of a move is touched: there is room for what will be put down of it and of those of all
+ * others, four lines for each (it leaves, it arrives, its LID, its host), which is a quarter of what a
+ * source or a destination needs.
+ */
+static void prepare(struct tracker *t, struct answer *answer)
+{
+	int ret = journal_reserve(&t->journal, t->journal.count / 4 + 1);
+
+	if (!ret)
+		return;
+	answer->answer = ANSWER_LATER;
+	snprintf(answer->reason, sizeof(answer->reason),
+		 "the tracker's journal cannot be written: %s", strerror(-ret));
+}
+
 static void arrive(struct tracker *t, const struct request *request, struct answer *answer)
 {
 	const struct record *r = &request->record, *old = journal_find(&t->journal, r->guid);
@@ -396,6 +412,8 @@ void tracker_place(struct lidtrackd *d, const struct request *request, struct an
 		answer->answer = ANSWER_REFUSED;
 		snprintf(answer->reason, sizeof(answer->reason), "%s is not the tracker",
 			 d->config.host);
+	} else if (request->record.state == MOVE_ASKING) {
+		prepare(d->tracker, answer);
 	} else if (request->record.port) {
 		arrive(d->tracker, request, answer);
 	} else {

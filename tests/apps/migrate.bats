@@ -712,6 +712,47 @@ use_up() {
 	await is_at guest7 h3
 }
 
+@test "shared-port: a tracker that is silent, or whose disk is full, refuses a move, and stops none that has begun" {
+	local journal size=0 line=0 from=h2 to=h3 swap
+	guests_hold
+	touch "$dir/go"
+	small_disk h1
+	shared_port 'gather 10' "guest_command $dir/guests"
+	guest a h2
+	journal="/proc/${pids[h1]}/root$dir/disk/journal.tracker"
+	over() { ctl $from move a --to $to "$@"; }
+	turn() { swap=$from from=$to to=$swap; }
+	# Until the lines of a move go beyond the page.
+	while ((4096 - size % 4096 >= line)); do
+		size=$(stat -c %s "$journal")
+		over
+		turn
+		line=$(($(stat -c %s "$journal") - size))
+		size=$((size + line))
+	done
+	rm "$dir/go"
+	over --no-wait
+	turn
+	moving() { ctl $to status a | grep -q ' detaching '; }
+	await moving
+	fill
+	touch "$dir/go"
+	await is_at a $from
+	# What is still reserved is used up.
+	while run over && [ "$status" = 0 ]; do turn; done
+	[[ $output == *"a stays at $from: h1: the tracker's journal cannot be written: No space left on device"* ]]
+	is_at a $from
+	empty
+	over
+	turn
+	kill -KILL "${pids[h1]}" && wait "${pids[h1]}" 2>/dev/null || true
+	: >"$dir/$from.log"
+	run over
+	[ "$status" = 1 ]
+	[[ $output == *"a stays at $from: the tracker, h1, does not answer"* ]]
+	lacks detaching "$dir/$from.log"
+}
+
 # entries FILE: those that a guid2lid has, whatever their order.
 entries() {
 	grep . "$1" | sort
