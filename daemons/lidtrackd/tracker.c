@@ -27,12 +27,14 @@ struct tracker {
 	struct apply *apply; /* under way */
 	unsigned version;    /* one more at each change of where guests are */
 	unsigned applied;    /* the version that OpenSM was told of last */
+	int told; /* OpenSM knows what is in its file: 1; 0; -1: this agent has not told it */
 };
 
 struct apply {
 	struct tracker *t;
 	struct task *task;
 	unsigned version;
+	int told;
 	struct lid_plan plan;
 	struct guid2lid taken;
 	int error;
@@ -134,12 +136,18 @@ static int tell(struct apply *a, const struct guid2lid *lids)
 	if (d->config.apply == APPLY_PLUGIN)
 		return write_lids(d->config.lids, lids);
 	ret = change_guid2lid(a, lids, &changed);
-	/* The file may be of a try after which OpenSM was not told. */
-	if (!ret && !changed)
+	if (changed)
+		a->told = 0;
+	/* The file may be of an agent that ended before OpenSM was told. */
+	if (!ret && a->told < 0) {
 		ret = has_lids(d, lids);
-	if (ret)
+		a->told = ret;
+	}
+	if (ret < 0 || a->told)
 		return ret < 0 ? ret : 0;
-	return d->config.apply == APPLY_HANDOVER ? sa_hand_over(&d->sa) : restart(a);
+	ret = d->config.apply == APPLY_HANDOVER ? sa_hand_over(&d->sa) : restart(a);
+	a->told = !ret;
+	return ret;
 }
 
 static int make_plan(struct apply *a)
@@ -232,6 +240,7 @@ static void apply_done(void *arg)
 	struct tracker *t = a->t;
 
 	a->task = NULL;
+	t->told = a->told;
 	if (!a->error)
 		keep_floating(a);
 	if (a->error)
@@ -286,6 +295,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	a->t = t;
 	a->version = t->version;
+	a->told = t->told;
 	if (copy_records(a) || task_start(t->d->loop.base, &a->task, apply_work, apply_done, a)) {
 		apply_free(a);
 		apply_in(t, 1000);
@@ -448,6 +458,7 @@ int tracker_start(struct lidtrackd *d)
 	d->tracker = t;
 	/* What was put down and perhaps not told. */
 	t->version = 1;
+	t->told = -1;
 	if (t->journal.count)
 		apply_in(t, 0);
 	return t->timer ? 0 : -ENOMEM;

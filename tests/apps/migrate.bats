@@ -619,6 +619,23 @@ owners() {
 	tried
 }
 
+@test "shared-port: a restart of OpenSM that fails again and again costs the SA no questions about guests" {
+	local asked
+	printf '#!/bin/sh\necho >>%s/tries\nexit 1\n' "$dir" >"$dir/restart"
+	chmod +x "$dir/restart"
+	shared_port 'apply restart' "restart_command $dir/restart"
+	# How often it was tried, when that is at least so often, and what the SA was asked for but paths.
+	tried() {
+		TRIES=400 await eval "[ \$(wc -l <$dir/tries) -ge $1 ]"
+		echo $(($(wc -l <"$dir/tries"))) $(($(tail -c +22 "$dir/h0.count" | head -c 20)))
+	}
+	ctl h2 add guest7
+	asked=$(tried 1)
+	asked+=" $(tried 4)"
+	# Once for the switches, each time.
+	echo "$asked" | tee /dev/stderr | awk '{ exit $4 - $2 > $3 - $1 + 1 }'
+}
+
 @test "the plugin sees a file of LIDs whose folder was removed and made again" {
 	local guid
 	mkdir "$dir/lids"
