@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemons/common/client.h"
 #include "daemons/lidtrackctl/lidtrackctl.h"
@@ -73,10 +74,10 @@ static int look(const char *path)
 }
 
 /* The entries of another file that this one does not have, and one of the command line. */
-static int collect(struct guid2lid *wanted, const char *path, const char *from, const char *set)
+static int collect(struct guid2lid *wanted, const char *path, const char *from,
+		   const struct guid2lid_entry *set)
 {
 	struct guid2lid backup, now;
-	struct guid2lid_entry e;
 	int ret = 0;
 
 	guid2lid_init(&backup);
@@ -89,18 +90,14 @@ static int collect(struct guid2lid *wanted, const char *path, const char *from, 
 		if (!guid2lid_find(&now, backup.entries[i].guid) &&
 		    !guid2lid_overlap(&now, &backup.entries[i]))
 			ret = guid2lid_set(wanted, &backup.entries[i]);
-	if (set && !ret && !parse_entry(set, &e)) {
-		client_error("--set: GUID=LID or GUID=FIRST-LAST");
-		ret = -EINVAL;
-	} else if (set && !ret) {
-		ret = guid2lid_set(wanted, &e);
-	}
+	if (set && !ret)
+		ret = guid2lid_set(wanted, set);
 	guid2lid_destroy(&backup);
 	guid2lid_destroy(&now);
 	return ret;
 }
 
-static int change(const char *path, const char *from, const char *set)
+static int change(const char *path, const char *from, const struct guid2lid_entry *set)
 {
 	struct guid2lid_entry other = {0};
 	struct guid2lid_change c = {0};
@@ -127,6 +124,19 @@ static int change(const char *path, const char *from, const char *set)
 
 int guid2lid_command(const char *path, bool repair, const char *from, const char *set)
 {
+	const char *there = from  ? from
+			    : set ? NULL
+				  : path; /* that OpenSM could do without it is no excuse */
+	struct guid2lid_entry e;
+
 	signal(SIGXFSZ, SIG_IGN); /* a limit is an error of write() */
-	return repair || from || set ? change(path, from, set) : look(path);
+	if (set && !parse_entry(set, &e)) {
+		client_error("--set: GUID=LID or GUID=FIRST-LAST");
+		return CLIENT_USAGE;
+	}
+	if (there && access(there, R_OK)) {
+		client_error("%s: %s", there, strerror(errno));
+		return CLIENT_REFUSED;
+	}
+	return repair || from || set ? change(path, from, set ? &e : NULL) : look(path);
 }

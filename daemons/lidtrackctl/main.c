@@ -46,6 +46,7 @@ struct arguments {
 	bool repair;
 	double wait;
 	bool no_wait;
+	unsigned given; /* a bit for each option of one command or another */
 };
 
 /* ---- JSON ---- */
@@ -200,6 +201,7 @@ static int plan_command(struct arguments *args)
 
 	add_text(request, "guest", args->words[0]);
 	add_text(request, "to", args->to);
+	args->client.keep = true;
 	status = ask(args, request, &a);
 	if (status != CLIENT_DONE || args->client.json) {
 		status = status == CLIENT_DONE && *text(a, "refused") ? CLIENT_REFUSED : status;
@@ -378,19 +380,25 @@ static int guid2lid_words(struct arguments *args)
 
 /* ---- the command line ---- */
 
+enum { SOCKET = 256, JSON, TIMEOUT, TO, WAIT, NO_WAIT, GUID, PKEYS, REPAIR, FROM, SET, FUNCTION };
+
+#define BIT(option) (1u << ((option)-TO))
+
 static const struct {
 	const char *name;
-	int least, most; /* words */
-	bool to;
+	int least, most;       /* words */
+	unsigned wants, takes; /* options */
 	int (*run)(struct arguments *args);
 } commands[] = {
-	{"status", 0, 1, false, status_command}, {"plan", 1, 1, true, plan_command},
-	{"move", 1, 1, true, move_command},	 {"cancel", 1, 1, false, cancel_command},
-	{"add", 1, 1, false, add_command},	 {"remove", 1, 1, false, remove_command},
-	{"fence", 1, 1, false, fence_command},	 {"guid2lid", 1, 1, false, guid2lid_words},
+	{"status", 0, 1, 0, 0, status_command},
+	{"plan", 1, 1, BIT(TO), 0, plan_command},
+	{"move", 1, 1, BIT(TO), BIT(WAIT) | BIT(NO_WAIT) | BIT(FUNCTION), move_command},
+	{"cancel", 1, 1, 0, 0, cancel_command},
+	{"add", 1, 1, 0, BIT(GUID) | BIT(PKEYS) | BIT(FUNCTION), add_command},
+	{"remove", 1, 1, 0, 0, remove_command},
+	{"fence", 1, 1, 0, 0, fence_command},
+	{"guid2lid", 1, 1, 0, BIT(REPAIR) | BIT(FROM) | BIT(SET), guid2lid_words},
 };
-
-enum { SOCKET = 256, JSON, TIMEOUT, TO, WAIT, NO_WAIT, GUID, PKEYS, REPAIR, FROM, SET, FUNCTION };
 
 static const struct option options[] = {
 	{"socket", required_argument, NULL, SOCKET},
@@ -438,6 +446,8 @@ static int set_option(struct arguments *args, int option)
 {
 	double value;
 
+	if (option >= TO)
+		args->given |= BIT(option);
 	switch (option) {
 	case SOCKET: args->client.socket = optarg; break;
 	case JSON: args->client.json = true; break;
@@ -467,8 +477,10 @@ static int run(struct arguments *args, const char *command)
 		if (strcmp(commands[i].name, command) != 0)
 			continue;
 		if (args->nwords < commands[i].least || args->nwords > commands[i].most ||
-		    commands[i].to != (args->to != NULL))
+		    commands[i].wants & ~args->given)
 			return command_misused("%s: too few words, or too many", command);
+		if (args->given & ~commands[i].wants & ~commands[i].takes)
+			return command_misused("%s: an option that it does not take", command);
 		return commands[i].run(args);
 	}
 	return command_misused("there is no command \"%s\"", command);

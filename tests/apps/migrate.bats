@@ -129,6 +129,9 @@ asked_once() {
 	run ctl h1 plan a --to h2
 	[ "$status" = 1 ]
 	[[ $output == *"it would be refused: no function of h2 is free"* ]]
+	run ctl h1 --json plan a --to h2
+	[ "$status" = 1 ]
+	[[ $output == *'"refused":"no function of h2 is free"'* ]]
 	run ctl h3 move a --to h2
 	[ "$status" = 1 ]
 	[[ $output == *"a stays at h1: h2: no function of h2 is free"* ]]
@@ -170,6 +173,26 @@ asked_once() {
 	[ "$status" = 1 ]
 	guest "$(printf 'a%.0s' {1..63})" h1
 	ctl h1 move "$(printf 'a%.0s' {1..63})" --to h2
+}
+
+@test "lidtrackctl refuses options that mean nothing, and files that are not there" {
+	local words
+	for words in 'add a --wait 3' 'plan a --to h2 --function 1' 'cancel a --no-wait' 'guid2lid /dev/null --to h2' \
+		"guid2lid $dir/guid2lid --set x" "guid2lid $dir/guid2lid --set 0x1=0xc000"; do
+		# shellcheck disable=SC2086
+		run ctl h1 $words
+		[ "$status" = 2 ]
+	done
+	for words in "guid2lid $dir/guid2lid" "guid2lid $dir/guid2lid --repair" "guid2lid $dir/new --from $dir/guid2lid"; do
+		# shellcheck disable=SC2086
+		run ctl h1 $words
+		[ "$status" = 1 ]
+		[[ $output == "lidtrackctl: $dir/guid2lid: No such file or directory" ]]
+	done
+	[ ! -e "$dir/new" ]
+	ctl h1 guid2lid "$dir/guid2lid" --set 0x1=5
+	ctl h1 guid2lid "$dir/new" --from "$dir/guid2lid"
+	[ "$(ctl h1 guid2lid "$dir/new")" = '1 entries' ]
 }
 
 @test "who waits for a move is told when another order sends the guest on, or takes it away" {
