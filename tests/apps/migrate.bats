@@ -499,6 +499,31 @@ owners() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "two agents of one name do not give one vGUID to two functions" {
+	local host
+	hosts 2
+	agents
+	sed "/^peer/!s|$dir/h2|$dir/h0|; s|^functions .*|functions fabric h0|" "$dir/h2.conf" >"$dir/h0.conf"
+	agent h0
+	await ctl h0 status
+	# The others do not see what h0's has, of the same pool; and of a move nothing is left but that.
+	ctl h0 add a
+	has() { ctl "$1" status a | grep -q ' here '; }
+	await has h0
+	run ctl h0 move a --to h3
+	[ "$status" = 1 ]
+	await has h0
+	ctl h2 add b
+	waits() { ctl h2 status b | grep -q 'setting .*the SM still has a port with that GUID'; }
+	await waits
+	for host in h0 h2; do ctl "$host" status | grep -q ' 0x0255525800020000 '; done
+	[ "$(functions_with 0x0255525800020000)" = 1 ]
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+	# That is mended by another name.
+	ctl h0 remove a
+	await is_at b h2
+}
+
 @test "a guest that cannot get its function is removed" {
 	local guid
 	hosts 1
