@@ -339,11 +339,11 @@ void watch_stop(struct watch *w)
 	w->stop = true;
 	pthread_mutex_unlock(&w->lock);
 	eventfd_write(w->wake, 1);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += END_S;
 	/* libvirt waits for a libvirtd that says nothing, for as long as it does: the process ends
 	 * without the thread. */
-	if (pthread_timedjoin_np(w->thread, NULL, &until))
+	if (pthread_clockjoin_np(w->thread, NULL, CLOCK_MONOTONIC, &until))
 		return;
 	pthread_mutex_destroy(&w->lock);
 	close(w->wake);
