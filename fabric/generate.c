@@ -56,6 +56,17 @@ static struct parameter *named(struct parameter *p, const char *word, size_t len
 	return p->name ? p : NULL;
 }
 
+/* The parameters there are, for who named another one. */
+static int unknown(struct maker *m, const struct parameter *p, const char *word)
+{
+	char names[80] = "";
+
+	for (; p->name; p++)
+		sprintf(names + strlen(names), "%s, ", p->name);
+	return wrong(m, "\"%s\" is no parameter of this kind of fabric: %sfunctions and guids are",
+		     word, names);
+}
+
 /* "name=number" for each word; parameters end with one without a name. */
 static int take(struct maker *m, struct parameter *p, int n, char *const *words)
 {
@@ -70,7 +81,7 @@ static int take(struct maker *m, struct parameter *p, int n, char *const *words)
 		if (value && !at)
 			at = named(m->common, words[i], value - words[i]);
 		if (!at)
-			return wrong(m, "\"%s\" is no parameter of this kind of fabric", words[i]);
+			return unknown(m, p, words[i]);
 		v = strtoul(value + 1, &end, 10);
 		if (end == value + 1 || *end || v < at->least || v > at->most)
 			return wrong(m, "%s is a number from %u to %u", at->name, at->least,
@@ -78,6 +89,16 @@ static int take(struct maker *m, struct parameter *p, int n, char *const *words)
 		at->value = v;
 	}
 	return 0;
+}
+
+/* Before anything is made of it: 0, or an error. */
+static int check_size(struct maker *m, uint64_t switches, uint64_t hosts)
+{
+	unsigned functions = m->common[FUNCTIONS].value;
+
+	if (switches + hosts * (functions ? 2 + functions : 1) <= MOST_NODES)
+		return 0;
+	return wrong(m, "that is more than %d nodes", MOST_NODES);
 }
 
 static uint32_t add(struct maker *m, uint8_t type, unsigned ports, const char *name)
@@ -199,7 +220,7 @@ static int fat_tree(struct maker *m, int n, char *const *words)
 	struct parameter p[] = {
 		{"levels", 2, 2, 3}, {"ports", 8, 2, 64}, {"oversubscription", 1, 1, 32}, {NULL}};
 	int ret = take(m, p, n, words);
-	unsigned ports = p[1].value, down;
+	unsigned ports = p[1].value, half = ports / 2, down;
 
 	if (ret)
 		return ret;
@@ -209,8 +230,14 @@ static int fat_tree(struct maker *m, int n, char *const *words)
 	if (down == ports)
 		return wrong(m,
 			     "with that oversubscription no cable goes up: fewer, or more ports");
-	(p[0].value == 2 ? two_levels : three_levels)(m, ports, down);
-	return 0;
+	if (p[0].value == 2)
+		ret = check_size(m, 2 * ports - down, ports * down);
+	else
+		ret = check_size(m, (ports - down) * half + ports * (ports - down + half),
+				 ports * half * down);
+	if (!ret)
+		(p[0].value == 2 ? two_levels : three_levels)(m, ports, down);
+	return ret;
 }
 
 /* ---- grids ---- */
@@ -227,8 +254,9 @@ static int torus(struct maker *m, int n, char *const *words)
 		return ret;
 	for (int d = 0; d < 3; d++)
 		all *= sizes[d] = p[d].value;
-	if ((uint64_t)all * (1 + p[3].value) > MOST_NODES)
-		return wrong(m, "that is more than %d nodes", MOST_NODES);
+	ret = check_size(m, all, (uint64_t)all * p[3].value);
+	if (ret)
+		return ret;
 	for (unsigned i = 0; i < all; i++)
 		add_switch(m, 6 + p[3].value, "s%u-%u-%u", i % sizes[0], i / sizes[0] % sizes[1],
 			   i / sizes[0] / sizes[1]);
@@ -252,6 +280,8 @@ static int hypercube(struct maker *m, int n, char *const *words)
 	int ret = take(m, p, n, words);
 	unsigned dims = p[0].value, all = 1u << dims;
 
+	if (!ret)
+		ret = check_size(m, all, (uint64_t)all * p[1].value);
 	if (ret)
 		return ret;
 	for (unsigned i = 0; i < all; i++)
@@ -273,10 +303,10 @@ static int dragonfly(struct maker *m, int n, char *const *words)
 	int ret = take(m, p, n, words);
 	unsigned a = p[0].value, h = p[1].value, hosts = p[2].value, groups = a * h + 1;
 
+	if (!ret)
+		ret = check_size(m, groups * a, (uint64_t)groups * a * hosts);
 	if (ret)
 		return ret;
-	if ((uint64_t)groups * a * (1 + hosts) > MOST_NODES)
-		return wrong(m, "that is more than %d nodes", MOST_NODES);
 	/* Ports of a switch: a - 1 within the group, h to others, then hosts. */
 	for (unsigned g = 0; g < groups; g++)
 		for (unsigned s = 0; s < a; s++)

@@ -233,16 +233,39 @@ static void a_nul_byte_is_refused(void **state)
 
 static void wrong_parameters_are_refused(void **state)
 {
-	static const char *const cases[][2] = {{"cube", NULL},		 {"fat-tree", "levels=4"},
-					       {"fat-tree", "x=4"},	 {"fat-tree", "ports=7"},
-					       {"fat-tree", "ports=8x"}, {"torus", "x=255"},
-					       {"fat-tree", "ports"}};
+	static const struct {
+		const char *words[4];
+		const char *why;
+	} cases[] = {
+		{{"cube"}, "name a kind: fat-tree, torus, hypercube or dragonfly"},
+		{{"fat-tree", "levels=4"}, "levels is a number from 2 to 3"},
+		{{"fat-tree", "x=4"},
+		 "\"x=4\" is no parameter of this kind of fabric: levels, ports, "
+		 "oversubscription, functions and guids are"},
+		{{"fat-tree", "ports"},
+		 "\"ports\" is no parameter of this kind of fabric: levels, ports, "
+		 "oversubscription, functions and guids are"},
+		{{"fat-tree", "ports=7"}, "ports is an even number: half of them go up"},
+		{{"fat-tree", "ports=8x"}, "ports is a number from 2 to 64"},
+		{{"torus", "x=255", "y=255", "z=255"}, "that is more than 200000 nodes"},
+		/* With its functions it is. */
+		{{"fat-tree", "levels=3", "ports=64", "functions=126"},
+		 "that is more than 200000 nodes"},
+		{{"fat-tree", "ports=64", "functions=126"}, "that is more than 200000 nodes"},
+		{{"hypercube", "dimensions=14", "hosts=48"}, "that is more than 200000 nodes"},
+		{{"dragonfly", "a=16", "h=16", "functions=126"}, "that is more than 200000 nodes"},
+	};
 	struct topology t;
 
-	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(topology_generate(&t, cases[i][1] ? 2 : 1, (char *const *)cases[i],
-						   error),
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int n = 1;
+
+		while (n < 4 && cases[i].words[n])
+			n++;
+		assert_int_equal(topology_generate(&t, n, (char *const *)cases[i].words, error),
 				 -EINVAL);
+		assert_string_equal(error, cases[i].why);
+	}
 	assert_int_equal(topology_generate(&t, 0, NULL, error), -EINVAL);
 }
 
