@@ -26,6 +26,7 @@
 static const char help[] =
 	"usage: urxe fabric up [--name NAME] FILE   starts a fabric as ibnetdiscover(8) describes "
 	"one\n"
+	"                                           (- reads it from standard input)\n"
 	"       urxe fabric down                    ends it\n"
 	"       urxe fabric show [--dot|--svg] [NODE]       its nodes, ports and cables\n"
 	"       urxe fabric link NODE PORT up|down  plugs a cable in, or pulls it\n"
@@ -78,7 +79,8 @@ static void become_daemon(const char *path, const char *file, const char *log, i
 
 	setsid();
 	snprintf(number, sizeof(number), "%d", ready);
-	dup2(null, 0);
+	if (strcmp(file, "-"))
+		dup2(null, 0);
 	dup2(said, 1);
 	dup2(said, 2);
 	execl(path, "fabricd", "-n", options.name, "-l", log, "-r", number, file, (char *)NULL);

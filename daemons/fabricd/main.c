@@ -23,11 +23,14 @@
 
 static const char usage[] =
 	"usage: fabricd [-n NAME] [-l LOG] [-r FD] [-V | --version] [-h | --help] FILE\n"
-	"  FILE      the fabric, as ibnetdiscover prints it\n"
+	"  FILE      the fabric, as ibnetdiscover prints it; - is standard input\n"
 	"  -n NAME   the fabric's name, \"" FABRIC_DEFAULT_NAME "\" without it\n"
 	"  -l LOG    a file for messages once it serves\n"
 	"  -r FD     a pipe to be told that it serves, or why not\n"
 	"A virtual InfiniBand fabric; see urxe-fabric(1), which starts and ends it.\n";
+
+/* A description of 200,000 nodes has 50 MB. */
+#define MOST_TEXT (256 << 20)
 
 struct options {
 	const char *name, *file;
@@ -78,12 +81,14 @@ static char *read_file(const char *path, size_t *len)
 {
 	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 	char *text = NULL;
-	int ret = fd < 0 ? -errno : whole_file(fd, SIZE_MAX - 1, &text, len);
+	int ret = fd < 0 ? -errno : whole_file(fd, MOST_TEXT, &text, len);
 
 	if (ret)
 		log_error("%s: %s", path, strerror(-ret));
 	if (fd > STDIN_FILENO)
 		close(fd);
+	else if (!freopen("/dev/null", "r", stdin)) /* it may be the user's terminal */
+		log_warning("/dev/null: %s", strerror(errno));
 	return text;
 }
 

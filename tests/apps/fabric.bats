@@ -33,6 +33,11 @@ goes_by() {
 	[ "$(on 0x2c90300b00000 ibstat -l)" = urxe0 ]
 }
 
+@test "a fabric may come by standard input" {
+	"$URXE" fabric generate hypercube dimensions=2 | up -
+	[ "$("$URXE" fabric show | grep -c '^[sh]')" = 8 ]
+}
+
 @test "FDR10 is disabled and enabled with ibportstate, and the link trained by it" {
 	up "$BATS_TEST_DIRNAME/fabric-mixed.topo"
 	fdr10() { on 0x2c90300b00000 smpquery -D mepi 0,1 35 | sed -n 's/^LinkSpeed.*:\.*//p' | tr '\n' ' '; }
@@ -184,6 +189,10 @@ goes_by() {
 	run up "$XDG_RUNTIME_DIR"
 	[ "$status" = 1 ]
 	[[ $output == *"$XDG_RUNTIME_DIR: Is a directory"* ]]
+	# Of a file without end, not all is read.
+	run timeout 60 "$URXE" fabric up /dev/zero
+	[ "$status" = 1 ]
+	[[ $output == *"/dev/zero: File too large"* ]]
 	echo 'Switch 8 "a"' >"$XDG_RUNTIME_DIR/bad.topo"
 	echo '[9] "b"[1]' >>"$XDG_RUNTIME_DIR/bad.topo"
 	run up "$XDG_RUNTIME_DIR/bad.topo"
