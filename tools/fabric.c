@@ -60,7 +60,7 @@ static bool socket_of(char path[PATH_LEN], const char *suffix, bool make)
 		urxe_complain("\"%s\" cannot name a fabric: up to 32 characters without a slash",
 			      options.name);
 	else if (ret == -ENOENT)
-		urxe_complain("there is no fabric; start one with: urxe fabric up FILE");
+		urxe_fabric_is_down(options.name);
 	else if (ret == -EPERM)
 		urxe_complain(
 			"the folder of the fabric's socket is not this user's alone; remove it");
@@ -271,8 +271,7 @@ static int ask(struct json_object *request, bool print)
 		return 1;
 	}
 	if (access(path, F_OK)) {
-		urxe_complain("the fabric \"%s\" is not up; start it with: urxe fabric up FILE",
-			      options.name);
+		urxe_fabric_is_down(options.name);
 		json_object_put(request);
 		return 1;
 	}
@@ -322,14 +321,42 @@ static int show(int argc, char **argv)
 	return ret;
 }
 
+static bool is_number(const char *word)
+{
+	return *word && !word[strspn(word, "0123456789")];
+}
+
+/* What is no number is no port either, which fabricd says. */
+static struct json_object *port_number(const char *word)
+{
+	return json_object_new_int(is_number(word) ? atoi(word) : -1);
+}
+
+static bool is_state(const char *word)
+{
+	return !strcmp(word, "up") || !strcmp(word, "down");
+}
+
+/* "down L0 19" is "L0 19 down". */
+static void move_state_to_end(int argc, char **argv)
+{
+	char *state = argv[1];
+
+	if (!is_state(state) || is_state(argv[argc - 1]))
+		return;
+	memmove(argv + 1, argv + 2, (argc - 2) * sizeof(*argv));
+	argv[argc - 1] = state;
+}
+
 static int link_command(int argc, char **argv)
 {
 	struct json_object *o;
 
 	if (argc != 4)
 		return usage();
+	move_state_to_end(argc, argv);
 	o = request_of("link", argv[1]);
-	json_object_object_add(o, "port", json_object_new_int(atoi(argv[2])));
+	json_object_object_add(o, "port", port_number(argv[2]));
 	json_object_object_add(o, "state", json_object_new_string(argv[3]));
 	return ask(o, false);
 }
@@ -340,14 +367,10 @@ static int node_command(int argc, char **argv)
 
 	if (argc != 3)
 		return usage();
+	move_state_to_end(argc, argv);
 	o = request_of("node", argv[1]);
 	json_object_object_add(o, "state", json_object_new_string(argv[2]));
 	return ask(o, false);
-}
-
-static bool is_number(const char *word)
-{
-	return *word && !word[strspn(word, "0123456789")];
 }
 
 /* [HOST] [NUMBER] [up|down] */
@@ -382,7 +405,7 @@ static int errors(int argc, char **argv)
 	if (argc != 3)
 		return usage();
 	o = request_of("errors", argv[1]);
-	json_object_object_add(o, "port", json_object_new_int(atoi(argv[2])));
+	json_object_object_add(o, "port", port_number(argv[2]));
 	json_object_object_add(o, "loss", json_object_new_double(options.loss));
 	json_object_object_add(o, "symbol", json_object_new_double(options.symbol));
 	json_object_object_add(o, "delay", json_object_new_int64((int64_t)options.delay));

@@ -268,6 +268,14 @@ static bool fault_understood(const char *spec)
 	return false;
 }
 
+void urxe_fabric_is_down(const char *fabric)
+{
+	bool named = strcmp(fabric, FABRIC_DEFAULT_NAME);
+
+	urxe_complain("the fabric \"%s\" is not up; start it with: urxe fabric up %s%s%sFILE",
+		      fabric, named ? "--name " : "", named ? fabric : "", named ? " " : "");
+}
+
 bool urxe_on_host(const char *fabric, const char *host)
 {
 	char path[PATH_MAX];
@@ -275,12 +283,12 @@ bool urxe_on_host(const char *fabric, const char *host)
 
 	if (!ret && access(path, F_OK))
 		ret = -ENOENT;
-	if (ret) {
-		urxe_complain(
-			"the fabric \"%s\" is not up (%s); start it with: urxe fabric up FILE",
-			fabric, strerror(-ret));
+	if (ret == -ENOENT)
+		urxe_fabric_is_down(fabric);
+	else if (ret)
+		urxe_complain("the fabric \"%s\": %s", fabric, strerror(-ret));
+	if (ret)
 		return false;
-	}
 	setenv("URXE_FABRIC", path, 1);
 	setenv("URXE_HOST", host, 1);
 	return urxe_fabric_host(); /* which has said what is wrong */

@@ -19,7 +19,7 @@ static const char help[] =
 	"       urxe counters [DEVICE]\n"
 	"       urxe listeners\n"
 	"       urxe fault DEVICE SPEC|off\n"
-	"       urxe fabric up|down|show|link|node|status ...\n"
+	"       urxe fabric up|down|show|link|node|errors|vf|status|generate ...\n"
 	"       urxe ipoib --host HOST [ADDRESS/PREFIX...] [-- COMMAND...]\n"
 	"       urxe --help | --version\n"
 	"\n"

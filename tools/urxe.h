@@ -26,6 +26,9 @@ int urxe_cmd_ipoib(int argc, char **argv);
 /* This process, and what it becomes, is on that host of a fabric; false after a complaint. */
 bool urxe_on_host(const char *fabric, const char *host);
 
+/* Complains that there is no such fabric, with the command that starts it. */
+void urxe_fabric_is_down(const char *fabric);
+
 /* On a host of a fabric: a program's arguments, NULL-terminated, with a place for OpenSM's files where
  * the user may not write to the standard one. */
 char **urxe_opensm(char **argv);

@@ -193,6 +193,8 @@ goes_by() {
 	run timeout 60 "$URXE" fabric up /dev/zero
 	[ "$status" = 1 ]
 	[[ $output == *"/dev/zero: File too large"* ]]
+	run "$URXE" fabric show --name other
+	[[ $output == *"urxe fabric up --name other FILE"* ]]
 	echo 'Switch 8 "a"' >"$XDG_RUNTIME_DIR/bad.topo"
 	echo '[9] "b"[1]' >>"$XDG_RUNTIME_DIR/bad.topo"
 	run up "$XDG_RUNTIME_DIR/bad.topo"
@@ -207,6 +209,9 @@ goes_by() {
 	run "$URXE" fabric link leaf1 4 down
 	[ "$status" = 1 ]
 	[[ $output == *"no cable"* ]]
+	run "$URXE" fabric link leaf1 7x down
+	[ "$status" = 1 ]
+	[[ $output == *"port: a number from 1 to 8"* ]]
 	run "$URXE" fabric link nobody 4 down
 	[ "$status" = 1 ] && [[ $output == *'no node is called "nobody"'* ]]
 }
