@@ -33,6 +33,20 @@ goes_by() {
 	[ "$(on 0x2c90300b00000 ibstat -l)" = urxe0 ]
 }
 
+@test "the fabric of the examples comes up, and ibnetdiscover prints it" {
+	local topo=$BATS_TEST_DIRNAME/../../examples/fat-tree-4x8.topo
+	up "$topo"
+	managed h1
+	on h2 ibnetdiscover >"$XDG_RUNTIME_DIR/found"
+	diff <("$BATS_TEST_DIRNAME/fabric-normal" "$topo") <("$BATS_TEST_DIRNAME/fabric-normal" "$XDG_RUNTIME_DIR/found")
+	"$URXE" fabric link down L0 19
+	"$URXE" fabric node down h7
+	[ "$("$URXE" fabric show | grep -cE ' (Down|off) ')" = 4 ]
+	"$URXE" fabric link up L0 19
+	"$URXE" fabric node up h7
+	[ "$("$URXE" fabric show | grep -cE ' (Down|off) ')" = 0 ]
+}
+
 @test "a fabric may come by standard input" {
 	"$URXE" fabric generate hypercube dimensions=2 | up -
 	[ "$("$URXE" fabric show | grep -c '^[sh]')" = 8 ]
