@@ -92,6 +92,16 @@ install_here() {
 	cmp "$(find new -path '*/doc/sacached/sacached.conf')" "$SACACHED_SOURCE/system/sacached.conf"
 }
 
+@test "programs find the libraries that are installed with them" {
+	command -v meson >/dev/null || skip "no meson"
+	cd "$BATS_TEST_TMPDIR"
+	install_here
+	find new -path '*bin/*' -type f -exec ldd {} + >linked
+	grep -q libsacache.so linked
+	run grep 'not found' linked
+	[ -z "$output" ]
+}
+
 @test "a client's connection survives a restart, and kill -9" {
 	"$BATS_TEST_DIRNAME/sacached-restart" "$SACACHED_BIN/sacached" "$BATS_TEST_TMPDIR"
 }
