@@ -642,6 +642,18 @@ static int prefetch(uint64_t va, uint64_t length, bool write, bool wait)
 	return wait && ret == -EFAULT ? EFAULT : 0;
 }
 
+/* Of regions on demand alone pages are fetched ahead; keys of others are unknown, as mlx5 has it. */
+static int check_on_demand(uint32_t lkey)
+{
+	struct mempool_row row;
+
+	if (mempool_table_get(urxe_hca.table, lkey, &row))
+		return ENOENT;
+	if (row.kind != MEMPOOL_REGION)
+		return EINVAL;
+	return row.access & (URXE_RESIDENT | URXE_NULL) ? ENOENT : 0;
+}
+
 int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sges, uint32_t n)
 {
@@ -661,9 +673,11 @@ int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	for (uint32_t i = 0; i < n && !ret; i++) {
 		uint64_t va;
 
-		ret = refusals[mempool_table_match(urxe_hca.table, sges[i].lkey, to_pd(pd)->number,
-						   0, sges[i].addr, sges[i].length,
-						   write ? RMEMPOOL_LOCAL_WRITE : 0, false, &va)];
+		ret = check_on_demand(sges[i].lkey);
+		if (!ret)
+			ret = refusals[mempool_table_match(
+				urxe_hca.table, sges[i].lkey, to_pd(pd)->number, 0, sges[i].addr,
+				sges[i].length, write ? RMEMPOOL_LOCAL_WRITE : 0, false, &va)];
 		if (!ret && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 			ret = prefetch(va, sges[i].length, write, flags);
 	}

@@ -389,8 +389,6 @@ static int advise_mr(void *attr)
 
 static void regions(void)
 {
-	struct ibv_mr *read_only = ibv_reg_mr(own.pd, memory, sizeof(memory), 0);
-	struct ibv_mr *all = ibv_reg_mr(own.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND);
 	const struct region plain = {own.pd, memory, 64, 0, NULL, IBV_ACCESS_LOCAL_WRITE};
 	const struct change plains[] = {
 		SET(plain, access, IBV_ACCESS_REMOTE_WRITE, EINVAL),
@@ -437,32 +435,10 @@ static void regions(void)
 		SET(again, access, IBV_ACCESS_REMOTE_WRITE, IBV_REREG_MR_ERR_CMD),
 		SET(again, access, 1u << 19, IBV_REREG_MR_ERR_CMD),
 	};
-	/* iova: the L_Key; access: how many pieces; flags: the advice, and its flags above it. */
-	const struct region advice = {own.pd, memory, 64, own.mr->lkey, NULL, 1};
-	const struct change advices[] = {
-		SET(advice, flags, 99, EOPNOTSUPP),    SET(advice, flags, 1 << 16, EINVAL),
-		SET(advice, access, 0, EINVAL),	       SET(advice, iova, 0, ENOENT),
-		SET(advice, iova, UINT32_MAX, ENOENT), SET(advice, length, 8193, EFAULT),
-		TO(advice, addr, nothing, EFAULT),     TO(advice, pd, other.pd, EPERM),
-	};
-	const struct region write_advice = {
-		own.pd, memory, 64, own.mr->lkey, NULL, 1, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE};
-	const struct change write_advices[] = {SET(write_advice, iova, read_only->lkey, EPERM)};
-	/* On demand, where there is nothing: as the flag says, an answer only when it is done. */
-	const struct region flushed = {
-		own.pd, memory, 64, all->lkey, NULL, 1, IBV_ADVISE_MR_FLAG_FLUSH << 8};
-	const struct change flushes[] = {SET(flushed, addr, 4096, EFAULT)};
-
-	NEED(read_only && all);
 	VERB(reg_mr, plain, plains);
 	VERB(reg_mr_iova, shifted, shifts);
 	VERB(reg_dm_mr, dm, dms);
 	VERB(rereg_mr, again, agains);
-	VERB(advise_mr, advice, advices);
-	VERB(advise_mr, write_advice, write_advices);
-	VERB(advise_mr, flushed, flushes);
-	EXPECT(ibv_dereg_mr(read_only), 0);
-	EXPECT(ibv_dereg_mr(all), 0);
 	EXPECT_NULL(ibv_alloc_mw(own.pd, 0), EINVAL);
 	EXPECT_NULL(ibv_alloc_mw(own.pd, UINT32_MAX), EINVAL);
 	EXPECT_NULL(ibv_import_pd(own.ctx, UINT32_MAX), ENOENT);
@@ -481,10 +457,53 @@ static void regions(void)
 	EXPECT(ibv_memcpy_from_dm(memory, own.dm, 4096, 0), 0);
 }
 
+/* Only of regions on demand (ibv_advise_mr(3)): the keys of others are unknown, as mlx5 has it. */
+static void advice_to_regions(void)
+{
+	const int on_demand = IBV_ACCESS_ON_DEMAND;
+	struct ibv_mr *mr =
+		ibv_reg_mr(own.pd, memory, sizeof(memory), on_demand | IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *read_only = ibv_reg_mr(own.pd, memory, sizeof(memory), on_demand);
+	struct ibv_mr *all = ibv_reg_mr(own.pd, NULL, SIZE_MAX, on_demand);
+	struct ibv_mr *null = ibv_alloc_null_mr(own.pd);
+	struct ibv_mr *device = ibv_reg_dm_mr(own.pd, own.dm, 0, 4096, IBV_ACCESS_ZERO_BASED);
+	struct ibv_sge nothing_there = {0};
+
+	NEED(mr && read_only && all && null && device);
+	/* iova: the L_Key; access: how many pieces; flags: the advice, and its flags above it. */
+	const struct region advice = {own.pd, memory, 64, mr->lkey, NULL, 1};
+	const struct change advices[] = {
+		SET(advice, flags, 99, EOPNOTSUPP),    SET(advice, flags, 1 << 16, EINVAL),
+		SET(advice, access, 0, EINVAL),	       SET(advice, iova, 0, ENOENT),
+		SET(advice, iova, UINT32_MAX, ENOENT), SET(advice, iova, own.mr->lkey, ENOENT),
+		SET(advice, iova, null->lkey, ENOENT), SET(advice, iova, device->lkey, ENOENT),
+		SET(advice, length, 8193, EFAULT),     TO(advice, addr, nothing, EFAULT),
+		TO(advice, pd, other.pd, EPERM),
+	};
+	const struct region write_advice = {
+		own.pd, memory, 64, mr->lkey, NULL, 1, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE};
+	const struct change write_advices[] = {SET(write_advice, iova, read_only->lkey, EPERM)};
+	/* On demand, where there is nothing: as the flag says, an answer only when it is done. */
+	const struct region flushed = {
+		own.pd, memory, 64, all->lkey, NULL, 1, IBV_ADVISE_MR_FLAG_FLUSH << 8};
+	const struct change flushes[] = {SET(flushed, addr, 4096, EFAULT)};
+
+	VERB(advise_mr, advice, advices);
+	VERB(advise_mr, write_advice, write_advices);
+	VERB(advise_mr, flushed, flushes);
+	EXPECT(ibv_advise_mr(own.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &nothing_there, 1), ENOENT);
+	EXPECT(ibv_dereg_mr(device), 0);
+	EXPECT(ibv_dereg_mr(null), 0);
+	EXPECT(ibv_dereg_mr(all), 0);
+	EXPECT(ibv_dereg_mr(read_only), 0);
+	EXPECT(ibv_dereg_mr(mr), 0);
+}
+
 static void memory_arguments(void)
 {
 	begin();
 	regions();
+	advice_to_regions();
 	end();
 }
 
