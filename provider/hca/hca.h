@@ -563,8 +563,8 @@ enum urxe_bound {
 enum urxe_bound urxe_mw_execute_bind(struct urxe_qp *qp, const struct urxe_send_wqe *wqe);
 enum urxe_bound urxe_invalidate(struct urxe_qp *qp, uint32_t rkey);
 /* Fills a WR's bind from what the program asks for; EINVAL. Under sq.lock. */
-int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
-		     const struct ibv_mw_bind_info *info);
+int urxe_mw_set_bind(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_mw *mw,
+		     uint32_t rkey, const struct ibv_mw_bind_info *info);
 int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sges, uint32_t n);
 

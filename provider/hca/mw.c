@@ -112,10 +112,15 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 	return 0;
 }
 
-int urxe_mw_set_bind(struct urxe_send_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
-		     const struct ibv_mw_bind_info *info)
+int urxe_mw_set_bind(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_mw *mw,
+		     uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
+	const struct ibv_device *device = qp->ibv.context->device;
+
 	if (!mw || (!info->mr && info->length) || (info->mw_access_flags & ~MW_ACCESS))
+		return EINVAL;
+	/* Another device's may have the same numbers. */
+	if (mw->context->device != device || (info->mr && info->mr->context->device != device))
 		return EINVAL;
 	wqe->bind.addr = info->addr;
 	wqe->bind.length = info->length;
@@ -220,7 +225,8 @@ int urxe_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind
 	uint32_t old = mw->rkey;
 	int ret;
 
-	if (mw->type != IBV_MW_TYPE_1)
+	/* verbs.h asks the window's device, whatever the QP's is. */
+	if (mw->type != IBV_MW_TYPE_1 || ibv->context->device != mw->context->device)
 		return EINVAL;
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(old);

@@ -151,7 +151,7 @@ static int build(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct ibv
 	case IBV_WR_SEND_WITH_INV: wqe->imm = wr->invalidate_rkey; break;
 	case IBV_WR_LOCAL_INV: wqe->imm = wr->invalidate_rkey; return 0;
 	case IBV_WR_BIND_MW:
-		return urxe_mw_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+		return urxe_mw_set_bind(qp, wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
 					&wr->bind_mw.bind_info);
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD: return set_atomic(qp, wqe, wr);

@@ -156,7 +156,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
 
 	if (wqe)
-		fail(of(ex), urxe_mw_set_bind(wqe, mw, rkey, info));
+		fail(of(ex), urxe_mw_set_bind(of(ex), wqe, mw, rkey, info));
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)

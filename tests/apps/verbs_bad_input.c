@@ -36,6 +36,9 @@ static struct ibv_pd *alien_pd = &(struct ibv_pd){.context = &alien_context};
 static struct ibv_cq *alien_cq = &(struct ibv_cq){.context = &alien_context};
 static struct ibv_srq *alien_srq = &(struct ibv_srq){.context = &alien_context};
 static struct ibv_xrcd *alien_xrcd = &(struct ibv_xrcd){.context = &alien_context};
+static struct ibv_qp *alien_qp =
+	&(struct ibv_qp){.context = &alien_context, .qp_type = IBV_QPT_RC, .state = IBV_QPS_RTS};
+static struct ibv_mr *alien_mr = &(struct ibv_mr){.context = &alien_context};
 static struct ibv_td *alien_td = &(struct ibv_td){.context = &alien_context};
 static struct ibv_counters *alien_counters = &(struct ibv_counters){.context = &alien_context};
 static struct ibv_comp_channel *alien_channel = &(struct ibv_comp_channel){&alien_context};
@@ -1071,6 +1074,73 @@ struct rule {
 static int create_flow(void *attr)
 {
 	return MADE(ibv_create_flow(own.raw, attr), ibv_destroy_flow);
+struct binding {
+	struct ibv_qp *qp;
+	struct ibv_mw *mw;
+	struct ibv_mw_bind bind;
+};
+
+static int bind_mw(void *attr)
+{
+	struct binding *b = attr;
+	int ret = ibv_bind_mw(b->qp, b->mw, &b->bind);
+
+	if (!ret)
+		EXPECT_WC(own.cq, 0, IBV_WC_SUCCESS);
+	return ret;
+}
+
+/* own.qp and other.qp can send, each to itself. */
+static void windows(void)
+{
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_mr *mr = ibv_reg_mr(own.pd, memory, sizeof(memory), IBV_ACCESS_MW_BIND);
+	struct ibv_mw *first = ibv_alloc_mw(own.pd, IBV_MW_TYPE_1);
+	struct ibv_mw *second = ibv_alloc_mw(own.pd, IBV_MW_TYPE_2);
+	const struct binding binding = {
+		own.qp,
+		first,
+		{.send_flags = IBV_SEND_SIGNALED,
+		 .bind_info = {mr, (uintptr_t)memory, 64, IBV_ACCESS_REMOTE_READ}},
+	};
+	const struct change bindings[] = {
+		TO(binding, qp, alien_qp, EINVAL),
+		TO(binding, qp, own.raw, EINVAL),
+		TO(binding, qp, own.target, EINVAL),
+		TO(binding, mw, second, EINVAL), /* of type 2 */
+		TO(binding, bind.bind_info.mr, nothing, EINVAL),
+		TO(binding, bind.bind_info.mr, other.mr, EPERM),
+		TO(binding, bind.bind_info.mr, alien_mr, EINVAL),
+		SET(binding, bind.bind_info.mw_access_flags, IBV_ACCESS_HUGETLB, EINVAL),
+		SET(binding, bind.bind_info.mw_access_flags, UINT32_MAX, EINVAL),
+	};
+	struct ibv_mw_bind huge = binding.bind;
+	struct ibv_mw alien_mw = {.context = &alien_context, .type = IBV_MW_TYPE_2};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .bind_mw.bind_info = huge.bind_info};
+	uint32_t key;
+
+	NEED(mr && first && second);
+	alien_mr->lkey = mr->lkey; /* by chance they have the same numbers */
+	alien_mr->pd = own.pd;
+	alien_mw.handle = second->handle;
+	NEED(!to_init(other.qp, &s) && !to_rtr(other.qp, other.qp->qp_num, &s) &&
+	     !to_rts(other.qp, &s));
+	VERB(bind_mw, binding, bindings);
+	key = first->rkey;
+	EXPECT(ibv_bind_mw(own.raw, first, &huge), EINVAL);
+	EXPECT(first->rkey, key);			/* only a bind changes it */
+	EXPECT(ibv_bind_mw(other.qp, first, &huge), 0); /* of another domain */
+	EXPECT_WC(other.cq, 0, IBV_WC_MW_BIND_ERR);
+	wr.bind_mw.mw = &alien_mw;
+	EXPECT(post(own.qp, &wr), EINVAL);
+	huge.bind_info.length = UINT64_MAX;
+	EXPECT(ibv_bind_mw(own.qp, first, &huge), 0);
+	EXPECT_WC(own.cq, 0, IBV_WC_MW_BIND_ERR);
+	EXPECT(ibv_dealloc_mw(first), 0);
+	EXPECT(ibv_dealloc_mw(second), 0);
+	EXPECT(ibv_dereg_mr(mr), 0);
+}
+
 }
 
 static int create_counters(void *attr)
@@ -1099,6 +1169,7 @@ static void flows(void)
 		SET(rule, attr.comp_mask, 1, EINVAL),
 		SET(rule, attr.type, 4, EINVAL),
 		SET(rule, attr.type, UINT32_MAX, EINVAL),
+	windows();
 		SET(rule, attr.type, IBV_FLOW_ATTR_SNIFFER, EINVAL), /* with specs */
 		SET(rule, attr.priority, UINT16_MAX, EINVAL),
 		SET(rule, attr.num_of_specs, 255, EINVAL),
