@@ -27,6 +27,8 @@ struct ibv_counters *urxe_create_counters(struct ibv_context *context,
 {
 	struct urxe_counters *c;
 
+	if (urxe_missing(attr))
+		return NULL;
 	if (attr->comp_mask) {
 		errno = EOPNOTSUPP;
 		return NULL;
@@ -53,6 +55,8 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 	struct urxe_counters *c = of(counters);
 	int ret = 0;
 
+	if (!attr)
+		return EINVAL;
 	if (attr->comp_mask || attr->counter_desc > IBV_COUNTER_BYTES)
 		return EOPNOTSUPP;
 	if (attr->index >= PLACES || (flow && flow->context != counters->context))
@@ -77,7 +81,7 @@ int urxe_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t
 
 	if (flags & ~IBV_READ_COUNTERS_ATTR_PREFER_CACHED)
 		return EOPNOTSUPP;
-	if (!n || n > PLACES)
+	if (!values || !n || n > PLACES)
 		return EINVAL;
 	pthread_mutex_lock(&c->lock);
 	for (uint32_t i = 0; i < n; i++) {

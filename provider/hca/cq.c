@@ -96,9 +96,12 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *context, int cqe, void *cq_con
 
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	bool has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
+	bool has_pd;
 	struct urxe_cq *cq;
 
+	if (urxe_missing(attr))
+		return NULL;
+	has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	if ((attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
 	    (attr->wc_flags & ~WC_FLAGS) ||
 	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CREATE_FLAGS))) {
@@ -224,7 +227,7 @@ int urxe_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
 	if (to_context(ibv->context)->stale)
 		return EIO;
-	if (attr->attr_mask & ~IBV_CQ_ATTR_MODERATE)
+	if (!attr || (attr->attr_mask & ~IBV_CQ_ATTR_MODERATE))
 		return EINVAL;
 	if (attr->attr_mask)
 		urxe_moderation_set(to_cq(ibv), &attr->moderate);

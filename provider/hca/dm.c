@@ -76,7 +76,7 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	struct ibv_dm *dm;
 	int handle = -EINVAL;
 
-	if (!attr->comp_mask)
+	if (attr && !attr->comp_mask)
 		handle = urxe_context_file_alloc_dm(file, attr->length, attr->log_align_req);
 	if (handle < 0) {
 		errno = -handle;

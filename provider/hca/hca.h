@@ -403,6 +403,14 @@ struct urxe_qp {
 	};
 };
 
+/* Attributes that a program has not given: EINVAL. */
+static inline bool urxe_missing(const void *attr)
+{
+	if (!attr)
+		errno = EINVAL;
+	return !attr;
+}
+
 static inline struct urxe_context *to_context(struct ibv_context *c)
 {
 	return caa_container_of(c, struct urxe_context, vctx.context);

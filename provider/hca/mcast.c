@@ -71,7 +71,7 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
-	if (!qp->transport->addressed || !is_multicast(gid))
+	if (!qp->transport->addressed || !gid || !is_multicast(gid))
 		return EINVAL;
 	urxe_engine_lock();
 	if (find(qp, gid))
@@ -111,6 +111,8 @@ int urxe_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
+	if (!gid)
+		return EINVAL;
 	urxe_engine_lock();
 	member = find(to_qp(ibv), gid);
 	if (member)

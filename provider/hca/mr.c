@@ -415,13 +415,13 @@ struct ibv_mr *urxe_mr_enter_null(struct ibv_pd *pd)
 struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length,
 			      unsigned access)
 {
-	struct urxe_context_file *file = &to_context(ibv->context)->file;
+	struct urxe_context_file *file = &to_context(pd->context)->file;
 	struct urxe_dm *dm = to_dm(ibv);
 	struct ibv_mr *entered;
 	struct urxe_mr *mr;
 	int ret;
 
-	if (ibv->context != pd->context || !(access & IBV_ACCESS_ZERO_BASED) ||
+	if (!ibv || ibv->context != pd->context || !(access & IBV_ACCESS_ZERO_BASED) ||
 	    (access & IBV_ACCESS_ON_DEMAND) || offset > dm->length ||
 	    length > dm->length - offset) {
 		errno = EINVAL;
@@ -668,7 +668,7 @@ int urxe_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 
 	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return EOPNOTSUPP;
-	if (!n || (flags & ~IBV_ADVISE_MR_FLAG_FLUSH))
+	if (!n || !sges || (flags & ~IBV_ADVISE_MR_FLAG_FLUSH))
 		return EINVAL;
 	for (uint32_t i = 0; i < n && !ret; i++) {
 		uint64_t va;

@@ -31,7 +31,7 @@ int urxe_modify_qp_rate_limit(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr 
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
-	if (attr->comp_mask)
+	if (!attr || attr->comp_mask)
 		return EINVAL;
 	urxe_engine_lock();
 	if (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD)

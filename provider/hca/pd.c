@@ -127,7 +127,7 @@ struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 {
 	struct urxe_pd *of, *pd;
 
-	if (!attr->pd || attr->pd->context != context ||
+	if (!attr || !attr->pd || attr->pd->context != context ||
 	    (attr->td && attr->td->context != context)) {
 		errno = EINVAL;
 		return NULL;
@@ -173,7 +173,7 @@ struct ibv_td *urxe_alloc_td(struct ibv_context *context, struct ibv_td_init_att
 {
 	struct urxe_td *td;
 
-	if (attr->comp_mask) {
+	if (!attr || attr->comp_mask) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -230,6 +230,8 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct urxe_ah *ah;
 	int ret;
 
+	if (urxe_missing(attr))
+		return NULL;
 	ah = urxe_object_new(pd->context, URXE_AHS, sizeof(*ah));
 	if (!ah)
 		return NULL;
@@ -259,7 +261,8 @@ int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t num, struct ibv_wc
 	struct urxe_port *port = urxe_context_port(context, num);
 
 	memset(attr, 0, sizeof(*attr));
-	if (!port || urxe_link_of_port(port)->answer(port, wc, grh, attr)) {
+	if (!port || !wc || ((wc->wc_flags & IBV_WC_GRH) && !grh) ||
+	    urxe_link_of_port(port)->answer(port, wc, grh, attr)) {
 		errno = EINVAL;
 		return -1;
 	}

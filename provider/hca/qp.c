@@ -313,7 +313,12 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 
 struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex ex = {
+	struct ibv_qp_init_attr_ex ex;
+	struct ibv_qp *qp;
+
+	if (urxe_missing(attr))
+		return NULL;
+	ex = (struct ibv_qp_init_attr_ex){
 		.qp_context = attr->qp_context,
 		.send_cq = attr->send_cq,
 		.recv_cq = attr->recv_cq,
@@ -324,8 +329,7 @@ struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = urxe_create_qp_ex(pd->context, &ex);
-
+	qp = urxe_create_qp_ex(pd->context, &ex);
 	if (qp)
 		attr->cap = ex.cap;
 	return qp;

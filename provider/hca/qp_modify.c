@@ -287,6 +287,8 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return EIO;
 	if (mask & ~ATTRS_KNOWN)
 		return EOPNOTSUPP;
+	if (!attr)
+		return EINVAL;
 	if (qp->handle)
 		return urxe_xrc_modify_handle(qp, attr, mask);
 	/* It has no state: its work queues do. */
@@ -360,7 +362,7 @@ int urxe_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32
  * programs that pass on what they are told must be told that there is nothing. */
 int urxe_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	if (ece->comp_mask)
+	if (!ece || ece->comp_mask)
 		return EINVAL;
 	return ece->vendor_id ? EOPNOTSUPP : 0;
 }

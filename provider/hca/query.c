@@ -252,7 +252,7 @@ int urxe_get_pkey_index(struct ibv_context *context, uint8_t num, __be16 pkey)
 
 int urxe_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
-	if (values->comp_mask & ~IBV_VALUES_MASK_RAW_CLOCK)
+	if (!values || (values->comp_mask & ~IBV_VALUES_MASK_RAW_CLOCK))
 		return EINVAL;
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
 		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);

@@ -268,7 +268,7 @@ struct ibv_flow *urxe_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr
 		return NULL;
 	if (to_context(ibv->context)->stale)
 		ret = EIO;
-	else if (ibv->qp_type != IBV_QPT_RAW_PACKET)
+	else if (!attr || ibv->qp_type != IBV_QPT_RAW_PACKET)
 		ret = EINVAL;
 	else
 		ret = urxe_flow_rule_read(&flow->rule, attr);

@@ -9,10 +9,11 @@
 
 struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct ibv_srq_attr *want = &attr->attr;
+	struct ibv_srq_attr *want = attr ? &attr->attr : NULL;
 	struct urxe_srq *srq;
 
-	if (!want->max_wr || want->max_wr > URXE_MAX_SRQ_WR || want->max_sge > URXE_MAX_SGE) {
+	if (!want || !want->max_wr || want->max_wr > URXE_MAX_SRQ_WR ||
+	    want->max_sge > URXE_MAX_SGE) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -142,14 +143,14 @@ static int modify(struct urxe_srq *srq, const struct ibv_srq_attr *attr, int mas
 int urxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct urxe_srq *srq = to_srq(ibv);
-	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
+	uint32_t max_wr = attr && mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
 	struct urxe_rq resized = {0};
 	int ret;
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
-	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) || !max_wr || max_wr > URXE_MAX_SRQ_WR ||
-	    ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr))
+	if (!attr || (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) || !max_wr ||
+	    max_wr > URXE_MAX_SRQ_WR || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr))
 		return EINVAL;
 	/* Without a lock, as this may be the program's allocator. */
 	if ((mask & IBV_SRQ_MAX_WR) &&

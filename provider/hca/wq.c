@@ -46,20 +46,11 @@ static int post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_
 
 struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 {
-	bool strip = (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS) &&
-		     (attr->create_flags & IBV_WQ_FLAGS_CVLAN_STRIPPING);
-	struct ibv_qp_init_attr_ex qp = {
-		.send_cq = attr->cq,
-		.recv_cq = attr->cq,
-		.cap = {.max_recv_wr = attr->max_wr, .max_recv_sge = attr->max_sge},
-		.qp_type = IBV_QPT_RAW_PACKET,
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
-		.pd = attr->pd,
-		.create_flags = strip ? IBV_QP_CREATE_CVLAN_STRIPPING : 0,
-	};
+	struct ibv_qp_init_attr_ex qp;
 	struct urxe_wq *wq;
+	bool strip;
 
-	if (attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq || !attr->max_wr) {
+	if (!attr || attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq || !attr->max_wr) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -72,6 +63,16 @@ struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_at
 	wq = calloc(1, sizeof(*wq));
 	if (!wq)
 		return NULL;
+	strip = (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS) && attr->create_flags;
+	qp = (struct ibv_qp_init_attr_ex){
+		.send_cq = attr->cq,
+		.recv_cq = attr->cq,
+		.cap = {.max_recv_wr = attr->max_wr, .max_recv_sge = attr->max_sge},
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = attr->pd,
+		.create_flags = strip ? IBV_QP_CREATE_CVLAN_STRIPPING : 0,
+	};
 	wq->qp = urxe_create_qp_ex(context, &qp);
 	if (!wq->qp) {
 		free(wq);
@@ -124,9 +125,12 @@ static int change_state(struct urxe_wq *wq, enum ibv_wq_state state)
 int urxe_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *attr)
 {
 	struct urxe_wq *wq = to_wq(ibv);
-	uint32_t flags = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags_mask : 0;
+	uint32_t flags;
 	int ret = 0;
 
+	if (!attr)
+		return EINVAL;
+	flags = attr->attr_mask & IBV_WQ_ATTR_FLAGS ? attr->flags_mask : 0;
 	if ((attr->attr_mask & ~(IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS)) ||
 	    (flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING))
 		return EOPNOTSUPP;
@@ -164,6 +168,8 @@ struct ibv_rwq_ind_table *urxe_create_rwq_ind_table(struct ibv_context *context,
 	struct urxe_rwq_table *table;
 	uint32_t size;
 
+	if (urxe_missing(attr))
+		return NULL;
 	if (attr->comp_mask || attr->log_ind_tbl_size > URXE_MAX_RWQ_TABLE_LOG || !attr->ind_tbl) {
 		errno = attr->comp_mask ? EOPNOTSUPP : EINVAL;
 		return NULL;

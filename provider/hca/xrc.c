@@ -165,6 +165,8 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 	struct urxe_qp *qp;
 
+	if (urxe_missing(attr))
+		return NULL;
 	if ((attr->comp_mask & ~(IBV_QP_OPEN_ATTR_RESERVED - 1u))) {
 		errno = EOPNOTSUPP;
 		return NULL;

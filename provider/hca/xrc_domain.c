@@ -154,6 +154,8 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *context, struct ibv_xrcd_ini
 	struct urxe_xrcd *xrcd;
 	int err;
 
+	if (urxe_missing(attr))
+		return NULL;
 	if (attr->comp_mask != needed || (attr->oflags & ~(O_CREAT | O_EXCL))) {
 		errno = attr->comp_mask & ~needed ? EOPNOTSUPP : EINVAL;
 		return NULL;

@@ -1302,3 +1302,51 @@ int main(int argc, char **argv)
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
 }
+/* ---- nothing, where a verb wants attributes ---- */
+
+static void without_attributes(void)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_grh grh = {0};
+	struct ibv_ah_attr ah;
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD};
+	struct ibv_qp *ud;
+
+	begin();
+	init.send_cq = init.recv_cq = own.cq;
+	NEED(ud = ibv_create_qp(own.pd, &init));
+	EXPECT_NULL(ibv_alloc_parent_domain(own.ctx, NULL), EINVAL);
+	EXPECT_NULL(ibv_alloc_td(own.ctx, NULL), EINVAL);
+	EXPECT_NULL(ibv_open_xrcd(own.ctx, NULL), EINVAL);
+	EXPECT_NULL(ibv_alloc_dm(own.ctx, NULL), EINVAL);
+	EXPECT_NULL(ibv_reg_dm_mr(own.pd, NULL, 0, 64, IBV_ACCESS_ZERO_BASED), EINVAL);
+	EXPECT(ibv_advise_mr(own.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 1), EINVAL);
+	EXPECT_NULL(ibv_create_cq_ex(own.ctx, NULL), EINVAL);
+	EXPECT(ibv_modify_cq(own.cq, NULL), EINVAL);
+	EXPECT_NULL(ibv_create_srq(own.pd, NULL), EINVAL);
+	EXPECT(ibv_modify_srq(own.srq, NULL, IBV_SRQ_MAX_WR), EINVAL);
+	EXPECT(ibv_modify_srq(own.srq, NULL, IBV_SRQ_LIMIT), EINVAL);
+	EXPECT_NULL(ibv_create_wq(own.ctx, NULL), EINVAL);
+	EXPECT(ibv_modify_wq(own.wq, NULL), EINVAL);
+	EXPECT_NULL(ibv_create_rwq_ind_table(own.ctx, NULL), EINVAL);
+	EXPECT_NULL(ibv_create_qp(own.pd, NULL), EINVAL);
+	EXPECT_NULL(ibv_open_qp(own.ctx, NULL), EINVAL);
+	EXPECT(ibv_modify_qp(own.qp, NULL, IBV_QP_STATE), EINVAL);
+	EXPECT(ibv_modify_qp(own.target, NULL, IBV_QP_STATE), EINVAL);
+	EXPECT(ibv_modify_qp_rate_limit(own.raw, NULL), EINVAL);
+	EXPECT(ibv_set_ece(own.qp, NULL), EINVAL);
+	EXPECT_NULL(ibv_create_ah(own.pd, NULL), EINVAL);
+	EXPECT(ibv_init_ah_from_wc(own.ctx, 1, &wc, NULL, &ah), -1);
+	EXPECT(ibv_init_ah_from_wc(own.ctx, 1, NULL, &grh, &ah), -1);
+	EXPECT(ibv_attach_mcast(ud, NULL, 0), EINVAL);
+	EXPECT(ibv_detach_mcast(ud, NULL, 0), EINVAL);
+	EXPECT(ibv_destroy_qp(ud), 0);
+	EXPECT_NULL(ibv_create_flow(own.raw, NULL), EINVAL);
+	EXPECT_NULL(ibv_create_counters(own.ctx, NULL), EINVAL);
+	EXPECT(ibv_attach_counters_point_flow(own.counters, NULL, NULL), EINVAL);
+	EXPECT(ibv_read_counters(own.counters, NULL, 1, 0), EINVAL);
+	EXPECT(ibv_query_rt_values_ex(own.ctx, NULL), EINVAL);
+	end();
+}
+
+		{"without_attributes", without_attributes},
