@@ -442,6 +442,7 @@ static void regions(void)
 	VERB(reg_mr_iova, shifted, shifts);
 	VERB(reg_dm_mr, dm, dms);
 	VERB(rereg_mr, again, agains);
+	EXPECT_NULL(ibv_reg_dmabuf_mr(own.pd, 0, 64, 0, -1, 0), EOPNOTSUPP); /* nobody has one */
 	EXPECT_NULL(ibv_alloc_mw(own.pd, 0), EINVAL);
 	EXPECT_NULL(ibv_alloc_mw(own.pd, UINT32_MAX), EINVAL);
 	EXPECT_NULL(ibv_import_pd(own.ctx, UINT32_MAX), ENOENT);
@@ -534,6 +535,11 @@ static int create_srq_ex(void *attr)
 	return MADE(ibv_create_srq_ex(own.ctx, attr), ibv_destroy_srq);
 }
 
+static int modify_srq(void *attr)
+{
+	return ibv_modify_srq(own.srq, attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+}
+
 static int create_wq(void *attr)
 {
 	return MADE(ibv_create_wq(own.ctx, attr), ibv_destroy_wq);
@@ -585,9 +591,16 @@ static void completion_queues(void)
 						      .moderate = {UINT16_MAX, UINT16_MAX}};
 	const struct change moderations[] = {SET(moderation, attr_mask, 2, EINVAL),
 					     SET(moderation, attr_mask, -1, EINVAL)};
+	struct ibv_cq_ex *ex;
 
 	VERB(create_cq_ex, cq, cqs);
 	VERB(modify_cq, moderation, moderations);
+	NEED(ex = ibv_create_cq_ex(own.ctx, &(struct ibv_cq_init_attr_ex){.cqe = 1}));
+	EXPECT(ibv_start_poll(ex, &(struct ibv_poll_cq_attr){.comp_mask = 1}), EINVAL);
+	EXPECT(ibv_start_poll(ex, &(struct ibv_poll_cq_attr){0}), ENOENT);
+	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+	EXPECT(ibv_poll_cq(own.cq, 0, NULL), 0);
+	EXPECT(ibv_poll_cq(own.cq, INT32_MIN, NULL), 0);
 	EXPECT(ibv_resize_cq(own.cq, INT32_MIN), EINVAL);
 	EXPECT(ibv_resize_cq(own.cq, INT32_MAX), EINVAL);
 	EXPECT(ibv_destroy_cq(own.cq), EBUSY);
@@ -656,10 +669,21 @@ static void shared_receive_queues(void)
 		SET(add, tm.add.num_sge, INT32_MAX, EINVAL),
 		TO(add, tm.add.sg_list, nothing, EINVAL),
 	};
+	struct ibv_srq_attr resized = {.max_wr = 8, .srq_limit = 2};
+	const struct change resizes[] = {
+		SET(resized, max_wr, 0, EINVAL),
+		SET(resized, max_wr, 1, EINVAL), /* less than the limit */
+		SET(resized, max_wr, UINT32_MAX, EINVAL),
+		SET(resized, srq_limit, 9, EINVAL),
+		SET(resized, srq_limit, UINT32_MAX, EINVAL),
+	};
 	struct ibv_ops_wr more = add, *bad;
 	struct ibv_recv_wr recv = {.num_sge = INT32_MAX}, *bad_recv;
 
 	VERB(create_srq, plain, plains);
+	VERB(modify_srq, resized, resizes);
+	EXPECT(ibv_modify_srq(own.srq, &resized, 1 << 2), EINVAL);
+	EXPECT(ibv_modify_srq(own.srq, &resized, -1), EINVAL);
 	VERB(create_srq_ex, xrc, xrcs);
 	VERB(create_srq_ex, tags, tag_changes);
 	VERB(post_srq_ops, add, adds);
@@ -900,6 +924,14 @@ static int limit_rate(void *attr)
 	return ibv_modify_qp_rate_limit(own.raw, attr);
 }
 
+static int resolve_l2(void *attr)
+{
+	uint8_t mac[6];
+	uint16_t vid;
+
+	return ibv_resolve_eth_l2_from_gid(own.ctx, attr, mac, &vid);
+}
+
 static int create_ah(void *attr)
 {
 	return MADE(ibv_create_ah(own.pd, attr), ibv_destroy_ah);
@@ -930,13 +962,20 @@ static void qp_states(void)
 		SET(rtr, ah_attr.is_global, 0, EINVAL),
 		SET(rtr, ah_attr.grh.sgid_index, 255, EINVAL),
 	};
+	const union ibv_gid none = {{0}};
 	const struct ibv_ah_attr address = av();
 	const struct change addresses[] = {
 		SET(address, port_num, 0, EINVAL),
 		SET(address, port_num, 255, EINVAL),
 		SET(address, grh.sgid_index, 255, EINVAL),
+		TO(address, grh.dgid, none, EINVAL),
 	};
-	const union ibv_gid none = {{0}};
+	const struct change resolves[] = {
+		SET(address, port_num, 0, EINVAL),   SET(address, port_num, 255, EINVAL),
+		SET(address, is_global, 0, EINVAL),  SET(address, grh.sgid_index, 255, EINVAL),
+		TO(address, grh.dgid, none, EINVAL),
+	};
+	struct ibv_ah_attr made;
 	struct ibv_qp_rate_limit_attr rate = {.rate_limit = 1000};
 	const struct change rates[] = {
 		SET(rate, rate_limit, UINT32_MAX, EINVAL),
@@ -965,6 +1004,10 @@ static void qp_states(void)
 	wc.wc_flags = IBV_WC_GRH;
 	EXPECT_NULL(ibv_create_ah_from_wc(own.pd, &wc, &grh, 1), EINVAL); /* of nobody */
 	EXPECT_NULL(ibv_create_ah_from_wc(own.pd, &wc, &grh, 200), EINVAL);
+	EXPECT(ibv_init_ah_from_wc(own.ctx, 0, &wc, &grh, &made), -1);
+	EXPECT(ibv_init_ah_from_wc(own.ctx, 255, &wc, &grh, &made), -1);
+	EXPECT(ibv_init_ah_from_wc(own.ctx, 1, &wc, &grh, &made), -1);
+	VERB(resolve_l2, address, resolves);
 	EXPECT(ibv_attach_mcast(own.qp, &none, 0), EINVAL);
 	EXPECT(ibv_detach_mcast(own.qp, &none, 0), EINVAL);
 	EXPECT(ibv_set_ece(own.qp, &(struct ibv_ece){.vendor_id = 1}), EOPNOTSUPP);
@@ -1031,49 +1074,6 @@ static void work_requests(void)
 	EXPECT_TRUE(ibv_post_recv(own.target, &(struct ibv_recv_wr){0}, &bad));
 }
 
-/* Keys of what was destroyed lead nowhere, and its numbers open nothing. */
-static void destroyed(void)
-{
-	struct ibv_mr *mr = ibv_reg_mr(own.pd, memory, 64, 0);
-	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
-	struct ibv_dm *dm = ibv_alloc_dm(own.ctx, &dm_attr);
-	struct ibv_pd *gone = ibv_alloc_pd(own.ctx);
-	uint32_t key, dm_handle, pd_handle;
-	struct ibv_sge sge = {(uintptr_t)memory, 8};
-
-	NEED(mr && dm && gone);
-	key = mr->lkey;
-	dm_handle = dm->handle;
-	pd_handle = gone->handle;
-	EXPECT(ibv_dereg_mr(mr), 0);
-	EXPECT(ibv_free_dm(dm), 0);
-	EXPECT(ibv_dealloc_pd(gone), 0);
-	sge.lkey = key;
-	EXPECT(ibv_advise_mr(own.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
-	EXPECT_TRUE(!ibv_import_mr(own.pd, key));
-	EXPECT_NULL(ibv_import_dm(own.ctx, dm_handle), ENOENT);
-	EXPECT_NULL(ibv_import_pd(own.ctx, pd_handle), ENOENT);
-}
-
-static void posting(void)
-{
-	begin();
-	work_requests();
-	destroyed();
-	end();
-}
-
-/* ---- flows and counters ---- */
-
-struct rule {
-	struct ibv_flow_attr attr;
-	struct ibv_flow_spec_eth eth;
-	struct ibv_flow_spec_counter_action count;
-} __attribute__((packed, aligned(8)));
-
-static int create_flow(void *attr)
-{
-	return MADE(ibv_create_flow(own.raw, attr), ibv_destroy_flow);
 struct binding {
 	struct ibv_qp *qp;
 	struct ibv_mw *mw;
@@ -1141,6 +1141,50 @@ static void windows(void)
 	EXPECT(ibv_dereg_mr(mr), 0);
 }
 
+/* Keys of what was destroyed lead nowhere, and its numbers open nothing. */
+static void destroyed(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(own.pd, memory, 64, 0);
+	struct ibv_alloc_dm_attr dm_attr = {.length = 64};
+	struct ibv_dm *dm = ibv_alloc_dm(own.ctx, &dm_attr);
+	struct ibv_pd *gone = ibv_alloc_pd(own.ctx);
+	uint32_t key, dm_handle, pd_handle;
+	struct ibv_sge sge = {(uintptr_t)memory, 8};
+
+	NEED(mr && dm && gone);
+	key = mr->lkey;
+	dm_handle = dm->handle;
+	pd_handle = gone->handle;
+	EXPECT(ibv_dereg_mr(mr), 0);
+	EXPECT(ibv_free_dm(dm), 0);
+	EXPECT(ibv_dealloc_pd(gone), 0);
+	sge.lkey = key;
+	EXPECT(ibv_advise_mr(own.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
+	EXPECT_TRUE(!ibv_import_mr(own.pd, key));
+	EXPECT_NULL(ibv_import_dm(own.ctx, dm_handle), ENOENT);
+	EXPECT_NULL(ibv_import_pd(own.ctx, pd_handle), ENOENT);
+}
+
+static void posting(void)
+{
+	begin();
+	work_requests();
+	windows();
+	destroyed();
+	end();
+}
+
+/* ---- flows and counters ---- */
+
+struct rule {
+	struct ibv_flow_attr attr;
+	struct ibv_flow_spec_eth eth;
+	struct ibv_flow_spec_counter_action count;
+} __attribute__((packed, aligned(8)));
+
+static int create_flow(void *attr)
+{
+	return MADE(ibv_create_flow(own.raw, attr), ibv_destroy_flow);
 }
 
 static int create_counters(void *attr)
@@ -1169,7 +1213,6 @@ static void flows(void)
 		SET(rule, attr.comp_mask, 1, EINVAL),
 		SET(rule, attr.type, 4, EINVAL),
 		SET(rule, attr.type, UINT32_MAX, EINVAL),
-	windows();
 		SET(rule, attr.type, IBV_FLOW_ATTR_SNIFFER, EINVAL), /* with specs */
 		SET(rule, attr.priority, UINT16_MAX, EINVAL),
 		SET(rule, attr.num_of_specs, 255, EINVAL),
@@ -1214,6 +1257,9 @@ static void flows(void)
 	VERB(attach_counters, attach, attaches);
 	VERB(create_flow, rule, rules);
 	VERB(create_flow, all, alls);
+	EXPECT_NULL(ibv_create_flow(own.qp, (void *)&rule), EINVAL); /* not for raw packets */
+	EXPECT_NULL(ibv_create_flow_action_esp(own.ctx, &(struct ibv_flow_action_esp_attr){0}),
+		    EOPNOTSUPP);
 	EXPECT(ibv_read_counters(own.counters, &value, 0, 0), EINVAL);
 	EXPECT(ibv_read_counters(own.counters, &value, UINT32_MAX, 0), EINVAL);
 	EXPECT(ibv_read_counters(own.counters, &value, 1, 1u << 31), EOPNOTSUPP);
@@ -1287,21 +1333,6 @@ static void query_arguments(void)
 	end();
 }
 
-int main(int argc, char **argv)
-{
-	static const struct test_case cases[] = {
-		{"domains", domain_arguments},
-		{"past_their_number", domains_past_their_number},
-		{"memory", memory_arguments},
-		{"queues", queues},
-		{"qps", qps},
-		{"posting", posting},
-		{"steering", steering},
-		{"queries", query_arguments},
-	};
-
-	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}
 /* ---- nothing, where a verb wants attributes ---- */
 
 static void without_attributes(void)
@@ -1349,4 +1380,19 @@ static void without_attributes(void)
 	end();
 }
 
+int main(int argc, char **argv)
+{
+	static const struct test_case cases[] = {
+		{"domains", domain_arguments},
+		{"past_their_number", domains_past_their_number},
+		{"memory", memory_arguments},
+		{"queues", queues},
+		{"qps", qps},
+		{"posting", posting},
+		{"steering", steering},
+		{"queries", query_arguments},
 		{"without_attributes", without_attributes},
+	};
+
+	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
