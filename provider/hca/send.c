@@ -91,10 +91,17 @@ int urxe_sq_add_inline(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const void
 	return 0;
 }
 
+/* Mostly it is the same context, too, which is known without a look at it. */
+static bool same_device(const struct ibv_context *a, const struct ibv_context *b)
+{
+	return a == b || a->device == b->device;
+}
+
 int urxe_sq_set_ud(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_ah *ah, uint32_t qpn,
 		   uint32_t qkey)
 {
-	if (!ah || to_pd(ah->pd)->number != qp->pd->number)
+	if (!ah || !same_device(ah->context, qp->ibv.context) ||
+	    to_pd(ah->pd)->number != qp->pd->number)
 		return EINVAL;
 	wqe->ud.path = to_ah(ah)->path;
 	wqe->ud.qpn = qpn & URXE_QPN_MASK;

@@ -1074,6 +1074,33 @@ static void work_requests(void)
 	EXPECT_TRUE(ibv_post_recv(own.target, &(struct ibv_recv_wr){0}, &bad));
 }
 
+/* What lies behind a domain of another device may look like one of ours. */
+static void foreign_addresses(void)
+{
+	struct {
+		struct ibv_pd pd;
+		uint32_t behind[64];
+	} domain = {.pd.context = &alien_context};
+	struct ibv_qp_init_attr init = {
+		.send_cq = own.cq,
+		.recv_cq = own.cq,
+		.qp_type = IBV_QPT_UD,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+	};
+	struct ibv_ah ah[8] = {{.context = &alien_context, .pd = &domain.pd}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .wr.ud = {.ah = ah, .remote_qpn = 1}};
+	struct ibv_qp *ud = ibv_create_qp(own.pd, &init);
+	struct setup s = {.type = IBV_QPT_UD};
+
+	for (int i = 0; i < 64; i++)
+		domain.behind[i] = own.pd->handle;
+	NEED(ud && !to_init(ud, &s) && !to_rtr(ud, 0, &s) && !to_rts(ud, &s));
+	EXPECT(post(ud, &wr), EINVAL);
+	wr.wr.ud.ah = NULL;
+	EXPECT(post(ud, &wr), EINVAL);
+	EXPECT(ibv_destroy_qp(ud), 0);
+}
+
 struct binding {
 	struct ibv_qp *qp;
 	struct ibv_mw *mw;
@@ -1169,6 +1196,7 @@ static void posting(void)
 {
 	begin();
 	work_requests();
+	foreign_addresses();
 	windows();
 	destroyed();
 	end();
