@@ -90,20 +90,20 @@ static void take(const struct urxe_rx_packet *pkt, void *arg)
 	me->have++;
 }
 
-static void obey(struct child *me, struct urxe_wire *own)
+static void obey(struct child *me, struct urxe_wire *own, enum command command)
 {
 	const struct urxe_port *port;
 	struct urxe_link_addr group;
 	union ibv_gid gid;
 
-	switch (me->command) {
+	switch (command) {
 	case JOIN:
 	case LEAVE:
 		gid = gid_of(groups[me->argument][0]);
 		port = group_device(me->argument)->ports;
 		urxe_roce_link.group(&group, &gid);
 		me->result = 0;
-		if (me->command == JOIN)
+		if (command == JOIN)
 			me->result = urxe_wire_mcast_join(own, port, &group);
 		else
 			urxe_wire_mcast_leave(own, port, &group);
@@ -119,15 +119,17 @@ static void live(struct child *me)
 	struct urxe_segment *own_seg;
 	struct urxe_wire *own;
 	struct pollfd p = {.events = POLLIN};
+	enum command command;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (urxe_segment_join(&own_seg) || urxe_wire_create(own_seg, &own))
 		_exit(1);
 	p.fd = urxe_wire_fd(own);
 	me->qpn = urxe_segment_qpn_alloc(own_seg);
-	while (me->command != QUIT) {
-		if (me->command != IDLE)
-			obey(me, own);
+	/* Read once in each round: what obey() ends must be the command that it was given. */
+	while ((command = me->command) != QUIT) {
+		if (command != IDLE)
+			obey(me, own, command);
 		if (!urxe_wire_poll(own, 64, urxe_wire_now(), take, me))
 			poll(&p, 1, 2);
 	}
