@@ -28,7 +28,7 @@ enum link { LINK_NONE, LINK_WANTED, LINK_MADE };
 struct link_state {
 	_Atomic int state; /* enum link */
 	_Atomic uint32_t qpn, target_qpn, psn;
-	_Atomic uint64_t writes, reads, errors;
+	_Atomic uint64_t writes, reads, adds, errors;
 };
 
 static struct shared {
@@ -46,8 +46,7 @@ static const enum ibv_qp_type types[INITIATORS] = {IBV_QPT_RC, IBV_QPT_RC, IBV_Q
 static bool patient; /* where all answers come, though late */
 static bool
 	pooled; /* the target's memory is a large allocation, which lies in a pool (urxe run --pool) */
-static double duration = 5;    /* seconds */
-static unsigned adds = 200000; /* of an initiator */
+static double duration = 5; /* seconds */
 
 static struct setup setup_of(unsigned i)
 {
@@ -72,6 +71,20 @@ static pid_t start(void (*fn)(unsigned), unsigned arg)
 	if (failures)
 		atomic_store(&shared->failed, 1);
 	_exit(failures != 0);
+}
+
+/* A process that ends before it is asked to ends the waiting for it, and finish() reports it. */
+static bool all_run(void)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid;
+}
+
+static void await_target(void)
+{
+	while (!atomic_load(&shared->ready) && all_run())
+		usleep(1000);
 }
 
 static void finish(pid_t pid)
@@ -358,8 +371,7 @@ static void memory_is_taken(void)
 	pid_t target = start(taking_target, 0), pids[INITIATORS];
 	uint64_t writes = 0, reads = 0, errors = 0;
 
-	while (!atomic_load(&shared->ready))
-		usleep(1000);
+	await_target();
 	for (unsigned i = 0; i < INITIATORS; i++)
 		pids[i] = start(taking_initiator, i);
 	sabotage(pids);
@@ -385,7 +397,7 @@ static void memory_is_taken(void)
 static void counting_target(unsigned unused)
 {
 	uint8_t *memory = private_memory(4096);
-	uint64_t *word = (uint64_t *)(void *)memory, own = 0;
+	uint64_t *word = (uint64_t *)(void *)memory, sum = 0;
 	struct end ends[INITIATORS];
 	struct ibv_mr *mr =
 		ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
@@ -396,11 +408,13 @@ static void counting_target(unsigned unused)
 	atomic_store(&shared->rkey, mr->rkey);
 	atomic_store(&shared->addr, (uintptr_t)word);
 	atomic_store(&shared->ready, true);
-	for (; !atomic_load(&shared->stop); own++) {
+	for (; atomic_load(&shared->ready); sum++) {
 		serve_links(ends);
 		__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 	}
-	EXPECT(*word, own + (uint64_t)(INITIATORS - 1) * adds);
+	for (unsigned i = 0; i < INITIATORS; i++)
+		sum += atomic_load(&shared->links[i].adds);
+	EXPECT(*word, sum);
 }
 
 /* Adds by either of the two operations; the second as programs do that have only that one. */
@@ -431,27 +445,31 @@ static void adding_initiator(unsigned i)
 	make_link_end(&e, i);
 	if (!connect_link(&e, i))
 		return;
-	for (unsigned n = 0; n < adds && !failures; last = *was) {
-		n += add_one(&e, mr, was, n % 2 && random() % 2);
+	for (unsigned n = 0; !atomic_load(&shared->stop) && !failures; last = *was) {
+		if (add_one(&e, mr, was, n % 2 && random() % 2))
+			atomic_store(&shared->links[i].adds, ++n);
 		EXPECT_TRUE(*was >= last);
 	}
-	atomic_fetch_add(&shared->rounds, 1);
-	while (!atomic_load(&shared->stop))
-		usleep(1000);
 }
 
-/* Each is carried out once, by whomever, though initiators are stopped in the middle. */
+/*
+ * Each is carried out once, by whomever, though initiators are stopped in the middle. For a time,
+ * and not up to a number: on a busy machine there is little between a stop and the next one.
+ */
 static void atomics_add_up(void)
 {
 	pid_t target, pids[INITIATORS - 1];
+	double until;
 
 	patient = true;
 	target = start(counting_target, 0);
-	while (!atomic_load(&shared->ready))
-		usleep(1000);
+	await_target();
 	for (unsigned i = 0; i < INITIATORS - 1; i++)
 		pids[i] = start(adding_initiator, i);
-	while (atomic_load(&shared->rounds) < INITIATORS - 1 && !atomic_load(&shared->failed)) {
+	for (unsigned i = 0; i < INITIATORS - 1; i++)
+		while (!atomic_load(&shared->links[i].adds) && all_run())
+			usleep(1000);
+	for (until = seconds() + duration; seconds() < until && all_run();) {
 		pid_t pid = pids[random() % (INITIATORS - 1)];
 
 		usleep(random() % 500);
@@ -462,6 +480,7 @@ static void atomics_add_up(void)
 	atomic_store(&shared->stop, true);
 	for (unsigned i = 0; i < INITIATORS - 1; i++)
 		finish(pids[i]);
+	atomic_store(&shared->ready, false);
 	finish(target);
 	patient = false;
 }
@@ -731,8 +750,6 @@ int main(int argc, char **argv)
 		printf("processes may not access each other's memory here\n");
 		return 77;
 	}
-	if (getenv("URXE_FAULT"))
-		adds = 4000;
 	if (argc > 2 && !strcmp(argv[2], "pooled")) {
 		pooled = true;
 		duration = 2;
