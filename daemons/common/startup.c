@@ -13,6 +13,8 @@
 #include "daemons/common/log.h"
 #include "daemons/common/startup.h"
 
+#define FEW_DESCRIPTORS 64 /* a daemon without clients needs up to 30 */
+
 int startup_options(int argc, char **argv, const char *name, const char *usage,
 		    struct config_source *source)
 {
@@ -49,8 +51,14 @@ void startup_limits(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	if (limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
+	if (limit.rlim_cur < FEW_DESCRIPTORS)
+		log_warning("%llu descriptors may be open, which may be too few: raise the limit "
+			    "(ulimit -n, LimitNOFILE)",
+			    (unsigned long long)limit.rlim_cur);
 }

@@ -63,6 +63,14 @@ clients() {
 	ends
 }
 
+@test "too few descriptors to start are reported with the cure" {
+	descriptors=12
+	run sacached
+	[ "$status" -ne 0 ]
+	[[ $output =~ "Too many open files" ]]
+	[[ $output =~ "12 descriptors may be open, which may be too few: raise the limit (ulimit -n" ]]
+}
+
 @test "who waits when sacached ends gets an answer first" {
 	export SACACHED_SA=silent
 	sacached "control_socket $dir/control" 'deadline 50000'
