@@ -247,24 +247,6 @@ struct urxe_srq {
 	struct urxe_async async;
 };
 
-/* What a message to a tag matching SRQ is. */
-enum urxe_tm_kind {
-	URXE_TM_NONE, /* none is being received, or not to such an SRQ */
-	URXE_TM_NO_TAG,
-	URXE_TM_UNEXPECTED,
-	URXE_TM_EAGER,
-	URXE_TM_RNDV,
-	URXE_TM_TOO_LONG, /* a rendezvous whose buffer is too short */
-};
-
-/* The one that a QP is receiving. */
-struct urxe_tm_message {
-	enum urxe_tm_kind kind;
-	bool whole; /* in one packet */
-	uint32_t priv, rkey, length;
-	uint64_t tag, va;
-};
-
 struct urxe_sq {
 	struct urxe_lock lock;
 	uint8_t *wqes;

@@ -10,6 +10,7 @@
  *	qp->responses			response_size struct urxe_response
  *	qp->atomics			atomic_size struct urxe_atomic_result
  *	qp->recv_wqe			the receive WR of the message that comes in
+ *	qp->tm				what that is to a tag matching SRQ, if it has one
  *	qp->sq.wqes, qp->rq.wqes	(mask + 1) WRs of stride bytes each, between tail and head
  *
  * Addresses in SGEs are the program's, keys and handles name their objects. Clocks are not part of
@@ -127,6 +128,24 @@ struct urxe_atomic_result {
 	bool valid;
 	uint32_t psn;
 	uint64_t original;
+};
+
+/* What a message to a tag matching SRQ is. */
+enum urxe_tm_kind {
+	URXE_TM_NONE, /* none is being received, or not to such an SRQ */
+	URXE_TM_NO_TAG,
+	URXE_TM_UNEXPECTED,
+	URXE_TM_EAGER,
+	URXE_TM_RNDV,
+	URXE_TM_TOO_LONG, /* a rendezvous whose buffer is too short */
+};
+
+/* The one that a QP is receiving. */
+struct urxe_tm_message {
+	enum urxe_tm_kind kind;
+	bool whole; /* in one packet */
+	uint32_t priv, rkey, length;
+	uint64_t tag, va;
 };
 
 struct urxe_qp_protocol {
