@@ -18,7 +18,6 @@
 #include "cm/id.h"
 #include "cm/manager.h"
 #include "hca/adapter.h"
-#include "hca/dead_qp.h"
 #include "hca/gsi.h"
 #include "cm/port_space.h"
 #include "host/segment_records.h"
@@ -274,7 +273,7 @@ static void adopt(const uint8_t *bytes, void *arg)
 	struct urxe_cm_record rec;
 
 	memcpy(&rec, bytes, sizeof(rec));
-	if (urxe_dead_path(&rec.path) && !both_dead(&rec, arg))
+	if (urxe_adapter_adopt(&rec.path) && !both_dead(&rec, arg))
 		urxe_cm_adopt(manager, &rec, urxe_adapter_now());
 }
 

@@ -28,6 +28,11 @@ void urxe_adapter_reap(void)
 	urxe_gsi_housekeep();
 }
 
+bool urxe_adapter_adopt(struct urxe_path *path)
+{
+	return path->link < URXE_NUM_LINKS && urxe_link_of(path)->adopt(urxe_hca.wire, path);
+}
+
 int urxe_adapter_join(const struct urxe_port *port, const struct urxe_link_addr *group)
 {
 	return urxe_hca.wire ? urxe_wire_mcast_join(urxe_hca.wire, port, group) : -ENODEV;

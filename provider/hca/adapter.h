@@ -61,6 +61,9 @@ uint64_t urxe_adapter_clock(void);
 /* Under the lock: looks for processes of this host that have died, and reports them to one user of
  * QP 1 (gsi.h). */
 void urxe_adapter_reap(void);
+/* Under the lock: a path of a process that is dead, from its records, becomes one of this process, which
+ * may have numbered the ports otherwise. False: there is no such port here. */
+bool urxe_adapter_adopt(struct urxe_path *path);
 
 /* Under the lock: packets to a multicast group by which UD QPs are attached to it. As urxe_wire_mcast_join();
  * leave does nothing when the engine has ended. */

@@ -92,11 +92,6 @@ static struct cds_list_head *bucket(uint32_t qpn)
 	return head;
 }
 
-bool urxe_dead_path(struct urxe_path *path)
-{
-	return path->link < URXE_NUM_LINKS && urxe_link_of(path)->adopt(urxe_hca.wire, path);
-}
-
 /* Is its peer a process of this host that is dead as well? */
 static bool both_dead(const struct qp_record *rec)
 {
@@ -110,7 +105,7 @@ static void adopt(const uint8_t *bytes, void *arg)
 	struct dead_qp *dead;
 
 	memcpy(&rec, bytes, sizeof(rec));
-	if (!urxe_dead_path(&rec.path) || both_dead(&rec))
+	if (!urxe_adapter_adopt(&rec.path) || both_dead(&rec))
 		return;
 	dead = calloc(1, sizeof(*dead));
 	if (!dead)

@@ -18,17 +18,12 @@
 #include <stdint.h>
 
 struct urxe_packet;
-struct urxe_path;
 struct urxe_qp;
 struct urxe_rx_packet;
 
 /* A QP of this process is connected (again), or is no more: puts it on record, and takes it off. */
 void urxe_dead_qp_record(struct urxe_qp *qp);
 void urxe_dead_qp_forget(struct urxe_qp *qp);
-
-/* A path of a process that is dead, from its records: finds its port, which that process may have numbered
- * otherwise. False: there is no such port here. */
-bool urxe_dead_path(struct urxe_path *path);
 
 /* After urxe_segment_dead_take(): reads its QPs, and answers for them. */
 void urxe_dead_qp_adopt(void);

@@ -56,7 +56,7 @@ struct urxe_engine {
 	uint64_t now;			  /* ns, as of the last look */
 	uint64_t housekeep_at;
 	uint64_t held_at; /* when to look at those in held again */
-	int users;	  /* open contexts; under urxe_engine_users_lock */
+	int users;	  /* open contexts; under users_lock of engine.c */
 
 	/* Packets being built, sent by one urxe_wire_send(). */
 	struct urxe_tx_packet tx[URXE_TX_BATCH];

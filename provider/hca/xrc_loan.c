@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/responder.h"
 #include "hca/xrc_private.h"
@@ -534,7 +533,7 @@ static bool set_attributes(struct borrowed *b, const struct message *m)
 	struct urxe_qp_protocol *p = &qp->proto;
 
 	p->path = m->path;
-	if (!urxe_dead_path(&p->path))
+	if (!urxe_adapter_adopt(&p->path))
 		return false;
 	qp->port = urxe_port(p->path.port);
 	b->pkey = m->pkey;
