@@ -167,7 +167,11 @@ void urxe_address_prepare(void)
 		refresh_ports();
 }
 
-struct urxe_port *urxe_address_port(const union urxe_sockaddr *addr, bool refresh)
+/*
+ * The port that has an address (of IPv6 link-local ones, on that interface), as last seen; NULL.
+ * With refresh it looks again when it finds none: then it makes system calls.
+ */
+static struct urxe_port *port_of(const union urxe_sockaddr *addr, bool refresh)
 {
 	struct urxe_port *port = find(addr);
 
@@ -271,7 +275,7 @@ void urxe_address_local(const union urxe_sockaddr *addr, struct urxe_source *fou
 		found->v6only = v6only_by_default();
 	if (urxe_sockaddr_is_any(addr))
 		return;
-	found->port = urxe_address_port(addr, true);
+	found->port = port_of(addr, true);
 	if (found->port)
 		return;
 	if (addr->family == AF_IB) {
@@ -304,7 +308,7 @@ void urxe_address_this_host(union urxe_sockaddr *dst)
 {
 	bool any_gid = dst->family == AF_IB && urxe_sockaddr_is_any(dst);
 
-	if (!any_gid && (!is_loopback(dst) || urxe_address_port(dst, true)))
+	if (!any_gid && (!is_loopback(dst) || port_of(dst, true)))
 		return;
 	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
 		const struct urxe_port *port = urxe_port(i);
@@ -356,7 +360,7 @@ static void source_by_kernel(const union urxe_sockaddr *src, const union urxe_so
 	found->error = route(src, dst, &found->addr);
 	if (found->error)
 		return;
-	found->port = urxe_address_port(&found->addr, true);
+	found->port = port_of(&found->addr, true);
 	if (found->port && urxe_address_look(&found->addr, dst))
 		found->unresolved = true;
 }
@@ -475,7 +479,7 @@ void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockad
 	urxe_address_prepare();
 	if (dst->family == AF_IB || asks_fabric()) {
 		source_by_port(src, dst, found);
-	} else if (urxe_sockaddr_is_any(src) && (found->port = urxe_address_port(dst, false))) {
+	} else if (urxe_sockaddr_is_any(src) && (found->port = port_of(dst, false))) {
 		/* To itself: no need to ask. A multicast group or a remote host has no device here.
 		 */
 		found->addr = *dst;

@@ -64,11 +64,6 @@ int urxe_address_gid(const struct urxe_port *port, const union urxe_sockaddr *ad
 uint16_t urxe_address_pkey(const struct urxe_port *port, const union urxe_sockaddr *addr);
 
 /*
- * The port that has an address (of IPv6 link-local ones, on that interface), as last seen; NULL.
- * With refresh it looks again when it finds none: then it makes system calls.
- */
-struct urxe_port *urxe_address_port(const union urxe_sockaddr *addr, bool refresh);
-/*
  * Whether an id can be bound to addr: the port that has it, or none for an any-address and for a
  * loopback address that no port has;
  * -EADDRNOTAVAIL when this host does not have it, -ENODEV when no port does. Makes system calls.

@@ -186,6 +186,13 @@ struct direct_peer *direct_peer_get(unsigned slot)
 	return life && !peer->refused ? peer : NULL;
 }
 
+/* It is dead. */
+static void refuse(struct direct_peer *peer)
+{
+	forget(peer);
+	peer->refused = true;
+}
+
 bool direct_peer_alive(struct direct_peer *peer)
 {
 	if (!peer->alive)
@@ -194,7 +201,7 @@ bool direct_peer_alive(struct direct_peer *peer)
 		return false;
 	if (direct_peer_life(peer) == peer->alive)
 		return true;
-	direct_peer_refuse(peer);
+	refuse(peer);
 	return false;
 }
 
@@ -216,12 +223,6 @@ int urxe_direct_pull(const struct urxe_refs *refs, uint32_t offset, const struct
 	return ret || !known || direct_peer_life(peer) == peer->alive ? ret : -ESTALE;
 }
 
-void direct_peer_refuse(struct direct_peer *peer)
-{
-	forget(peer);
-	peer->refused = true;
-}
-
 void direct_peers_drop(void)
 {
 	for (unsigned slot = 0; slot < URXE_MAX_SLOTS; slot++) {
@@ -238,7 +239,7 @@ void direct_peers_housekeep(void)
 		struct direct_peer *peer = peers[slot];
 
 		if (peer && peer->tables && peer->alive && direct_peer_life(peer) != peer->alive)
-			direct_peer_refuse(peer);
+			refuse(peer);
 	}
 }
 

@@ -162,8 +162,6 @@ static inline uint32_t direct_peer_life(const struct direct_peer *peer)
 {
 	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
 }
-/* It is dead, or must not be accessed any more. */
-void direct_peer_refuse(struct direct_peer *peer);
 void direct_peers_drop(void);
 void direct_peers_forked(void);
 

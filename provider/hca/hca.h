@@ -540,7 +540,6 @@ struct urxe_mr *urxe_mr_find(struct urxe_context *ctx, uint32_t lkey);
 void urxe_mr_revoke(struct urxe_mr *mr, bool unlist);
 /* Takes its key away; the ticket is for accesses by it that are under way. Engine lock. */
 uint64_t urxe_mw_revoke(struct urxe_mw *mw);
-int urxe_mr_access_check(unsigned access);
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urxe_dealloc_mw(struct ibv_mw *mw);
 int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
@@ -563,7 +562,6 @@ int urxe_rq_init(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type ty
 		 uint32_t max_sge);
 /* With the same domain and type. */
 void urxe_rq_fini(struct urxe_rq *rq, struct ibv_pd *pd, enum urxe_buffer_type type);
-int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr);
 bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into);
 uint32_t urxe_rq_count(const struct urxe_rq *rq);
 int urxe_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

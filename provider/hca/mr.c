@@ -36,7 +36,7 @@
 	 IBV_ACCESS_MW_BIND)
 
 /* Remote write and atomics need local write (ibv_reg_mr(3)). */
-int urxe_mr_access_check(unsigned access)
+static int access_check(unsigned access)
 {
 	if (access & ~ACCESS_KNOWN)
 		return -EINVAL;
@@ -355,7 +355,7 @@ static struct urxe_mr *new_region(struct ibv_pd *pd, void *addr, size_t length, 
 				  unsigned access)
 {
 	struct urxe_mr *mr = NULL;
-	int ret = urxe_mr_access_check(access);
+	int ret = access_check(access);
 
 	if (!ret && to_context(pd->context)->stale)
 		ret = -EIO;
@@ -584,7 +584,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
-		ret = urxe_mr_access_check(access);
+		ret = access_check(access);
 		next.access = access;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {

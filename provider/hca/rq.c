@@ -37,7 +37,7 @@ uint32_t urxe_rq_count(const struct urxe_rq *rq)
 }
 
 /* Under rq->lock. */
-int urxe_rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
+static int rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
 	uint32_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 	struct urxe_recv_wqe *wqe;
@@ -85,7 +85,7 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	}
 	urxe_lock_program(&qp->rq.lock);
 	for (; wr; wr = wr->next) {
-		ret = urxe_rq_post(&qp->rq, wr);
+		ret = rq_post(&qp->rq, wr);
 		if (ret) {
 			*bad = wr;
 			break;
@@ -109,7 +109,7 @@ int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 
 	urxe_lock_program(&srq->rq.lock);
 	for (; wr; wr = wr->next) {
-		ret = urxe_rq_post(&srq->rq, wr);
+		ret = rq_post(&srq->rq, wr);
 		if (ret) {
 			*bad = wr;
 			break;

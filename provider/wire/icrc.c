@@ -250,7 +250,9 @@ static const struct rollback *rollback_get(struct urxe_icrc *icrc, uint32_t n)
 	return r;
 }
 
-int urxe_icrc_recover_id(struct urxe_icrc *icrc, uint32_t diff, uint32_t n)
+/* The identification that changes the CRC by diff over n bytes from that field on; -1 if none
+ * does. */
+static int recover_id(struct urxe_icrc *icrc, uint32_t diff, uint32_t n)
 {
 	const struct rollback *r = rollback_get(icrc, n);
 	uint32_t word = 0;
@@ -305,7 +307,7 @@ bool urxe_icrc_check(struct urxe_icrc *icrc, const struct urxe_flow *flow, uint3
 		return diff == 0;
 	found = *id;
 	if (diff) {
-		int change = urxe_icrc_recover_id(icrc, diff, ID_TO_BTH + body);
+		int change = recover_id(icrc, diff, ID_TO_BTH + body);
 
 		if (change < 0)
 			return false;

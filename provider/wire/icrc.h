@@ -83,8 +83,4 @@ static inline uint32_t urxe_icrc_load(const void *from)
 bool urxe_icrc_check(struct urxe_icrc *icrc, const struct urxe_flow *flow, uint32_t prefix,
 		     void *bth, uint32_t len, uint16_t *id);
 
-/* The identification that changes the CRC by diff over n bytes from that field on; -1 if none
- * does. */
-int urxe_icrc_recover_id(struct urxe_icrc *icrc, uint32_t diff, uint32_t n);
-
 #endif

@@ -199,7 +199,6 @@ static inline uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct 
 int urxe_udp_open(struct urxe_wire *wire);
 void urxe_udp_close(struct urxe_wire *wire);
 void urxe_udp_forked(struct urxe_wire *wire);
-int urxe_udp_open_recv(enum urxe_family family);
 /* 0, or -EADDRINUSE when anybody at all has the port, were it a process of this user that shares
  * it. */
 int urxe_udp_probe(enum urxe_family family);
@@ -257,8 +256,6 @@ int urxe_receive(struct urxe_wire *wire, struct urxe_recv_socket *sock, unsigned
 /* One packet with its ICRC, which is checked here; local delivery only. */
 void urxe_receive_packet(struct urxe_wire *wire, struct urxe_arrival *from, void *packet,
 			 uint32_t len);
-/* Fills in what follows from the flow's addresses. */
-void urxe_arrival_finish(struct urxe_wire *wire, struct urxe_arrival *from);
 void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packet, uint32_t len);
 
 /* steer.c: both under urxe_segment_lock(). leaving: this process's socket is about to be closed. */

@@ -125,7 +125,7 @@ static uint32_t read_headers(struct msghdr *msg, struct urxe_arrival *from)
 }
 
 /* Completes what follows from the addresses. */
-void urxe_arrival_finish(struct urxe_wire *wire, struct urxe_arrival *from)
+static void finish(struct urxe_wire *wire, struct urxe_arrival *from)
 {
 	struct urxe_path *path = &from->pkt.path;
 
@@ -202,7 +202,7 @@ static unsigned walk(struct urxe_wire *wire, struct msghdr *msg, uint32_t len)
 	unsigned packets = 0;
 	bool faulty;
 
-	urxe_arrival_finish(wire, &from);
+	finish(wire, &from);
 	faulty = urxe_fault_active(&urxe_wire_port(wire, &from.pkt.path)->fault, URXE_FAULT_IN);
 	if (!stride || stride > len)
 		stride = len;

@@ -122,7 +122,7 @@ static socklen_t everywhere(union urxe_sockaddr *addr, enum urxe_family family)
 	return len;
 }
 
-int urxe_udp_open_recv(enum urxe_family family)
+static int open_recv(enum urxe_family family)
 {
 	union urxe_sockaddr addr;
 	socklen_t len = everywhere(&addr, family);
@@ -263,7 +263,7 @@ int urxe_udp_open(struct urxe_wire *wire)
 	urxe_segment_lock(wire->seg);
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		bool strangers = has_strangers(wire, f);
-		int fd = urxe_udp_open_recv(f);
+		int fd = open_recv(f);
 
 		if (fd >= 0 && strangers) {
 			urxe_fd_close(fd);
