@@ -106,6 +106,19 @@ denied() { # ERRNO
 		exec "$@" ibv_devinfo -d urxe0' sh "$URXE" run --
 }
 
+# Bound on itself, so that what lies there can still be read.
+@test "a /tmp that cannot be written to" {
+	needs_namespaces
+	under unshare -m sh -c 'mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && exec "$@"' sh
+}
+
+@test "neither /dev/shm nor /tmp can be written to: that is named" {
+	needs_namespaces
+	says URXE_RUNTIME_DIR isolated env -u XDG_RUNTIME_DIR unshare -m sh -c 'for d in /dev/shm /tmp; do
+		mount --bind $d $d && mount -o remount,bind,ro $d || exit; done; exec "$@"' sh \
+		"$URXE" run -- ibv_rc_pingpong -d urxe0 -g 0
+}
+
 @test "a home that is another user's" {
 	mkdir home
 	chmod 0 home
