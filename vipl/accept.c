@@ -80,14 +80,7 @@ static VIP_RETURN accept_with(struct vipl_conn *conn, struct vipl_vi *vi)
 		if (result)
 			vipl_conn_fail(conn, result);
 	}
-	while (!conn->finished) {
-		if (vipl_cm_wait(nic, &conn->cond, &deadline))
-			vipl_conn_fail(conn, VIP_TIMEOUT);
-	}
-	/* Who has ended the attempt may have begun another one with the VI. */
-	result = conn->result;
-	if (result)
-		vipl_conn_free(conn, false);
+	result = vipl_conn_await(conn, &deadline, NULL);
 	vipl_nic_awake(nic);
 	return result;
 }

@@ -109,6 +109,8 @@ void vipl_conn_free(struct vipl_conn *conn, bool linger)
 	vipl_cm_wake(conn->nic, &conn->nic->peers);
 	conn->handle = NULL;
 	conn->id = NULL;
+	if (conn->awaited)
+		return;
 	LIST_REMOVE(conn, link);
 	pthread_cond_destroy(&conn->cond);
 	vipl_object_put(VIPL_KIND_CONN, conn);
@@ -140,6 +142,26 @@ void vipl_conn_established(struct vipl_conn *conn)
 		return;
 	vipl_vi_event(conn->vi, VIPL_ESTABLISHED);
 	vipl_conn_finish(conn, VIP_SUCCESS);
+}
+
+VIP_RETURN vipl_conn_await(struct vipl_conn *conn, const struct vipl_deadline *deadline,
+			   VIP_VI_ATTRIBUTES *attributes)
+{
+	VIP_RETURN result;
+
+	conn->awaited = true;
+	while (!conn->finished) {
+		if (vipl_cm_wait(conn->nic, &conn->cond, deadline))
+			vipl_conn_fail(conn, VIP_TIMEOUT);
+	}
+	conn->awaited = false;
+	result = conn->result;
+	if (!result && attributes)
+		vipl_message_to_attributes(&conn->message, attributes);
+	/* Who has ended it may have begun another one with the VI. */
+	if (result || conn->vi->conn != conn)
+		vipl_conn_free(conn, false);
+	return result;
 }
 
 void vipl_conn_forget(struct vipl_vi *vi)

@@ -61,6 +61,7 @@ struct vipl_conn {
 	struct vipl_listener *listener; /* of a peer */
 	bool finished;
 	VIP_RETURN result;
+	bool awaited;	     /* by a thread, which has the memory until it returns */
 	pthread_cond_t cond; /* it is finished */
 };
 
@@ -125,7 +126,7 @@ void vipl_cm_disconnect_all(struct vipl_nic *nic);
 void vipl_cm_fini(struct vipl_nic *nic);
 void vipl_cm_refuse(struct rdma_cm_id *id, enum vipl_reason reason, VIP_RETURN result);
 struct vipl_conn *vipl_conn_create(struct vipl_nic *nic, enum vipl_conn_kind kind);
-/* Takes it off its VI and the NIC's list; its id goes. */
+/* Takes it off its VI and the NIC's list; its id goes. A thread that waits keeps the memory. */
 void vipl_conn_free(struct vipl_conn *conn, bool linger);
 /* The attempt has a result; whoever waits for it returns. */
 void vipl_conn_finish(struct vipl_conn *conn, VIP_RETURN result);
@@ -134,6 +135,10 @@ void vipl_conn_give_up(struct vipl_conn *conn);
 /* It has failed: the VI is idle again and keeps its receives. */
 void vipl_conn_fail(struct vipl_conn *conn, VIP_RETURN result);
 void vipl_conn_established(struct vipl_conn *conn);
+/* Waits until it is finished. Success: it is the VI's, unless another thread has disconnected it since;
+ * attributes of the peer's VI (NULL: not wanted). Else it is freed. Within vipl_nic_sleep(). */
+VIP_RETURN vipl_conn_await(struct vipl_conn *conn, const struct vipl_deadline *deadline,
+			   VIP_VI_ATTRIBUTES *attributes);
 /* Takes the failed attempt of a peer off an idle VI, whose result nobody has asked for. */
 void vipl_conn_forget(struct vipl_vi *vi);
 /* Ends the connection of a VI that has failed; the VI keeps it until VipDisconnect(). */

@@ -225,15 +225,7 @@ static VIP_RETURN request(struct vipl_vi *vi, const VIP_NET_ADDRESS *local,
 	result = vipl_request_start(conn);
 	if (result)
 		vipl_conn_fail(conn, result);
-	while (!conn->finished) {
-		if (vipl_cm_wait(nic, &conn->cond, &deadline))
-			vipl_conn_fail(conn, VIP_TIMEOUT);
-	}
-	result = conn->result;
-	if (result)
-		vipl_conn_free(conn, false);
-	else
-		vipl_message_to_attributes(&conn->message, attributes);
+	result = vipl_conn_await(conn, &deadline, attributes);
 	vipl_nic_awake(nic);
 	return result;
 }
@@ -273,9 +265,6 @@ VIP_RETURN VipDisconnect(VIP_VI_HANDLE handle)
 	conn = vi->conn;
 	if (conn && !conn->finished) {
 		vipl_conn_fail(conn, VIP_INVALID_STATE);
-		vi->conn = NULL; /* a request's own thread frees it */
-		if (conn->kind == VIPL_CONN_PEER)
-			vipl_conn_free(conn, false);
 	} else if (conn) {
 		vipl_qp_settle(vi);
 		vipl_conn_hang_up(conn);

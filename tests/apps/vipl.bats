@@ -43,6 +43,7 @@ talk() {
 @test "connections that do not come about" { alone connecting; }
 @test "threads wait for connections of one NIC handle" { alone waiting_threads; }
 @test "a VI is begun anew beside the thread that accepted with it" { alone begun_anew; }
+@test "the same before that thread knows that it is connected" { alone begun_anew_early; }
 @test "protection tags, and VIs without" { alone tags; }
 @test "Notify: handlers of a queue and of a completion queue" { alone notices; }
 @test "four threads on a VI" { alone threads; }

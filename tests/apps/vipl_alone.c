@@ -8,10 +8,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 
 #include "vipl_test.h"
 
@@ -572,6 +574,16 @@ static VIP_VI_STATE state_of(struct end *end)
 	return state;
 }
 
+static void begin_anew(void)
+{
+	union address local, remote;
+
+	make_address(&a, &local, NULL, "me");
+	make_address(&a, &remote, NULL, "nobody");
+	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
+	EXPECT(VipConnectPeerRequest(a.vi, &local.net, &remote.net, LONG_TIME), VIP_SUCCESS);
+}
+
 static int request(const char *name)
 {
 	open_end(&b, name);
@@ -579,13 +591,12 @@ static int request(const char *name)
 	return call(&b, NULL, "anew");
 }
 
-/* A request of a process that then stops: nobody confirms the connection. */
-static pid_t request_and_stop(VIP_CONN_HANDLE *conn)
+/* Of another process. */
+static pid_t await_request(VIP_CONN_HANDLE *conn)
 {
 	union address local, remote;
 	VIP_VI_ATTRIBUTES told;
 	pid_t child = fork();
-	int status;
 
 	if (!child) {
 		execl("/proc/self/exe", "vipl_alone", "request", nic, NULL);
@@ -593,8 +604,6 @@ static pid_t request_and_stop(VIP_CONN_HANDLE *conn)
 	}
 	make_address(&a, &local, NULL, "anew");
 	NEED(VipConnectWait(a.nic, &local.net, LONG_TIME, &remote.net, &told, conn), VIP_SUCCESS);
-	kill(child, SIGSTOP);
-	NEED(waitpid(child, &status, WUNTRACED), child);
 	return child;
 }
 
@@ -602,21 +611,61 @@ static pid_t request_and_stop(VIP_CONN_HANDLE *conn)
 static void begun_anew(void)
 {
 	struct acceptance acceptance;
-	union address local, remote;
 	pthread_t thread;
 	pid_t child;
+	int status;
 
 	create_vi(&a);
-	child = request_and_stop(&acceptance.conn);
-	make_address(&a, &local, NULL, "me");
-	make_address(&a, &remote, NULL, "nobody");
+	child = await_request(&acceptance.conn);
+	/* Nobody confirms the connection. */
+	kill(child, SIGSTOP);
+	NEED(waitpid(child, &status, WUNTRACED), child);
 	pthread_create(&thread, NULL, accept_it, &acceptance);
 	while (state_of(&a) != VIP_STATE_CONNECT_PENDING)
 		usleep(100);
-	EXPECT(VipDisconnect(a.vi), VIP_SUCCESS);
-	EXPECT(VipConnectPeerRequest(a.vi, &local.net, &remote.net, LONG_TIME), VIP_SUCCESS);
+	begin_anew();
 	pthread_join(thread, NULL);
 	EXPECT(acceptance.result, VIP_INVALID_STATE);
+	EXPECT(state_of(&a), VIP_STATE_CONNECT_PENDING);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	destroy_vi(&a);
+}
+
+static void *begin_anew_aside(void *unused)
+{
+	begin_anew();
+	return unused;
+}
+
+static atomic_bool interrupts; /* the thread that takes the event of a connection */
+
+/* Takes the place of librdmacm's: after the event has had its effect, before its thread returns. */
+__attribute__((visibility("default"))) int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	int (*ack)(struct rdma_cm_event *) = dlsym(RTLD_NEXT, "rdma_ack_cm_event");
+	pthread_t thread;
+
+	if (interrupts && state_of(&a) == VIP_STATE_CONNECTED &&
+	    atomic_exchange(&interrupts, false)) {
+		pthread_create(&thread, NULL, begin_anew_aside, NULL);
+		pthread_join(thread, NULL);
+	}
+	return ack(event);
+}
+
+/* The same when the VI is connected already, which the thread that accepted does not know yet. */
+static void begun_anew_early(void)
+{
+	VIP_CONN_HANDLE conn;
+	pid_t child;
+
+	create_vi(&a);
+	child = await_request(&conn);
+	interrupts = true;
+	EXPECT(VipConnectAccept(conn, a.vi), VIP_SUCCESS);
+	while (interrupts)
+		usleep(100);
 	EXPECT(state_of(&a), VIP_STATE_CONNECT_PENDING);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -1070,6 +1119,7 @@ static const struct {
 	{"connecting", connecting},
 	{"waiting_threads", waiting_threads},
 	{"begun_anew", begun_anew},
+	{"begun_anew_early", begun_anew_early},
 	{"tags", tags},
 	{"notices", notices},
 	{"threads", threads},
