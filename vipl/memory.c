@@ -185,16 +185,16 @@ static VIP_RETURN create(struct vipl_nic *nic, void *addr, VIP_ULONG length,
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE nic_handle, VIP_PVOID addr, VIP_ULONG length,
 			  VIP_MEM_ATTRIBUTES *attributes, VIP_MEM_HANDLE *handle)
 {
+	static const VIP_MEM_ATTRIBUTES none;
 	struct vipl_nic *nic = vipl_nic_lookup(nic_handle);
 	VIP_RETURN result;
 
 	if (handle)
 		*handle = 0;
-	if (!nic || !handle || !attributes || !addr || !length ||
-	    (uintptr_t)addr + length < (uintptr_t)addr)
+	if (!nic || !handle || !addr || !length || (uintptr_t)addr + length < (uintptr_t)addr)
 		return VIP_INVALID_PARAMETER;
 	vipl_nic_lock(nic);
-	result = create(nic, addr, length, attributes, handle);
+	result = create(nic, addr, length, attributes ? attributes : &none, handle);
 	vipl_nic_unlock(nic);
 	return result;
 }

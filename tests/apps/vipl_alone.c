@@ -238,6 +238,10 @@ static void memory(void)
 	EXPECT(VipDeregisterMem(b.nic, bytes, second), VIP_INVALID_PARAMETER);
 	EXPECT(VipDeregisterMem(a.nic, bytes, second), VIP_SUCCESS);
 	EXPECT(VipDeregisterMem(a.nic, bytes, first), VIP_SUCCESS);
+	EXPECT(VipRegisterMem(a.nic, bytes, sizeof(bytes), NULL, &first), VIP_SUCCESS);
+	EXPECT(VipQueryMem(a.nic, bytes, first, &told), VIP_SUCCESS);
+	EXPECT_TRUE(!told.Ptag && !told.EnableRdmaWrite && !told.EnableRdmaRead);
+	EXPECT(VipDeregisterMem(a.nic, bytes, first), VIP_SUCCESS);
 	EXPECT(VipRegisterMem(a.nic, bytes, 0, &wanted, &first), VIP_INVALID_PARAMETER);
 	EXPECT(first, 0);
 	EXPECT(VipRegisterMem(a.nic, NULL, 10, &wanted, &first), VIP_INVALID_PARAMETER);

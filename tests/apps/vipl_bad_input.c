@@ -195,7 +195,6 @@ static void null_pointers(void)
 	INVALID(VipCreatePtag(a.nic, NULL));
 	INVALID(VipDestroyPtag(a.nic, NULL));
 	INVALID(VipRegisterMem(a.nic, NULL, 1, &memory_attributes, &new_memory));
-	INVALID(VipRegisterMem(a.nic, name, 1, NULL, &new_memory));
 	INVALID(VipRegisterMem(a.nic, name, 1, &memory_attributes, NULL));
 	INVALID(VipRegisterMem(a.nic, name, 0, &memory_attributes, &new_memory));
 	INVALID(VipRegisterMem(a.nic, name, ~0ul, &memory_attributes, &new_memory));
