@@ -31,8 +31,8 @@
 #include <infiniband/verbs.h>
 
 #include "cm/mad.h"
-#include "hca/timer.h"
 #include "host/device.h"
+#include "host/timer.h"
 #include "wire/wire.h"
 
 struct urxe_cm;

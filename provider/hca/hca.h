@@ -25,9 +25,9 @@
 #include "hca/direct.h"
 #include "hca/lock.h"
 #include "hca/qp_protocol.h"
-#include "hca/timer.h"
 #include "hca/verbs.h"
 #include "host/device.h"
+#include "host/timer.h"
 #include "mempool/table.h"
 
 /* What query_device promises and create accepts. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-#include "hca/timer.h"
+#include "host/timer.h"
 
 static unsigned slot_of(uint64_t tick)
 {

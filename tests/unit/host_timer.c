@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "hca/timer.h"
+#include "host/timer.h"
 
 #define SLOT  (1ull << URXE_WHEEL_SHIFT)
 #define TURN  (SLOT * URXE_WHEEL_SLOTS)

@@ -2,10 +2,11 @@
 /*
  * The timer wheel: 1,024 slots of 2^17 ns (131 µs), so one turn is 134 ms. A timer that is due
  * later stays in its slot for further turns. Arming, disarming and finding the next deadline are
- * O(1) apart from a scan of 16 words. Everything under the engine lock.
+ * O(1) apart from a scan of 16 words. Whoever has a wheel guards it: the engine lock, in the
+ * library.
  */
-#ifndef URXE_HCA_TIMER_H
-#define URXE_HCA_TIMER_H
+#ifndef URXE_HOST_TIMER_H
+#define URXE_HOST_TIMER_H
 
 #include <stdint.h>
 #include <urcu/list.h>
