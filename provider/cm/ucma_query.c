@@ -11,7 +11,6 @@
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
 #include "hca/adapter.h"
-#include "hca/verbs.h"
 
 static size_t smaller(size_t a, size_t b)
 {

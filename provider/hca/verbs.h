@@ -21,11 +21,6 @@ static inline bool urxe_is_context(const struct ibv_context *context)
 	return urxe_is_device(context->device);
 }
 
-/*
- * What ibv_get_device_index() counts ours from. The kernel gives its devices the lowest numbers
- * that are free, and programs (librdmacm) find a device by its number among those of both kinds.
- */
-#define URXE_DEVICE_INDEX 0x40000000
 int urxe_get_device_index(struct ibv_device *device);
 __be64 urxe_get_device_guid(struct ibv_device *device);
 struct ibv_context *urxe_open_device(struct ibv_device *device);

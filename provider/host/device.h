@@ -32,6 +32,12 @@
 #define URXE_MAX_GIDS	 128
 #define URXE_MAX_PKEYS	 128
 
+/*
+ * What ibv_get_device_index() counts ours from. The kernel gives its devices the lowest numbers
+ * that are free, and programs (librdmacm) find a device by its number among those of both kinds.
+ */
+#define URXE_DEVICE_INDEX 0x40000000
+
 enum urxe_link_layer { URXE_LINK_ROCE, URXE_LINK_FABRIC, URXE_NUM_LINKS };
 
 /* What is the same for all ports of a kind. */
