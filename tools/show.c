@@ -11,9 +11,9 @@
 #include <string.h>
 #include <rdma/rdma_user_cm.h>
 
-#include "hca/mad_agent.h"
 #include "host/device.h"
 #include "host/libc.h"
+#include "host/mad_agent.h"
 #include "host/segment.h"
 #include "host/segment_ports.h"
 #include "tools/urxe.h"

@@ -18,7 +18,7 @@
 #include "fabric/host.h"
 #include "hca/adapter.h"
 #include "hca/gsi.h"
-#include "hca/mad_agent.h"
+#include "host/mad_agent.h"
 
 #define NS_PER_MS 1000000ull
 

@@ -3,7 +3,7 @@
  * The MAD layer of this process on QP 1 of RoCE devices, for programs that open a umad there: what
  * the kernel's ib_core and ib_umad do on rxe. Agents, requests and RMPP are those of fabric/host.h,
  * with the engine's QP 1 below them; the agents of all processes of a host are apart by
- * hca/mad_agent.h.
+ * host/mad_agent.h.
  *
  * Any thread. The engine's lock guards all of it.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * QP 1 and its users, one for each management class (gsi.h), and what is for the agents of programs
- * (mad_agent.h). Everything here is guarded by the engine lock and runs in whichever thread has it.
+ * (host/mad_agent.h). Everything here is guarded by the engine lock and runs in whichever thread has it.
  *
  * A process without users may be given a MAD all the same: the kernel hashes, and would give it
  * every repetition too. It passes it on to one that has some, which knows (or finds in the segment)
@@ -16,7 +16,7 @@
 #include "hca/dead_qp.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
-#include "hca/mad_agent.h"
+#include "host/mad_agent.h"
 #include "host/segment_records.h"
 #include "wire/opcode.h"
 

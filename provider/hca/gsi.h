@@ -21,7 +21,7 @@
 #define URXE_MAD_BYTES 256
 
 /* In place of a class: all that have no user of their own, for the agents of programs
- * (mad_agent.h). */
+ * (host/mad_agent.h). */
 #define URXE_GSI_ANY_CLASS 0
 
 struct urxe_packet;

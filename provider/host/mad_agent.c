@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fabric/mad.h"
-#include "hca/mad_agent.h"
+#include "host/mad_agent.h"
 #include "host/segment_ports.h"
 
 _Static_assert(sizeof(struct in6_addr) == 2 * sizeof(uint64_t), "an address holds the methods");

@@ -8,8 +8,8 @@
  *
  * Any thread; owner() without a lock, the others take the segment's.
  */
-#ifndef URXE_HCA_MAD_AGENT_H
-#define URXE_HCA_MAD_AGENT_H
+#ifndef URXE_HOST_MAD_AGENT_H
+#define URXE_HOST_MAD_AGENT_H
 
 #include "host/segment.h"
 
