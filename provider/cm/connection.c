@@ -20,7 +20,6 @@ int urxe_cm_create(struct urxe_cm **result, const struct urxe_cm_config *config)
 	if (!cm)
 		return -ENOMEM;
 	cm->ops = config->ops;
-	cm->context = config->context;
 	cm->slot = config->slot;
 	cm->now = config->now;
 	cm->key[0] = config->seed[0];
@@ -50,11 +49,6 @@ void urxe_cm_destroy(struct urxe_cm *cm)
 		urxe_cm_id_free(id);
 	urxe_cm_tables_destroy(cm);
 	free(cm);
-}
-
-void *urxe_cm_context(const struct urxe_cm *cm)
-{
-	return cm->context;
 }
 
 void urxe_cm_counts(const struct urxe_cm *cm, struct urxe_cm_counts *counts)
@@ -128,16 +122,6 @@ void urxe_cm_id_set(struct urxe_cm_id *id, urxe_cm_handler *handler, void *conte
 void *urxe_cm_id_context(const struct urxe_cm_id *id)
 {
 	return id->context;
-}
-
-enum urxe_cm_state urxe_cm_id_state(const struct urxe_cm_id *id)
-{
-	return id->quiet ? URXE_CM_TIMEWAIT : id->state;
-}
-
-uint32_t urxe_cm_id_local(const struct urxe_cm_id *id)
-{
-	return id->local_id;
 }
 
 /* Says to the peer what the end of an identifier means in its state. */

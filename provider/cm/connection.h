@@ -226,7 +226,6 @@ struct urxe_cm_ops {
 
 struct urxe_cm_config {
 	const struct urxe_cm_ops *ops;
-	void *context;	      /* of the ops: urxe_cm_context() */
 	uint16_t slot;	      /* in the local communication IDs: urxe_comm_id_slot() */
 	uint64_t now;	      /* CLOCK_MONOTONIC, ns */
 	uint64_t seed[2];     /* random */
@@ -236,7 +235,6 @@ struct urxe_cm_config {
 /* -ENOMEM. Destroying frees everything and sends nothing; records stay for the survivors. */
 int urxe_cm_create(struct urxe_cm **cm, const struct urxe_cm_config *config);
 void urxe_cm_destroy(struct urxe_cm *cm);
-void *urxe_cm_context(const struct urxe_cm *cm);
 
 /* A MAD that arrived on QP 1: 256 bytes, and how the packet came that it was in. */
 struct urxe_cm_rx {
@@ -275,8 +273,6 @@ void urxe_cm_id_destroy(struct urxe_cm_id *id);
 /* Hands an identifier to another handler. */
 void urxe_cm_id_set(struct urxe_cm_id *id, urxe_cm_handler *handler, void *context);
 void *urxe_cm_id_context(const struct urxe_cm_id *id);
-enum urxe_cm_state urxe_cm_id_state(const struct urxe_cm_id *id);
-uint32_t urxe_cm_id_local(const struct urxe_cm_id *id);
 
 void urxe_cm_listener_init(struct urxe_cm_listener *listener, urxe_cm_handler *handler,
 			   void *context, unsigned backlog);

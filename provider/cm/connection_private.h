@@ -42,7 +42,6 @@ struct urxe_cm_table {
 
 struct urxe_cm {
 	const struct urxe_cm_ops *ops;
-	void *context;
 	uint64_t key[2]; /* of the hashes */
 	uint16_t slot;
 	uint32_t next_id, scramble; /* the upper 24 bits of local communication IDs */

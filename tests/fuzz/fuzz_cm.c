@@ -298,8 +298,8 @@ static void check(void)
 		if (!ids[i])
 			continue;
 		held++;
-		CHECK(urxe_cm_id_state(ids[i]) < URXE_CM_STATES);
-		CHECK(urxe_cm_local_find(cm, urxe_cm_id_local(ids[i])) == ids[i]);
+		CHECK(ids[i]->state < URXE_CM_STATES);
+		CHECK(urxe_cm_local_find(cm, ids[i]->local_id) == ids[i]);
 		pending += ids[i]->listener != NULL;
 	}
 	CHECK(counts.ids >= held && counts.pending <= MAX_PENDING);

@@ -112,10 +112,10 @@ static void test_row(void **state)
 
 	bench_open(0);
 	id = into(row->state);
-	assert_int_equal(urxe_cm_id_state(id), row->state);
+	assert_int_equal(state_of(id), row->state);
 	clear_logs();
 	feed_input(row->input, id);
-	assert_int_equal(urxe_cm_id_state(id), row->next);
+	assert_int_equal(state_of(id), row->next);
 	assert_int_equal(b.num_sent, row->reply != NO_REPLY);
 	if (row->reply != NO_REPLY) {
 		assert_int_equal(last_sent()->attr, row->reply);
@@ -157,7 +157,7 @@ static void test_all_else_changes_nothing(void **state)
 			clear_logs();
 			deadline = urxe_cm_deadline(b.cm);
 			feed_input(input, id);
-			if (urxe_cm_id_state(id) != s || b.num_sent || b.num_events ||
+			if (state_of(id) != s || b.num_sent || b.num_events ||
 			    urxe_cm_deadline(b.cm) != deadline)
 				fail_msg("%s in state %d", input_names[input], s);
 			urxe_cm_destroy(b.cm);
@@ -184,7 +184,7 @@ static void test_strangers_change_nothing(void **state)
 				msg.local_id = PEER_ID + 256;
 				feed(&msg);
 			}
-			assert_int_equal(urxe_cm_id_state(id), s);
+			assert_int_equal(state_of(id), s);
 			assert_int_equal(b.num_events, 0);
 			urxe_cm_destroy(b.cm);
 		}
@@ -224,7 +224,7 @@ static void test_dreq_for_another_qp_is_ignored(void **state)
 	msg.dreq.remote_qpn++;
 	clear_logs();
 	feed(&msg);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(id), URXE_CM_ESTABLISHED);
 	assert_int_equal(b.num_sent + b.num_events, 0);
 }
 
@@ -249,7 +249,7 @@ static void test_rej_timeout_names_its_sender(void **state)
 	assert_false(is_others(&msg));
 	msg.rej.reason = URXE_CM_REJ_TIMEOUT;
 	feed(&msg);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_REQ_RCVD);
+	assert_int_equal(state_of(id), URXE_CM_REQ_RCVD);
 	msg.rej.ari_len = 8;
 	memcpy(msg.rej.ari, &guid, 8);
 	assert_false(is_others(&msg));
@@ -260,7 +260,7 @@ static void test_rej_timeout_names_its_sender(void **state)
 	msg.remote_id = 0;
 	msg.local_id--;
 	feed(&msg);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+	assert_int_equal(state_of(id), URXE_CM_IDLE);
 	assert_int_equal(last_event()->event.rej.reason, URXE_CM_REJ_TIMEOUT);
 	assert_int_equal(last_event()->event.rej.ari_len, 8);
 }
@@ -274,7 +274,7 @@ static void test_late_rej_of_the_req(void **state)
 	msg.local_id = 0;
 	msg.rej.about = URXE_CM_ABOUT_REQ;
 	feed(&msg);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(id), URXE_CM_ESTABLISHED);
 }
 
 static void assert_rejected(uint16_t reason)
@@ -439,7 +439,7 @@ static void test_stale_connection_on_req(void **state)
 	assert_int_equal(b.sent[0].remote_id, PEER_ID + 256);
 	assert_int_equal(b.sent[1].attr, URXE_CM_DREQ);
 	assert_int_equal(b.sent[1].remote_id, PEER_ID);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_DREQ_SENT);
+	assert_int_equal(state_of(id), URXE_CM_DREQ_SENT);
 	/* when the old one is over, the peer can connect */
 	feed_attr(URXE_CM_DREP, id);
 	feed(&msg);
@@ -457,8 +457,8 @@ static void test_stale_connection_on_rep(void **state)
 	feed(&msg);
 	assert_int_equal(b.sent[0].rej.reason, URXE_CM_REJ_STALE_CONN);
 	assert_int_equal(b.sent[0].rej.about, URXE_CM_ABOUT_REP);
-	assert_int_equal(urxe_cm_id_state(old), URXE_CM_DREQ_SENT);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_REQ_SENT);
+	assert_int_equal(state_of(old), URXE_CM_DREQ_SENT);
+	assert_int_equal(state_of(id), URXE_CM_REQ_SENT);
 	assert_int_equal(b.num_events, 0);
 }
 
@@ -476,13 +476,13 @@ static void test_peer_accepts_with_the_qp_of_its_req(void **state)
 		msg = peer_msg(URXE_CM_REP, id);
 		msg.local_id = PEER_ID + 256;
 		feed(&msg);
-		assert_int_equal(urxe_cm_id_state(id), URXE_CM_REP_RCVD);
+		assert_int_equal(state_of(id), URXE_CM_REP_RCVD);
 		assert_int_equal(last_event()->event.type, URXE_CM_REP_RECEIVED);
 		assert_int_equal(urxe_cm_send_rtu(id, NULL, 0), 0);
 		assert_int_equal(urxe_cm_send_rej(theirs, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0,
 						  NULL, 0, b.now),
 				 0);
-		assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+		assert_int_equal(state_of(id), URXE_CM_ESTABLISHED);
 		/* The QP is that connection's now: another REQ of it is stale. */
 		msg = peer_req();
 		msg.local_id = PEER_ID + 512;
@@ -503,7 +503,7 @@ static void test_stale_connection_needs_its_address(void **state)
 
 	memcpy(msg.req.primary.local_gid, &other, 16);
 	feed_from(&msg, &other);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(id), URXE_CM_ESTABLISHED);
 	assert_int_equal(last_event()->event.type, URXE_CM_REQ_RECEIVED);
 	assert_ptr_not_equal(last_event()->id, id);
 }
@@ -519,8 +519,8 @@ static void test_crossing_connections(void **state)
 	msg.rep.local_qpn = PEER_QPN + 256;
 	feed(&msg);
 	assert_int_equal(urxe_cm_send_rtu(active, NULL, 0), 0);
-	assert_int_equal(urxe_cm_id_state(active), URXE_CM_ESTABLISHED);
-	assert_int_equal(urxe_cm_id_state(passive), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(active), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(passive), URXE_CM_ESTABLISHED);
 }
 
 static void test_repeated_answers_carry_private_data(void **state)
@@ -573,7 +573,7 @@ static void test_calls_in_wrong_states(void **state)
 		if (s == URXE_CM_IDLE || s >= URXE_CM_ESTABLISHED)
 			assert_int_equal(urxe_cm_send_rej(id, 1, NULL, 0, NULL, 0, b.now), -EINVAL);
 		assert_int_equal(urxe_cm_send_rej(id, 1, NULL, 73, NULL, 0, b.now), -EINVAL);
-		assert_int_equal(urxe_cm_id_state(id), s);
+		assert_int_equal(state_of(id), s);
 		assert_int_equal(b.num_sent + b.num_events, 0);
 		urxe_cm_destroy(b.cm);
 	}

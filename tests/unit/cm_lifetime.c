@@ -33,7 +33,7 @@ static void test_req_is_repeated(void **state)
 	assert_repeated(URXE_CM_REQ, TIMEOUT_NS + 2 * LIFE_NS, RETRIES);
 	assert_int_equal(last_event()->event.type, URXE_CM_REQ_ERROR);
 	assert_int_equal(b.num_events, 1);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+	assert_int_equal(state_of(id), URXE_CM_IDLE);
 	assert_int_equal(b.num_sent, 1);
 	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
 	assert_int_equal(last_sent()->rej.reason, URXE_CM_REJ_TIMEOUT);
@@ -42,7 +42,7 @@ static void test_req_is_repeated(void **state)
 	assert_true(urxe_cm_deadline(b.cm) == UINT64_MAX);
 	/* and it can be tried again */
 	send_req(id);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_REQ_SENT);
+	assert_int_equal(state_of(id), URXE_CM_REQ_SENT);
 }
 
 /* 12.9.8.5: what the REQ said that its sender needs */
@@ -54,7 +54,7 @@ static void test_rep_is_repeated(void **state)
 	assert_int_equal(b.events[0].event.type, URXE_CM_REP_ERROR);
 	assert_int_equal(b.sent[0].rej.reason, URXE_CM_REJ_TIMEOUT);
 	assert_int_equal(b.sent[0].remote_id, PEER_ID);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_int_equal(state_of(id), URXE_CM_TIMEWAIT);
 	/* the peer may have got them all, and its RTUs been lost */
 	clear_logs();
 	pass(TIMEOUT_NS + TURN_OF_SLOT);
@@ -74,7 +74,7 @@ static void test_refusal_after_the_rep_is_made_sure_of(void **state)
 	assert_int_equal(urxe_cm_send_rej(id, 28, NULL, 0, NULL, 0, b.now), 0);
 	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
 	assert_int_equal(last_sent()->rej.about, URXE_CM_ABOUT_REQ);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_int_equal(state_of(id), URXE_CM_TIMEWAIT);
 	assert_repeated(URXE_CM_DREQ, TIMEOUT_NS, 2);
 	clear_logs();
 	/* the peer's REQ, should it have no REP */
@@ -82,12 +82,12 @@ static void test_refusal_after_the_rep_is_made_sure_of(void **state)
 	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
 	feed_attr(URXE_CM_DREQ, id);
 	assert_int_equal(last_sent()->attr, URXE_CM_DREP);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_int_equal(state_of(id), URXE_CM_TIMEWAIT);
 	assert_int_equal(b.num_events, 0);
 	pass(20 * TIMEOUT_NS);
 	assert_int_equal(b.num_events, 1);
 	assert_int_equal(last_event()->event.type, URXE_CM_TIMEWAIT_EXIT);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+	assert_int_equal(state_of(id), URXE_CM_IDLE);
 }
 
 static void test_dreq_is_repeated(void **state)
@@ -96,7 +96,7 @@ static void test_dreq_is_repeated(void **state)
 
 	assert_repeated(URXE_CM_DREQ, TIMEOUT_NS + 2 * LIFE_NS, RETRIES);
 	assert_int_equal(b.events[0].event.type, URXE_CM_DREQ_ERROR);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_int_equal(state_of(id), URXE_CM_TIMEWAIT);
 }
 
 static void test_sidr_req_is_repeated(void **state)
@@ -113,7 +113,7 @@ static void test_sidr_req_is_repeated(void **state)
 	assert_int_equal(urxe_cm_send_sidr_req(id, &param, b.now), 0);
 	assert_repeated(URXE_CM_SIDR_REQ, TIMEOUT_NS, RETRIES);
 	assert_int_equal(b.events[0].event.type, URXE_CM_SIDR_REQ_ERROR);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+	assert_int_equal(state_of(id), URXE_CM_IDLE);
 }
 
 /* 12.9.8.6: the MRA grants its service timeout and the way back */
@@ -148,7 +148,7 @@ static void test_timewait_ends(void **state)
 	assert_int_equal(b.num_events, 0);
 	pass(2 * MS + TURN_OF_SLOT);
 	assert_int_equal(last_event()->event.type, URXE_CM_TIMEWAIT_EXIT);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+	assert_int_equal(state_of(id), URXE_CM_IDLE);
 	assert_int_equal(b.num_sent, 0);
 	/* the peer does not know it, and is told so as often as it asks */
 	feed_attr(URXE_CM_DREQ, id);
@@ -169,7 +169,7 @@ static void test_rtu_implied_by_data(void **state)
 	urxe_cm_run(b.cm, b.now);
 	assert_int_equal(b.num_events, 1);
 	assert_int_equal(last_event()->event.type, URXE_CM_USER_ESTABLISHED);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(id), URXE_CM_ESTABLISHED);
 	pass(20 * TIMEOUT_NS);
 	assert_int_equal(b.num_sent, 0);
 	assert_int_equal(urxe_cm_notify_established(new_id(), b.now), -EINVAL);
@@ -269,7 +269,7 @@ static void test_nobody_is_left_to_answer_a_dreq(void **state)
 	feed_attr(URXE_CM_DREQ, id);
 	assert_int_equal(b.num_sent, 1);
 	assert_int_equal(last_sent()->attr, URXE_CM_DREP);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_TIMEWAIT);
+	assert_int_equal(state_of(id), URXE_CM_TIMEWAIT);
 	assert_int_equal(b.num_events, 0);
 }
 
@@ -360,7 +360,7 @@ static void test_listener_closes_before_its_connections(void **state)
 	assert_int_equal(b.listener.pending, 0);
 	b.listens = false;
 	send_rep(id);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_REP_SENT);
+	assert_int_equal(state_of(id), URXE_CM_REP_SENT);
 	assert_int_equal(b.listener.pending, 0);
 }
 
@@ -378,7 +378,7 @@ static void test_flood(void **state)
 	assert_int_equal(counts.ids, 1001);
 	assert_int_equal(counts.pending, 1000);
 	assert_int_equal(counts.refused, 99000);
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_ESTABLISHED);
+	assert_int_equal(state_of(id), URXE_CM_ESTABLISHED);
 	clear_logs();
 	feed_attr(URXE_CM_DREQ, id);
 	assert_int_equal(last_event()->event.type, URXE_CM_DREQ_RECEIVED);
@@ -418,7 +418,7 @@ static void test_records(void **state)
 	feed_attr(URXE_CM_REP, id);
 	assert_int_equal(b.num_records, 2);
 	assert_int_equal(r->state, URXE_CM_ESTABLISHED);
-	assert_int_equal(r->local_id, urxe_cm_id_local(id));
+	assert_int_equal(r->local_id, id->local_id);
 	assert_int_equal(r->remote_id, PEER_ID);
 	assert_int_equal(r->local_qpn, OUR_QPN);
 	assert_int_equal(r->remote_qpn, PEER_QPN);
@@ -647,7 +647,7 @@ static void test_sidr_active(void **state)
 	struct in6_addr stranger = address(66);
 	struct urxe_cm_msg msg = {
 		.attr = URXE_CM_SIDR_REP,
-		.local_id = urxe_cm_id_local(id),
+		.local_id = id->local_id,
 		.sidr_rep = {.qpn = 0x4321, .qkey = 7, .info_len = 2},
 		.private_data = "told",
 	};
@@ -662,7 +662,7 @@ static void test_sidr_active(void **state)
 	assert_int_equal(last_event()->event.sidr_rep.qkey, 7);
 	assert_int_equal(last_event()->event.sidr_rep.info_len, 2);
 	assert_string_equal(last_event()->private_data, "told");
-	assert_int_equal(urxe_cm_id_state(id), URXE_CM_IDLE);
+	assert_int_equal(state_of(id), URXE_CM_IDLE);
 	feed(&msg);
 	assert_int_equal(b.num_events, 1);
 }

@@ -84,10 +84,15 @@ static void put(struct host *to, const struct in6_addr *from, const uint8_t *mad
 	memcpy(p->mad, mad, URXE_MAD_SIZE);
 }
 
+static struct host *host_of(const struct urxe_cm *cm)
+{
+	return &hosts[cm == hosts[1].cm];
+}
+
 static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 		    const uint8_t mad[URXE_MAD_SIZE])
 {
-	struct host *from = urxe_cm_context(cm);
+	struct host *from = host_of(cm);
 
 	for (unsigned h = 0; h < 2; h++) {
 		if (!IN6_ARE_ADDR_EQUAL(&hosts[h].addr, &path->dst.gid))
@@ -105,7 +110,7 @@ static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint16_t p
 
 static struct urxe_cm_listener *listener_of(struct urxe_cm *cm, const struct urxe_cm_event *event)
 {
-	struct host *host = urxe_cm_context(cm);
+	struct host *host = host_of(cm);
 
 	return event->type == URXE_CM_REQ_RECEIVED && event->req.service_id == SERVICE
 		       ? &host->listener
@@ -153,7 +158,7 @@ static void begun(struct end *end)
 
 static int on_request(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 {
-	struct end *end = new_end(urxe_cm_context(id->cm));
+	struct end *end = new_end(host_of(id->cm));
 
 	if (!end)
 		return -ENOMEM;
@@ -254,7 +259,7 @@ static void act(struct end *end)
 		destroy(end);
 		return;
 	}
-	switch (urxe_cm_id_state(end->id)) {
+	switch (end->id->state) {
 	case URXE_CM_REQ_SENT:
 	case URXE_CM_MRA_REQ_RCVD: destroy(end); break;
 	case URXE_CM_REQ_RCVD:
@@ -353,7 +358,6 @@ static void open_hosts(unsigned seed)
 	for (unsigned h = 0; h < 2; h++) {
 		struct urxe_cm_config config = {
 			.ops = &ops,
-			.context = &hosts[h],
 			.slot = h,
 			.now = now,
 			.seed = {rng + h, rng ^ h},
@@ -377,7 +381,7 @@ static void open_hosts(unsigned seed)
 /* Whether one end holds an established connection, and the peer's end that it is with. */
 static bool holds(const struct end *end)
 {
-	return end->used && end->id && urxe_cm_id_state(end->id) == URXE_CM_ESTABLISHED;
+	return end->used && end->id && end->id->state == URXE_CM_ESTABLISHED;
 }
 
 static void check_agreement(unsigned seed)
@@ -391,9 +395,9 @@ static void check_agreement(unsigned seed)
 			if (!end->destroyed && end->outcomes != 1)
 				fail_msg("seed %u: end %u.%u was told %u outcomes", seed, h, e,
 					 end->outcomes);
-			if (end->id && !holds(end) && urxe_cm_id_state(end->id) != URXE_CM_IDLE)
+			if (end->id && !holds(end) && end->id->state != URXE_CM_IDLE)
 				fail_msg("seed %u: end %u.%u stays in state %d", seed, h, e,
-					 urxe_cm_id_state(end->id));
+					 end->id->state);
 			if (end->established && !holds(end) && !end->ended)
 				fail_msg("seed %u: end %u.%u was not told its end", seed, h, e);
 			if (!holds(end))

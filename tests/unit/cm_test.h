@@ -68,7 +68,7 @@ static struct bench b;
 static inline int bench_send(struct urxe_cm *cm, const struct urxe_path *path, uint16_t pkey,
 			     const uint8_t mad[URXE_MAD_SIZE])
 {
-	assert_ptr_equal(urxe_cm_context(cm), &b);
+	assert_ptr_equal(cm, b.cm);
 	assert_int_equal(pkey, 0xffff);
 	b.sent_path = *path;
 	assert_int_equal(urxe_cm_decode(&b.sent[b.num_sent % LOG], mad), 0);
@@ -140,7 +140,6 @@ static inline void bench_open(unsigned max_pending)
 {
 	struct urxe_cm_config config = {
 		.ops = &bench_ops,
-		.context = &b,
 		.slot = SLOT,
 		.now = START,
 		.seed = {0x123456789abcdef0, 0x0fedcba987654321},
@@ -191,6 +190,12 @@ static inline struct urxe_cm_path our_path(void)
 		.rate = IBV_RATE_10_GBPS,
 		.packet_life_time = LIFE,
 	};
+}
+
+/* As its consumer sees it. */
+static inline enum urxe_cm_state state_of(const struct urxe_cm_id *id)
+{
+	return id->quiet ? URXE_CM_TIMEWAIT : id->state;
 }
 
 /* What the peer sends arrives. */
