@@ -224,8 +224,3 @@ void *tag_list_room(struct tag_list *list, uint32_t place)
 {
 	return list->entries[place].room;
 }
-
-uint32_t tag_list_count(const struct tag_list *list)
-{
-	return list->count;
-}

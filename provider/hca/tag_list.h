@@ -43,6 +43,5 @@ int tag_list_take(struct tag_list *list, uint64_t tag);
 /* Room for the caller's own beside the entry at a place: what is written there stays until it is written again. */
 #define TAG_LIST_ROOM 32
 void *tag_list_room(struct tag_list *list, uint32_t place);
-uint32_t tag_list_count(const struct tag_list *list);
 
 #endif

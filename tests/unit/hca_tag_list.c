@@ -26,7 +26,6 @@ static void the_oldest_match_is_taken(void **state)
 	assert_int_equal(tag_list_take(list, 5), any);
 	assert_int_equal(tag_list_take(list, 5), second);
 	assert_int_equal(tag_list_take(list, 5), -ENOENT);
-	assert_int_equal(tag_list_count(list), 0);
 	tag_list_destroy(list);
 }
 
@@ -127,7 +126,8 @@ static void random_operations_do_as_a_plain_list_does(void **state)
 			place = tag_list_add(list, tag, mask, &handle);
 			tag_list_admit(list);
 			if (place < 0) {
-				assert_int_equal(tag_list_count(list), ENTRIES);
+				for (int i = 0; i < ENTRIES; i++)
+					assert_true(model[i].used);
 				break;
 			}
 			assert_false(model[place].used);
