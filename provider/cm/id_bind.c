@@ -65,9 +65,7 @@ void urxe_id_attach(struct urxe_id *id, struct urxe_port *port)
 	id->pkey = urxe_address_pkey(port, &id->src);
 	urxe_address_gid(port, &id->src, &id->sgid);
 	id->ifindex = urxe_port_ifindex(port);
-	urxe_device_lock();
-	memcpy(id->mac, port->netdev.mac, sizeof(id->mac));
-	urxe_device_unlock();
+	urxe_port_mac(port, id->mac);
 }
 
 /* Takes the port of id->src, or an ephemeral one, which it fills in. addr: where it will be

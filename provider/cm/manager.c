@@ -210,6 +210,7 @@ static void remove_device(struct urxe_id *id)
 static void port_changed(struct urxe_id *id, void *arg)
 {
 	struct urxe_port *port = arg;
+	uint8_t mac[sizeof(id->mac)];
 	bool same_mac;
 
 	if (id->port != port || id->state == URXE_ID_DEVICE_REMOVAL)
@@ -218,10 +219,9 @@ static void port_changed(struct urxe_id *id, void *arg)
 		remove_device(id);
 		return;
 	}
-	urxe_device_lock();
-	same_mac = !memcmp(id->mac, port->netdev.mac, sizeof(id->mac));
-	memcpy(id->mac, port->netdev.mac, sizeof(id->mac));
-	urxe_device_unlock();
+	urxe_port_mac(port, mac);
+	same_mac = !memcmp(id->mac, mac, sizeof(mac));
+	memcpy(id->mac, mac, sizeof(mac));
 	if (urxe_port_gid_index(port, &id->sgid) >= 0) {
 		id->addr_changed = false;
 		if (same_mac)

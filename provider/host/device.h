@@ -140,6 +140,9 @@ int urxe_port_pkey_index(const struct urxe_port *port, uint16_t pkey);
 /* The place of one of that partition, with full membership where there are both; -1. */
 int urxe_port_partition(const struct urxe_port *port, uint16_t pkey);
 
+/* The Ethernet address of its netdev; zeros where there is none. */
+void urxe_port_mac(const struct urxe_port *port, uint8_t mac[6]);
+
 /* What changed, as ibv_get_async_event(3) calls it. */
 typedef void urxe_port_event_fn(struct urxe_port *port, enum ibv_event_type event, void *arg);
 

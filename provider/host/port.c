@@ -99,3 +99,10 @@ int urxe_port_partition(const struct urxe_port *port, uint16_t pkey)
 
 	return index < 0 ? urxe_port_pkey_index(port, pkey & ~PKEY_FULL) : index;
 }
+
+void urxe_port_mac(const struct urxe_port *port, uint8_t mac[6])
+{
+	urxe_device_lock();
+	memcpy(mac, port->netdev.mac, sizeof(port->netdev.mac));
+	urxe_device_unlock();
+}
