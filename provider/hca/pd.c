@@ -269,6 +269,22 @@ int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t num, struct ibv_wc
 	return 0;
 }
 
+int urxe_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				 uint8_t mac[6], uint16_t *vid)
+{
+	struct urxe_port *port = urxe_context_port(context, attr->port_num);
+	struct urxe_path path;
+	uint16_t unasked;
+	int ret;
+
+	if (!port || !urxe_link_of_port(port)->ethernet || !attr->is_global)
+		return EINVAL;
+	ret = urxe_path_from_av(to_context(context), attr, 0, &path);
+	if (!ret)
+		ret = urxe_link_of(&path)->ethernet(&path, mac, vid ? vid : &unasked);
+	return -ret;
+}
+
 struct ibv_ah *urxe_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
 				      uint8_t port)
 {

@@ -81,6 +81,9 @@ struct urxe_link_ops {
 	int (*gid_of_ip)(const struct urxe_port *port, const struct in6_addr *ip,
 			 union ibv_gid *gid);
 	bool (*own_ip)(const struct urxe_port *port, bool ipv4, struct in6_addr *ip);
+	/* The Ethernet address of a path's next hop, and the VLAN of its port (0xffff: none); NULL:
+	 * packets have no Ethernet header. Waits for the next hop: -EHOSTUNREACH. */
+	int (*ethernet)(const struct urxe_path *path, uint8_t mac[6], uint16_t *vlan);
 	/* Asks the subnet administrator (host/fabric_sa.h); NULL: there is none, and what it would
 	 * know follows from the addresses. */
 	int (*ask)(const struct urxe_port *port, const struct urxe_sa_question *question);

@@ -238,6 +238,9 @@ int urxe_roce_path(struct urxe_path *path, const struct urxe_port *port, const u
  * ifindex. */
 unsigned urxe_roce_port_at(struct urxe_wire *wire, const struct in6_addr *addr, unsigned ifindex);
 
+/* ethernet.c */
+int urxe_roce_ethernet(const struct urxe_path *path, uint8_t mac[6], uint16_t *vlan);
+
 /* send.c */
 int urxe_tx_create(struct urxe_tx **tx);
 void urxe_tx_destroy(struct urxe_tx *tx);

@@ -433,6 +433,7 @@ const struct urxe_link_ops urxe_roce_link = {
 	.host = host,
 	.gid_of_ip = gid_of_ip,
 	.own_ip = own_ip,
+	.ethernet = urxe_roce_ethernet,
 	.gids = gids,
 	.is_named = is_named,
 	.received = received,
