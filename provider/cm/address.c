@@ -124,10 +124,9 @@ uint16_t urxe_address_pkey(const struct urxe_port *port, const union urxe_sockad
 	return urxe_port_pkey(port, 0) | URXE_PKEY_FULL;
 }
 
-/* AF_IB is for InfiniBand alone, as in the kernel. */
 static bool takes_family(const struct urxe_port *port, uint16_t family)
 {
-	return family != AF_IB || port->kind->verbs_link_layer == IBV_LINK_LAYER_INFINIBAND;
+	return family != AF_IB || urxe_link_of_port(port)->has_af_ib;
 }
 
 static bool has(const struct urxe_port *port, const union urxe_sockaddr *addr)

@@ -497,6 +497,7 @@ static void ports_changed(struct urxe_wire *wire)
 }
 
 const struct urxe_link_ops urxe_fabric_link = {
+	.has_af_ib = true,
 	.open = open_fabric,
 	.close = close_fabric,
 	.forked = forked,

@@ -30,6 +30,8 @@ struct urxe_link_wc {
 struct urxe_link_ops {
 	/* There are other ways to where shared memory leads, should there be none. */
 	bool has_other_ways;
+	/* Addresses of the family AF_IB name its GIDs, as the kernel's rdma_cap_af_ib() has it. */
+	bool has_af_ib;
 
 	/* What the wire needs for such ports as a whole, once there are shared memory and the ipc socket; its end;
 	 * in the child of a fork, where the parent is to be left undisturbed; and now and then. */
