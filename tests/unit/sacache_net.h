@@ -6,23 +6,15 @@
 #ifndef SACACHE_NET_H
 #define SACACHE_NET_H
 
-#include "sacache_test.h"
+#include "sacache_umad.h"
 
-#include <endian.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
-#include <infiniband/umad.h>
 #include <infiniband/verbs.h>
 
-#include "libsacache/mad.h"
+enum { HOSTS = 12 };
 
-enum { QUEUE = 64, HOSTS = 12 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static struct {
 	/* PortInfo. */
 	unsigned state, lid, sm_lid;
@@ -34,10 +26,6 @@ static struct {
 	bool has_no_table, holds_table;
 	bool two_paths;		   /* a table has two to each, and the first is what a query gets */
 	uint8_t held[SA_MAD_SIZE]; /* the question */
-	/* What is on its way to the port. */
-	uint8_t queue[QUEUE][SA_MAD_SIZE];
-	uint16_t from[QUEUE];
-	unsigned first, last;
 	/* libibverbs. */
 	bool has_verbs, taken;
 	enum ibv_event_type events[8];
@@ -100,11 +88,6 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 {
 }
 
-int umad_init(void)
-{
-	return 0;
-}
-
 int umad_get_port(const char *ca_name, int portnum, umad_port_t *attr)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -119,19 +102,9 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *attr)
 	return 0;
 }
 
-int umad_release_port(umad_port_t *attr)
-{
-	return 0;
-}
-
 int umad_open_port(const char *ca_name, int portnum)
 {
 	return 3;
-}
-
-int umad_close_port(int portid)
-{
-	return 0;
 }
 
 int umad_register(int portid, int mgmt_class, int version, uint8_t rmpp,
@@ -142,38 +115,10 @@ int umad_register(int portid, int mgmt_class, int version, uint8_t rmpp,
 	return mask && net.taken ? -EPERM : 0;
 }
 
-int umad_unregister(int portid, int agent)
-{
-	return 0;
-}
-
-size_t umad_size(void)
-{
-	return sizeof(struct ib_user_mad);
-}
-
-void *umad_get_mad(void *umad)
-{
-	return ((struct ib_user_mad *)umad)->data;
-}
-
-int umad_status(void *umad)
-{
-	return 0;
-}
-
 int umad_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 {
 	((struct ib_user_mad *)umad)->addr.lid = htobe16(lid);
 	return 0;
-}
-
-/* Under lock. */
-static void deliver(const uint8_t *mad, uint16_t from)
-{
-	net.from[net.last % QUEUE] = from;
-	memcpy(net.queue[net.last++ % QUEUE], mad, SA_MAD_SIZE);
-	pthread_cond_signal(&arrived);
 }
 
 /* Under lock: what the SA says of a path, from the LID that the port has now. */
@@ -271,36 +216,12 @@ int umad_send(int portid, int agent, void *umad, int length, int timeout, int re
 	return 0;
 }
 
-int umad_recv(int portid, void *umad, int *length, int timeout)
-{
-	struct ib_user_mad *in = umad;
-	struct timespec until;
-	int ret = 0;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += timeout * 1000000l;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	memset(umad, 0, sizeof(*in));
-	pthread_mutex_lock(&lock);
-	while (net.first == net.last && ret != ETIMEDOUT)
-		ret = pthread_cond_timedwait(&arrived, &lock, &until);
-	ret = -ETIMEDOUT;
-	if (net.first != net.last) {
-		in->addr.lid = htobe16(net.from[net.first % QUEUE]);
-		memcpy(in->data, net.queue[net.first++ % QUEUE], SA_MAD_SIZE);
-		*length = SA_MAD_SIZE;
-		ret = 0;
-	}
-	pthread_mutex_unlock(&lock);
-	return ret;
-}
-
 static void begin(bool verbs, bool notices)
 {
 	struct sacache_attr attr;
 
 	memset(&net, 0, sizeof(net));
+	queue.first = queue.last = 0;
 	net.state = 4;
 	net.lid = 5;
 	net.sm_lid = net.sa_lid = net.answers_from = 1;

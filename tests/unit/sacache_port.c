@@ -4,32 +4,17 @@
  * below: an SA that answers at once, in the thread that asks, unless it is silent. Watched by the
  * sanitizers.
  */
-#include "sacache_test.h"
+#include "sacache_umad.h"
 
-#include <endian.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
-#include <infiniband/umad.h>
 
-#include "libsacache/mad.h"
+enum { THREADS = 8, PEERS = 200, TABLE = 3 };
 
-enum { THREADS = 8, PEERS = 200, QUEUE = 4096, TABLE = 3 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
-static uint8_t queue[QUEUE][SA_MAD_SIZE];
-static unsigned first, last;
 static _Atomic bool silent;
 static _Atomic unsigned asked;
 static _Atomic uint64_t asked_for; /* the component mask of the last question */
 static struct sacache *cache;
 static unsigned port;
-
-int umad_init(void)
-{
-	return 0;
-}
 
 int umad_get_port(const char *ca_name, int portnum, umad_port_t *attr)
 {
@@ -41,45 +26,15 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *attr)
 	return 0;
 }
 
-int umad_release_port(umad_port_t *attr)
-{
-	return 0;
-}
-
 int umad_open_port(const char *ca_name, int portnum)
 {
 	return ca_name && !strcmp(ca_name, "none") ? -ENODEV : 3;
-}
-
-int umad_close_port(int portid)
-{
-	return 0;
 }
 
 int umad_register(int portid, int mgmt_class, int version, uint8_t rmpp,
 		  long mask[16 / sizeof(long)])
 {
 	return 0;
-}
-
-int umad_unregister(int portid, int agent)
-{
-	return 0;
-}
-
-size_t umad_size(void)
-{
-	return sizeof(struct ib_user_mad);
-}
-
-void *umad_get_mad(void *umad)
-{
-	return ((struct ib_user_mad *)umad)->data;
-}
-
-int umad_status(void *umad)
-{
-	return ((struct ib_user_mad *)umad)->status;
 }
 
 int umad_set_addr(void *umad, int lid, int qp, int sl, int qkey)
@@ -90,7 +45,7 @@ int umad_set_addr(void *umad, int lid, int qp, int sl, int qkey)
 
 int umad_send(int portid, int agent, void *umad, int length, int timeout, int retries)
 {
-	uint8_t data[SA_MAD_DATA_SIZE] = {0};
+	uint8_t data[SA_MAD_DATA_SIZE] = {0}, buf[SA_MAD_SIZE];
 	struct sa_mad mad;
 
 	assert_int_equal(sa_mad_decode(umad_get_mad(umad), length, &mad), 0);
@@ -113,35 +68,11 @@ int umad_send(int portid, int agent, void *umad, int length, int timeout, int re
 	}
 	mad.method |= 0x80;
 	mad.data = data;
+	sa_mad_encode(&mad, buf);
 	pthread_mutex_lock(&lock);
-	sa_mad_encode(&mad, queue[last++ % QUEUE]);
-	pthread_cond_signal(&arrived);
+	deliver(buf, 1);
 	pthread_mutex_unlock(&lock);
 	return 0;
-}
-
-int umad_recv(int portid, void *umad, int *length, int timeout)
-{
-	struct timespec until;
-	int ret = 0;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += timeout * 1000000l;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	memset(umad, 0, sizeof(struct ib_user_mad));
-	pthread_mutex_lock(&lock);
-	while (first == last && ret != ETIMEDOUT)
-		ret = pthread_cond_timedwait(&arrived, &lock, &until);
-	ret = -ETIMEDOUT;
-	if (first != last) {
-		memcpy(umad_get_mad(umad), queue[first++ % QUEUE], SA_MAD_SIZE);
-		*length = SA_MAD_SIZE;
-		umad_get_mad_addr(umad)->lid = htobe16(1);
-		ret = 0;
-	}
-	pthread_mutex_unlock(&lock);
-	return ret;
 }
 
 static int setup(void **state)
@@ -151,7 +82,7 @@ static int setup(void **state)
 	sacache_attr_init(&attr);
 	attr.policy = SACACHE_ALWAYS;
 	attr.response_timeout = 20;
-	first = last = 0;
+	queue.first = queue.last = 0;
 	atomic_store(&silent, false);
 	atomic_store(&asked, 0);
 	assert_int_equal(sacache_create(&attr, &cache), 0);
