@@ -133,8 +133,6 @@ enum {
 };
 
 #define URXE_BTH_ACKREQ 0x80000000u
-#define URXE_BTH_FECN	0x80000000u
-#define URXE_BTH_BECN	0x40000000u
 
 static inline bool urxe_bth_se(const struct urxe_bth *bth)
 {
@@ -175,16 +173,6 @@ static inline uint16_t urxe_bth_pkey(const struct urxe_bth *bth)
 static inline uint32_t urxe_bth_qpn(const struct urxe_bth *bth)
 {
 	return be32toh(bth->qpn) & URXE_QPN_MASK;
-}
-
-static inline bool urxe_bth_fecn(const struct urxe_bth *bth)
-{
-	return be32toh(bth->qpn) & URXE_BTH_FECN;
-}
-
-static inline bool urxe_bth_becn(const struct urxe_bth *bth)
-{
-	return be32toh(bth->qpn) & URXE_BTH_BECN;
 }
 
 static inline bool urxe_bth_ackreq(const struct urxe_bth *bth)

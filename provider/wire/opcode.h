@@ -117,12 +117,6 @@ static inline bool urxe_op_any(struct urxe_opmask mask, enum urxe_opbits bits)
 	return mask.bits & bits;
 }
 
-/* Has it all of these properties? */
-static inline bool urxe_op_all(struct urxe_opmask mask, enum urxe_opbits bits)
-{
-	return (mask.bits & bits) == bits;
-}
-
 /* The headers, in the order in which they stand in a packet. */
 enum urxe_header {
 	URXE_HDR_BTH,
