@@ -88,6 +88,22 @@ void topology_finish(struct topology *t)
 	}
 }
 
+uint32_t topology_lids(const struct topology *t)
+{
+	uint32_t lids = 0;
+
+	for (uint32_t i = 0; i < t->num_nodes; i++) {
+		const struct topology_node *n = &t->nodes[i];
+
+		if (n->type == NODE_SWITCH)
+			lids++; /* its port 0's */
+		else
+			for (int p = 1; p <= n->num_ports; p++)
+				lids += n->ports[p].peer != FABRIC_NONE && n->ports[p].guid;
+	}
+	return lids;
+}
+
 void topology_free(struct topology *t)
 {
 	for (uint32_t i = 0; i < t->num_nodes; i++)

@@ -54,6 +54,8 @@ int topology_read(struct topology *t, const char *text, size_t len, char error[T
 /* Writes it as ibnetdiscover does. */
 void topology_write(const struct topology *t, FILE *out);
 void topology_free(struct topology *t);
+/* The LIDs that a subnet manager gives it, if each port has one. */
+uint32_t topology_lids(const struct topology *t);
 
 /* For generators: a further node, or NULL; valid until the next one. */
 struct topology_node *topology_add(struct topology *t, uint8_t type, uint8_t num_ports,

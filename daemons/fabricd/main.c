@@ -113,6 +113,10 @@ static int make_fabric(struct fabricd *d, const struct options *o)
 			"%s: %u lines are not of the form of ibnetdiscover's output and are passed "
 			"over, the first is line %u",
 			o->file, t.ignored, t.first_ignored);
+	if (topology_lids(&t) >= LID_FIRST_MULTICAST)
+		log_warning("%s: it needs %u LIDs, and a subnet has %u: a subnet manager leaves "
+			    "ports without one",
+			    o->file, topology_lids(&t), LID_FIRST_MULTICAST - 1);
 	ret = fabric_create(&d->server.fabric, &t, o->name);
 	topology_free(&t);
 	if (ret)

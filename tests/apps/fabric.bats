@@ -230,6 +230,25 @@ goes_by() {
 	[ "$status" = 1 ] && [[ $output == *'no node is called "nobody"'* ]]
 }
 
+@test "a fabric of more ports than a subnet has LIDs is up, with a line that says so" {
+	# Pairs of a switch and an adapter with 254 cables between them: each needs 255 LIDs.
+	pairs() {
+		awk -v n="$1" 'BEGIN { for (i = 1; i <= n; i++) {
+			print "Ca 254 \"h" i "\"\nSwitch 254 \"s" i "\""
+			for (p = 1; p <= 254; p++) print "[" p "] \"h" i "\"[" p "]"
+		} }'
+	}
+	run up - < <(pairs 192)
+	echo "$output"
+	[ "$status" = 0 ]
+	[ -z "$output" ]
+	"$URXE" fabric down
+	run up - < <(pairs 193)
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == *"needs 49215 LIDs, and a subnet has 49151: a subnet manager leaves ports without one"* ]]
+}
+
 @test "urxe fabric up that is interrupted leaves no fabric" {
 	mkfifo "$XDG_RUNTIME_DIR/topo"
 	# It is in the middle of its work for as long as this has the file open.
