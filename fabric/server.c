@@ -12,15 +12,14 @@
 #include "fabric/ledger.h"
 #include "fabric/member.h"
 #include "fabric/names.h"
+#include "fabric/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -537,42 +536,13 @@ void server_drop(struct connection *c)
 	close(c->fd);
 }
 
-/* A socket file that nobody listens at is left from a fabric that was killed. */
-static bool is_abandoned(const struct sockaddr_un *address)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
-		       errno == ECONNREFUSED;
-
-	close(fd);
-	return refused;
-}
-
-/* The folder of a path, locked against other fabrics that begin: a descriptor, or -errno. */
-static int lock_folder(const char *path)
-{
-	char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	int fd, err;
-
-	strcpy(folder, path);
-	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	while (fd >= 0 && flock(fd, LOCK_EX)) {
-		err = errno;
-		if (err == EINTR)
-			continue;
-		close(fd);
-		return -err;
-	}
-	return fd < 0 ? -errno : fd;
-}
-
 /* Until it listens it cannot be told from an abandoned one: under the folder's lock. */
 static int bind_and_listen(struct server *s)
 {
 	const struct sockaddr *address = (struct sockaddr *)&s->address;
 	int ret = bind(s->listener, address, sizeof(s->address));
 
-	if (ret && errno == EADDRINUSE && is_abandoned(&s->address)) {
+	if (ret && errno == EADDRINUSE && fabric_is_abandoned(s->address.sun_path)) {
 		unlink(s->address.sun_path);
 		ret = bind(s->listener, address, sizeof(s->address));
 	}
@@ -595,12 +565,11 @@ int server_open(struct server *s, const char *path)
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->epoll < 0 || s->listener < 0)
 		return -errno;
-	folder = lock_folder(path);
+	folder = fabric_lock_folder(path);
 	if (folder < 0)
 		return folder;
 	ret = bind_and_listen(s);
-	flock(folder, LOCK_UN);
-	close(folder);
+	fabric_unlock_folder(folder);
 	if (ret)
 		return ret;
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener, &ev))

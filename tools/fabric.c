@@ -266,11 +266,12 @@ static int ask(struct json_object *request, bool print)
 	struct json_object *answer = NULL;
 	int ret;
 
-	if (!socket_of(path, ".control", false)) {
+	if (!socket_of(path, "", false) || !urxe_fabric_is_up(options.name, path)) {
 		json_object_put(request);
 		return 1;
 	}
-	if (access(path, F_OK)) {
+	strcat(path, ".control");
+	if (access(path, F_OK)) { /* it begins, or ends */
 		urxe_fabric_is_down(options.name);
 		json_object_put(request);
 		return 1;

@@ -268,12 +268,28 @@ static bool fault_understood(const char *spec)
 	return false;
 }
 
-void urxe_fabric_is_down(const char *fabric)
+static void fabric_missing(const char *fabric, const char *what)
 {
 	bool named = strcmp(fabric, FABRIC_DEFAULT_NAME);
 
-	urxe_complain("the fabric \"%s\" is not up; start it with: urxe fabric up %s%s%sFILE",
-		      fabric, named ? "--name " : "", named ? fabric : "", named ? " " : "");
+	urxe_complain("the fabric \"%s\" %s: urxe fabric up %s%s%sFILE", fabric, what,
+		      named ? "--name " : "", named ? fabric : "", named ? " " : "");
+}
+
+void urxe_fabric_is_down(const char *fabric)
+{
+	fabric_missing(fabric, "is not up; start it with");
+}
+
+bool urxe_fabric_is_up(const char *fabric, const char *path)
+{
+	if (access(path, F_OK))
+		urxe_fabric_is_down(fabric);
+	else if (fabric_was_killed(path))
+		fabric_missing(fabric, "was killed; bring it back with");
+	else
+		return true;
+	return false;
 }
 
 bool urxe_on_host(const char *fabric, const char *host)
@@ -281,13 +297,11 @@ bool urxe_on_host(const char *fabric, const char *host)
 	char path[PATH_MAX];
 	int ret = fabric_path(fabric, false, path, sizeof(path));
 
-	if (!ret && access(path, F_OK))
-		ret = -ENOENT;
 	if (ret == -ENOENT)
 		urxe_fabric_is_down(fabric);
 	else if (ret)
 		urxe_complain("the fabric \"%s\": %s", fabric, strerror(-ret));
-	if (ret)
+	if (ret || !urxe_fabric_is_up(fabric, path))
 		return false;
 	setenv("URXE_FABRIC", path, 1);
 	setenv("URXE_HOST", host, 1);

@@ -28,6 +28,8 @@ bool urxe_on_host(const char *fabric, const char *host);
 
 /* Complains that there is no such fabric, with the command that starts it. */
 void urxe_fabric_is_down(const char *fabric);
+/* Is it up, by its socket? False after a complaint, which says so if it was killed. */
+bool urxe_fabric_is_up(const char *fabric, const char *path);
 
 /* On a host of a fabric: a program's arguments, NULL-terminated, with a place for OpenSM's files where
  * the user may not write to the standard one. */

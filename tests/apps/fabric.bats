@@ -249,6 +249,23 @@ goes_by() {
 	[[ $output == *"needs 49215 LIDs, and a subnet has 49151: a subnet manager leaves ports without one"* ]]
 }
 
+@test "a fabric that was killed is said to have been, and comes back" {
+	"${URXE%/*}/daemons/fabricd/fabricd" "$BATS_TEST_DIRNAME/fabric-ring.topo" 3>&- &
+	started+=($!)
+	await "$URXE" fabric show
+	kill -KILL "${started[0]}"
+	wait "${started[0]}" || true
+	run "$URXE" fabric show
+	echo "$output"
+	[ "$status" = 1 ]
+	[ "$output" = 'urxe: the fabric "fabric" was killed; bring it back with: urxe fabric up FILE' ]
+	run on h1 true
+	[ "$status" = 2 ]
+	[[ $output == *'was killed; bring it back with: urxe fabric up FILE'* ]]
+	up "$BATS_TEST_DIRNAME/fabric-ring.topo"
+	on h1 true
+}
+
 @test "urxe fabric up that is interrupted leaves no fabric" {
 	mkfifo "$XDG_RUNTIME_DIR/topo"
 	# It is in the middle of its work for as long as this has the file open.
