@@ -86,12 +86,26 @@ int record_parse_pkeys(struct record *record, const char *text, size_t len)
 
 /* ---- members ---- */
 
-enum member { GUID, GUEST, STATE, EPOCH, FENCE, PEER, FUNCTION, PORT, LID, LMC, PKEYS, MEMBERS };
+enum member {
+	GUID,
+	GUEST,
+	STATE,
+	EPOCH,
+	FENCE,
+	PEER,
+	FUNCTION,
+	WANTED,
+	PORT,
+	LID,
+	LMC,
+	PKEYS,
+	MEMBERS
+};
 
 static const char *const members[MEMBERS] = {
 	[GUID] = "guid", [GUEST] = "guest", [STATE] = "state", [EPOCH] = "epoch",
 	[PEER] = "peer", [PORT] = "port",   [LID] = "lid",     [FUNCTION] = "function",
-	[LMC] = "lmc",	 [PKEYS] = "pkeys", [FENCE] = "fence",
+	[LMC] = "lmc",	 [PKEYS] = "pkeys", [FENCE] = "fence", [WANTED] = "wanted",
 };
 
 static int take_state(struct record *record, const char *text, size_t len)
@@ -106,13 +120,10 @@ static int take_state(struct record *record, const char *text, size_t len)
 
 static int take_member(struct record *record, enum member member, const char *text, size_t len)
 {
-	static const uint64_t most[MEMBERS] = {[GUID] = UINT64_MAX,
-					       [PORT] = UINT64_MAX,
-					       [EPOCH] = UINT32_MAX,
-					       [FENCE] = UINT64_MAX,
-					       [FUNCTION] = 65535,
-					       [LID] = 0xbfff,
-					       [LMC] = 7};
+	static const uint64_t most[MEMBERS] = {[GUID] = UINT64_MAX,  [PORT] = UINT64_MAX,
+					       [EPOCH] = UINT32_MAX, [FENCE] = UINT64_MAX,
+					       [FUNCTION] = 65535,   [WANTED] = 65535,
+					       [LID] = 0xbfff,	     [LMC] = 7};
 	uint64_t value = 0;
 	int ret;
 
@@ -128,6 +139,7 @@ static int take_member(struct record *record, enum member member, const char *te
 	case EPOCH: record->epoch = value; break;
 	case FENCE: record->fence = value; break;
 	case FUNCTION: record->function = (int)value; break;
+	case WANTED: record->wanted = (int)value; break;
 	case PORT: record->port = value; break;
 	case LID: record->lid = value; break;
 	default: record->lmc = value; break;
@@ -141,7 +153,7 @@ int record_parse(struct record *record, const char *line, size_t len)
 	unsigned seen = 0;
 
 	memset(record, 0, sizeof(*record));
-	record->function = -1;
+	record->function = record->wanted = -1;
 	while (line < end) {
 		const char *blank = memchr(line, ' ', end - line);
 		const char *stop = blank ? blank : end;
@@ -184,6 +196,8 @@ size_t record_format(const struct record *record, char *line)
 		len += sprintf(line + len, " peer=%s", record->peer);
 	if (record->function >= 0)
 		len += sprintf(line + len, " function=%d", record->function);
+	if (record->state == MOVE_ASKING && record->wanted >= 0)
+		len += sprintf(line + len, " wanted=%d", record->wanted);
 	if (record->port)
 		len += sprintf(line + len, " port=0x%016" PRIx64, record->port);
 	if (record->lid)

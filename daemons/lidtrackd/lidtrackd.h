@@ -93,7 +93,6 @@ struct guest {
 	uint64_t since;		     /* when it came into its state */
 	uint64_t give_up;	     /* ms: how long asking may take */
 	bool patient;		     /* a refusal is asked again until then */
-	int wanted;		     /* the function to ask for; -1: any */
 	uint64_t away_since;	     /* ms: since when it has no function */
 	char rival[RECORD_NAME_LEN]; /* whose agent says that it has a later record; "" */
 	char reason[REASON_LEN];     /* why it does not go on, or did not go */
@@ -180,7 +179,6 @@ struct step {
 	uint64_t waited;	     /* ms that the guest has been in its state */
 	char rival[RECORD_NAME_LEN]; /* comes back, too */
 	struct record r;	     /* function, lid, lmc, peer and fence come back */
-	int wanted;
 	bool promised[FUNCTION_MAX]; /* functions that others wait for */
 	bool again;		     /* neither done nor refused */
 	enum move_event event;

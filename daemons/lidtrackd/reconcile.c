@@ -129,7 +129,6 @@ static struct guest *remember(struct lidtrackd *d, const struct record *record)
 	g->d = d;
 	g->r = *record;
 	g->version = 1;
-	g->wanted = -1;
 	g->since = clock_ms();
 	g->timer = evtimer_new(d->loop.base, on_timer, g);
 	if (!g->timer) {
@@ -401,7 +400,7 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, int wanted
 	}
 	g->give_up = clock_ms() + (wait_ms > GIVE_UP_MS ? wait_ms : GIVE_UP_MS);
 	g->patient = wait_ms > 0;
-	g->wanted = wanted;
+	g->r.wanted = wanted;
 	g->reason[0] = '\0';
 	ret = journal_ready(d);
 	if (!ret)

@@ -481,7 +481,8 @@ static void step_ask(struct step *s)
 
 	if (is_shared(s) && !ask_tracker(s, &answer))
 		return;
-	asked.function = s->wanted;
+	asked.function = s->r.wanted;
+	asked.wanted = -1;
 	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_ASK, &asked, NULL, &answer), &answer);
 }
 
@@ -626,7 +627,6 @@ int step_start(struct lidtrackd *d, struct guest *guest)
 	s->waited = clock_ms() - guest->since;
 	s->what = move_step_of(guest->r.state);
 	s->r = guest->r;
-	s->wanted = guest->wanted;
 	for (int i = 0; i < FUNCTION_MAX && s->what == STEP_SET; i++)
 		s->promised[i] = guest_waits_for(d, i, s->guid);
 	memcpy(s->rival, guest->rival, sizeof(s->rival));

@@ -253,6 +253,22 @@ asked_once() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "a source that is killed before its destination has answered asks for the function of the order again" {
+	hosts 2
+	agents
+	guest guest7 h1
+	kill -STOP "${pids[h2]}"
+	ctl h1 move guest7 --to h2 --function 2 --no-wait
+	await grep -q 'here -> asking' "$dir/h1.log"
+	kill -KILL "${pids[h1]}" && wait "${pids[h1]}" 2>/dev/null || true
+	kill -CONT "${pids[h2]}"
+	await ctl h2 status
+	agent h1
+	await ctl h1 status
+	await is_at guest7 h2
+	[ "$(ctl h1 status guest7 | awk '$1 == "guest7" { print $5 }')" = 2 ]
+}
+
 @test "agents that are killed at random moments come to the same end" {
 	local guid lid round from=h1 to=h2 victim
 	hosts 2
