@@ -28,6 +28,7 @@ struct tracker {
 	unsigned version;    /* one more at each change of where guests are */
 	unsigned applied;    /* the version that OpenSM was told of last */
 	int told; /* OpenSM knows what is in its file: 1; 0; -1: this agent has not told it */
+	char reason[REASON_LEN]; /* why the last plan has not reached it; "" */
 };
 
 struct apply {
@@ -82,6 +83,11 @@ static int write_lids(const char *path, const struct guid2lid *lids)
 	return ret;
 }
 
+static void not_written(struct apply *a, const char *path, int error)
+{
+	snprintf(a->reason, REASON_LEN, "%.180s: %s", path, strerror(-error));
+}
+
 /* OpenSM's own file, for a new master to read. */
 static int change_guid2lid(struct apply *a, const struct guid2lid *lids, bool *changed)
 {
@@ -93,6 +99,8 @@ static int change_guid2lid(struct apply *a, const struct guid2lid *lids, bool *c
 	if (ret == -EADDRINUSE)
 		snprintf(a->reason, REASON_LEN, "0x%016" PRIx64 " has LID %u already", other.guid,
 			 other.min);
+	else if (ret)
+		not_written(a, c->guid2lid, ret);
 	if (change.damaged)
 		log_warning("%s: %u damaged lines; the old file is %s.damaged", c->guid2lid,
 			    change.damaged, c->guid2lid);
@@ -133,8 +141,12 @@ static int tell(struct apply *a, const struct guid2lid *lids)
 	bool changed;
 	int ret;
 
-	if (d->config.apply == APPLY_PLUGIN)
-		return write_lids(d->config.lids, lids);
+	if (d->config.apply == APPLY_PLUGIN) {
+		ret = write_lids(d->config.lids, lids);
+		if (ret)
+			not_written(a, d->config.lids, ret);
+		return ret;
+	}
 	ret = change_guid2lid(a, lids, &changed);
 	if (changed)
 		a->told = 0;
@@ -243,10 +255,11 @@ static void apply_done(void *arg)
 	t->told = a->told;
 	if (!a->error)
 		keep_floating(a);
-	if (a->error)
-		log_warning("LIDs are not changed: %s", a->reason);
-	else
+	if (!a->error)
 		t->applied = a->version;
+	else if (strcmp(t->reason, a->reason) != 0)
+		log_warning("LIDs are not changed: %s", a->reason);
+	memcpy(t->reason, a->reason, sizeof(t->reason));
 	if (t->applied != t->version)
 		apply_in(t, a->error ? 1000 : t->d->config.gather);
 	apply_free(a);
@@ -358,6 +371,12 @@ static void later(struct answer *answer, const char *why)
 	snprintf(answer->reason, sizeof(answer->reason), "%s", why);
 }
 
+/* Or why they are not. */
+static void changing(struct tracker *t, struct answer *answer)
+{
+	later(answer, t->reason[0] ? t->reason : "LIDs are being changed");
+}
+
 static void leave(struct tracker *t, const struct request *request, struct answer *answer)
 {
 	const struct record *old = journal_find(&t->journal, request->record.guid);
@@ -403,7 +422,7 @@ static void arrive(struct tracker *t, const struct request *request, struct answ
 		answer->answer = ANSWER_LATER;
 		snprintf(answer->reason, sizeof(answer->reason), "%s is still there", other->guest);
 	} else if (old && old->port == r->port) {
-		later(answer, "LIDs are being changed");
+		changing(t, answer);
 	} else if (learn_host(t, r->port, request->from)) {
 		later(answer, "OpenSM's guid2lid does not have the host's port");
 	} else if (put(t, r)) {
@@ -411,7 +430,7 @@ static void arrive(struct tracker *t, const struct request *request, struct answ
 	} else {
 		t->version++;
 		apply_in(t, t->d->config.gather);
-		later(answer, "LIDs are being changed");
+		changing(t, answer);
 	}
 }
 

@@ -834,6 +834,27 @@ use_up() {
 	lacks detaching "$dir/$from.log"
 }
 
+@test "shared-port: a guest whose host's LID cannot be written down waits, says why, and goes on when there is room" {
+	local to
+	shared_port 'gather 10'
+	# As on a disk that is full.
+	full() { ln -s /dev/full "$dir/lids.new"; }
+	waits() { ctl h3 status a | grep -q " $to .* setting .*h1: $dir/lids: No space left on device"; }
+	full
+	to=h2
+	ctl $to add a
+	await waits
+	rm "$dir/lids.new"
+	await is_at a $to
+	full
+	to=h3
+	ctl h2 move a --to $to --no-wait
+	await waits
+	rm "$dir/lids.new"
+	await is_at a $to
+	[ "$(host_lid $to)" = "$(lid_of a)" ]
+}
+
 # entries FILE: those that a guid2lid has, whatever their order.
 entries() {
 	grep . "$1" | sort
