@@ -24,6 +24,7 @@
 #include "daemons/common/folder.h"
 #include "daemons/common/json.h"
 #include "daemons/common/log.h"
+#include "daemons/common/socket_path.h"
 
 #define MAX_CLIENTS	64
 #define MAX_LINE	(1 << 20)
@@ -434,26 +435,6 @@ static void accept_again(evutil_socket_t fd, short what, void *arg)
 		listen_again(control);
 }
 
-/* The socket of a daemon that is gone is in the way, that of one that lives is not. */
-static int take_path(const struct sockaddr_un *address)
-{
-	struct stat stat;
-	int probe, ret;
-
-	if (lstat(address->sun_path, &stat))
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(stat.st_mode))
-		return -EEXIST;
-	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (probe < 0)
-		return -errno;
-	ret = connect(probe, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
-	close(probe);
-	if (ret != ECONNREFUSED)
-		return -EADDRINUSE;
-	return unlink(address->sun_path) ? -errno : 0;
-}
-
 /* The socket belongs to the daemon's user, and to the group that may use it beside. */
 static int set_owner(const struct control_options *options)
 {
@@ -488,7 +469,7 @@ static int open_socket(const struct control_options *options)
 	if (fd < 0)
 		return -errno;
 	if (!ret && !is_abstract(options))
-		ret = take_path(&address);
+		ret = socket_path_take(&address);
 	mask = umask(options->group[0] ? 0117 : 0177);
 	if (!ret && bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		ret = -errno;

@@ -21,6 +21,7 @@
 
 #include "daemons/common/clock.h"
 #include "daemons/common/log.h"
+#include "daemons/common/socket_path.h"
 #include "daemons/lidtrackd/link.h"
 
 /* ---- who this is ---- */
@@ -126,27 +127,19 @@ static int resolve(const char *address, bool passive, struct addrinfo **found)
 	return getaddrinfo(*name ? name : NULL, colon + 1, &hints, found) ? -EADDRNOTAVAIL : 0;
 }
 
-/* Nobody may be listening there; a socket that was left is replaced. */
 static int listen_local(const char *path)
 {
 	struct sockaddr_un address;
 	int ret = unix_address(path, &address), fd;
 	mode_t before;
 
+	if (!ret)
+		ret = socket_path_take(&address);
 	if (ret)
 		return ret;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (!connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-		close(fd);
-		return -EADDRINUSE;
-	}
-	close(fd);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
 	before = umask(0177);
 	ret = bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 64) ? -errno : 0;
 	umask(before);

@@ -1105,6 +1105,39 @@ print(s.makefile().readline(), end="")' "$dir/h1.sock" "$1"
 	[[ $output == *"peer h2: there are two lines"* ]]
 }
 
+@test "an agent takes the address of none that hangs, nor a file's" {
+	printf '%s\n' 'host h1' "journal $dir/journal" 'functions fabric h1' "control_socket $dir/control" \
+		"listen $dir/h1.sock" >"$dir/h1.conf"
+	# It accepts none, and as many wait as may.
+	python3 - "$dir/h1.sock" <<-'END' 3>&- &
+		import socket, sys, time
+		hangs = socket.socket(socket.AF_UNIX)
+		hangs.bind(sys.argv[1])
+		hangs.listen(0)
+		wait = []
+		try:
+		    while True:
+		        wait.append(socket.socket(socket.AF_UNIX))
+		        wait[-1].setblocking(False)
+		        wait[-1].connect(sys.argv[1])
+		except BlockingIOError:
+		    open(sys.argv[1] + ".full", "w").close()
+		time.sleep(600)
+	END
+	pids[hangs]=$!
+	await test -e "$dir/h1.sock.full"
+	run timeout 20 "$LIDTRACKD" -c "$dir/h1.conf"
+	[ "$status" = 1 ]
+	[[ $output == *"listen $dir/h1.sock: Address already in use"* ]]
+	test -S "$dir/h1.sock"
+	rm "$dir/h1.sock"
+	echo data >"$dir/h1.sock"
+	run timeout 20 "$LIDTRACKD" -c "$dir/h1.conf"
+	[ "$status" = 1 ]
+	[[ $output == *"listen $dir/h1.sock: File exists"* ]]
+	[ "$(cat "$dir/h1.sock")" = data ]
+}
+
 @test "a host takes no second guest of a name" {
 	hosts 2
 	agents
