@@ -16,6 +16,7 @@
 
 #define POLL_US	  20000
 #define CONFIRM_S 5
+#define RETURN_S  10 /* of a guest that has not gone, until it has its function again */
 #define LOST	  50 /* answers in a row without the guest: no record is on its way for so long */
 
 static const char usage[] =
@@ -230,6 +231,7 @@ static int plan_command(struct arguments *args)
 /* What status says of the guest that is moved. */
 static struct {
 	bool here, there;    /* settled at its source, or where it is to go */
+	bool returns;	     /* its source gives it a function again: it does not go */
 	bool known;	     /* somebody has it */
 	char elsewhere[128]; /* where it is settled, if that is neither */
 	bool confirmed;	     /* the source has said that it has forgotten it */
@@ -237,6 +239,12 @@ static struct {
 	int lid;
 	char reason[300];
 } seen;
+
+static bool is_returning(const char *state)
+{
+	return !strcmp(state, "setting") || !strcmp(state, "attaching") ||
+	       !strcmp(state, "verifying");
+}
 
 static void look_at(struct json_object *row)
 {
@@ -253,9 +261,12 @@ static void look_at(struct json_object *row)
 		seen.confirmed = !*text(row, "peer");
 		seen.lid = number(row, "lid", 0);
 	}
-	if (!strcmp(text(row, "host"), seen.from) && settled) {
-		seen.here = true;
-		snprintf(seen.reason, sizeof(seen.reason), "%s", text(row, "reason"));
+	if (!strcmp(text(row, "host"), seen.from)) {
+		seen.here = settled;
+		seen.returns = is_returning(text(row, "state"));
+		snprintf(seen.reason, sizeof(seen.reason), "%s%s%s",
+			 settled ? "" : text(row, "state"), settled ? "" : ": ",
+			 text(row, "reason"));
 	}
 }
 
@@ -277,7 +288,7 @@ static bool all_answered(struct json_object *answer)
 
 static int follow(struct arguments *args)
 {
-	double began = now(), arrived = 0;
+	double began = now(), arrived = 0, returns = 0;
 	int status = CLIENT_DONE;
 	unsigned lost = 0;
 
@@ -286,7 +297,7 @@ static int follow(struct arguments *args)
 		struct json_object *request = request_of("status"), *answer = NULL;
 
 		add_text(request, "guest", args->words[0]);
-		seen.here = seen.there = seen.known = false;
+		seen.here = seen.there = seen.known = seen.returns = false;
 		seen.elsewhere[0] = '\0';
 		status = ask(args, request, &answer);
 		lost = status == CLIENT_DONE && !seen.known && all_answered(answer) ? lost + 1 : 0;
@@ -299,7 +310,10 @@ static int follow(struct arguments *args)
 			       seen.lid, arrived - began);
 			return CLIENT_DONE;
 		}
-		if (seen.here && status == CLIENT_DONE) {
+		if (!seen.returns || !returns)
+			returns = now();
+		if (status == CLIENT_DONE &&
+		    (seen.here || (seen.returns && now() - returns > RETURN_S))) {
 			client_error("%s stays at %s: %s", args->words[0], seen.from, seen.reason);
 			return CLIENT_REFUSED;
 		}

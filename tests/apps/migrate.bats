@@ -540,6 +540,31 @@ owners() {
 	await is_at b h2
 }
 
+@test "who waits for a move is told when its guest neither goes nor comes back" {
+	local guid status=0
+	hosts 2
+	guests_hold
+	agents "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	"$LIDTRACKCTL" --socket "$dir/h1.ctl" move guest7 --to h2 >"$dir/said" 2>&1 3>&- &
+	pids[waits]=$!
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	kill -KILL "${pids[h2]}" && wait "${pids[h2]}" 2>/dev/null || true
+	touch "$dir/go"
+	await grep -q 'leaving -> handing' "$dir/h1.log"
+	# Of no agent's, or of one that has another's name.
+	"$URXE" fabric vf h3 1 --guid "$guid" --vm thief
+	thief() { [ "$(on thief ibstat | sed -n 's/.*Base lid: //p')" != 0 ]; }
+	await thief
+	ctl h1 fence h2
+	ended() { ! kill -0 "${pids[waits]}"; }
+	await ended
+	wait "${pids[waits]}" || status=$?
+	[ "$status" = 1 ]
+	grep 'guest7 stays at h1: setting: the SM still has a port with that GUID' "$dir/said"
+	[ "$(functions_with "$guid")" = 1 ]
+}
+
 @test "a guest that cannot get its function is removed" {
 	local guid
 	hosts 1
