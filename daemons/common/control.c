@@ -205,7 +205,7 @@ static void run_line(struct control_client *client, const char *line, size_t len
 	struct json_object *request = NULL;
 
 	if (tokener) {
-		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
 		/* With the 0 at its end, or a number there would not be complete. */
 		request = json_tokener_parse_ex(tokener, line, (int)length + 1);
 		json_tokener_free(tokener);

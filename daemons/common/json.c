@@ -4,6 +4,7 @@
  */
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemons/common/json.h"
 
@@ -53,7 +54,8 @@ bool json_get_text(struct json_object *request, const char *key, const char **te
 	if (!json_object_is_type(member, json_type_string))
 		return false;
 	*text = json_object_get_string(member);
-	return true;
+	/* A 0 within would cut it short. */
+	return strlen(*text) == (size_t)json_object_get_string_len(member);
 }
 
 bool json_get_flag(struct json_object *request, const char *key)

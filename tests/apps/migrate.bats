@@ -1163,6 +1163,49 @@ print(s.makefile().readline(), end="")' "$dir/h1.sock" "$1"
 	[ "$(cat "$dir/h1.sock")" = data ]
 }
 
+@test "what is no request is answered by a line that says so, and the agent goes on" {
+	printf '%s\n' 'host h1' "journal $dir/journal" 'functions fabric h1' "control_socket $dir/h1.ctl" >"$dir/h1.conf"
+	"$LIDTRACKD" -c "$dir/h1.conf" </dev/null >"$dir/h1.log" 2>&1 3>&- &
+	pids[h1]=$!
+	await ctl h1 status
+	python3 - "$dir/h1.ctl" <<-'END'
+		import json, socket, sys
+		bad = [
+		    b"", b" ", b"\0", b"x", b"1", b"null", b"[]", b'"status"', b"{", b'{"command"', b'{"command":"status"}}',
+		    b"{'command':'status'}", b'{"command":"status",}', b"{}", b'{"command":null}', b'{"command":1}',
+		    b'{"command":"stat"}', b'{"command":"status\\u0000"}', b'{"command":"\xff"}', b"[" * 60000,
+		    b'{"a":' * 10000, b'{"command":"status","guest":1}', b'{"command":"status","guest":["a"]}',
+		    b'{"command":"add"}', b'{"command":"add","guest":null}', b'{"command":"add","guest":"a\\u0000b"}',
+		    b'{"command":"add","guest":"\xc3\x28"}', b'{"command":"add","guest":"a","guid":1}',
+		    b'{"command":"add","guest":"a","pkeys":[1]}', b'{"command":"add","guest":"a","pkeys":"1\\u0000"}',
+		    b'{"command":"add","guest":"a","function":-1}', b'{"command":"add","guest":"a","function":1.5}',
+		    b'{"command":"add","guest":"a","function":"1"}', b'{"command":"add","guest":"a","function":1e999}',
+		    b'{"command":"add","guest":"a","function":99999999999999999999}', b'{"command":"move","guest":"a"}',
+		    b'{"command":"move","guest":"a","to":"h2","wait":-1}', b'{"command":"move","guest":"a","to":"h2","wait":NaN}',
+		    b'{"command":"move","guest":"a","to":"h2","wait":18446744073709551615}', b'{"command":"fence","host":{}}',
+		]
+		agent = socket.socket(socket.AF_UNIX)
+		agent.settimeout(20)
+		agent.connect(sys.argv[1])
+		answers = agent.makefile("rb")
+		for line in bad:
+		    agent.sendall(line + b"\n")
+		    answer = json.loads(answers.readline())
+		    assert answer["ok"] is False and answer["error"] and "\n" not in answer["error"], (line[:80], answer)
+		# A line without end, and half a line.
+		for line in b"x" * 200000, b'{"command":':
+		    agent = socket.socket(socket.AF_UNIX)
+		    agent.connect(sys.argv[1])
+		    try:
+		        agent.sendall(line)
+		    except OSError:
+		        pass
+		    agent.close()
+	END
+	[ "$(ctl h1 status)" = '' ]
+	kill -0 "${pids[h1]}"
+}
+
 @test "a host takes no second guest of a name" {
 	hosts 2
 	agents
