@@ -181,6 +181,7 @@ static void port_update(struct urxe_port *port, const struct urxe_netdev *nd, ui
 	if (!nd)
 		return;
 	memcpy(port->netdev.name, nd->name, sizeof(port->netdev.name));
+	memcpy(port->netdev.mac, nd->mac, sizeof(port->netdev.mac));
 	port->netdev.mtu = nd->mtu;
 	port->active_mtu = urxe_mtu_of_netdev(nd->mtu);
 	port->speed_mbps = speed ? speed : DEFAULT_SPEED_MBPS;
@@ -195,6 +196,9 @@ static void entry_update(struct entry *e, const struct urxe_netdevs *nds)
 
 	urxe_device_lock();
 	old = port->state;
+	/* GIDs are resolved to it: programs learn it by the event that the kernel has for it. */
+	if (nd && !port->gone && memcmp(port->netdev.mac, nd->mac, sizeof(nd->mac)))
+		e->changes |= CHANGE_GIDS;
 	port_update(port, nd, speed);
 	if (urxe_gid_table_update(port->gids, &port->gid_len, nds->addrs, nd ? nds->num_addrs : 0,
 				  nd ? nd->ifindex : 0))
@@ -252,7 +256,6 @@ static int entry_create(const char *name, int index, const struct urxe_netdev *n
 	port->max_mtu = IBV_MTU_4096;
 	port->pkeys[0] = 0xffff;
 	port->pkey_len = 1;
-	memcpy(port->netdev.mac, nd->mac, sizeof(port->netdev.mac));
 	port_update(port, nd, urxe_netdev_speed(nd->name));
 	urxe_gid_table_update(port->gids, &port->gid_len, nds->addrs, nds->num_addrs, nd->ifindex);
 

@@ -378,6 +378,11 @@ static void monitored(void *arg)
 	CHECK_TEXT(gids_of(dev), "10.0.0.1 - -");
 	CHECK_NEWS(fd, "urxe0:gids");
 
+	/* Another Ethernet address behind the same GIDs. */
+	host_test_sh("ip link set d0 address 02:00:00:00:00:09");
+	CHECK_NEWS(fd, "urxe0:gids");
+	CHECK(dev->ports->netdev.mac[5] == 9);
+
 	/* Another netdev's affairs. */
 	make_netdev("d1");
 	host_test_sh("ip addr add 10.0.1.1/24 dev d1; ip link set d1 up");
