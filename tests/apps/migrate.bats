@@ -113,7 +113,7 @@ asked_once() {
 	ctl h1 move guest7 --to h2
 	await is_at guest7 h2
 	mkfifo "$dir/host.to" "$dir/host.from"
-	on h2 "$URXE_BIN/sacache_follow" always 0 <>"$dir/host.to" 1<>"$dir/host.from" 2>"$dir/host.log" 3>&- &
+	"$URXE" run --host h2 -- "$URXE_BIN/sacache_follow" always 0 <>"$dir/host.to" 1<>"$dir/host.from" 2>"$dir/host.log" 3>&- &
 	pids[host]=$!
 	# The columns of SL, MTU, rate and P_Key.
 	path() { tell "$1" reach "$peer" && tell "$1" list | cut -d ' ' -f 5-8; }
