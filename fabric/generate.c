@@ -56,7 +56,7 @@ static struct parameter *named(struct parameter *p, const char *word, size_t len
 	return p->name ? p : NULL;
 }
 
-/* The parameters there are, for who named another one. */
+/* A parameter that this kind of fabric does not have: the error names those that it has. */
 static int unknown(struct maker *m, const struct parameter *p, const char *word)
 {
 	char names[80] = "";

@@ -16,8 +16,8 @@ int startup_options(int argc, char **argv, const char *name, const char *usage,
 		    struct config_source *source);
 /*
  * A client that is gone, or a limit of file sizes, is an error of write() from now on and not the
- * end; and as many descriptors may be open as the hard limit allows.
- * Where those are few, a warning names the cure.
+ * end; and as many descriptors may be open as the hard limit allows. Where those are few, a warning
+ * names the cure.
  */
 void startup_limits(void);
 
