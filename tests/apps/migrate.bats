@@ -1164,7 +1164,8 @@ print(s.makefile().readline(), end="")' "$dir/h1.sock" "$1"
 }
 
 @test "what is no request is answered by a line that says so, and the agent goes on" {
-	printf '%s\n' 'host h1' "journal $dir/journal" 'functions fabric h1' "control_socket $dir/h1.ctl" >"$dir/h1.conf"
+	printf '%s\n' 'host h1' "journal $dir/journal" 'functions fabric h1' "control_socket $dir/h1.ctl" \
+		"listen $dir/h1.sock" >"$dir/h1.conf"
 	"$LIDTRACKD" -c "$dir/h1.conf" </dev/null >"$dir/h1.log" 2>&1 3>&- &
 	pids[h1]=$!
 	await ctl h1 status
