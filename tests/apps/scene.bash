@@ -40,7 +40,8 @@ scene() {
 
 # Two hosts: this namespace with v0, and one with v1.
 two_hosts='
-	unshare -n sleep 20 >/dev/null 2>&1 &
+	# Longer than scene lets a script run.
+	unshare -n sleep 120 >/dev/null 2>&1 &
 	host=$!
 	while [ /proc/self/ns/net -ef /proc/$host/ns/net ]; do sleep 0.02; done
 	ip link add v0 type veth peer name v1 netns $host
