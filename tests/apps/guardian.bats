@@ -105,12 +105,15 @@ ends() {
 
 @test "timeout kills a program whose output goes into a pipe: the pipe ends, and the peer is told" {
 	two_hosts "$guarded"'
-		($there timeout -s KILL 2 $run rping -s -a 10.1.1.2 -d 2>&1 | cat >server) &
+		($there sh -c "echo \$\$ >timeout && exec timeout -s KILL 90 $run rping -s -a 10.1.1.2 -d" 2>&1 | cat >server) &
 		pipe=$!
 		listens 7174
 		$here $run rping -c -a 10.1.1.2 -v -d >client 2>&1 &
 		client=$!
-		within 4000 $pipe
+		until [ "$(grep -c "^ping" client)" -gt 2 ]; do sleep 0.02; done
+		# Its time is over by this signal.
+		kill -ALRM $(cat timeout)
+		within 5000 $pipe
 		within 5000 $client
 		grep -q DISCONNECTED client
 		gone
