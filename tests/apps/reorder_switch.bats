@@ -185,8 +185,9 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[2:], read)))' "$@" </dev/n
 
 @test "^C ends hosts that exchange data" {
 	export HERE=$BATS_TEST_DIRNAME
-	run typed listening "$HERE/reorder-hosts" "$conf" -- bash -euc '
-		(until_true listening 18515 && echo listening) &
+	run typed exchanging "$HERE/reorder-hosts" "$conf" -- bash -euc '
+		exchange() { [ $(count roce) -gt 1000 ]; }
+		(until_true exchange && echo exchanging) &
 		bw -s 65536 -D 50'
 	echo "status $status: $output"
 	[ "$status" -eq 130 ]
