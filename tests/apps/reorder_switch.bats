@@ -74,8 +74,8 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 		captured() { [ "$(tshark -r $dir/$1 | wc -l)" -ge "$(count roce)" ]; }
 		until_true captured a
 		until_true captured b
-		kill -INT $(pgrep -P $ta,$tb dumpcap) $ta $tb 2>/dev/null || true
-		wait $ta $tb || true
+		kill -INT $(pgrep -x dumpcap)
+		wait $ta $tb
 		for end in a b; do
 			tshark -r $dir/$end -T fields -e udp.payload 2>/dev/null | sort >$dir/$end.payload
 			"$HERE/capture-check" $dir/$end
