@@ -955,6 +955,15 @@ static double event_after(struct end *a, struct end *b, int n, double patience)
 	return took;
 }
 
+/* One completion has no event for a moment; a busy machine may let more time go by than the CQ waits. */
+static void waits_for_more(struct end *a, struct end *b, double period)
+{
+	double took;
+
+	while ((took = event_after(a, b, 1, 0.02)) > 0)
+		EXPECT_TRUE(took >= period);
+}
+
 /* An event for four completions, or for fewer after 60 ms. */
 static void moderated(void)
 {
@@ -980,7 +989,7 @@ static void moderated(void)
 		else
 			EXPECT_TRUE(i < 99); /* a busy machine may take as long now and then */
 	/* Those that wait go out when it is turned off, and later ones at once. */
-	EXPECT(event_after(&a, &b, 1, 0.02) > 0, false);
+	waits_for_more(&a, &b, UINT16_MAX * 1e-6);
 	attr.moderate.cq_period = 0;
 	EXPECT(ibv_modify_cq(b.rcq, &attr), 0);
 	EXPECT_TRUE(event_after(&a, &b, 0, 10) > 0);
@@ -988,7 +997,7 @@ static void moderated(void)
 	/* A CQ that goes away while its event waits. */
 	attr.moderate.cq_period = UINT16_MAX;
 	EXPECT(ibv_modify_cq(b.rcq, &attr), 0);
-	EXPECT(event_after(&a, &b, 1, 0.02) > 0, false);
+	waits_for_more(&a, &b, UINT16_MAX * 1e-6);
 	free_end(&a);
 	free_end(&b);
 	EXPECT(ibv_destroy_comp_channel(s.channel), 0);
