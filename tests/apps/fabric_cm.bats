@@ -58,9 +58,9 @@ said() {
 	managed h1
 	in_background two h2 rping -s -C 2 -V -p 7471
 	in_background three h3 rping -s -C 2 -V -p 7471
-	listening() { [ "$("$URXE" listeners | grep -c '7471')" = 2 ]; }
-	on h2 true
-	await on h4 rping -c -a h3 -p 7471 -C 2 -V
+	listening() { [ "$(on h2 "$URXE" listeners | grep -c 'LISTEN  *7471 ')" = 2 ]; }
+	await listening
+	on h4 rping -c -a h3 -p 7471 -C 2 -V
 	wait "${started[-1]}"
 	kill -0 "${started[-2]}"
 	on h4 rping -c -a h2 -p 7471 -C 2 -V
