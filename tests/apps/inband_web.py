@@ -22,7 +22,7 @@ def cabinets(page):
     page.until("document.querySelector('#live').className === 'on'")
     tell("cut", "S.leaf.3.7:4")
     page.until("document.querySelector('[data-cabinet=\"1.1\"] .case').classList.contains('warm')")
-    assert page.run("return document.querySelectorAll('.cabinet .case.well').length") == 166
+    page.until("document.querySelectorAll('.cabinet .case.well').length === 166")
     page.until("document.querySelector('#counts .major')?.textContent === '1 major'")
     tell("mend", "S.leaf.3.7:4")
     page.until("document.querySelectorAll('.cabinet .case.well').length === 168")
