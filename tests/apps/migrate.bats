@@ -905,7 +905,7 @@ stop_opensm() {
 	cp "$dir/guid2lid" "$dir/copy"
 	# OpenSM wants a key where a line begins.
 	sed -i '5s/.*/ \x00\x01 0x00/' "$dir/guid2lid"
-	run timeout 5 "$URXE" run --host h0 -- opensm -F "$dir/opensm.conf" -f "$dir/h0.bad.log"
+	run timeout 60 "$URXE" run --host h0 -- opensm -F "$dir/opensm.conf" -f "$dir/h0.bad.log"
 	[ "$status" != 124 ] # it gave up, as it does
 	run "$LIDTRACKCTL" guid2lid "$dir/guid2lid"
 	[ "$status" = 1 ]
