@@ -371,7 +371,7 @@ watch() {
 
 @test "what inbandd scans by itself becomes alarms, lines of a file, and metrics of bounded size" {
 	machine --machine tree:2,3,2,4
-	local port=$((20000 + $$ % 10000))
+	local port=$((27500 + $$ % 2500))
 	serve 'plan tree:2,3,2,4' 'scan 1' "counters $dir/counters" "metrics_listen 127.0.0.1:$port" \
 		'hold_down 100'
 	watch

@@ -763,7 +763,7 @@ use_up() {
 }
 
 @test "a full disk: status and a metric tell, and no move that cannot be journalled is begun" {
-	local port=$((20000 + $$ % 10000)) said
+	local port=$((20000 + $$ % 2500)) said
 	small_disk h1
 	hosts 1
 	ONLY_h1+=$'\n'"metrics_listen 127.0.0.1:$port"

@@ -361,7 +361,7 @@ sys.stdin.readline()' "$dir/control" < <(until says '"prefetching":true' ctl --j
 }
 
 @test "metrics are there where they are wanted, in Prometheus' format, and tell why the SA was asked" {
-	port=$((20000 + ($$ + 7) % 10000))
+	port=$((22500 + $$ % 2500))
 	sacached
 	! curl -s "http://127.0.0.1:$port/metrics" || false
 	ends

@@ -118,7 +118,7 @@ clients() {
 	[ ! -e "$dir/ibacm.port" ]
 	[ ! -e "$dir/ibacm-tcp.port" ]
 	ends
-	port=$((20000 + $$ % 10000))
+	port=$((25000 + $$ % 2500))
 	sacached 'tcp loopback' "tcp_port $port"
 	[ "$(cat "$dir/ibacm.port")" -eq "$port" ]
 	exec 5<>"/dev/tcp/127.0.0.1/$port"
