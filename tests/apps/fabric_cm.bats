@@ -9,12 +9,13 @@ setup() {
 	up_with_verbs
 }
 
-# between [-k] SERVER COMMAND… :: CLIENT COMMAND…: each at its host. With -k the server is one that never ends.
+# between [-k] SERVER COMMAND… :: CLIENT COMMAND…: each at its host. With -k the server is one that never ends. Some meet by
+# TCP, at ports that may be somebody else's outside.
 between() {
 	local words=() keep=
 	[ "$1" = -k ] && keep=-k && shift
 	while [ "$1" != :: ]; do words+=("$1") && shift; done
-	"$top/tests/guest/bin/pair" -q $keep -t 60 "$URXE" run --host "${words[0]}" -- "${words[@]:1}" :: \
+	isolated "$top/tests/guest/bin/pair" -q $keep -t 60 "$URXE" run --host "${words[0]}" -- "${words[@]:1}" :: \
 		"$URXE" run --host "$2" -- "${@:3}"
 }
 
