@@ -23,7 +23,8 @@ enum message_verb {
 	MESSAGE_ASK,  /* have a function for it ready, the record's if that has one */
 	MESSAGE_TAKE, /* it is yours */
 	MESSAGE_LOOK, /* what do you know of it? guid 0: of the guest */
-	MESSAGE_MOVE, /* yours is to go to that host ("to"), and its function there; an order passed on */
+	MESSAGE_MOVE, /* yours is to go to that host ("to"), its function there and the wait for it; an order
+			 passed on */
 	MESSAGE_PLAN, /* would you have a function for it? */
 	MESSAGE_LIST, /* all that you know: an "ok" with a record for each, and one without */
 	MESSAGE_PLACE, /* shared-port, to the agent that tells the SM: it is at that host's port now, at

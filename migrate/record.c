@@ -95,6 +95,7 @@ enum member {
 	PEER,
 	FUNCTION,
 	WANTED,
+	WAIT,
 	PORT,
 	LID,
 	LMC,
@@ -106,6 +107,7 @@ static const char *const members[MEMBERS] = {
 	[GUID] = "guid", [GUEST] = "guest", [STATE] = "state", [EPOCH] = "epoch",
 	[PEER] = "peer", [PORT] = "port",   [LID] = "lid",     [FUNCTION] = "function",
 	[LMC] = "lmc",	 [PKEYS] = "pkeys", [FENCE] = "fence", [WANTED] = "wanted",
+	[WAIT] = "wait",
 };
 
 static int take_state(struct record *record, const char *text, size_t len)
@@ -120,10 +122,10 @@ static int take_state(struct record *record, const char *text, size_t len)
 
 static int take_member(struct record *record, enum member member, const char *text, size_t len)
 {
-	static const uint64_t most[MEMBERS] = {[GUID] = UINT64_MAX,  [PORT] = UINT64_MAX,
-					       [EPOCH] = UINT32_MAX, [FENCE] = UINT64_MAX,
-					       [FUNCTION] = 65535,   [WANTED] = 65535,
-					       [LID] = 0xbfff,	     [LMC] = 7};
+	static const uint64_t most[MEMBERS] = {
+		[GUID] = UINT64_MAX,	  [PORT] = UINT64_MAX, [EPOCH] = UINT32_MAX,
+		[FENCE] = UINT64_MAX,	  [FUNCTION] = 65535,  [WANTED] = 65535,
+		[WAIT] = RECORD_WAIT_MAX, [LID] = 0xbfff,      [LMC] = 7};
 	uint64_t value = 0;
 	int ret;
 
@@ -140,6 +142,7 @@ static int take_member(struct record *record, enum member member, const char *te
 	case FENCE: record->fence = value; break;
 	case FUNCTION: record->function = (int)value; break;
 	case WANTED: record->wanted = (int)value; break;
+	case WAIT: record->wait = value; break;
 	case PORT: record->port = value; break;
 	case LID: record->lid = value; break;
 	default: record->lmc = value; break;
@@ -198,6 +201,8 @@ size_t record_format(const struct record *record, char *line)
 		len += sprintf(line + len, " function=%d", record->function);
 	if (record->state == MOVE_ASKING && record->wanted >= 0)
 		len += sprintf(line + len, " wanted=%d", record->wanted);
+	if (record->state == MOVE_ASKING && record->wait)
+		len += sprintf(line + len, " wait=%" PRIu64, record->wait);
 	if (record->port)
 		len += sprintf(line + len, " port=0x%016" PRIx64, record->port);
 	if (record->lid)

@@ -4,7 +4,7 @@
  * messages:
  *
  *	guid=0x02c9… guest=guest7 state=here epoch=3 peer=h9 function=2 lid=513 lmc=0 pkeys=0xffff,0x8001
- *	fence=0x1f… after a fence, or an addition; wanted=3 while a function is asked for
+ *	fence=0x1f… after a fence, or an addition; wanted=3 wait=60000 while a function is asked for
  *
  * Members come in any order; unknown ones are an error, since what they mean could be what keeps
  * two ports from having one GUID. Pure functions.
@@ -21,6 +21,7 @@
 #define RECORD_NAME_LEN 64 /* of guests and hosts, with the end */
 #define RECORD_PKEYS	32
 #define RECORD_LINE_LEN 1024
+#define RECORD_WAIT_MAX 86400000 /* ms */
 /* Of a guest that a host takes: there are numbers left for what happens to it later. */
 #define RECORD_LAST_EPOCH (UINT32_MAX - 65536)
 
@@ -36,6 +37,7 @@ struct record {
 		[RECORD_NAME_LEN]; /* the other host of a move, or the one that has to confirm it; "" */
 	int function;		   /* of this host; -1: none */
 	int wanted;    /* asking: the function that it is to have at the other host; -1: any */
+	uint64_t wait; /* asking: ms for which a refusal is asked again */
 	uint64_t port; /* shared-port: the GUID of the port of the host where it is; 0: none */
 	uint16_t lid;  /* which the SM gave it last; 0: not known */
 	uint8_t lmc;

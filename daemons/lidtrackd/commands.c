@@ -40,6 +40,7 @@ struct job {
 	unsigned num_free; /* functions of this host */
 	int wanted;	   /* the function that is asked for; -1: any */
 	bool wanted_free;
+	uint64_t wait;
 	int error;
 	struct answer answer;
 };
@@ -383,6 +384,8 @@ static void move_work(struct job *j)
 {
 	j->error = who_has_it(j);
 	j->record.function = j->wanted;
+	j->record.state = MOVE_ASKING; /* what it is to be, with that wait */
+	j->record.wait = j->wait;
 	if (!j->error && strcmp(j->listing, j->d->config.host) != 0)
 		j->error = peer_ask(j->d, j->listing, MESSAGE_MOVE, &j->record, j->to, &j->answer);
 }
@@ -407,7 +410,7 @@ static void finish_move(struct job *j)
 }
 
 static void move_of_others(struct control_client *client, const char *guest, const char *to,
-			   int wanted)
+			   int wanted, uint64_t wait)
 {
 	struct job *j = job_new(client, move_work, finish_move);
 
@@ -416,6 +419,7 @@ static void move_of_others(struct control_client *client, const char *guest, con
 	snprintf(j->guest, sizeof(j->guest), "%s", guest);
 	snprintf(j->to, sizeof(j->to), "%s", to);
 	j->wanted = wanted;
+	j->wait = wait;
 	job_start(j);
 }
 
@@ -431,13 +435,13 @@ static void move(struct control_client *client, struct json_object *request)
 	if (!asked_name(client, request, "guest", guest) ||
 	    !asked_name(client, request, "to", to) || !asked_function(client, request, &wanted))
 		return;
-	if (json_get_number(request, "wait", 86400000, &wait) < 0) {
+	if (json_get_number(request, "wait", RECORD_WAIT_MAX, &wait) < 0) {
 		control_fail(client, "wait: milliseconds, up to a day");
 		return;
 	}
 	g = guest_named(d, guest);
 	if (!g || g->r.state == MOVE_RESERVED) {
-		move_of_others(client, guest, to, wanted);
+		move_of_others(client, guest, to, wanted, wait);
 		return;
 	}
 	if (guest_order(d, g, to, wanted, wait, reason)) {

@@ -92,7 +92,6 @@ struct guest {
 	unsigned tries;		     /* of the step */
 	uint64_t since;		     /* when it came into its state */
 	uint64_t give_up;	     /* ms: how long asking may take */
-	bool patient;		     /* a refusal is asked again until then */
 	uint64_t away_since;	     /* ms: since when it has no function */
 	char rival[RECORD_NAME_LEN]; /* whose agent says that it has a later record; "" */
 	char reason[REASON_LEN];     /* why it does not go on, or did not go */

@@ -140,6 +140,12 @@ static struct guest *remember(struct lidtrackd *d, const struct record *record)
 	return g;
 }
 
+/* From now on: after a restart anew, since a clock may have been set meanwhile. */
+static void limit_asking(struct guest *g)
+{
+	g->give_up = clock_ms() + (g->r.wait > GIVE_UP_MS ? g->r.wait : GIVE_UP_MS);
+}
+
 /* A line when that changes. */
 static int note_journal(struct lidtrackd *d, int ret)
 {
@@ -306,7 +312,7 @@ static void take_found(struct lidtrackd *d, struct guest *g, const struct step *
 static bool waits_on(struct guest *g, const struct step *s)
 {
 	return s->what == STEP_ASK && clock_ms() < g->give_up &&
-	       (s->again || (s->event == EVENT_REFUSED && g->patient));
+	       (s->again || (s->event == EVENT_REFUSED && g->r.wait));
 }
 
 static void proceed(struct lidtrackd *d, struct guest *g, const struct step *s)
@@ -398,9 +404,9 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, int wanted
 			 d->config.host);
 		return -EBUSY;
 	}
-	g->give_up = clock_ms() + (wait_ms > GIVE_UP_MS ? wait_ms : GIVE_UP_MS);
-	g->patient = wait_ms > 0;
 	g->r.wanted = wanted;
+	g->r.wait = wait_ms;
+	limit_asking(g);
 	g->reason[0] = '\0';
 	ret = journal_ready(d);
 	if (!ret)
@@ -434,6 +440,7 @@ int reconcile_start(struct lidtrackd *d)
 
 		if (!g)
 			return -ENOMEM;
+		limit_asking(g);
 		log_info("%s (0x%016" PRIx64 "): %s", g->r.guest, g->r.guid,
 			 move_state_name(g->r.state));
 		run_in(g, 0);

@@ -209,7 +209,7 @@ static void move(struct conversation *c)
 
 	if (!g)
 		answer_not(c, ANSWER_REFUSED, "%s does not have it", c->d->config.host);
-	else if (guest_order(c->d, g, c->request.to, r->function, 0, reason))
+	else if (guest_order(c->d, g, c->request.to, r->function, r->wait, reason))
 		answer_not(c, ANSWER_REFUSED, "%s", reason);
 	else
 		answer_ok(c, g);

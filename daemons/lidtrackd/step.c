@@ -483,6 +483,7 @@ static void step_ask(struct step *s)
 		return;
 	asked.function = s->r.wanted;
 	asked.wanted = -1;
+	asked.wait = 0;
 	take_answer(s, peer_ask(s->d, s->r.peer, MESSAGE_ASK, &asked, NULL, &answer), &answer);
 }
 

@@ -269,6 +269,28 @@ asked_once() {
 	[ "$(ctl h1 status guest7 | awk '$1 == "guest7" { print $5 }')" = 2 ]
 }
 
+@test "a source that is killed while it waits for a function goes on waiting, whoever has passed the order on" {
+	local h
+	hosts 1
+	agents
+	guest guest7 h1
+	guest other h2
+	for h in h1 h3; do
+		ctl $h move guest7 --to h2 --wait 600 --no-wait
+		waits() { ctl h1 status guest7 | grep 'asking.* no function of .* is free'; }
+		await waits
+		kill -KILL "${pids[h1]}" && wait "${pids[h1]}" 2>/dev/null || true
+		agent h1
+		await waits
+		ctl h1 cancel guest7
+		await is_at guest7 h1
+	done
+	ctl h3 move guest7 --to h2 --wait 600 --no-wait
+	await waits
+	ctl h2 remove other
+	await is_at guest7 h2
+}
+
 @test "agents that are killed at random moments come to the same end" {
 	local guid lid round from=h1 to=h2 victim
 	hosts 2
