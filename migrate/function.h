@@ -30,7 +30,7 @@ struct function {
 
 struct function_provider {
 	const char *name;
-	/* All functions, at most room; how many, or -errno. */
+	/* All functions, at most room; how many, or -errno, also where the GUID of one cannot be told. */
 	int (*list)(const char *where, struct function *functions, size_t room);
 	/* Can a function take these P_Keys? NULL: the subnet manager alone gives them. -errno and a
 	 * reason. */

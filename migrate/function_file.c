@@ -4,6 +4,7 @@
  * written anew beside the old one and renamed, so that whoever reads it, or watches it, finds all
  * of it. Any thread.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -14,22 +15,35 @@
 
 #include "migrate/function.h"
 
+/* A line that is not whole may be being written. */
+static int read_line(const char *line, uint64_t *guid)
+{
+	char *end;
+
+	*guid = 0;
+	if (!strcmp(line, "-\n"))
+		return 0;
+	*guid = strtoull(line, &end, 16);
+	return isxdigit((unsigned char)*line) && !strcmp(end, "\n") ? 0 : -EBADMSG;
+}
+
 static int list(const char *where, struct function *functions, size_t room)
 {
 	FILE *f = fopen(where, "re");
 	char line[64];
-	int count = 0;
+	int count = 0, ret = 0;
 
 	if (!f)
 		return -errno;
-	while ((size_t)count < room && fgets(line, sizeof(line), f)) {
-		functions[count] = (struct function){.number = count + 1};
-		if (line[0] != '-')
-			functions[count].guid = strtoull(line, NULL, 16);
-		count++;
+	while (!ret && fgets(line, sizeof(line), f)) {
+		struct function function = {.number = count + 1};
+
+		ret = (size_t)count == room ? -E2BIG : read_line(line, &function.guid);
+		if (!ret)
+			functions[count++] = function;
 	}
 	fclose(f);
-	return count;
+	return ret ? ret : count;
 }
 
 static int write_all(const char *path, const struct function *functions, int count)

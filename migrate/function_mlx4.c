@@ -4,6 +4,7 @@
  * the GUID is set: the driver asks the SM for the GUID at once, and repeats after 1, 2 … 60 s what
  * is declined. Any thread.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -62,6 +63,20 @@ static int read_value(const char *path, char value[VALUE_LEN])
 	return 0;
 }
 
+/* A whole number and nothing else; what is not there, or no number, is -EIO. */
+static int read_number(const char *path, int base, uint64_t *number)
+{
+	char value[VALUE_LEN], *end;
+	int ret = read_value(path, value);
+
+	if (ret)
+		return ret == -ENOENT ? -EIO : ret;
+	*number = strtoull(value, &end, base);
+	return isxdigit((unsigned char)*value) && end != value && (!*end || !strcmp(end, "\n"))
+		       ? 0
+		       : -EIO;
+}
+
 /* One write() is one value. */
 static int write_value(const char *path, const char *value)
 {
@@ -95,32 +110,41 @@ static int pci_of(const struct place *place, int number, char pci[VALUE_LEN])
 
 static int guid_file(const struct place *place, int number, char *path)
 {
-	char pci[VALUE_LEN], value[VALUE_LEN];
+	char pci[VALUE_LEN];
+	uint64_t index;
 	int ret = pci_of(place, number, pci);
 
 	if (ret)
 		return ret;
 	file_of(place, path, "iov/%s/ports/%u/gid_idx/0", pci, place->port);
-	ret = read_value(path, value);
-	if (ret)
-		return ret;
-	file_of(place, path, "iov/ports/%u/admin_guids/%d", place->port, atoi(value));
-	return 0;
+	ret = read_number(path, 10, &index);
+	if (!ret)
+		file_of(place, path, "iov/ports/%u/admin_guids/%" PRIu64, place->port, index);
+	return ret;
 }
 
 static int read_guid(const struct place *place, int number, uint64_t *guid)
 {
-	char path[PATH_MAX], value[VALUE_LEN];
+	char path[PATH_MAX];
 	int ret = guid_file(place, number, path);
 
 	if (!ret)
-		ret = read_value(path, value);
-	if (ret)
-		return ret;
-	*guid = strtoull(value, NULL, 16);
-	if (*guid == NO_GUID)
+		ret = read_number(path, 16, guid);
+	if (!ret && *guid == NO_GUID)
 		*guid = 0;
-	return 0;
+	return ret;
+}
+
+/* num_vfs=2,1,0: a function may have the other port alone. */
+static bool is_of_other_port(const struct place *place, const char *pci)
+{
+	char path[PATH_MAX];
+
+	file_of(place, path, "iov/%s/ports/%u", pci, place->port);
+	if (!access(path, F_OK))
+		return false;
+	file_of(place, path, "iov/%s/ports", pci);
+	return !access(path, F_OK);
 }
 
 /* Does a driver of this host hold it? vfio-pci only keeps it for guests. */
@@ -143,16 +167,21 @@ int mlx4_list(const char *root, const char *where, struct function *functions, s
 {
 	struct place place;
 	int ret = find_place(&place, root, where), count = 0;
+	char pci[VALUE_LEN];
 
 	for (int n = 0; !ret && (size_t)count < room; n++) {
-		uint64_t guid;
+		struct function f = {.number = n};
 
-		ret = read_guid(&place, n, &guid);
-		if (!ret)
-			functions[count++] = (struct function){
-				.number = n, .guid = guid, .busy = is_busy(&place, n)};
+		ret = pci_of(&place, n, pci);
+		if (ret || is_of_other_port(&place, pci))
+			continue;
+		ret = read_guid(&place, n, &f.guid);
+		f.busy = is_busy(&place, n);
+		functions[count++] = f;
 	}
-	return ret && ret != -ENOENT ? ret : count || ret != -ENOENT ? count : -ENODEV;
+	if (ret && ret != -ENOENT) /* the last one has no successor */
+		return ret;
+	return count ? count : -ENODEV;
 }
 
 /* The index of a P_Key in the port's table; full membership and limited are different keys. */
@@ -186,9 +215,30 @@ int mlx4_fits(const char *root, const char *where, const struct record *record, 
 	return ret;
 }
 
+/* A P_Key of the function is the port's with that index; -1: none. */
+static int map_pkey(const struct place *place, const char *pci, unsigned i, int index)
+{
+	char path[PATH_MAX], value[VALUE_LEN] = "none";
+
+	if (index >= 0)
+		snprintf(value, sizeof(value), "%d", index);
+	file_of(place, path, "iov/%s/ports/%u/pkey_idx/%u", pci, place->port, i);
+	return write_value(path, value);
+}
+
+/* What the guest before had does not stay. */
+static int unmap_pkeys(const struct place *place, const char *pci, unsigned first)
+{
+	int ret = 0;
+
+	while (!ret)
+		ret = map_pkey(place, pci, first++, -1);
+	return ret == -ENOENT ? 0 : ret;
+}
+
 static int map_pkeys(const struct place *place, int number, const struct record *record)
 {
-	char path[PATH_MAX], pci[VALUE_LEN], value[VALUE_LEN];
+	char pci[VALUE_LEN];
 	int ret = pci_of(place, number, pci);
 
 	for (unsigned i = 0; !ret && i < record->num_pkeys; i++) {
@@ -196,14 +246,20 @@ static int map_pkeys(const struct place *place, int number, const struct record 
 
 		if (record->pkeys[i] && index < 0)
 			return index;
-		if (index < 0)
-			strcpy(value, "none");
-		else
-			snprintf(value, sizeof(value), "%d", index);
-		file_of(place, path, "iov/%s/ports/%u/pkey_idx/%u", pci, place->port, i);
-		ret = write_value(path, value);
+		ret = map_pkey(place, pci, i, index);
 	}
-	return ret;
+	return ret || !record->num_pkeys ? ret : unmap_pkeys(place, pci, record->num_pkeys);
+}
+
+/* As the driver begins: the first one alone. */
+static int reset_pkeys(const struct place *place, int number)
+{
+	char pci[VALUE_LEN];
+	int ret = pci_of(place, number, pci);
+
+	if (!ret)
+		ret = map_pkey(place, pci, 0, 0);
+	return ret ? ret : unmap_pkeys(place, pci, 1);
 }
 
 static int write_guid(const struct place *place, int number, uint64_t guid)
@@ -230,6 +286,8 @@ int mlx4_clear(const char *root, const char *where, int number)
 	struct place place;
 	int ret = find_place(&place, root, where);
 
+	if (!ret)
+		ret = reset_pkeys(&place, number);
 	return ret ? ret : write_guid(&place, number, NO_GUID);
 }
 

@@ -88,53 +88,57 @@ size_t mlx5_get_message(void *message, int ifindex, uint32_t sequence)
 	return header->nlmsg_len;
 }
 
+/* False: its GUID is not there, as with kernels before 5.5. */
 static bool take_function(struct rtattr *info, struct function *function)
 {
 	int len = RTA_PAYLOAD(info);
-	bool found = false;
 
 	for (struct rtattr *a = RTA_DATA(info); RTA_OK(a, len); a = RTA_NEXT(a, len)) {
 		struct ifla_vf_guid value;
-		struct ifla_vf_mac mac;
 
-		if (a->rta_type == IFLA_VF_IB_PORT_GUID && RTA_PAYLOAD(a) >= sizeof(value)) {
-			memcpy(&value, RTA_DATA(a), sizeof(value));
-			function->number = value.vf;
-			function->guid = value.guid;
-			found = true;
-		} else if (a->rta_type == IFLA_VF_MAC && RTA_PAYLOAD(a) >= sizeof(mac) && !found) {
-			memcpy(&mac, RTA_DATA(a), sizeof(mac));
-			function->number = mac.vf;
-			found = true;
-		}
+		if (a->rta_type != IFLA_VF_IB_PORT_GUID || RTA_PAYLOAD(a) < sizeof(value))
+			continue;
+		memcpy(&value, RTA_DATA(a), sizeof(value));
+		*function = (struct function){.number = (int)value.vf, .guid = value.guid};
+		return true;
 	}
-	return found;
+	return false;
+}
+
+/* Adds the functions of a list; how many there are then. */
+static int take_list(struct rtattr *list, struct function *functions, int count, size_t room)
+{
+	int len = RTA_PAYLOAD(list);
+
+	for (struct rtattr *i = RTA_DATA(list); RTA_OK(i, len); i = RTA_NEXT(i, len)) {
+		if ((size_t)count == room)
+			return -E2BIG;
+		if (!take_function(i, &functions[count++]))
+			return -EOPNOTSUPP;
+	}
+	return count;
 }
 
 int mlx5_parse(const void *message, size_t size, struct function *functions, size_t room)
 {
 	const struct nlmsghdr *header = message;
 	int len, count = 0;
+	uint32_t number = 0;
 
 	if (size < NLMSG_LENGTH(sizeof(struct ifinfomsg)) || header->nlmsg_len > size ||
 	    header->nlmsg_len < NLMSG_LENGTH(sizeof(struct ifinfomsg)) ||
 	    header->nlmsg_type != RTM_NEWLINK)
 		return -EPROTO;
 	len = IFLA_PAYLOAD(header);
-	for (struct rtattr *a = IFLA_RTA(NLMSG_DATA(header)); RTA_OK(a, len);
+	for (struct rtattr *a = IFLA_RTA(NLMSG_DATA(header)); RTA_OK(a, len) && count >= 0;
 	     a = RTA_NEXT(a, len)) {
-		int left = RTA_PAYLOAD(a);
-
-		if ((a->rta_type & NLA_TYPE_MASK) != IFLA_VFINFO_LIST)
-			continue;
-		for (struct rtattr *i = RTA_DATA(a); RTA_OK(i, left); i = RTA_NEXT(i, left)) {
-			struct function f = {0};
-
-			if ((size_t)count < room && take_function(i, &f))
-				functions[count++] = f;
-		}
+		if ((a->rta_type & NLA_TYPE_MASK) == IFLA_VFINFO_LIST)
+			count = take_list(a, functions, count, room);
+		else if (a->rta_type == IFLA_NUM_VF && RTA_PAYLOAD(a) >= sizeof(number))
+			memcpy(&number, RTA_DATA(a), sizeof(number));
 	}
-	return count;
+	/* The list's length has 16 bits: one that is too long is cut. */
+	return count >= 0 && (uint32_t)count < number ? -EPROTO : count;
 }
 
 /* ---- the socket ---- */

@@ -76,6 +76,31 @@ static void mlx5_reads_what_the_kernel_says(void **state)
 	}
 }
 
+/* What a kernel before 5.5 says, or of an interface that is not InfiniBand's: a function without its GUID. */
+static void mlx5_takes_no_function_for_free_whose_guid_is_not_told(void **state)
+{
+	_Alignas(8) uint8_t message[sizeof(recorded)];
+	struct function functions[4];
+
+	memcpy(message, recorded, sizeof(recorded));
+	message[62] = 1; /* IFLA_VF_MAC in the place of the port's GUID */
+	assert_int_equal(mlx5_parse(message, sizeof(message), functions, 4), -EOPNOTSUPP);
+}
+
+static void mlx5_takes_no_list_that_lacks_a_function(void **state)
+{
+	static const uint8_t number[] = {0x08, 0x00, 0x15, 0x00, 0x01, 0x00, 0x00, 0x00};
+	_Alignas(8) uint8_t message[sizeof(recorded) + sizeof(number)];
+	struct function functions[4];
+
+	memcpy(message, recorded, sizeof(recorded));
+	memcpy(message + sizeof(recorded), number, sizeof(number)); /* IFLA_NUM_VF 1 */
+	message[0] = sizeof(message);
+	assert_int_equal(mlx5_parse(message, sizeof(message), functions, 4), 1);
+	message[sizeof(recorded) + 4] = 2;
+	assert_int_equal(mlx5_parse(message, sizeof(message), functions, 4), -EPROTO);
+}
+
 /* ---- mlx4 ---- */
 
 static char root[64];
@@ -160,6 +185,54 @@ static void mlx4_lists_functions_by_their_admin_guids(void **state)
 	assert_int_equal(mlx4_list(root, "../x", functions, 4), -EINVAL);
 }
 
+static void mlx4_takes_what_cannot_be_read_for_no_free_function(void **state)
+{
+	static const char *const bad[] = {"", "\n", "x\n", "255525800010009z\n", "-1\n"};
+	struct function functions[4];
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		put(bad[i], "iov/ports/1/admin_guids/2");
+		assert_int_equal(mlx4_list(root, "mlx4_0:1", functions, 4), -EIO);
+	}
+	put("255525800010009\n", "iov/ports/1/admin_guids/2");
+	put("none\n", "iov/0000:04:00.2/ports/1/gid_idx/0");
+	assert_int_equal(mlx4_list(root, "mlx4_0:1", functions, 4), -EIO);
+	assert_int_equal(mlx4_clear(root, "mlx4_0:1", 1), -EIO);
+	put("2\n", "iov/0000:04:00.2/ports/1/gid_idx/0");
+	snprintf(path, sizeof(path), "%s/class/infiniband/mlx4_0/iov/ports/1/admin_guids/2", root);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mlx4_list(root, "mlx4_0:1", functions, 4), -EIO);
+}
+
+/* num_vfs=1,1,0: each function is of one port. */
+static void mlx4_passes_over_functions_of_the_other_port(void **state)
+{
+	struct function functions[4];
+	char command[2 * PATH_MAX];
+
+	snprintf(command, sizeof(command),
+		 "cd %s/class/infiniband/mlx4_0/iov/0000:04:00.1/ports && mv 1 2", root);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(mlx4_list(root, "mlx4_0:1", functions, 4), 1);
+	assert_int_equal(functions[0].number, 1);
+	assert_int_equal(functions[0].guid, 0x255525800010009);
+}
+
+static void mlx4_leaves_no_p_key_of_the_guest_before(void **state)
+{
+	struct record r = sample();
+
+	assert_int_equal(mlx4_set(root, "mlx4_0:1", 0, &r), 0);
+	assert_int_equal(mlx4_clear(root, "mlx4_0:1", 0), 0);
+	assert_string_equal(got("iov/0000:04:00.1/ports/1/pkey_idx/0"), "0\n");
+	assert_string_equal(got("iov/0000:04:00.1/ports/1/pkey_idx/1"), "none\n");
+	assert_int_equal(mlx4_set(root, "mlx4_0:1", 0, &r), 0);
+	r.num_pkeys = 1;
+	assert_int_equal(mlx4_set(root, "mlx4_0:1", 0, &r), 0);
+	assert_string_equal(got("iov/0000:04:00.1/ports/1/pkey_idx/1"), "none\n");
+}
+
 static void mlx4_writes_p_keys_by_their_index_and_then_the_guid(void **state)
 {
 	struct record r = sample();
@@ -186,12 +259,57 @@ static void mlx4_refuses_p_keys_that_the_port_does_not_have(void **state)
 	assert_memory_equal(got("iov/ports/1/admin_guids/1"), "ffffffffffffffff", 16);
 }
 
+/* ---- file ---- */
+
+static int read_as_functions(const char *text, struct function *functions)
+{
+	char path[PATH_MAX];
+
+	put(text, "functions");
+	snprintf(path, sizeof(path), "%s/class/infiniband/mlx4_0/functions", root);
+	return function_file.list(path, functions, FUNCTION_MAX);
+}
+
+static void a_file_of_functions_is_read_whole_or_not_at_all(void **state)
+{
+	static const char *const bad[] = {
+		"-\n0x0255", "-\nx\n", "\n-\n", "-\n-1\n", "0x0255525800010007 -\n",
+		"--\n",	     "0x\n"};
+	struct function functions[FUNCTION_MAX];
+	struct record r = sample();
+	char many[2 * (FUNCTION_MAX + 1) + 1] = "", path[PATH_MAX];
+
+	assert_int_equal(read_as_functions("-\n0x0255525800010007\n", functions), 2);
+	assert_int_equal(functions[0].guid, 0);
+	assert_int_equal(functions[1].guid, GUID);
+	assert_int_equal(read_as_functions("", functions), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(read_as_functions(bad[i], functions), -EBADMSG);
+	for (int i = 0; i <= FUNCTION_MAX; i++)
+		strcat(many, "-\n");
+	assert_int_equal(read_as_functions(many, functions), -E2BIG);
+	/* What cannot be read is not written over. */
+	snprintf(path, sizeof(path), "%s/class/infiniband/mlx4_0/functions", root);
+	assert_int_equal(function_file.set(path, 1, &r), -E2BIG);
+	assert_int_equal(strlen(got("functions")), 63);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mlx5_sets_guids_as_iproute2_does),
 		cmocka_unit_test(mlx5_takes_the_link_down_with_the_guid),
 		cmocka_unit_test(mlx5_reads_what_the_kernel_says),
+		cmocka_unit_test(mlx5_takes_no_function_for_free_whose_guid_is_not_told),
+		cmocka_unit_test(mlx5_takes_no_list_that_lacks_a_function),
+		cmocka_unit_test_setup_teardown(mlx4_takes_what_cannot_be_read_for_no_free_function,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(mlx4_passes_over_functions_of_the_other_port, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(mlx4_leaves_no_p_key_of_the_guest_before, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_file_of_functions_is_read_whole_or_not_at_all,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(mlx4_lists_functions_by_their_admin_guids, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(mlx4_writes_p_keys_by_their_index_and_then_the_guid,
