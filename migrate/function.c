@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The kinds of providers by name. Constant. */
+/* The kinds of providers by name, and what their errors mean. Constant. */
+#include <errno.h>
 #include <string.h>
 
 #include "migrate/function.h"
@@ -13,4 +14,15 @@ const struct function_provider *function_provider(const char *name)
 		if (!strcmp(providers[i]->name, name))
 			return providers[i];
 	return NULL;
+}
+
+const char *function_strerror(int error)
+{
+	switch (-error) {
+	case ENOTCONN: return "the fabric is not up";
+	case ENXIO: return "the fabric has no such host";
+	case EOPNOTSUPP: return "the kernel does not tell their GUIDs";
+	case EBADMSG: return "a line is neither a GUID nor \"-\"";
+	default: return strerror(-error);
+	}
 }

@@ -44,6 +44,9 @@ struct function_provider {
 /* NULL: there is no such kind. */
 const struct function_provider *function_provider(const char *name);
 
+/* Of list(). */
+const char *function_strerror(int error);
+
 extern const struct function_provider function_fabric, function_mlx5, function_mlx4, function_file;
 
 #endif

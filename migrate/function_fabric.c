@@ -102,7 +102,9 @@ static int ask(const char *where, const char *rest, struct function *functions, 
 
 static int list(const char *where, struct function *functions, size_t room)
 {
-	return ask(where, "", functions, room);
+	int ret = ask(where, "", functions, room);
+
+	return ret == -EBUSY ? -ENXIO : ret;
 }
 
 static int change(const char *where, int number, uint64_t guid, const char *guest)

@@ -125,6 +125,17 @@ static int start_all(struct lidtrackd *d)
 	return ret;
 }
 
+/* They may come later: what needs them is tried again. */
+static void look_at_functions(const struct lidtrackd *d)
+{
+	struct function functions[FUNCTION_MAX];
+	int n = d->provider->list(d->where, functions, FUNCTION_MAX);
+
+	if (n < 0)
+		log_warning("%s %s: functions cannot be seen: %s; tried again when one is needed",
+			    d->provider->name, d->where, function_strerror(n));
+}
+
 static int run(struct lidtrackd *d)
 {
 	int ret = loop_init(&d->loop, on_reload, d);
@@ -137,6 +148,7 @@ static int run(struct lidtrackd *d)
 	sa_init(&d->sa, d->config.ca_name, (int)d->config.port, d->config.sm_key);
 	ret = start_all(d);
 	if (!ret) {
+		look_at_functions(d);
 		log_info("ready: host %s, functions of %s", d->config.host, d->where);
 		notify_ready(d->notify);
 		loop_run(&d->loop, NULL, NULL);

@@ -109,7 +109,7 @@ static bool has_room(struct conversation *c)
 			   other->r.guest);
 	else if (c->functions_error)
 		answer_not(c, ANSWER_LATER, "its functions cannot be seen: %s",
-			   strerror(-c->functions_error));
+			   function_strerror(c->functions_error));
 	else if (c->used != d->functions_used)
 		answer_not(c, ANSWER_LATER, "its functions have just changed");
 	else if (c->unfit[0])

@@ -109,7 +109,7 @@ static int function_of(struct step *s, struct function functions[FUNCTION_MAX], 
 {
 	*count = s->d->provider->list(s->d->where, functions, FUNCTION_MAX);
 	if (*count < 0)
-		return *count;
+		return *count == -ENOENT ? -ENODEV : *count; /* they are out of sight */
 	for (int i = 0; i < *count; i++)
 		if (functions[i].guid == s->guid)
 			return functions[i].number;
@@ -140,7 +140,7 @@ bool function_is_free(struct lidtrackd *d, int number)
 
 static void cannot_see(struct step *s, int error)
 {
-	again(s, "functions of %s cannot be seen: %s", s->d->where, strerror(-error));
+	again(s, "functions of %s cannot be seen: %s", s->d->where, function_strerror(error));
 }
 
 /* shared-port. False after again(). */
@@ -427,6 +427,10 @@ static void step_present(struct step *s)
 	if (number == -ENOENT) {
 		s->event = EVENT_REFUSED;
 		because(s, "function %d has lost the GUID", s->r.function);
+		return;
+	}
+	if (number < 0) {
+		cannot_see(s, number);
 		return;
 	}
 	ret = sa_find_port(&s->d->sa, is_shared(s) ? s->r.port : s->guid, true, &port);

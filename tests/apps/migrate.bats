@@ -600,6 +600,29 @@ owners() {
 	await gone
 }
 
+@test "functions that cannot be seen are said to be so at the start, and no vGUID is taken for gone" {
+	local guid
+	hosts 1
+	for h in h1 h2 h3; do
+		printf '%s\n' - >"$dir/functions.$h"
+	done
+	FUNCTIONS="file $dir/functions." agents
+	guid=$(ctl h1 add guest7)
+	await grep -q "$guid" "$dir/functions.h1"
+	mv "$dir/functions.h1" "$dir/elsewhere"
+	kill -TERM "${pids[h1]}" && wait "${pids[h1]}" || true
+	agent h1
+	await grep -q "ready" "$dir/h1.log"
+	await grep -q "file $dir/functions.h1: functions cannot be seen: No such file or directory; tried again" "$dir/h1.log"
+	ctl h1 remove guest7
+	unseen() { ctl h1 status guest7 | grep 'clearing.*cannot be seen: No such'; }
+	await unseen
+	mv "$dir/elsewhere" "$dir/functions.h1"
+	gone() { [ -z "$(ctl h1 status | grep guest7)" ]; }
+	await gone
+	[ "$(cat "$dir/functions.h1")" = - ]
+}
+
 @test "a guest that waits for its manager, or for a P_Key that the SM does not give, is removed" {
 	local guid
 	printf '#!/bin/sh\n[ "$1" != attach ] || [ -e %s/go ]\n' "$dir" >"$dir/guests"
