@@ -363,3 +363,18 @@ int sa_hand_over(struct sa *sa)
 	umad_close_port(fd);
 	return ret;
 }
+
+/* ---- what went wrong ---- */
+
+const char *sa_strerror(int error)
+{
+	switch (-error) {
+	case ENODEV:
+		return "there is no such device or port, see \"device\" and \"port\" of "
+		       "lidtrackd(8)";
+	case ENETDOWN: return "the port is not Active: does a subnet manager run?";
+	case ETIMEDOUT:
+	case EREMOTEIO: return "it is not there, or \"sm_key\" of lidtrackd(8) is not its key";
+	default: return strerror(-error);
+	}
+}

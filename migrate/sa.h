@@ -48,4 +48,7 @@ int sa_smallest_linear_cap(struct sa *sa, uint16_t *cap);
  */
 int sa_hand_over(struct sa *sa);
 
+/* What such an error means, with a cure. */
+const char *sa_strerror(int error);
+
 #endif

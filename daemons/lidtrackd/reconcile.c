@@ -385,11 +385,12 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, int wanted
 
 	if (!strcmp(to, d->config.host) && move_wants(g->r.state))
 		return order_back(d, g, reason);
-	if (!strcmp(to, d->config.host) || !peer_of(d, to)) {
-		snprintf(reason, REASON_LEN,
-			 strcmp(to, d->config.host) ? "%s knows no agent of %s"
-						    : "%s has it: it is %s",
-			 d->config.host, to);
+	if (!strcmp(to, d->config.host)) {
+		snprintf(reason, REASON_LEN, "%s has it already", to);
+		return -EINVAL;
+	}
+	if (!peer_of(d, to)) {
+		snprintf(reason, REASON_LEN, "%s knows no agent of %s", d->config.host, to);
 		return -EINVAL;
 	}
 	if (g->r.state != MOVE_HERE || g->r.peer[0]) {

@@ -143,6 +143,11 @@ static void cannot_see(struct step *s, int error)
 	again(s, "functions of %s cannot be seen: %s", s->d->where, function_strerror(error));
 }
 
+static void sa_is_silent(struct step *s, int error)
+{
+	again(s, "the SA does not answer: %s", sa_strerror(error));
+}
+
 /* shared-port. False after again(). */
 static bool ask_tracker(struct step *s, struct answer *answer)
 {
@@ -164,7 +169,7 @@ static void tell_tracker(struct step *s, bool here)
 
 	s->r.port = 0;
 	if (here && sa_own_port(&s->d->sa, &s->r.port, &lmc))
-		again(s, "the port of this host is not there");
+		again(s, "the port of this host: %s", sa_strerror(-ENODEV));
 	else if (ask_tracker(s, &answer) && here && answer.knows)
 		s->r.lid = answer.record.lid;
 }
@@ -312,7 +317,7 @@ static void set_function(struct step *s)
 		return;
 	}
 	if (ret != -ENOENT) {
-		again(s, "the SA does not answer");
+		sa_is_silent(s, ret);
 		return;
 	}
 	pthread_mutex_lock(&s->d->functions);
@@ -379,7 +384,7 @@ static void step_absent(struct step *s)
 	} else if (!ret) {
 		again(s, "the SM still has it at LID %u", port.lid);
 	} else if (ret != -ENOENT) {
-		again(s, "the SA does not answer: %s", strerror(-ret));
+		sa_is_silent(s, ret);
 	}
 }
 
@@ -442,10 +447,12 @@ static void step_present(struct step *s)
 		show_again(s, number);
 		return;
 	}
+	if (ret && ret != -ENOENT) {
+		sa_is_silent(s, ret);
+		return;
+	}
 	if (ret || port.state != 4) {
-		again(s, ret == -ENOENT ? "the SM does not have it yet"
-			 : ret		? "the SA does not answer"
-					: "its port is not Active yet");
+		again(s, ret ? "the SM does not have it yet" : "its port is not Active yet");
 		return;
 	}
 	for (unsigned i = 0; i < s->r.num_pkeys; i++)

@@ -623,6 +623,21 @@ owners() {
 	[ "$(cat "$dir/functions.h1")" = - ]
 }
 
+@test "an SA that is not there, or has another key, and a device that does not exist: status has the cure" {
+	hosts 1
+	ONLY_h2='sm_key 5' ONLY_h3='device nosuch' agents
+	kill -KILL "${pids[h0.osm]}" && wait "${pids[h0.osm]}" 2>/dev/null || true
+	says() { ctl "$1" status | grep "guest$1 .*the SA does not answer: $2"; }
+	for h in h1 h2 h3; do
+		ctl $h add guest$h --guid 0x02555258000${h#h}0000
+	done
+	await says h1 'it is not there, or "sm_key"'
+	await says h3 'there is no such device or port'
+	opensm_at h0
+	await is_at guesth1 h1
+	await says h2 'it is not there, or "sm_key" of lidtrackd(8) is not its key'
+}
+
 @test "a guest that waits for its manager, or for a P_Key that the SM does not give, is removed" {
 	local guid
 	printf '#!/bin/sh\n[ "$1" != attach ] || [ -e %s/go ]\n' "$dir" >"$dir/guests"
@@ -1614,7 +1629,7 @@ function_of() {
 	guest guest7 h1
 	run ctl h3 cancel guest7
 	[ "$status" = 1 ]
-	[[ $output == *'h1 has it: it is h1'* ]]
+	[[ $output == *'h1 has it already'* ]]
 	run ctl h3 cancel guest8
 	[ "$status" = 1 ]
 	[[ $output == *'nobody has guest8'* ]]
