@@ -321,6 +321,48 @@ asked_once() {
 	lacks 'ERR 0D01' "$dir/h0.osm.log"
 }
 
+@test "agents that are killed at any line of their journals come to the same end" {
+	local guid lid line how role victim from=h1 to=h2
+	echo 'sweep_interval 1' >>"$dir/opensm.conf" # traps that it ignores
+	hosts 2
+	agents
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	settled() { is_at guest7 h1 || is_at guest7 h2; }
+	dead() { [ -z "$(tr -d '\0' <"/proc/${pids[$victim]}/cmdline")" ]; }
+	for role in source destination; do
+		for how in torn whole; do
+			for ((line = 1; ; line++)); do
+				[ $role = source ] && victim=$from || victim=$to
+				kill -KILL "${pids[$victim]}"
+				wait "${pids[$victim]}" 2>/dev/null || true
+				LD_PRELOAD=$URXE_BIN/journal_kill.so JOURNAL_KILL="$line $how" agent $victim
+				await ctl $victim status
+				ctl $from move guest7 --to $to --no-wait || true
+				over() { dead || is_at guest7 $to; }
+				await over
+				dead || break
+				[ "$(functions_with "$guid")" -le 1 ]
+				wait "${pids[$victim]}" 2>/dev/null || true
+				agent $victim
+				await ctl $victim status
+				await settled
+				[ "$(functions_with "$guid")" = 1 ]
+				[ "$(lid_of guest7)" = "$lid" ]
+				is_at guest7 $from || { victim=$from from=$to to=$victim; }
+			done
+			[ $line -gt 6 ] # all six, and none is left
+			kill -KILL "${pids[$victim]}"
+			wait "${pids[$victim]}" 2>/dev/null || true
+			agent $victim
+			await ctl $victim status
+			victim=$from from=$to to=$victim
+		done
+	done
+	lacks 'does not take the GUID\|had LID' "$dir"/h?.log
+	lacks 'ERR 0D01' "$dir/h0.osm.log"
+}
+
 @test "the master SM is killed while a guest is detached, a host joins, and the LID is kept" {
 	local guid lid
 	hosts 2
