@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a completion, a posted request or a message costs a program, of a kind that is to be compared
- * with another: `verbs_cost KIND [N]` prints nanoseconds, the best of ROUNDS rounds.
+ * What a completion, a posted request or a message costs a program: `verbs_cost KIND [N]` prints
+ * nanoseconds. Two ways that are to be compared are gone in short rounds by turns, since the speed of a
+ * machine changes from one moment to the next: the medians of both are printed.
  *
- *	poll, poll_ex	a completion, by ibv_poll_cq() or by the extended interface
- *	post, post_td	a message: its receive and its send posted, both polled; without or in a thread domain
- *	xrc N		a message to one of N XRC SRQs
- *	tags N		a message with one of N tags that are waited for
+ *	poll		a completion, by the extended interface and by ibv_poll_cq()
+ *	post		a message: its receive and its send posted, both polled; in a thread domain and without
+ *	xrc N		a message to one of N XRC SRQs, the best of ROUNDS
+ *	tags N		a message with one of N tags that are waited for, the best of ROUNDS
  *
  * All in one process, so that nothing but the adapter's own work counts.
  */
@@ -25,6 +26,7 @@
 #pragma GCC diagnostic ignored "-Wnull-dereference"
 
 #define ROUNDS	 40
+#define TURNS	 200 /* rounds of each of two ways */
 #define MESSAGES 512
 
 static struct ibv_context *ctx;
@@ -127,6 +129,11 @@ static void poll_one(struct ibv_cq *cq)
 	NEED(n == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
+static void print_medians(double took[2][TURNS])
+{
+	printf("%.1f %.1f\n", median(took[0], TURNS) / MESSAGES, median(took[1], TURNS) / MESSAGES);
+}
+
 /* ---- completions ---- */
 
 static uint64_t bytes_polled;
@@ -163,18 +170,20 @@ static void poll_all_ex(struct ibv_cq_ex *cq)
 	ibv_end_poll(cq);
 }
 
-static double completions(bool extended)
+/* On one CQ, so that both read the same ring. */
+static void completions(void)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = MESSAGES, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
 	struct ibv_cq_ex *ex = ibv_create_cq_ex(ctx, &attr);
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(ex);
+	double took[2][TURNS];
 	struct ibv_qp *qp;
-	double best = 1e9;
 
 	NEED(ex);
 	qp = make_qp(pd, cq, cq, NULL);
 	connect_qp(qp, qp->qp_num);
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int turn = 0; turn < 2 * TURNS; turn++) {
+		bool extended = turn & 1;
 		double began;
 
 		for (int i = 0; i < MESSAGES; i++)
@@ -184,9 +193,9 @@ static double completions(bool extended)
 			poll_all_ex(ex);
 		else
 			poll_all(cq);
-		best = least(best, now_ns() - began);
+		took[!extended][turn / 2] = now_ns() - began;
 	}
-	return best / MESSAGES;
+	print_medians(took);
 }
 
 /* ---- thread domains ---- */
@@ -216,16 +225,18 @@ static void post_message(struct ibv_qp *qp)
 	NEED(!ibv_post_send(qp, &wr, &bad));
 }
 
-/* From one end to the other and back: each answer takes the acknowledgement along. */
-static double messages(bool domain)
+/* Two QPs that are connected with each other, and their CQs. */
+struct pair {
+	struct ibv_qp *qp[2];
+	struct ibv_cq *sent[2], *received[2];
+};
+
+static void make_pair(struct pair *p, bool domain)
 {
 	struct ibv_td_init_attr td = {0};
 	struct ibv_parent_domain_init_attr parent = {.pd = pd};
 	struct ibv_cq_init_attr_ex attr = {.cqe = MESSAGES};
 	struct ibv_pd *of = pd;
-	struct ibv_cq *sent[2], *received[2];
-	struct ibv_qp *qp[2];
-	double best = 1e9;
 
 	if (domain) {
 		NEED(parent.td = ibv_alloc_td(ctx, &td));
@@ -233,29 +244,45 @@ static double messages(bool domain)
 		attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
 	}
 	for (int i = 0; i < 2; i++) {
-		NEED(sent[i] = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr)));
-		NEED(received[i] = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr)));
-		qp[i] = make_qp(of, sent[i], received[i], NULL);
+		NEED(p->sent[i] = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr)));
+		NEED(p->received[i] = ibv_cq_ex_to_cq(ibv_create_cq_ex(ctx, &attr)));
+		p->qp[i] = make_qp(of, p->sent[i], p->received[i], NULL);
 	}
-	connect_qp(qp[0], qp[1]->qp_num);
-	connect_qp(qp[1], qp[0]->qp_num);
-	post_receive(qp[1]);
-	post_message(qp[0]);
-	poll_one(received[1]);
-	for (int round = 0; round < ROUNDS; round++) {
-		double began = now_ns();
+	connect_qp(p->qp[0], p->qp[1]->qp_num);
+	connect_qp(p->qp[1], p->qp[0]->qp_num);
+	post_receive(p->qp[1]);
+	post_message(p->qp[0]);
+	poll_one(p->received[1]);
+}
 
-		for (int i = 0; i < MESSAGES; i++) {
-			int to = i & 1;
+/* From one end to the other and back: each answer takes the acknowledgement along. */
+static double exchange(struct pair *p)
+{
+	double began = now_ns();
 
-			post_receive(qp[to]);
-			post_message(qp[!to]);
-			poll_one(received[to]);
-			poll_one(sent[to]);
-		}
-		best = least(best, now_ns() - began);
+	for (int i = 0; i < MESSAGES; i++) {
+		int to = i & 1;
+
+		post_receive(p->qp[to]);
+		post_message(p->qp[!to]);
+		poll_one(p->received[to]);
+		poll_one(p->sent[to]);
 	}
-	return best / MESSAGES;
+	return now_ns() - began;
+}
+
+static void messages(void)
+{
+	struct pair without, domain;
+	double took[2][TURNS];
+
+	make_pair(&without, false);
+	make_pair(&domain, true);
+	for (int turn = 0; turn < TURNS; turn++) {
+		took[1][turn] = exchange(&without);
+		took[0][turn] = exchange(&domain);
+	}
+	print_medians(took);
 }
 
 /* ---- many SRQs, many tags ---- */
@@ -394,20 +421,18 @@ static double tags(void)
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
-	double ns;
 
 	many = argc > 2 ? strtoul(argv[2], NULL, 10) : 10;
 	open_device();
-	if (!strncmp(kind, "poll", 4))
-		ns = completions(!strcmp(kind, "poll_ex"));
-	else if (!strncmp(kind, "post", 4))
-		ns = messages(!strcmp(kind, "post_td"));
+	if (!strcmp(kind, "poll"))
+		completions();
+	else if (!strcmp(kind, "post"))
+		messages();
 	else if (!strcmp(kind, "xrc"))
-		ns = xrc();
+		printf("%.1f\n", xrc());
 	else if (!strcmp(kind, "tags"))
-		ns = tags();
+		printf("%.1f\n", tags());
 	else
 		return 2;
-	printf("%.1f\n", ns);
 	return 0;
 }
