@@ -93,6 +93,8 @@ int urxe_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 	struct urxe_channel_event *event;
 	struct cds_list_head *node;
 
+	if (urxe_missing(cq) || urxe_missing(cq_context))
+		return -1;
 	/* The descriptor is the parent's too: it would miss what is taken here. */
 	if (to_context(ibv->context)->stale) {
 		errno = EIO;

@@ -139,6 +139,8 @@ int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ib
 	struct cds_list_head *node;
 	struct event *event;
 
+	if (urxe_missing(ibv))
+		return -1;
 	/* The descriptor is the parent's too: it would miss what is taken here. */
 	if (to_context(context)->stale) {
 		errno = EIO;

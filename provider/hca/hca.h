@@ -385,7 +385,7 @@ struct urxe_qp {
 	};
 };
 
-/* Attributes that a program has not given: EINVAL. */
+/* Attributes that a program has not given, or nowhere to put them: EINVAL. */
 static inline bool urxe_missing(const void *attr)
 {
 	if (!attr)

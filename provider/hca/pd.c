@@ -260,6 +260,8 @@ int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t num, struct ibv_wc
 {
 	struct urxe_port *port = urxe_context_port(context, num);
 
+	if (urxe_missing(attr))
+		return -1;
 	memset(attr, 0, sizeof(*attr));
 	if (!port || !wc || ((wc->wc_flags & IBV_WC_GRH) && !grh) ||
 	    urxe_link_of_port(port)->answer(port, wc, grh, attr)) {
@@ -272,12 +274,12 @@ int urxe_init_ah_from_wc(struct ibv_context *context, uint8_t num, struct ibv_wc
 int urxe_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				 uint8_t mac[6], uint16_t *vid)
 {
-	struct urxe_port *port = urxe_context_port(context, attr->port_num);
+	struct urxe_port *port = attr ? urxe_context_port(context, attr->port_num) : NULL;
 	struct urxe_path path;
 	uint16_t unasked;
 	int ret;
 
-	if (!port || !urxe_link_of_port(port)->ethernet || !attr->is_global)
+	if (!port || !mac || !urxe_link_of_port(port)->ethernet || !attr->is_global)
 		return EINVAL;
 	ret = urxe_path_from_av(to_context(context), attr, 0, &path);
 	if (!ret)

@@ -329,6 +329,8 @@ int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 	struct urxe_qp *qp = to_qp(ibv);
 	int ret = 0;
 
+	if (!attr || !init)
+		return EINVAL;
 	if (qp->handle && !to_context(ibv->context)->stale) {
 		ret = urxe_xrc_query_handle(qp, attr);
 	} else {

@@ -22,6 +22,8 @@ int urxe_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	struct urxe_device *dev = to_context(context)->dev;
 
+	if (!attr)
+		return EINVAL;
 	memset(attr, 0, sizeof(*attr));
 	strcpy(attr->fw_ver, URXE_VERSION);
 	attr->node_guid = dev->guid;
@@ -66,7 +68,7 @@ int urxe_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 				IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
 	struct ibv_device_attr_ex all;
 
-	if ((in && in->comp_mask) || size < sizeof(all.orig_attr))
+	if (!attr || (in && in->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	memset(&all, 0, sizeof(all));
 	urxe_query_device(context, &all.orig_attr);
@@ -158,7 +160,7 @@ int urxe_query_port_ex(struct ibv_context *context, uint8_t num, struct ibv_port
 	struct urxe_port *port = urxe_context_port(context, num);
 	struct ibv_port_attr all;
 
-	if (!port)
+	if (!port || !attr)
 		return EINVAL;
 	fill_port(port, &all);
 	memset(attr, 0, size);
@@ -176,7 +178,7 @@ int urxe_query_gid(struct ibv_context *context, uint8_t num, int index, union ib
 {
 	struct urxe_port *port = urxe_context_port(context, num);
 
-	if (!port || index < 0 || index >= URXE_MAX_GIDS) {
+	if (!port || !gid || index < 0 || index >= URXE_MAX_GIDS) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -204,7 +206,7 @@ int urxe_query_gid_ex(struct ibv_context *context, uint32_t num, uint32_t index,
 {
 	struct urxe_port *port = urxe_context_port(context, num);
 
-	if (!port || index >= URXE_MAX_GIDS || flags)
+	if (!port || !entry || index >= URXE_MAX_GIDS || flags)
 		return EINVAL;
 	return fill_entry(port, index, entry) ? 0 : ENODATA;
 }
@@ -216,7 +218,7 @@ ssize_t urxe_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	struct ibv_gid_entry entry;
 	size_t n = 0;
 
-	if (flags)
+	if (flags || (max && !entries))
 		return -EINVAL;
 	for (unsigned i = 0; i < dev->num_ports * URXE_MAX_GIDS; i++) {
 		if (!fill_entry(&dev->ports[i / URXE_MAX_GIDS], i % URXE_MAX_GIDS, &entry))
@@ -232,7 +234,7 @@ int urxe_query_pkey(struct ibv_context *context, uint8_t num, int index, __be16 
 {
 	struct urxe_port *port = urxe_context_port(context, num);
 
-	if (!port || index < 0 || (unsigned)index >= port->pkey_len) {
+	if (!port || !pkey || index < 0 || (unsigned)index >= port->pkey_len) {
 		errno = EINVAL;
 		return -1;
 	}

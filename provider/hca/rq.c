@@ -45,7 +45,7 @@ static int rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 
 	if (urxe_rq_count(rq) >= rq->max_wr)
 		return ENOMEM;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge || (wr->num_sge && !wr->sg_list))
 		return EINVAL;
 	wqe = rq_wqe(rq, head);
 	wqe->wr_id = wr->wr_id;

@@ -65,7 +65,7 @@ int urxe_sq_set_sges(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct
 {
 	uint64_t length = 0;
 
-	if (n > qp->sq.max_sge)
+	if (n > qp->sq.max_sge || (n && !sges))
 		return EINVAL;
 	for (size_t i = 0; i < n; i++) {
 		urxe_sge_copy(&wqe->sge[i], &sges[i]);
@@ -114,7 +114,7 @@ static int set_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, const struct 
 {
 	int ret;
 
-	if (wr->num_sge < 0)
+	if (wr->num_sge < 0 || (wr->num_sge && !wr->sg_list))
 		return EINVAL;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
 		return urxe_sq_set_sges(qp, wqe, wr->sg_list, wr->num_sge);

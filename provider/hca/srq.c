@@ -171,6 +171,8 @@ int urxe_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 
 	if (to_context(ibv->context)->stale)
 		return EIO;
+	if (!attr)
+		return EINVAL;
 	urxe_lock(&srq->rq.lock);
 	attr->max_wr = srq->rq.max_wr;
 	attr->max_sge = srq->rq.max_sge;

@@ -212,6 +212,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 	fail(qp, urxe_sq_check(qp, wqe->opcode, IBV_SEND_INLINE));
 	wqe->inlined = true;
 	wqe->length = 0; /* whatever was set before */
+	if (n && !bufs) {
+		fail(qp, EINVAL);
+		return;
+	}
 	for (size_t i = 0; i < n; i++)
 		fail(qp, urxe_sq_add_inline(qp, wqe, bufs[i].addr, bufs[i].length));
 }

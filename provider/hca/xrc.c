@@ -109,7 +109,7 @@ void urxe_xrc_abandon(const struct ibv_context *context)
 
 int urxe_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 {
-	if (!to_srq(ibv)->xrcd)
+	if (!to_srq(ibv)->xrcd || !number)
 		return EINVAL;
 	*number = to_srq(ibv)->number;
 	return 0;

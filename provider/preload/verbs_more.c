@@ -54,7 +54,7 @@ URXE_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
 	int ret;
 
 	if (urxe_is_context(context)) {
-		ret = urxe_query_port(context, port, &attr);
+		ret = compat ? urxe_query_port(context, port, &attr) : EINVAL;
 		if (!ret)
 			memcpy(compat, &attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 		return ret;
@@ -103,7 +103,7 @@ URXE_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, ui
 		next = urxe_verb_next(&verb__ibv_query_gid_ex);
 		return next ? next(context, port, index, entry, flags, size) : ENOSYS;
 	}
-	ret = urxe_query_gid_ex(context, port, index, &ours, flags);
+	ret = urxe_query_gid_ex(context, port, index, entry ? &ours : NULL, flags);
 	if (ret)
 		return ret;
 	if (size > sizeof(ours))
@@ -123,7 +123,7 @@ static ssize_t query_gid_table_sized(struct ibv_context *context, void *entries,
 
 	if (!ours)
 		return -ENOMEM;
-	n = urxe_query_gid_table(context, ours, room, flags);
+	n = urxe_query_gid_table(context, entries ? ours : NULL, room, flags);
 	for (i = 0; i < n; i++) {
 		memset((char *)entries + i * size, 0, size);
 		memcpy((char *)entries + i * size, &ours[i], common);

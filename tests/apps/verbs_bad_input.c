@@ -697,6 +697,8 @@ static void shared_receive_queues(void)
 	EXPECT(ibv_post_srq_recv(own.srq, &recv, &bad_recv), EINVAL);
 	recv.num_sge = -1;
 	EXPECT(ibv_post_srq_recv(own.srq, &recv, &bad_recv), EINVAL);
+	recv.num_sge = 1; /* of no list */
+	EXPECT(ibv_post_srq_recv(own.srq, &recv, &bad_recv), EINVAL);
 	EXPECT(ibv_get_srq_num(own.srq, &(uint32_t){0}), EINVAL);
 }
 
@@ -1051,6 +1053,9 @@ static void work_requests(void)
 		SET(write, num_sge, 2, EINVAL),		SET(write, num_sge, INT32_MAX, EINVAL),
 		SET(write, num_sge, INT32_MIN, EINVAL),
 	};
+	struct ibv_send_wr inlined = {
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE, .num_sge = 1};
+	struct ibv_send_wr atomic = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .num_sge = 1};
 	struct ibv_mw *mw = ibv_alloc_mw(own.pd, IBV_MW_TYPE_2);
 	struct ibv_send_wr bind = {.opcode = IBV_WR_BIND_MW};
 	struct ibv_send_wr window = {.opcode = IBV_WR_BIND_MW,
@@ -1070,6 +1075,11 @@ static void work_requests(void)
 	EXPECT(ibv_post_recv(own.qp, &recv, &bad), EINVAL);
 	recv.num_sge = INT32_MIN;
 	EXPECT(ibv_post_recv(own.qp, &recv, &bad), EINVAL);
+	recv.num_sge = 1; /* of no list */
+	EXPECT(ibv_post_recv(own.qp, &recv, &bad), EINVAL);
+	EXPECT(post(own.qp, &(struct ibv_send_wr){.opcode = IBV_WR_SEND, .num_sge = 1}), EINVAL);
+	EXPECT(post(own.qp, &inlined), EINVAL);
+	EXPECT(post(own.qp, &atomic), EINVAL);
 	EXPECT(ibv_post_send(own.target, &bind, &(struct ibv_send_wr *){NULL}), EINVAL);
 	EXPECT_TRUE(ibv_post_recv(own.target, &(struct ibv_recv_wr){0}, &bad));
 }
@@ -1408,6 +1418,47 @@ static void without_attributes(void)
 	end();
 }
 
+/* ---- nowhere, where a verb wants to put its answer ---- */
+
+/* Inline functions of verbs.h clear what it points to on their way without a provider. */
+static void *volatile nowhere;
+
+static void without_outputs(void)
+{
+	struct ibv_ah_attr to_self = {.is_global = 1, .port_num = 1};
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_grh grh = {0};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_cq *cq;
+
+	begin();
+	NEED(!ibv_query_gid(own.ctx, 1, 0, &to_self.grh.dgid));
+	EXPECT(ibv_query_device(own.ctx, NULL), EINVAL);
+	EXPECT(ibv_query_device_ex(own.ctx, NULL, nowhere), EINVAL);
+	EXPECT(ibv_query_port(own.ctx, 1, nowhere), EINVAL);
+	EXPECT((ibv_query_port)(own.ctx, 1, nowhere), EINVAL);
+	EXPECT(ibv_query_gid(own.ctx, 1, 0, NULL), -1);
+	EXPECT(ibv_query_gid_ex(own.ctx, 1, 0, NULL, 0), EINVAL);
+	EXPECT(ibv_query_gid_table(own.ctx, NULL, 256, 0), -EINVAL);
+	EXPECT(ibv_query_pkey(own.ctx, 1, 0, NULL), -1);
+	EXPECT(ibv_query_srq(own.srq, NULL), EINVAL);
+	EXPECT(ibv_get_srq_num(own.xrc, NULL), EINVAL);
+	EXPECT(ibv_query_qp(own.qp, NULL, IBV_QP_STATE, &init), EINVAL);
+	EXPECT(ibv_query_qp(own.qp, &attr, IBV_QP_STATE, NULL), EINVAL);
+	EXPECT(ibv_query_qp(own.target, NULL, IBV_QP_STATE, &init), EINVAL);
+	EXPECT(ibv_init_ah_from_wc(own.ctx, 1, &wc, &grh, NULL), -1);
+	EXPECT(ibv_resolve_eth_l2_from_gid(own.ctx, &to_self, NULL, NULL), EINVAL);
+	EXPECT(ibv_resolve_eth_l2_from_gid(own.ctx, NULL, memory, NULL), EINVAL);
+	EXPECT(ibv_get_async_event(own.ctx, NULL), -1);
+	EXPECT(errno, EINVAL);
+	EXPECT(ibv_get_cq_event(own.channel, NULL, &nothing), -1);
+	EXPECT(errno, EINVAL);
+	EXPECT(ibv_get_cq_event(own.channel, &cq, NULL), -1);
+	EXPECT(errno, EINVAL);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
@@ -1420,6 +1471,7 @@ int main(int argc, char **argv)
 		{"steering", steering},
 		{"queries", query_arguments},
 		{"without_attributes", without_attributes},
+		{"without_outputs", without_outputs},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);

@@ -677,6 +677,16 @@ static void wr_interface(void)
 
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, 0, 0);
+	ibv_wr_set_sge_list(ex, 1, NULL);
+	EXPECT(ibv_wr_complete(ex), EINVAL);
+
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, 0, 0);
+	ibv_wr_set_inline_data_list(ex, 1, NULL);
+	EXPECT(ibv_wr_complete(ex), EINVAL);
+
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, 0, 0);
 	ibv_wr_set_inline_data(ex, data, 33);
 	EXPECT(ibv_wr_complete(ex), ENOMEM);
 
