@@ -207,6 +207,21 @@ halfway() {
 	'
 }
 
+# As when a bond takes its other link.
+@test "an id learns that the Ethernet address of its netdev has changed" {
+	two_hosts '
+		$here $run "$URXE_BIN/rdmacm_halfway" resolved 10.1.1.2 >client 2>&1 &
+		client=$!
+		until grep -q resolved client; do
+			kill -0 $client
+			sleep 0.02
+		done
+		ip link set v0 address 02:00:00:00:00:09
+		within 10000 $client
+		grep -q "RDMA_CM_EVENT_ADDR_CHANGE 0" client
+	'
+}
+
 @test "a listener that is killed frees its port" {
 	scene '
 		$run rping -s -a 127.0.0.1 >server1 2>&1 &

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Ends of a connection that stop half-way, for tests that kill one and look at the other.
+ * Ends of a connection that stop half-way, for tests that kill one and look at the other, or change the
+ * netdev meanwhile.
  *
  *	rdmacm_halfway asked ADDRESS	a server that has a request and does not answer it
  *	rdmacm_halfway replied ADDRESS	a server that has accepted a request, and waits
  *	rdmacm_halfway late ADDRESS	a server that accepts a request once that is over, and ends
  *	rdmacm_halfway asking ADDRESS	a client: connects, accepts no reply, and says each event
+ *	rdmacm_halfway resolved ADDRESS	a client that has resolved the address, and says the next event
  *
  * Each says a line when it is as far.
  */
@@ -37,12 +39,17 @@ static struct rdma_cm_event *next(void)
 	return event;
 }
 
+static void say(const struct rdma_cm_event *event)
+{
+	printf("%s %d\n", rdma_event_str(event->event), event->status);
+}
+
 static void expect(enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event = next();
 
 	if (event->event != type) {
-		printf("%s %d\n", rdma_event_str(event->event), event->status);
+		say(event);
 		exit(1);
 	}
 	rdma_ack_cm_event(event);
@@ -78,12 +85,17 @@ static void serve(struct rdma_cm_id *listener, struct sockaddr *addr, const char
 		exit(0);
 }
 
+static void resolve(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	need(!rdma_resolve_addr(id, NULL, addr, 2000), "address");
+	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
 static void ask(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct rdma_conn_param param = {.qp_num = 0x123};
 
-	need(!rdma_resolve_addr(id, NULL, addr, 2000), "address");
-	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+	resolve(id, addr);
 	need(!rdma_resolve_route(id, 2000), "route");
 	expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
 	need(!rdma_connect(id, &param), "connect");
@@ -91,7 +103,7 @@ static void ask(struct rdma_cm_id *id, struct sockaddr *addr)
 	for (;;) {
 		struct rdma_cm_event *event = next();
 
-		printf("%s %d\n", rdma_event_str(event->event), event->status);
+		say(event);
 		if (event->event != RDMA_CM_EVENT_CONNECT_RESPONSE)
 			exit(0);
 		rdma_ack_cm_event(event);
@@ -108,10 +120,16 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	channel = rdma_create_event_channel();
 	need(channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "id");
-	if (!strcmp(argv[1], "asking"))
+	if (!strcmp(argv[1], "asking")) {
 		ask(id, (struct sockaddr *)&addr);
-	else
+	} else if (!strcmp(argv[1], "resolved")) {
+		resolve(id, (struct sockaddr *)&addr);
+		puts("resolved");
+		say(next());
+		return 0;
+	} else {
 		serve(id, (struct sockaddr *)&addr, argv[1]);
+	}
 	pause();
 	return 0;
 }
