@@ -203,6 +203,8 @@ uint16_t pma_samples_result(struct fabric *f, struct fabric_port *at, uint8_t *m
 void link_set(struct fabric *f, struct fabric_port *port, bool up);
 /* Switches a node on or off, with all of its links: what was set there is lost. */
 void link_node_set(struct fabric *f, struct fabric_node *node, bool up);
+/* As link_update() of a fabric that begins: each end has the width and speed of its description. */
+void link_begin(struct fabric *f, struct fabric_port *port);
 /* Brings physical states and PortInfo of both ends to what cables and settings allow. */
 void link_update(struct fabric *f, struct fabric_port *port);
 /* Down once, and trained again if its physical state lets it. */

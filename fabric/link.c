@@ -4,8 +4,9 @@
  * ports are in state Init, as soon as both ends look for each other: both are in state Polling,
  * neither was disabled by a subnet manager nor by the operator, nor is one of them a virtual
  * function without a GUID, and they have a width in common. It is Down otherwise. Training finds the
- * largest width and the highest speed that both ends have enabled and the cable has. Whatever
- * changes there is told to the subnet manager by the switch that sees it. fabricd's thread.
+ * largest width and the highest speed that both ends have enabled and the cable has. A fabric begins
+ * with what its description says of each end, for in those of real fabrics the two differ now and then.
+ * Whatever changes there is told to the subnet manager by the switch that sees it. fabricd's thread.
  */
 #include "fabric/fabric.h"
 #include "fabric/route.h"
@@ -121,19 +122,22 @@ static void set_speed(struct fabric_port *port, const struct fabric_port *peer)
 	put_hi4(port->info + PI_EXT_SPEED, extended);
 }
 
-static void go_up(struct fabric *f, struct fabric_port *port, const struct fabric_port *peer)
+static void go_up(struct fabric *f, struct fabric_port *port, const struct fabric_port *peer,
+		  bool train)
 {
 	if (hi4(port->info[PI_PHYS]) == PHYS_LINK_UP)
 		return;
 	map_begin(f);
-	port->info[PI_WIDTH_ACTIVE] = common_width(port, peer);
-	set_speed(port, peer);
+	if (train) {
+		port->info[PI_WIDTH_ACTIVE] = common_width(port, peer);
+		set_speed(port, peer);
+	}
 	put_hi4(port->info + PI_PHYS, PHYS_LINK_UP);
 	map_end(f);
 	link_set_state(f, port, PORT_INIT);
 }
 
-void link_update(struct fabric *f, struct fabric_port *port)
+static void update(struct fabric *f, struct fabric_port *port, bool train)
 {
 	struct fabric_port *peer;
 
@@ -145,12 +149,22 @@ void link_update(struct fabric *f, struct fabric_port *port)
 	}
 	peer = port_at(f, port->peer);
 	if (wants_link(port) && wants_link(peer) && common_width(port, peer)) {
-		go_up(f, port, peer);
-		go_up(f, peer, port);
+		go_up(f, port, peer, train);
+		go_up(f, peer, port, train);
 	} else {
 		go_down(f, port);
 		go_down(f, peer);
 	}
+}
+
+void link_begin(struct fabric *f, struct fabric_port *port)
+{
+	update(f, port, false);
+}
+
+void link_update(struct fabric *f, struct fabric_port *port)
+{
+	update(f, port, true);
 }
 
 void link_retrain(struct fabric *f, struct fabric_port *port)

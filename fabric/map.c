@@ -67,7 +67,8 @@ static uint8_t width_bits(unsigned lanes)
 	}
 }
 
-/* What a port can do and is set to when it is switched on (14.2.5.6). */
+/* What a port can do and is set to when it is switched on (14.2.5.6), and the width and speed that its
+ * description says are active. */
 static void init_port_info(const struct fabric_node *n, struct fabric_port *port)
 {
 	uint8_t *info = port->info;
@@ -101,7 +102,8 @@ static void init_port_info(const struct fabric_node *n, struct fabric_port *port
 		info[PI_EXT_SPEED] = bit << 4 | (2 * bit - 1);
 		info[PI_EXT_ENABLED] = 2 * bit - 1;
 	}
-	port->fdr10 = port->speed == FABRIC_SPEED_FDR10 ? FABRIC_FDR10_ENABLED : 0;
+	port->fdr10 =
+		port->speed == FABRIC_SPEED_FDR10 ? FABRIC_FDR10_ENABLED | FABRIC_FDR10_ACTIVE : 0;
 	info[PI_MTU_SMSL] = 5 << 4; /* 4096 */
 	info[PI_VLCAP] = (port0 ? 1 : 4) << 4;
 	info[PI_VLARB_HIGH_CAP] = info[PI_VLARB_LOW_CAP] = port0 ? 0 : FABRIC_VLARB_CAP;
@@ -307,7 +309,7 @@ int fabric_create(struct fabric *f, const struct topology *t, const char *name)
 		return ret;
 	}
 	for (uint32_t i = 0; i < f->map->num_ports; i++)
-		link_update(f, port_at(f, i));
+		link_begin(f, port_at(f, i));
 	for (uint32_t i = 0; i < f->map->num_nodes; i++)
 		trap_forget(f, fabric_map_node(f->map, i));
 	return 0;

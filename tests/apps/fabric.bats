@@ -33,6 +33,18 @@ goes_by() {
 	[ "$(on 0x2c90300b00000 ibstat -l)" = urxe0 ]
 }
 
+# Files of real clusters say at some cables 4x at one end and 1x at the other.
+@test "the two ends of a link report what the file says of each, and the same once it has trained" {
+	up "$BATS_TEST_DIRNAME/fabric-mixed.topo"
+	active() { "$URXE" fabric show | sed -nE '/rack [12]\[(3|4|23|24)\]/s/.* ([14]x[A-Z]*) .*/\1/p' | tr '\n' ' '; }
+	[ "$(active)" = "4xDDR 4xSDR 1xSDR 4xQDR " ]
+	"$URXE" fabric link down "SwitchIB rack 1" 4
+	"$URXE" fabric link up "SwitchIB rack 1" 4
+	[ "$(active)" = "4xDDR 1xSDR 1xSDR 4xQDR " ]
+	on 0x2c90300b00000 ibportstate -D 0,1 3 reset
+	[ "$(active)" = "4xDDR 1xSDR 1xSDR 4xDDR " ]
+}
+
 @test "the fabric of the examples comes up, and ibnetdiscover prints it" {
 	local topo=$BATS_TEST_DIRNAME/../../examples/fat-tree-4x8.topo
 	up "$topo"
