@@ -5,6 +5,8 @@
 load helpers
 load fabric
 
+channel=${URXE%/*}/tests/apps/rdmacm_channel.so
+
 setup() {
 	up_with_verbs
 }
@@ -31,10 +33,10 @@ said() {
 
 @test "connections, datagrams and rsockets between hosts, by name" {
 	managed h1
-	between h3 rping -s -C 10 -V :: h2 rping -c -a h3 -C 10 -V
+	LD_PRELOAD=$channel between h3 rping -s -C 10 -V :: h2 rping -c -a h3 -C 10 -V
 	between h4 ucmatose -c 5 -C 5 :: h2 ucmatose -s h4 -c 5 -C 5
 	between h3 udaddy -c 5 -C 5 :: h2 udaddy -s h3 -c 5 -C 5
-	between h2 rping -s -C 3 -V :: h2 rping -c -a h2 -C 3 -V
+	LD_PRELOAD=$channel between h2 rping -s -C 3 -V :: h2 rping -c -a h2 -C 3 -V
 	between h3 riostream -S 5000 -I 3 -C 20 :: h2 riostream -s h3 -S 5000 -I 3 -C 20
 	between -k h3 cmtime -c 20 :: h2 cmtime -s h3 -c 20
 }
@@ -57,8 +59,8 @@ said() {
 
 @test "each host has ports of its own, and no host has another's address" {
 	managed h1
-	in_background two h2 rping -s -C 2 -V -p 7471
-	in_background three h3 rping -s -C 2 -V -p 7471
+	LD_PRELOAD=$channel in_background two h2 rping -s -C 2 -V -p 7471
+	LD_PRELOAD=$channel in_background three h3 rping -s -C 2 -V -p 7471
 	listening() { [ "$(on h2 "$URXE" listeners | grep -c 'LISTEN  *7471 ')" = 2 ]; }
 	await listening
 	on h4 rping -c -a h3 -p 7471 -C 2 -V
@@ -242,8 +244,8 @@ counted() {
 		Default=0x7fff : 0x0255525845000401=full, 0x0255525845000501=full, 0x0255525845000601, 0x0255525845000701;
 	END
 	managed h1 -P "$XDG_RUNTIME_DIR/partitions"
-	between h3 rping -s -C 3 -V :: h2 rping -c -a h3 -C 3 -V
-	between h2 rping -s -C 3 -V :: h3 rping -c -a h2 -C 3 -V
+	LD_PRELOAD=$channel between h3 rping -s -C 3 -V :: h2 rping -c -a h3 -C 3 -V
+	LD_PRELOAD=$channel between h2 rping -s -C 3 -V :: h3 rping -c -a h2 -C 3 -V
 	run on h3 rping -c -a h4 -C 1
 	[ "$status" != 0 ]
 	[[ $output == *'ROUTE_ERROR, error -22'* ]]

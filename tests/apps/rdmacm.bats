@@ -5,6 +5,7 @@
 load helpers
 
 export LIMIT=120
+channel=${URXE%/*}/tests/apps/rdmacm_channel.so
 
 # both [-k] SERVER… :: CLIENT…: each under urxe. With -k the server is one that never ends.
 both() {
@@ -28,13 +29,13 @@ stream() {
 # perf_cm PROGRAM ARGS…: one of perftest's programs with -R.
 perf_cm() { again_if_refused perf "$1" -n 200 "${@:2}" -R; }
 
-@test "rping" { both rping -s -a 127.0.0.1 -C 10 -V :: rping -c -a 127.0.0.1 -C 10 -V; }
-@test "rping over IPv6" { both rping -s -a ::1 -C 10 -V :: rping -c -a ::1 -C 10 -V; }
+@test "rping" { LD_PRELOAD=$channel both rping -s -a 127.0.0.1 -C 10 -V :: rping -c -a 127.0.0.1 -C 10 -V; }
+@test "rping over IPv6" { LD_PRELOAD=$channel both rping -s -a ::1 -C 10 -V :: rping -c -a ::1 -C 10 -V; }
 @test "rping to any address, from one that it names" {
-	both rping -s -C 10 -V :: rping -c -I 127.0.0.1 -a 127.0.0.1 -C 10 -V
+	LD_PRELOAD=$channel both rping -s -C 10 -V :: rping -c -I 127.0.0.1 -a 127.0.0.1 -C 10 -V
 }
 @test "rping -q (a QP that the program makes and modifies itself)" {
-	both rping -s -q -a 127.0.0.1 -C 10 -V :: rping -c -q -a 127.0.0.1 -C 10 -V
+	LD_PRELOAD=$channel both rping -s -q -a 127.0.0.1 -C 10 -V :: rping -c -q -a 127.0.0.1 -C 10 -V
 }
 @test "rping -P: two clients, one after the other" {
 	both -k rping -s -P -a 127.0.0.1 -V :: \

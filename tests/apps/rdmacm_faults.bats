@@ -230,7 +230,7 @@ halfway() {
 		kill -9 $server
 		wait $server || true
 		! "$URXE" listeners | grep -q 7174
-		$run rping -s -a 127.0.0.1 -C 3 >server2 2>&1 &
+		LD_PRELOAD=$URXE_BIN/rdmacm_channel.so $run rping -s -a 127.0.0.1 -C 3 >server2 2>&1 &
 		server=$!
 		until_listening 7174
 		$run rping -c -a 127.0.0.1 -C 3 -V >client 2>&1

@@ -52,7 +52,7 @@ hosts() { # SWITCH-OPTION... -- SCRIPT
 	hosts -o "reroute_every 50" -- '
 		bound() { b "$URXE" listeners | grep -q "LISTEN  *$1 "; }
 		for to in 10.9.0.2 fd09::2; do
-			b timeout 60 "$URXE" run -- rping -s -a $to -C 50 -v -S 4000 >/dev/null &
+			LD_PRELOAD=${URXE%/*}/tests/apps/rdmacm_channel.so b timeout 60 "$URXE" run -- rping -s -a $to -C 50 -v -S 4000 >/dev/null &
 			until_true bound 7174
 			a timeout 60 "$URXE" run -- rping -c -a $to -C 50 -v -V -S 4000 >/dev/null
 			wait $!
