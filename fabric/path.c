@@ -79,12 +79,28 @@ bool fabric_is_abandoned(const char *path)
 	return refused;
 }
 
-bool fabric_was_killed(const char *path)
+static bool was_killed(const char *path, bool remove)
 {
 	int folder = fabric_lock_folder(path);
 	bool killed = folder >= 0 && fabric_is_abandoned(path);
+	char control[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 
+	if (killed && remove) {
+		snprintf(control, sizeof(control), "%s.control", path);
+		unlink(control);
+		unlink(path);
+	}
 	if (folder >= 0)
 		fabric_unlock_folder(folder);
 	return killed;
+}
+
+bool fabric_was_killed(const char *path)
+{
+	return was_killed(path, false);
+}
+
+bool fabric_remove_killed(const char *path)
+{
+	return was_killed(path, true);
 }

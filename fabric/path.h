@@ -26,5 +26,7 @@ void fabric_unlock_folder(int folder);
 bool fabric_is_abandoned(const char *path);
 /* The same, for who has not locked it. */
 bool fabric_was_killed(const char *path);
+/* And removes it, with the control socket beside it; false: it was not killed. */
+bool fabric_remove_killed(const char *path);
 
 #endif

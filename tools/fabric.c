@@ -439,10 +439,15 @@ static int generate(int argc, char **argv)
 static int down(int argc, char **argv)
 {
 	char path[PATH_LEN];
-	int ret = argc > 1 ? usage() : ask(request_of("down", NULL), false);
+	int ret;
 
-	if (ret || !socket_of(path, "", false))
-		return ret ? ret : 1;
+	if (argc > 1)
+		return usage();
+	if (!socket_of(path, "", false))
+		return 1;
+	ret = fabric_remove_killed(path) ? 0 : ask(request_of("down", NULL), false);
+	if (ret)
+		return ret;
 	/* Until the socket is gone, so that the next fabric can take its place. */
 	for (int i = 0; i < 500 && !access(path, F_OK); i++)
 		usleep(10000);

@@ -311,6 +311,25 @@ arm_h3() {
 	[ -z "$(ls "$shm")" ]
 }
 
+@test "what programs shared of a fabric that was killed goes with urxe fabric down" {
+	local shm=$XDG_RUNTIME_DIR/shm
+	"$URXE" fabric down
+	"${URXE%/*}/daemons/fabricd/fabricd" "$BATS_TEST_DIRNAME/fabric-ring.topo" 3>&- &
+	started+=($!)
+	await "$URXE" fabric show
+	"$URXE" run --host h2 -- "$URXE_BIN/verbs_fabric" stay </dev/null
+	kill -KILL "${started[0]}"
+	wait "${started[0]}" || true
+	[ "$(find "$shm" -type f | wc -l)" -gt 0 ]
+	"$URXE" fabric down
+	[ -z "$(ls "$shm")" ]
+	[ -z "$(find "$XDG_RUNTIME_DIR/urxe-fabric" -type s)" ]
+	run "$URXE" fabric down
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *'is not up'* ]]
+}
+
 # migrating CASE [COUNT]: verbs_path_migration at h1 and h2, whose paths are the two planes.
 migrating() {
 	PEER="$URXE run --host h2 -- $URXE_BIN/verbs_path_migration" timeout 90 \
