@@ -40,16 +40,17 @@ enum vipl_deferred {
 };
 
 struct vipl_cq {
-	struct owned_lock lock;
+	/* What each completion needs is a cache line. */
+	struct owned_lock lock __attribute__((aligned(64)));
 	unsigned deferred;
-	struct ibv_cq *ibv;	      /* NULL: closed */
-	struct vipl_nic *_Atomic nic; /* who has a stale handle reads it as well */
-	void *handle;		      /* NULL: a queue's own */
+	unsigned head, tail, size;     /* of entries, a ring; size: a power of two */
+	struct ibv_cq *ibv;	       /* NULL: closed */
+	struct vipl_cq_entry *entries; /* only where there is a handle */
 
-	struct vipl_cq_entry *entries; /* a ring; only where there is a handle */
-	unsigned head, tail, size;     /* size: a power of two */
-	unsigned capacity;	       /* of the verbs CQ */
-	unsigned reserved;	       /* of that, for the queues' work requests */
+	void *handle;		      /* NULL: a queue's own */
+	struct vipl_nic *_Atomic nic; /* who has a stale handle reads it as well */
+	unsigned capacity;	      /* of the verbs CQ */
+	unsigned reserved;	      /* of that, for the queues' work requests */
 
 	struct vipl_vi *broken; /* linked by broken_next */
 

@@ -52,6 +52,7 @@ struct vipl_slot {
 #define VIPL_CACHED_BITS 3
 #define VIPL_CACHED	 (1 << VIPL_CACHED_BITS)
 
+/* What plain descriptors (post.c) need comes first, together in few cache lines. */
 struct vipl_queue {
 	struct vipl_cq *cq;
 	struct vipl_vi *vi;
@@ -65,10 +66,8 @@ struct vipl_queue {
 	enum vipl_mode mode;
 	bool recv;
 	unsigned max_sge;
-	unsigned wrs;		 /* on their way */
-	unsigned reserved;	 /* of the CQ */
-	unsigned kept;		 /* entries of the CQ, while it looks for stale ones */
-	struct vipl_access home; /* the region of the last descriptor */
+	unsigned wrs;	   /* on their way */
+	unsigned reserved; /* of the CQ */
 
 	/* For plain descriptors (post.c), made by plan(). */
 	uint64_t places_key; /* of the region of descriptors, which has so many aligned places */
@@ -78,7 +77,10 @@ struct vipl_queue {
 		struct ibv_send_wr send;
 		struct ibv_recv_wr recv;
 	} wr;
-	struct vipl_access cached[VIPL_CACHED]; /* of the last segments, by handle */
+	/* The regions of the last segments, by handle. */
+	struct vipl_access cached[VIPL_CACHED] __attribute__((aligned(64)));
+	struct vipl_access home; /* the region of the last descriptor */
+	unsigned kept;		 /* entries of the CQ, while it looks for stale ones */
 	struct vipl_notices notices;
 	VIP_DESCRIPTOR grave; /* stands for one whose memory is not registered any more */
 	struct vipl_cq own;   /* where there is none of the program's */

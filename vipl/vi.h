@@ -33,28 +33,30 @@ enum vipl_header_flags {
 struct vipl_vi {
 	struct vipl_queue sq __attribute__((aligned(64)));
 	struct vipl_queue rq __attribute__((aligned(64)));
-	struct vipl_nic *_Atomic nic; /* who has a stale handle reads it as well */
-	void *handle;
-	LIST_ENTRY(vipl_vi) link;
+
+	/* What each message needs is a cache line. */
+	void *handle __attribute__((aligned(64)));
+	struct ibv_qp *qp;
+	/* Of the receive queue, of the send queue, and of the greeting. NULL: none. */
+	struct vipl_header *headers;
+	unsigned max_inline;
+	uint32_t headers_lkey;
 	VIP_VI_ATTRIBUTES attributes;
+
+	struct vipl_nic *_Atomic nic; /* who has a stale handle reads it as well */
+	LIST_ENTRY(vipl_vi) link;
 	struct vipl_ptag *ptag;
 	struct vipl_domain *domain;
 	VIP_VI_STATE state;
-	struct ibv_qp *qp;
 	bool prepared; /* it is beyond its first state */
 	bool reliable;
-	bool may_read; /* its send queue may have RDMA reads */
-	unsigned max_inline;
+	bool may_read;		/* its send queue may have RDMA reads */
+	atomic_bool greeted;	/* the greeting has come */
 	struct vipl_conn *conn; /* the connection, or the attempt at one */
 
 	struct vipl_vi *broken_next; /* the list of a CQ, under its lock */
 	atomic_bool broken;	     /* it is on one, or has been since it was connected */
 	VIP_ERROR_CODE broken_code;
-
-	/* Of the receive queue, of the send queue, and of the greeting. NULL: none. */
-	struct vipl_header *headers;
-	uint32_t headers_lkey;
-	atomic_bool greeted; /* the greeting has come */
 };
 
 /* An event: the table's result, and the modes of the queues changed with the state. NIC's lock
