@@ -35,7 +35,7 @@
 #define KEPT_FOR_PROGRAMS 16 /* descriptors */
 #define KEPT_FOR_OPERATOR 4
 
-#define SPIN_US	      10
+#define SPIN_US	      4
 #define QUICK_RINGS   4 /* one within QUICK_US of the other */
 #define QUICK_US      200
 #define CROWDED_US    200 /* without the CPU, after it was offered to others */
