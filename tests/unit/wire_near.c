@@ -644,12 +644,13 @@ static void wake_the_parent(void)
 static void *in_another_namespace(void *arg)
 {
 	struct pollfd pfd = {.events = POLLIN};
+	bool is_own = own_network();
 	int *woken = arg;
 	pid_t pid;
 
-	if (!own_network())
-		return NULL;
 	unsetenv("URXE_WIRE");
+	if (!is_own)
+		return NULL;
 	join();
 	owner = urxe_segment_slot(seg);
 	pid = child_of(wake_the_parent);
