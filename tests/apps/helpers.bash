@@ -7,9 +7,9 @@ top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 URXE=${URXE:-$top/build/urxe}
 export URXE_DEVICES=${URXE_DEVICES:-urxe0=lo}
 
-# isolated COMMAND…: runs it where lo is up and nothing else is there.
+# isolated COMMAND…: runs it where lo is up and nothing else is there; before it, the commands in $INSIDE.
 isolated() {
-	local inside='mount -t tmpfs shm /dev/shm && ip link set lo up && exec "$@"'
+	local inside='mount -t tmpfs shm /dev/shm && ip link set lo up && eval "${INSIDE:-:}" && exec "$@"'
 	PATH=$PATH:/usr/sbin:/sbin
 	if unshare -Urnm true 2>/dev/null; then
 		unshare -Urnm sh -c "$inside" sh "$@"
