@@ -91,8 +91,14 @@ killed() {
 		pair 7001
 		first=$pair
 		pair 7002
+		# The guardian would see the death of one while the other lives, and tell that one.
+		guardian=
+		until [ "$guardian" ]; do
+			guardian=$(grep -l urxe-guardian /proc/[0-9]*/comm | cut -d/ -f3 || true)
+		done
+		kill -STOP $guardian
 		before=$(sent)
-		# It is not to see the death of one while the other lives.
+		# So would the third.
 		kill -STOP $third
 		die "$first" 2
 		# What it sent for them has left when it has taken the next ones.
