@@ -267,16 +267,28 @@ VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE handle, VIP_ULONG entries)
 	return result;
 }
 
+static __attribute__((noinline)) VIP_RETURN done_shared(struct vipl_cq *cq, VIP_VI_HANDLE *vi,
+							VIP_BOOLEAN *recv)
+{
+	bool found;
+
+	owned_lock_shared(&cq->lock, true);
+	found = vipl_cq_take(cq, vi, recv);
+	vipl_cq_unlock(cq);
+	return found ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE handle, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 {
 	struct vipl_cq *cq = vipl_handle_lookup(handle, VIPL_KIND_CQ);
-	bool found, own;
+	bool found;
 
 	if (!cq || !vi || !recv)
 		return VIP_INVALID_PARAMETER;
-	own = vipl_cq_enter(cq);
+	if (vipl_unlikely(!owned_lock_own(&cq->lock)))
+		return done_shared(cq, vi, recv);
 	found = vipl_cq_take(cq, vi, recv);
-	vipl_cq_leave(cq, own);
+	vipl_cq_leave(cq);
 	return found ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 

@@ -105,22 +105,15 @@ static inline void vipl_cq_unlock(struct vipl_cq *cq)
 	vipl_cq_run_deferred(cq, deferred); /* unlocks */
 }
 
-/* On the way of data. Returns whether the thread owns the lock, for vipl_cq_leave(). */
-vipl_inline bool vipl_cq_enter(struct vipl_cq *cq)
+/* By the thread that has taken the lock by owned_lock_own(). */
+vipl_inline void vipl_cq_leave(struct vipl_cq *cq)
 {
-	bool own = owned_lock_own(&cq->lock);
+	unsigned deferred = cq->deferred;
 
-	if (vipl_unlikely(!own))
-		owned_lock_shared(&cq->lock, true);
-	return own;
-}
-
-vipl_inline void vipl_cq_leave(struct vipl_cq *cq, bool own)
-{
-	if (vipl_likely(own && !cq->deferred))
+	if (vipl_likely(!deferred))
 		owned_unlock_own(&cq->lock);
 	else
-		vipl_cq_unlock(cq);
+		vipl_cq_run_deferred(cq, deferred);
 }
 
 #endif

@@ -5,13 +5,25 @@
 #include "vipl/nic.h"
 #include "vipl/wait.h"
 
-static VIP_RETURN done(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+static __attribute__((noinline)) VIP_RETURN done_shared(struct vipl_queue *queue,
+							VIP_DESCRIPTOR **descriptor)
 {
-	bool own;
-	struct vipl_cq *cq = vipl_queue_enter(queue, &own);
+	struct vipl_cq *cq = vipl_queue_lock(queue);
 	VIP_RETURN result = vipl_queue_take(queue, descriptor);
 
-	vipl_cq_leave(cq, own);
+	vipl_cq_unlock(cq);
+	return result;
+}
+
+vipl_inline VIP_RETURN done(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+{
+	struct vipl_cq *cq = vipl_queue_enter(queue);
+	VIP_RETURN result;
+
+	if (vipl_unlikely(!cq))
+		return done_shared(queue, descriptor);
+	result = vipl_queue_take(queue, descriptor);
+	vipl_cq_leave(cq);
 	return result;
 }
 
@@ -19,13 +31,12 @@ static VIP_RETURN done(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
 static VIP_RETURN done_or_armed(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor,
 				struct vipl_cq **armed)
 {
-	bool own;
-	struct vipl_cq *cq = vipl_queue_enter(queue, &own);
+	struct vipl_cq *cq = vipl_queue_lock(queue);
 	VIP_RETURN result = vipl_queue_take(queue, descriptor);
 
 	if (result == VIP_NOT_DONE && cq->ibv && !ibv_req_notify_cq(cq->ibv, 0))
 		result = vipl_queue_take(queue, descriptor);
-	vipl_cq_leave(cq, own);
+	vipl_cq_unlock(cq);
 	*armed = cq;
 	return result;
 }

@@ -56,6 +56,8 @@ static inline void *vipl_handle_lookup(const void *handle, enum vipl_kind kind)
 	if (vipl_unlikely(atomic_load_explicit(&entry->handle, memory_order_acquire) != value ||
 			  (value >> 16 & 0xf) != kind))
 		return NULL;
+	if (!object)
+		__builtin_unreachable(); /* the compiler is to know that there is one */
 	return object;
 }
 

@@ -475,19 +475,37 @@ vipl_inline void post_plain(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor
 	queue->tail++;
 }
 
+vipl_inline VIP_RETURN post_one(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
+				VIP_MEM_HANDLE memory, bool recv)
+{
+	unsigned control;
+
+	if (vipl_unlikely(!is_plain(queue, descriptor, memory, recv, &control)))
+		return post_closely(queue, descriptor, memory);
+	post_plain(queue, descriptor, memory, recv, control);
+	return VIP_SUCCESS;
+}
+
+static __attribute__((noinline)) VIP_RETURN
+post_shared(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDLE memory)
+{
+	struct vipl_cq *cq = vipl_queue_lock(queue);
+	VIP_RETURN result = post_one(queue, descriptor, memory, queue->recv);
+
+	vipl_cq_unlock(cq);
+	return result;
+}
+
 vipl_inline VIP_RETURN post(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor,
 			    VIP_MEM_HANDLE memory, bool recv)
 {
-	VIP_RETURN result = VIP_SUCCESS;
-	bool own;
-	struct vipl_cq *cq = vipl_queue_enter(queue, &own);
-	unsigned control;
+	struct vipl_cq *cq = vipl_queue_enter(queue);
+	VIP_RETURN result;
 
-	if (vipl_likely(is_plain(queue, descriptor, memory, recv, &control)))
-		post_plain(queue, descriptor, memory, recv, control);
-	else
-		result = post_closely(queue, descriptor, memory);
-	vipl_cq_leave(cq, own);
+	if (vipl_unlikely(!cq))
+		return post_shared(queue, descriptor, memory);
+	result = post_one(queue, descriptor, memory, recv);
+	vipl_cq_leave(cq);
 	return result;
 }
 

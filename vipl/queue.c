@@ -336,10 +336,12 @@ bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv)
 }
 
 /*
+ * Takes what has completed until one of the queue's has. False: none has.
+ *
  * What is most likely is known before the completion is: the processor reads the slot and the
  * descriptor while the completion still comes, as nothing of it but a comparison decides on them.
  */
-bool vipl_queue_poll(struct vipl_queue *queue)
+static bool poll_queue(struct vipl_queue *queue)
 {
 	struct ibv_wc wc;
 
@@ -352,4 +354,13 @@ bool vipl_queue_poll(struct vipl_queue *queue)
 			complete_of_any(&wc);
 	} while (vipl_unlikely(queue->head == queue->done));
 	return true;
+}
+
+VIP_RETURN vipl_queue_take_next(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+{
+	*descriptor = NULL;
+	if (queue->head == queue->tail)
+		return vipl_unlikely(queue->mode == VIPL_CLOSED) ? VIP_INVALID_PARAMETER
+								 : VIP_DESCRIPTOR_ERROR;
+	return poll_queue(queue) ? vipl_queue_take_head(queue, descriptor) : VIP_NOT_DONE;
 }

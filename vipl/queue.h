@@ -17,7 +17,7 @@
  * Everything here is guarded by the lock of the queue's CQ (cq.h). Which one that is changes under
  * the NIC's lock, and that of the CQ which it was until then; a queue that is closed is its own CQ's.
  * Who has looked up a VI that another thread destroys and makes anew finds out when it has the lock
- * (vipl_queue_enter()).
+ * (vipl_queue_lock()).
  */
 #ifndef VIPL_QUEUE_H
 #define VIPL_QUEUE_H
@@ -128,19 +128,31 @@ static inline uint32_t vipl_queue_memory_generation(const struct vipl_queue *que
 	return atomic_load_explicit(queue->memory_generation, memory_order_acquire);
 }
 
-/* On the way of data: locks the queue's CQ. Returns what vipl_cq_leave() is to be told. */
-vipl_inline struct vipl_cq *vipl_queue_enter(struct vipl_queue *queue, bool *own)
+/* Locks the queue's CQ; it may be another one meanwhile, whose lock guarded the change. */
+static inline struct vipl_cq *vipl_queue_lock(struct vipl_queue *queue)
 {
 	struct vipl_cq *cq;
 
 	while (true) {
 		cq = __atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE);
-		*own = vipl_cq_enter(cq);
-		/* The queue may have been at another CQ meanwhile, whose lock guarded its changes. */
+		owned_lock_often(&cq->lock);
 		if (vipl_likely(__atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE) == cq))
 			return cq;
-		vipl_cq_leave(cq, *own);
+		vipl_cq_unlock(cq);
 	}
+}
+
+/* The same by the thread that owns the lock, for vipl_cq_leave(). NULL: it does not. */
+vipl_inline struct vipl_cq *vipl_queue_enter(struct vipl_queue *queue)
+{
+	struct vipl_cq *cq = __atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE);
+
+	if (vipl_unlikely(!owned_lock_own(&cq->lock)))
+		return NULL;
+	if (vipl_likely(__atomic_load_n(&queue->cq, __ATOMIC_ACQUIRE) == cq))
+		return cq;
+	vipl_cq_leave(cq);
+	return NULL;
 }
 
 /* With the lock of the CQ that it leaves, and the NIC's. */
@@ -158,26 +170,23 @@ void vipl_queue_settle(struct vipl_queue *queue);
 /* Completes all as flushed. */
 void vipl_queue_flush(struct vipl_queue *queue);
 
-/* Takes what has completed until one of the queue's has. False: none has. */
-bool vipl_queue_poll(struct vipl_queue *queue);
-
-/* Takes the descriptor at head, or none; the results of VipSendDone() with the descriptor. */
-static inline VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+/* Takes the descriptor at head, which has completed; the results of VipSendDone() with it. */
+vipl_inline VIP_RETURN vipl_queue_take_head(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
 {
-	struct vipl_slot *slot;
+	struct vipl_slot *slot = vipl_slot(queue, queue->head++);
 
-	*descriptor = NULL;
-	if (queue->head == queue->done) {
-		if (queue->head == queue->tail)
-			return vipl_unlikely(queue->mode == VIPL_CLOSED) ? VIP_INVALID_PARAMETER
-									 : VIP_DESCRIPTOR_ERROR;
-		if (!vipl_queue_poll(queue))
-			return VIP_NOT_DONE;
-	}
-	slot = vipl_slot(queue, queue->head++);
 	*descriptor = slot->descriptor == &queue->grave ? NULL : slot->descriptor;
 	return vipl_unlikely(slot->status & VIP_STATUS_ERROR_MASK) ? VIP_DESCRIPTOR_ERROR
 								   : VIP_SUCCESS;
+}
+
+/* The same, or none, where none is known to have completed. */
+VIP_RETURN vipl_queue_take_next(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor);
+
+vipl_inline VIP_RETURN vipl_queue_take(struct vipl_queue *queue, VIP_DESCRIPTOR **descriptor)
+{
+	return queue->head == queue->done ? vipl_queue_take_next(queue, descriptor)
+					  : vipl_queue_take_head(queue, descriptor);
 }
 
 #endif
