@@ -92,12 +92,13 @@ install_here() {
 	cmp "$(find new -path '*/doc/sacached/sacached.conf')" "$SACACHED_SOURCE/system/sacached.conf"
 }
 
-@test "programs find the libraries that are installed with them" {
+@test "programs and libraries find the libraries that are installed with them" {
 	command -v meson >/dev/null || skip "no meson"
 	cd "$BATS_TEST_TMPDIR"
 	install_here
-	find new -path '*bin/*' -type f -exec ldd {} + >linked
+	find new \( -path '*bin/*' -o -name 'lib*.so.*' \) -type f -exec ldd {} + >linked
 	grep -q libsacache.so linked
+	grep -q libmempool.so linked
 	run grep 'not found' linked
 	[ -z "$output" ]
 }
