@@ -176,6 +176,7 @@ int vipl_helper_start(struct vipl_nic *nic)
 		ret = -ECANCELED;
 	} else if (!nic->helping) {
 		nic->helping = true;
+		nic->orphan = false;
 		ret = create(nic);
 		nic->helping = !ret;
 	}
@@ -191,9 +192,9 @@ bool vipl_helper_stop(struct vipl_nic *nic)
 	helping = nic->helping;
 	self = helping && pthread_equal(nic->helper, pthread_self());
 	nic->helping = false;
-	nic->orphan = self;
 	pthread_mutex_unlock(&nic->wait_lock);
 	if (self) {
+		nic->orphan = true;
 		pthread_detach(nic->helper);
 		return true;
 	}

@@ -81,7 +81,7 @@ struct vipl_nic {
 	/* The helper thread (helper.h). */
 	bool helping; /* under wait_lock, like */
 	bool stop;    /* set at the end */
-	bool orphan;  /* the helper closes the NIC itself */
+	bool orphan;  /* the helper closes the NIC itself; of no other thread's use */
 	pthread_t helper;
 	int helper_fd;
 	struct vipl_deadline helper_due; /* when it looks at everything again; under lock */
