@@ -10,10 +10,11 @@
  *
  * The service thread does the same for programs that do not poll. While a thread polls, the service
  * thread keeps away from the wire: polling renews a lease, and the service thread sleeps until it
- * runs out. The length of a lease adapts to what is found at its end. Still polled: it doubles, up
- * to 8 ms, so that a polling loop sees the service thread 125 times a second at most. Not polled,
- * with packets waiting (a program that spins on its memory): it is cut by four, down to none, when
- * the service thread blocks on the sockets at once. A program that arms a CQ ends the lease.
+ * runs out. The length of a lease adapts to what is found at its end (lease.h). Still polled, eight
+ * times in a row: it doubles, up to 8 ms, so that a polling loop sees the service thread 125 times a
+ * second at most. Not polled, with packets waiting (a program that spins on its memory): it is cut by
+ * four, down to none, when the service thread blocks on the sockets at once. A program that arms a CQ
+ * ends the lease.
  */
 #ifndef URXE_HCA_ENGINE_H
 #define URXE_HCA_ENGINE_H
@@ -23,6 +24,7 @@
 #include "common/owned_lock.h"
 #include "hca/adapter.h"
 #include "hca/hca.h"
+#include "hca/lease.h"
 #include "wire/neighbour.h"
 
 #define URXE_QP_SLOTS	65536
@@ -70,7 +72,7 @@ struct urxe_engine {
 	int wake_fd;
 	int monitor_fd;
 	_Atomic uint64_t polled_at;   /* by a program; ns */
-	_Atomic uint64_t lease;	      /* ns */
+	struct urxe_lease lease;      /* the service thread's */
 	_Atomic bool leased;	      /* the thread sleeps on the lease, not on the wire */
 	_Atomic uint64_t turned_at;   /* ticks */
 	_Atomic uint64_t renewed_at;  /* ticks: polled_at, without a turn */

@@ -25,8 +25,6 @@
 #define LOOK_AGAIN 20000 /* ns */
 #define LOOK_MAX   320000
 #define LOOKS	   12
-#define LEASE_MIN  50000ull /* shorter than this is none at all */
-#define LEASE_MAX  8000000ull
 #define SLEEP_MAX  1000000000ull
 /* Polled so recently: it is in a loop around ibv_poll_cq(), where a turn may send and receive. */
 #define POLLING_AGE 50000ull
@@ -137,13 +135,6 @@ static uint64_t next_deadline(void)
 	return next < urxe_hca.housekeep_at ? next : urxe_hca.housekeep_at;
 }
 
-static void set_lease(uint64_t lease)
-{
-	if (lease > LEASE_MAX)
-		lease = LEASE_MAX;
-	atomic_store_explicit(&urxe_hca.lease, lease < LEASE_MIN ? 0 : lease, memory_order_relaxed);
-}
-
 /* Time since a program last polled; for ever when one is about to sleep on a channel. */
 static uint64_t poll_age(uint64_t now)
 {
@@ -155,25 +146,25 @@ static uint64_t poll_age(uint64_t now)
 }
 
 /* Somebody polls: keeps away until the lease is over. True when it was renewed meanwhile. */
-static bool sleep_on_lease(uint64_t lease, uint64_t age, uint64_t now)
+static bool sleep_on_lease(uint64_t age, uint64_t now)
 {
+	struct urxe_lease *lease = &urxe_hca.lease;
 	bool wire = false, renewed;
 
 	atomic_store(&urxe_hca.leased, true);
 	if (!atomic_load(&urxe_hca.armed) && !atomic_load(&urxe_hca.stop))
-		wait_for(&wire, now + lease - age, now);
+		wait_for(&wire, now + lease->span - age, now);
 	atomic_store(&urxe_hca.leased, false);
-	renewed = poll_age(urxe_now()) < lease;
+	renewed = poll_age(urxe_now()) < lease->span;
 	if (renewed)
-		set_lease(lease * 2);
+		urxe_lease_renewed(lease);
 	return renewed;
 }
 
 /* At the next look there is a lease to wait for. */
 static bool left_to_pollers(void)
 {
-	if (atomic_load(&urxe_hca.lease) < LEASE_MIN)
-		set_lease(LEASE_MIN);
+	urxe_lease_begin(&urxe_hca.lease);
 	return false;
 }
 
@@ -215,12 +206,12 @@ static void *service(void *arg)
 	prctl(PR_SET_TIMERSLACK, 1);
 	urxe_direct_alive();
 	while (!atomic_load(&e->stop)) {
-		uint64_t now = urxe_now(), lease = atomic_load(&e->lease), age = poll_age(now);
+		uint64_t now = urxe_now(), age = poll_age(now);
 		uint64_t until;
 		bool busy;
 
-		if (age < lease) {
-			ran_out = !sleep_on_lease(lease, age, now) && !atomic_load(&e->armed);
+		if (age < e->lease.span) {
+			ran_out = !sleep_on_lease(age, now) && !atomic_load(&e->armed);
 			wire = false;
 			continue;
 		}
@@ -228,10 +219,10 @@ static void *service(void *arg)
 			continue;
 		urxe_engine_locked();
 		busy = urxe_engine_turn();
-		if (ran_out && busy)
-			set_lease(lease / 4); /* somebody waited for us */
+		if (ran_out)
+			urxe_lease_ran_out(&e->lease, busy);
 		else if (wire && age < POLLING_AGE)
-			set_lease(LEASE_MIN); /* woken for nothing */
+			urxe_lease_begin(&e->lease); /* woken for nothing */
 		ran_out = false;
 		if (!take_lock())
 			continue;
@@ -274,7 +265,7 @@ int urxe_service_start(void)
 	int ret;
 
 	atomic_store(&e->stop, false);
-	atomic_store(&e->lease, LEASE_MIN);
+	e->lease = (struct urxe_lease){.span = URXE_LEASE_MIN};
 	atomic_store(&e->polled_at, 0);
 	e->wake_fd = urxe_fd_keep(urxe_libc.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (e->wake_fd < 0)

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * How long the service thread leaves the wire to a program that polls (engine.h). Renewed some times
+ * in a row, a lease doubles. One that ran out while packets waited is cut by four, down to none.
+ * Once is not enough: two programs that by turns poll for a completion and watch their memory
+ * (ib_write_lat) poll while the other's lease runs out. Each would make good what the end of its own
+ * has cut, and both would go on by leases of milliseconds. One thread; times in ns.
+ */
+#ifndef URXE_HCA_LEASE_H
+#define URXE_HCA_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define URXE_LEASE_MIN	    50000ull /* shorter than this is none at all */
+#define URXE_LEASE_MAX	    8000000ull
+#define URXE_LEASE_RENEWALS 8 /* in a row */
+
+struct urxe_lease {
+	uint64_t span; /* 0: none */
+	unsigned renewals;
+};
+
+/* Somebody polls: there is a lease, if only the shortest. */
+static inline void urxe_lease_begin(struct urxe_lease *lease)
+{
+	if (!lease->span)
+		*lease = (struct urxe_lease){.span = URXE_LEASE_MIN};
+}
+
+static inline void urxe_lease_renewed(struct urxe_lease *lease)
+{
+	if (++lease->renewals < URXE_LEASE_RENEWALS)
+		return;
+	lease->renewals = 0;
+	lease->span *= 2;
+	if (lease->span > URXE_LEASE_MAX)
+		lease->span = URXE_LEASE_MAX;
+}
+
+/* It was not renewed. */
+static inline void urxe_lease_ran_out(struct urxe_lease *lease, bool packets_waited)
+{
+	lease->renewals = 0;
+	if (packets_waited)
+		lease->span = lease->span / 4 < URXE_LEASE_MIN ? 0 : lease->span / 4;
+}
+
+#endif
