@@ -214,7 +214,7 @@ static void run_held(void)
  * A program that polls gets what has come before the peer gets its acknowledgement: often it has an
  * answer, for which the peer waits, and the acknowledgement follows that. It goes when the lock is
  * taken next: by the program that posts or polls again, or by the service thread at the lease's
- * end.
+ * end, or soon after its own turn.
  */
 void urxe_engine_ack_waits(struct urxe_qp *qp)
 {
@@ -380,8 +380,8 @@ static void run_timers(void)
 	}
 }
 
-/* Under the lock. Returns whether packets came in. */
-static bool turn(void)
+/* Under the lock. Returns whether packets came in. Attended: nobody sleeps on the wire meanwhile. */
+static bool turn(bool attended)
 {
 	struct urxe_engine *e = &urxe_hca;
 	int n;
@@ -390,7 +390,7 @@ static bool turn(void)
 		return false;
 	e->near_since = 0;
 	atomic_store_explicit(&e->turned_at, urxe_engine_clock(), memory_order_relaxed);
-	urxe_wire_attend(e->wire, e->acks_may_wait);
+	urxe_wire_attend(e->wire, attended);
 	n = urxe_wire_poll(e->wire, RX_BUDGET, e->now, urxe_dispatch, NULL);
 	if (urxe_wire_missed(e->wire))
 		urxe_service_wake();
@@ -420,25 +420,30 @@ static bool turn_near(void)
 	return n > 0;
 }
 
-bool urxe_engine_turn(void)
+bool urxe_engine_turn(bool acks_may_wait)
 {
-	bool due = !cds_list_empty(&urxe_hca.acks_due);
-	bool busy = turn() || due;
+	bool due = !cds_list_empty(&urxe_hca.acks_due), busy;
 
+	urxe_hca.acks_may_wait = acks_may_wait;
+	busy = turn(false) || due;
+	urxe_hca.acks_may_wait = false;
 	urxe_engine_unlock();
 	return busy;
 }
 
 void urxe_engine_progress(void)
 {
+	bool leased;
+
 	if (!try_lock()) {
 		urxe_engine_polled(urxe_now());
 		return;
 	}
-	/* Only if the service thread, too, looks again soon. */
-	urxe_hca.acks_may_wait = atomic_load(&urxe_hca.leased);
+	leased = atomic_load(&urxe_hca.leased);
+	/* A program that is about to sleep may not poll again. */
+	urxe_hca.acks_may_wait = leased || !atomic_load(&urxe_hca.armed);
 	if (!turn_near())
-		turn();
+		turn(leased);
 	urxe_hca.acks_may_wait = false;
 	urxe_engine_polled(urxe_hca.now);
 	urxe_engine_unlock();

@@ -28,6 +28,9 @@
 #define SLEEP_MAX  1000000000ull
 /* Polled so recently: it is in a loop around ibv_poll_cq(), where a turn may send and receive. */
 #define POLLING_AGE 50000ull
+/* Polled so recently, it may be watching its memory now (ib_write_lat), */
+#define WATCHING_AGE 200000ull
+#define ANSWER_NS    10000 /* and posts its answer so soon after a message */
 
 void urxe_service_wake(void)
 {
@@ -124,7 +127,8 @@ static uint64_t next_deadline(void)
 	uint64_t moderated = urxe_moderation_deadline();
 	uint64_t next = timers < wire ? timers : wire;
 
-	if (!cds_list_empty(&urxe_hca.ready) || !cds_list_empty(&urxe_hca.acks_due))
+	if (!cds_list_empty(&urxe_hca.ready) || !cds_list_empty(&urxe_hca.acks_waiting) ||
+	    !cds_list_empty(&urxe_hca.acks_due))
 		return 0;
 	if (gsi < next)
 		next = gsi;
@@ -145,7 +149,7 @@ static uint64_t poll_age(uint64_t now)
 	return now > polled ? now - polled : 0;
 }
 
-/* Somebody polls: keeps away until the lease is over. True when it was renewed meanwhile. */
+/* Somebody polls: keeps away until the lease is over. False when it has run out. */
 static bool sleep_on_lease(uint64_t age, uint64_t now)
 {
 	struct urxe_lease *lease = &urxe_hca.lease;
@@ -158,7 +162,7 @@ static bool sleep_on_lease(uint64_t age, uint64_t now)
 	renewed = poll_age(urxe_now()) < lease->span;
 	if (renewed)
 		urxe_lease_renewed(lease);
-	return renewed;
+	return renewed || atomic_load(&urxe_hca.armed);
 }
 
 /* At the next look there is a lease to wait for. */
@@ -197,6 +201,21 @@ static bool take_lock(void)
 	return true;
 }
 
+/*
+ * A program that watches its memory has a message now. Its answer and the acknowledgement had better
+ * leave together: the peer, which polls for the latter, then has both, and so does each after it,
+ * without this thread. True: the program has posted its answer, and polls.
+ */
+static bool answered(void)
+{
+	struct timespec ts = {.tv_nsec = ANSWER_NS};
+
+	if (!atomic_load(&urxe_hca.acks_wait))
+		return false;
+	nanosleep(&ts, NULL);
+	return !atomic_load(&urxe_hca.acks_wait);
+}
+
 static void *service(void *arg)
 {
 	struct urxe_engine *e = &urxe_hca;
@@ -210,20 +229,29 @@ static void *service(void *arg)
 		uint64_t until;
 		bool busy;
 
+		/* The program has left acknowledgements for when it polls again, or posts. */
+		if (age < POLLING_AGE && atomic_load(&e->acks_wait))
+			urxe_lease_begin(&e->lease);
 		if (age < e->lease.span) {
-			ran_out = !sleep_on_lease(age, now) && !atomic_load(&e->armed);
+			ran_out = !sleep_on_lease(age, now);
 			wire = false;
 			continue;
 		}
 		if (!take_lock())
 			continue;
 		urxe_engine_locked();
-		busy = urxe_engine_turn();
+		busy = urxe_engine_turn(age < WATCHING_AGE);
 		if (ran_out)
 			urxe_lease_ran_out(&e->lease, busy);
 		else if (wire && age < POLLING_AGE)
 			urxe_lease_begin(&e->lease); /* woken for nothing */
 		ran_out = false;
+		if (answered()) {
+			urxe_lease_begin(&e->lease);
+			ran_out = !sleep_on_lease(0, urxe_now());
+			wire = false;
+			continue;
+		}
 		if (!take_lock())
 			continue;
 		until = next_deadline();

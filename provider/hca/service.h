@@ -12,8 +12,8 @@ int urxe_service_start(void);
 void urxe_service_stop(void);
 void urxe_service_forked(void);
 
-/* With the engine lock held: one turn of the engine, then gives the lock back. Were there
- * packets? */
-bool urxe_engine_turn(void);
+/* With the engine lock held: one turn of the engine, then gives the lock back. Were there packets?
+ * Acknowledgements may wait for the program's answer: urxe_engine_ack_waits(). */
+bool urxe_engine_turn(bool acks_may_wait);
 
 #endif

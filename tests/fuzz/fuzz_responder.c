@@ -587,7 +587,7 @@ static void pass_time(unsigned how)
 	edges.clock_now += 1000ull << how % 24;
 	urxe_engine_take();
 	urxe_engine_locked();
-	urxe_engine_turn();
+	urxe_engine_turn(false);
 }
 
 static void window(struct input *in)
