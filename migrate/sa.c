@@ -231,14 +231,15 @@ int sa_find_port(struct sa *sa, uint64_t guid, bool pkeys, struct sa_port *port)
 	return ret;
 }
 
-int sa_own_port(struct sa *sa, uint64_t *guid, uint8_t *lmc)
+int sa_own_port(struct sa *sa, struct sa_own_port *own)
 {
 	umad_port_t port;
 
 	if (umad_get_port(sa->ca[0] ? sa->ca : NULL, sa->port, &port))
 		return -ENODEV;
-	*guid = be64toh(port.port_guid);
-	*lmc = port.lmc;
+	own->prefix = be64toh(port.gid_prefix);
+	own->guid = be64toh(port.port_guid);
+	own->lmc = port.lmc;
 	umad_release_port(&port);
 	return 0;
 }
@@ -324,13 +325,12 @@ static int send_sm_info(struct sa *sa, int fd, int agent)
 	_Alignas(8) uint8_t umad[MAD_SIZE + 64] = {0};
 	uint8_t *mad = umad_get_mad(umad), sl;
 	int length = MAD_SIZE, ret;
-	uint64_t guid;
+	struct sa_own_port own;
 	uint16_t lid;
-	uint8_t lmc;
 
 	ret = sm_of(sa, &lid, &sl);
 	if (!ret)
-		ret = sa_own_port(sa, &guid, &lmc);
+		ret = sa_own_port(sa, &own);
 	if (ret)
 		return ret;
 	mad[0] = 1;
@@ -340,7 +340,7 @@ static int send_sm_info(struct sa *sa, int fd, int agent)
 	put64(mad + 8, 1);
 	put16(mad + 16, SM_INFO);
 	mad[23] = HAND_OVER;
-	put64(mad + 64, guid);
+	put64(mad + 64, own.guid);
 	mad[64 + 20] = SM_MASTER;
 	umad_set_addr(umad, lid, 0, sl, 0);
 	if (umad_send(fd, agent, umad, MAD_SIZE, TIMEOUT_MS, RETRIES) < 0)

@@ -28,6 +28,12 @@ struct sa_port {
 	uint16_t pkeys[32];
 };
 
+struct sa_own_port {
+	uint64_t prefix; /* of its subnet */
+	uint64_t guid;
+	uint8_t lmc;
+};
+
 /* Plain data: nothing is opened before the first question. */
 void sa_init(struct sa *sa, const char *ca, int port, uint64_t key);
 void sa_destroy(struct sa *sa);
@@ -37,8 +43,8 @@ void sa_destroy(struct sa *sa);
  * known. pkeys: its first block of P_Keys as well.
  */
 int sa_find_port(struct sa *sa, uint64_t guid, bool pkeys, struct sa_port *port);
-/* The GUID of the port by which it is asked, and the LMC that it has. -errno. */
-int sa_own_port(struct sa *sa, uint64_t *guid, uint8_t *lmc);
+/* The port by which it is asked. -errno. */
+int sa_own_port(struct sa *sa, struct sa_own_port *own);
 /* The smallest LinearFDBCap of all switches (14.2.5.4). -errno; -ENOENT: there is none. */
 int sa_smallest_linear_cap(struct sa *sa, uint16_t *cap);
 /*

@@ -190,6 +190,8 @@ static void print_pkeys(struct json_object *row)
 
 	if (!json_object_object_get_ex(row, "pkeys", &pkeys))
 		return;
+	if (!json_object_array_length(pkeys))
+		printf("none yet");
 	for (size_t i = 0; i < json_object_array_length(pkeys); i++)
 		printf("%s0x%04x", i ? ", " : "",
 		       json_object_get_int(json_object_array_get_idx(pkeys, i)));
@@ -209,11 +211,10 @@ static int plan_command(struct arguments *args)
 		json_object_put(a);
 		return status;
 	}
-	printf("%s  %s -> %s\n  vGUID   %s\n  GID     fe80::%.4s:%.4s:%.4s:%.4s\n  LID     %d\n  "
-	       "P_Keys  ",
+	printf("%s  %s -> %s\n  vGUID   %s\n  GID     %s\n  LID     %s\n  P_Keys  ",
 	       text(a, "guest"), text(a, "host"), text(a, "to"), text(a, "guid"),
-	       text(a, "guid") + 2, text(a, "guid") + 6, text(a, "guid") + 10, text(a, "guid") + 14,
-	       number(a, "lid", 0));
+	       *text(a, "gid") ? text(a, "gid") : "not known: this host's port cannot be seen",
+	       number(a, "lid", 0) ? text(a, "lid") : "none yet");
 	print_pkeys(a);
 	if (*text(a, "refused")) {
 		printf("\n  it would be refused: %s\n", text(a, "refused"));

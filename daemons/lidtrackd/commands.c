@@ -3,6 +3,7 @@
  * What lidtrackctl may ask for. What takes other agents is a job in a thread, with a copy of what
  * this host has; a client that goes meanwhile leaves the job without one.
  */
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ struct job {
 	int wanted;	   /* the function that is asked for; -1: any */
 	bool wanted_free;
 	uint64_t wait;
+	struct sa_own_port own; /* of this host; 0: not known */
 	int error;
 	struct answer answer;
 };
@@ -297,6 +299,7 @@ static int who_has_it(struct job *j)
 static void plan_work(struct job *j)
 {
 	j->error = who_has_it(j);
+	sa_own_port(&j->d->sa, &j->own);
 	if (j->error || !strcmp(j->to, j->listing))
 		return;
 	if (!strcmp(j->to, j->d->config.host)) {
@@ -348,6 +351,15 @@ static bool plan_refused(struct job *j, char reason[REASON_LEN])
 	return true;
 }
 
+/* In the subnet of this host. */
+static void show_gid(struct json_object *o, const struct job *j)
+{
+	const uint64_t gid[2] = {htobe64(j->own.prefix), htobe64(j->record.guid)};
+
+	if (j->own.prefix)
+		json_add_gid(o, "gid", (const uint8_t *)gid);
+}
+
 static void finish_plan(struct job *j)
 {
 	char reason[REASON_LEN];
@@ -359,6 +371,7 @@ static void finish_plan(struct job *j)
 		return;
 	}
 	o = show_row(&row);
+	show_gid(o, j);
 	json_add_text(o, "to", j->to);
 	if (plan_refused(j, reason))
 		json_add_text(o, "refused", reason);

@@ -164,12 +164,13 @@ static bool ask_tracker(struct step *s, struct answer *answer)
 /* The tracker is to know where it is, and gives it its LID. Afterwards again() or not. */
 static void tell_tracker(struct step *s, bool here)
 {
+	struct sa_own_port own = {0};
 	struct answer answer;
-	uint8_t lmc;
+	int ret = here ? sa_own_port(&s->d->sa, &own) : 0;
 
-	s->r.port = 0;
-	if (here && sa_own_port(&s->d->sa, &s->r.port, &lmc))
-		again(s, "the port of this host: %s", sa_strerror(-ENODEV));
+	s->r.port = own.guid;
+	if (ret)
+		again(s, "the port of this host: %s", sa_strerror(ret));
 	else if (ask_tracker(s, &answer) && here && answer.knows)
 		s->r.lid = answer.record.lid;
 }

@@ -165,12 +165,11 @@ static int tell(struct apply *a, const struct guid2lid *lids)
 static int make_plan(struct apply *a)
 {
 	struct lidtrackd *d = a->t->d;
-	uint64_t guid;
-	uint8_t lmc;
+	struct sa_own_port own;
 	int ret = guid2lid_read(&a->taken, d->config.guid2lid);
 
 	if (!ret)
-		ret = sa_own_port(&d->sa, &guid, &lmc);
+		ret = sa_own_port(&d->sa, &own);
 	if (!ret)
 		ret = sa_smallest_linear_cap(&d->sa, &a->plan.linear_cap);
 	if (ret) {
@@ -178,7 +177,7 @@ static int make_plan(struct apply *a)
 		return ret;
 	}
 	a->plan.taken = &a->taken;
-	a->plan.lmc = lmc;
+	a->plan.lmc = own.lmc;
 	a->plan.floating_from = d->config.floating_from;
 	a->plan.room = d->config.num_peers + 1;
 	ret = lid_plan_make(&a->plan);

@@ -155,6 +155,19 @@ asked_once() {
 	is_at a h1
 }
 
+@test "a plan has the GID of the subnet's prefix, and says what the guest does not have yet" {
+	echo 'subnet_prefix 0xfe80000000001234' >>"$dir/opensm.conf"
+	hosts 1
+	agents
+	guest guest7 h1
+	ctl h2 plan guest7 --to h2 | grep 'GID *fe80::1234:255:5258:1:0$'
+	kill -KILL "${pids[h0.osm]}"
+	ctl h2 add guest8
+	run ctl h2 plan guest8 --to h3
+	[ "$status" = 1 ]
+	[[ $output == *"LID     none yet"*"P_Keys  none yet"*"it is under way"* ]]
+}
+
 @test "names and GUIDs that cannot be are refused, and say what can" {
 	local bad
 	hosts 1
