@@ -247,7 +247,8 @@ static int start_tls(struct link *link, struct link_identity *identity, unsigned
 const char *link_strerror(int error)
 {
 	switch (-error) {
-	case EKEYEXPIRED: return "its certificate has expired, or is not valid yet";
+	case EKEYEXPIRED:
+		return "its certificate has expired or is not valid yet, by this host's clock";
 	case EKEYREJECTED: return "its certificate is another's";
 	case ENOTUNIQ: return "its certificate is not one of tls_ca";
 	case EACCES: return "it does not accept this host's certificate, see its log";

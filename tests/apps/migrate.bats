@@ -1217,6 +1217,57 @@ certificate_of() {
 	agrees
 }
 
+# ahead HOST: its agent begins anew with a clock that is an hour ahead, until the file "back" is there.
+ahead() {
+	kill -TERM "${pids[$1]}"
+	wait "${pids[$1]}"
+	LD_PRELOAD=$URXE_BIN/clock_ahead.so CLOCK_SET_BACK=$dir/back agent "$1"
+	await ctl "$1" status
+}
+
+@test "hosts whose clocks differ by an hour move guests, also when one is set back in the middle of a move" {
+	local guid lid h
+	command -v certtool >/dev/null || skip "no certtool"
+	for h in h1 h2 h3; do
+		certificate_of $h ca -1 2
+	done
+	export MIGRATE_TLS=1
+	hosts 1
+	guests_hold
+	agents "tls_ca $dir/ca.pem" "guest_command $dir/guests"
+	guid=$(guest guest7 h1)
+	lid=$(lid_of guest7)
+	ahead h1
+	touch "$dir/go"
+	ctl h1 move guest7 --to h2
+	ctl h1 move guest7 --to h1
+	rm "$dir/go"
+	ctl h1 move guest7 --to h2 --no-wait
+	await grep -q 'asking -> detaching' "$dir/h1.log"
+	touch "$dir/back" "$dir/go"
+	await is_at guest7 h2
+	[ "$(lid_of guest7)" = "$lid" ]
+	[ "$(functions_with "$guid")" = 1 ]
+}
+
+@test "a certificate that is over by a clock that is wrong: the line says so, and all is well when it is set back" {
+	local h
+	command -v certtool >/dev/null || skip "no certtool"
+	for h in h1 h2 h3; do
+		certificate_of $h ca -1 '30 minutes 0'
+	done
+	export MIGRATE_TLS=1
+	hosts 1
+	agents "tls_ca $dir/ca.pem"
+	guest guest7 h1
+	ahead h1
+	run ctl h1 plan guest7 --to h2
+	[ "$status" = 1 ]
+	[[ $output == *"h2 does not answer: its certificate has expired or is not valid yet, by this host's clock"* ]]
+	touch "$dir/back"
+	ctl h1 move guest7 --to h2
+}
+
 @test "an agent of another version, or one that nobody has named, is told so" {
 	hosts 1
 	agents
