@@ -42,6 +42,8 @@ static int list(const char *where, struct function *functions, size_t room)
 		if (!ret)
 			functions[count++] = function;
 	}
+	if (!ret && ferror(f))
+		ret = -errno;
 	fclose(f);
 	return ret ? ret : count;
 }

@@ -43,7 +43,9 @@ static int read_all(int fd, struct text *text)
 
 	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size > MAX_SIZE)
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	if (st.st_size > MAX_SIZE)
 		return -EFBIG;
 	text->mode = st.st_mode & 07777;
 	text->uid = st.st_uid;

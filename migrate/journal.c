@@ -179,6 +179,8 @@ static int open_file(struct journal *journal, const char *path)
 		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
 	if (fstat(journal->fd, &st))
 		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
 	if (!st.st_nlink) /* its owner has just written it anew */
 		return -EAGAIN;
 	return sync_folder(path);

@@ -17,11 +17,13 @@
 /* "GUID=LID" or "GUID=FIRST-LAST", or false. */
 static bool parse_entry(const char *text, struct guid2lid_entry *e)
 {
+	const char *digits = text + (strncmp(text, "0x", 2) ? 0 : 2);
+	size_t len = strspn(digits, "0123456789abcdefABCDEF");
 	unsigned long min, max;
 	char *end;
 
-	e->guid = strtoull(text, &end, 16);
-	if (*end != '=')
+	e->guid = strtoull(digits, &end, 16);
+	if (len > 16 || end != digits + len || *end != '=')
 		return false;
 	min = max = strtoul(end + 1, &end, 0);
 	if (*end == '-')

@@ -491,8 +491,9 @@ static int run(struct arguments *args, const char *command)
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(commands[i].name, command) != 0)
 			continue;
-		if (args->nwords < commands[i].least || args->nwords > commands[i].most ||
-		    commands[i].wants & ~args->given)
+		if (commands[i].wants & ~args->given)
+			return command_misused("%s: --to HOST is missing", command);
+		if (args->nwords < commands[i].least || args->nwords > commands[i].most)
 			return command_misused("%s: too few words, or too many", command);
 		if (args->given & ~commands[i].wants & ~commands[i].takes)
 			return command_misused("%s: an option that it does not take", command);

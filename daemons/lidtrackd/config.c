@@ -120,14 +120,25 @@ static int check_functions(struct lidtrackd *d)
 	}
 	if (d->provider)
 		return 0;
-	log_error("functions: a kind and where, \"fabric h1\", \"mlx5 ib0\" or \"mlx4 mlx4_0:1\"");
+	log_error("functions: a kind and where, \"fabric h1\", \"mlx5 ib0\", \"mlx4 mlx4_0:1\" or "
+		  "\"file PATH\"");
 	return -EINVAL;
+}
+
+static bool is_address(const char *key, const char *address)
+{
+	if (link_is_local(address) || strchr(address, ':'))
+		return true;
+	log_error("%s %s: an absolute path, or ADDRESS:PORT", key, address);
+	return false;
 }
 
 static int check_peers(struct lidtrackd *d)
 {
 	bool remote = d->config.listen[0] && !link_is_local(d->config.listen);
 
+	if (d->config.listen[0] && !is_address("listen", d->config.listen))
+		return -EINVAL;
 	for (unsigned i = 0; i < d->config.num_peers; i++) {
 		if (!strcmp(d->config.peers[i].host, d->config.host)) {
 			log_error("peer %s is this host itself", d->config.host);
@@ -137,6 +148,8 @@ static int check_peers(struct lidtrackd *d)
 			log_error("peer %s: there are two lines", d->config.peers[i].host);
 			return -EINVAL;
 		}
+		if (!is_address(d->config.peers[i].host, d->config.peers[i].address))
+			return -EINVAL;
 		remote = remote || !link_is_local(d->config.peers[i].address);
 	}
 	if (!remote || d->config.tls_ca[0])
@@ -153,6 +166,11 @@ int lidtrackd_config_check(struct lidtrackd *d)
 	}
 	if (check_functions(d) || check_peers(d))
 		return -EINVAL;
+	if (d->config.mode == MODE_SHARED_PORT && d->config.apply == APPLY_RESTART &&
+	    !d->config.restart_command[0]) {
+		log_error("apply restart: needs restart_command, which restarts OpenSM");
+		return -EINVAL;
+	}
 	if (d->config.follow[0] && !peer_of(d, d->config.follow)) {
 		log_error("follow: %s is no peer", d->config.follow);
 		return -EINVAL;

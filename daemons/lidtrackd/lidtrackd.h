@@ -141,6 +141,8 @@ struct guest *guest_named(struct lidtrackd *d, const char *name);
 int guest_add(struct lidtrackd *d, const struct record *record);
 /* Can the journal take one move more? -errno. Not before that may a move touch anything. */
 int journal_ready(struct lidtrackd *d);
+/* Opens a journal. -errno after a line in the log. */
+int journal_begin(struct journal *journal, const char *path);
 /* Another record in the place of a guest's. */
 int guest_replace(struct lidtrackd *d, struct guest *guest, const struct record *record);
 /*

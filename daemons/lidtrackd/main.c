@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/command.h"
 #include "daemons/common/counters.h"
@@ -126,7 +127,7 @@ static int start_all(struct lidtrackd *d)
 }
 
 /* They may come later: what needs them is tried again. */
-static void look_at_functions(const struct lidtrackd *d)
+static void look_around(const struct lidtrackd *d)
 {
 	struct function functions[FUNCTION_MAX];
 	int n = d->provider->list(d->where, functions, FUNCTION_MAX);
@@ -134,6 +135,9 @@ static void look_at_functions(const struct lidtrackd *d)
 	if (n < 0)
 		log_warning("%s %s: functions cannot be seen: %s; tried again when one is needed",
 			    d->provider->name, d->where, function_strerror(n));
+	if (d->config.guest_command[0] && access(d->config.guest_command, X_OK))
+		log_warning("guest_command %s: %s; tried again when it is needed",
+			    d->config.guest_command, strerror(errno));
 }
 
 static int run(struct lidtrackd *d)
@@ -148,7 +152,7 @@ static int run(struct lidtrackd *d)
 	sa_init(&d->sa, d->config.ca_name, (int)d->config.port, d->config.sm_key);
 	ret = start_all(d);
 	if (!ret) {
-		look_at_functions(d);
+		look_around(d);
 		log_info("ready: host %s, functions of %s", d->config.host, d->where);
 		notify_ready(d->notify);
 		loop_run(&d->loop, NULL, NULL);

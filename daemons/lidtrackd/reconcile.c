@@ -419,23 +419,31 @@ int guest_order(struct lidtrackd *d, struct guest *g, const char *to, int wanted
 
 /* ---- beginning and end ---- */
 
-int reconcile_start(struct lidtrackd *d)
+int journal_begin(struct journal *journal, const char *path)
 {
 	unsigned line;
-	int ret = journal_open(&d->journal, d->config.journal, &line);
+	int ret = journal_open(journal, path, &line);
 
 	if (ret == -EBADMSG)
 		log_error("%s: line %u is damaged; put things right by hand, for a guess could "
-			  "give two "
-			  "ports one GUID",
-			  d->config.journal, line);
+			  "give two ports one GUID",
+			  path, line);
 	else if (ret == -EPROTO)
-		log_error("%s: line %u is of another version of lidtrackd: start that one",
-			  d->config.journal, line);
+		log_error("%s: line %u is of another version of lidtrackd: start that one", path,
+			  line);
 	else if (ret == -EAGAIN)
-		log_error("%s: another lidtrackd has it", d->config.journal);
+		log_error("%s: another lidtrackd has it", path);
+	else if (ret == -EINVAL)
+		log_error("%s: a journal is a regular file", path);
 	else if (ret)
-		log_error("%s: %s", d->config.journal, strerror(-ret));
+		log_error("%s: %s", path, strerror(-ret));
+	return ret;
+}
+
+int reconcile_start(struct lidtrackd *d)
+{
+	int ret = journal_begin(&d->journal, d->config.journal);
+
 	for (size_t i = 0; !ret && i < d->journal.count; i++) {
 		struct guest *g = remember(d, &d->journal.records[i]);
 

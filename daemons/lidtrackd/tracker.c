@@ -455,7 +455,6 @@ int tracker_start(struct lidtrackd *d)
 {
 	struct tracker *t;
 	char path[300];
-	unsigned line;
 	int ret;
 
 	if (d->config.mode != MODE_SHARED_PORT || strcmp(d->config.tracker, d->config.host) != 0)
@@ -465,10 +464,8 @@ int tracker_start(struct lidtrackd *d)
 		return -ENOMEM;
 	t->d = d;
 	snprintf(path, sizeof(path), "%s.tracker", d->config.journal);
-	ret = journal_open(&t->journal, path, &line);
+	ret = journal_begin(&t->journal, path);
 	if (ret) {
-		log_error("%s: %s%s%u", path, strerror(-ret), ret == -EBADMSG ? ", line " : "",
-			  line);
 		free(t);
 		return ret;
 	}

@@ -191,7 +191,8 @@ asked_once() {
 @test "lidtrackctl refuses options that mean nothing, and files that are not there" {
 	local words
 	for words in 'add a --wait 3' 'plan a --to h2 --function 1' 'cancel a --no-wait' 'guid2lid /dev/null --to h2' \
-		"guid2lid $dir/guid2lid --set x" "guid2lid $dir/guid2lid --set 0x1=0xc000"; do
+		"guid2lid $dir/guid2lid --set x" "guid2lid $dir/guid2lid --set 0x1=0xc000" \
+		"guid2lid $dir/guid2lid --set 0x10000000000000001=1" "guid2lid $dir/guid2lid --set -1=1"; do
 		# shellcheck disable=SC2086
 		run ctl h1 $words
 		[ "$status" = 2 ]
@@ -203,9 +204,43 @@ asked_once() {
 		[[ $output == "lidtrackctl: $dir/guid2lid: No such file or directory" ]]
 	done
 	[ ! -e "$dir/new" ]
+	run "$LIDTRACKCTL" guid2lid "$dir"
+	[ "$status" = 1 ]
+	[ "$output" = "lidtrackctl: $dir: Is a directory" ]
+	run "$LIDTRACKCTL" plan guest7
+	[ "$status" = 2 ]
+	[[ $output == "lidtrackctl: plan: --to HOST is missing; "* ]]
 	ctl h1 guid2lid "$dir/guid2lid" --set 0x1=5
 	ctl h1 guid2lid "$dir/new" --from "$dir/guid2lid"
 	[ "$(ctl h1 guid2lid "$dir/new")" = '1 entries' ]
+}
+
+@test "lidtrackd refuses a configuration that cannot be, by a line that says what can" {
+	local line expected said
+	mkdir "$dir/y.tracker"
+	mkfifo "$dir/fifo"
+	while IFS=: read -r expected line said; do
+		run timeout 20 "$LIDTRACKD" -c /dev/null -o 'host x' -o 'functions file /dev/null' -o "journal $dir/y" \
+			-o "listen $dir/y.sock" -o "control_socket $dir/y.ctl" -o "${line%%,*}" -o "${line##*,}" </dev/null
+		echo "$line: $output"
+		[ "$status" = "$expected" ]
+		[ "${#lines[@]}" = 1 ]
+		[[ $output == *"$said"* ]]
+	done <<-END
+		2:functions nosuch x:"mlx4 mlx4_0:1" or "file PATH"
+		1:journal /dev/null:/dev/null: a journal is a regular file
+		1:journal $dir/fifo:a journal is a regular file
+		1:mode shared-port,tracker x:y.tracker: Is a directory
+		2:listen agent.sock:listen agent.sock: an absolute path, or ADDRESS:PORT
+		2:peer h1 agent.sock:h1 agent.sock: an absolute path, or ADDRESS:PORT
+		2:mode shared-port,apply restart:apply restart: needs restart_command
+	END
+	# What may come later is only told.
+	"$LIDTRACKD" -c /dev/null -o 'host x' -o "functions file $dir" -o "journal $dir/y" -o "listen $dir/y.sock" \
+		-o "control_socket $dir/y.ctl" -o "guest_command $dir/nosuch" </dev/null >"$dir/y.log" 2>&1 3>&- &
+	pids[y]=$!
+	await grep "guest_command $dir/nosuch: No such file or directory" "$dir/y.log"
+	grep "file $dir: functions cannot be seen: Is a directory" "$dir/y.log"
 }
 
 @test "who waits for a move is told when another order sends the guest on, or takes it away" {
