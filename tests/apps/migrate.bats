@@ -60,6 +60,9 @@ asked_once() {
 	ctl h1 move guest7 --to h3
 	await is_at guest7 h3
 	[ "$(lid_of guest7)" = "$lid" ]
+	# It knows that none of them is confirmed, and asks when it uses the first one.
+	[ "$(tell guest7 list | grep -c ' stale -$')" = "$(wc -w <<<"$guids")" ]
+	[ "$(paths "$lid")" = "$before" ]
 	# shellcheck disable=SC2086
 	tell guest7 reach $guids
 	asked_once "$before" "$told"
