@@ -142,9 +142,8 @@ static unsigned read_state(struct urxe_port *port, enum ibv_port_state state)
 	return old == IBV_PORT_ACTIVE && state != IBV_PORT_ACTIVE ? CHANGE_DOWN : 0;
 }
 
-/* Under the device lock, or before the port is published: what has changed. */
-static unsigned port_read(struct urxe_port *port, const struct fabric_map *map,
-			  const struct fabric_port *from)
+unsigned urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,
+			       const struct fabric_port *from)
 {
 	const uint8_t *info = from->info;
 	unsigned changes = read_state(port, fabric_port_state(from));
@@ -203,7 +202,7 @@ static struct entry *entry_create(int index, const struct fabric_map *map,
 		port->kind = &urxe_fabric_port;
 		port->num = i + 1;
 		port->index = num_ports++;
-		port_read(port, map, fabric_node_port(map, hca, port->num));
+		urxe_fabric_port_read(port, map, fabric_node_port(map, hca, port->num));
 	}
 	urxe_ports_add(&e->dev);
 	return e;
@@ -215,8 +214,8 @@ static void entry_update(struct entry *e, const struct fabric_map *map,
 	urxe_device_lock();
 	for (unsigned i = 0; i < e->dev.num_ports; i++) {
 		if (hca && i < hca->num_ports)
-			e->changes[i] |=
-				port_read(&e->ports[i], map, fabric_node_port(map, hca, i + 1));
+			e->changes[i] |= urxe_fabric_port_read(&e->ports[i], map,
+							       fabric_node_port(map, hca, i + 1));
 		else
 			e->changes[i] |= read_state(&e->ports[i], IBV_PORT_DOWN);
 	}

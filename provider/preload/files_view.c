@@ -307,9 +307,7 @@ static int open_node(const struct urxe_sysfs_found *f, int flags)
 	case URXE_SYSFS_CHR:
 		if (flags & O_DIRECTORY)
 			return -ENOTDIR;
-		if (f->node.open)
-			return open_device(f, flags);
-		return urxe_sysfs_is_rdma_cm(&f->node) ? urxe_rdma_cm_open(flags) : -ENXIO;
+		return f->node.open ? open_device(f, flags) : -ENXIO;
 	case URXE_SYSFS_DIR: break;
 	}
 	if ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC))

@@ -54,7 +54,7 @@ static int walk_into(struct walk *w, const struct urxe_sysfs_node *node)
 
 static bool is_kernels(const struct urxe_sysfs_node *node)
 {
-	return node->type == URXE_SYSFS_DIR && node->dir->kernel && !node->dir->merged;
+	return node->type == URXE_SYSFS_DIR && node->dir->kernel;
 }
 
 static void walk_up(struct walk *w)
@@ -109,7 +109,7 @@ static bool walk_lookup(struct walk *w, const char *name, struct urxe_sysfs_node
 
 	if (urxe_sysfs_lookup(dir, name, node))
 		return true;
-	if (!dir->dir->more || dir->dev || w->refreshed)
+	if (!dir->dir->more || dir->device || w->refreshed)
 		return false;
 	w->refreshed = true;
 	urxe_sysfs_refresh();
@@ -135,7 +135,7 @@ static int walk_step(struct walk *w, const char *name, const char **rest, bool n
 		return URXE_SYSFS_NODE;
 	}
 	if (!walk_lookup(w, name, &node)) {
-		if (dir->dir->kernel)
+		if (dir->dir->kernel || urxe_sysfs_merged(dir->dir))
 			return walk_leaves(w, name, *rest);
 		w->found->in_directory = !(*rest)[strspn(*rest, "/")];
 		return -ENOENT;

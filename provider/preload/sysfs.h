@@ -2,11 +2,14 @@
 /*
  * The sysfs view: what /sys/class/infiniband and its kin would hold if the kernel knew our devices.
  *
- *   sysfs_tree.c    which directories, links and files there are; sysfs_show.c: what they contain
- *   sysfs_fabric.c  the same for a process on a host of a virtual fabric
- *   sysfs.c         from a path to what it names, by the rules of path resolution
- *   sysfs_mirror.c  the directories once more, as real ones, so that they can be opened and listed
- *   files*.c        the libc calls through which programs look
+ *   sysfs_tree.c      which devices there are, and the directories above and beside them
+ *   sysfs_device.c    the directory of a device, and what its files contain
+ *   sysfs_counters.c  the counters of a port
+ *   sysfs_fabric.c    what differs for a process on a host of a virtual fabric, whose adapters are
+ *                     its devices: it sees neither RoCE devices nor the kernel's
+ *   sysfs.c           from a path to what it names, by the rules of path resolution
+ *   sysfs_mirror.c    the directories once more, as real ones, so that they can be opened and listed
+ *   files*.c          the libc calls through which programs look
  *
  * The view is laid out as the kernel lays out a device that has a parent:
  *
@@ -17,7 +20,7 @@
  *   /sys/class/infiniband_verbs/uverbs0           a link to the parent's infiniband_verbs/uverbs0
  *   /sys/class/infiniband_mad/umad0               and to its infiniband_mad/umad0
  *   /dev/infiniband/uverbs0                       a character device that cannot be opened
- *   /dev/infiniband/umad0                         one that can, for the port's QP 1
+ *   /dev/infiniband/umad0                         one that can, for the port's MADs; issm0 on a fabric
  *   /dev/infiniband/rdma_cm                       another one; /sys/class/misc/rdma_cm is about it
  *
  * Any thread may call any of this; nothing takes a lock of its own. What the devices are is read
@@ -37,14 +40,21 @@
 /* The longest contents of a file, and the size that sysfs gives every file. */
 #define URXE_SYSFS_FILE_SIZE 4096
 
+struct urxe_sysfs_device {
+	struct urxe_device *dev;     /* NULL: on a fabric, */
+	unsigned adapter;	     /* the host's adapter of that number */
+	unsigned num_ports;	     /* 1 … */
+	unsigned first_umad, uverbs; /* the number of its port 1's umad, and of its uverbs */
+	char name[IBV_SYSFS_NAME_MAX];
+	char netdev[IF_NAMESIZE];
+};
+
 /* The devices that the view shows; made anew when they change, never freed (readers hold no
  * lock). */
 struct urxe_sysfs_devices {
-	int len;
-	int first_uverbs; /* number of device index 0: above those of the kernel */
-	int first_umad;
-	struct urxe_device *dev[URXE_MAX_DEVICES];
-	char netdev[URXE_MAX_DEVICES][IF_NAMESIZE];
+	unsigned len;
+	unsigned first_uverbs; /* number of device index 0: above those of the kernel */
+	struct urxe_sysfs_device at[URXE_MAX_DEVICES];
 };
 
 enum urxe_sysfs_type {
@@ -64,22 +74,36 @@ struct urxe_sysfs_attr {
 	const char *name;
 	enum urxe_sysfs_type type;
 	const struct urxe_sysfs_dir *dir; /* URXE_SYSFS_DIR */
-	/* In place of dir, for a process on a host of a fabric; NULL: none. */
-	const struct urxe_sysfs_dir *fabric;
-	urxe_sysfs_show_fn *show; /* URXE_SYSFS_FILE, URXE_SYSFS_LINK */
-	const char *text;	  /* in place of show: the contents as they are */
-	unsigned index;		  /* for show: which counter */
+	urxe_sysfs_show_fn *show;	  /* URXE_SYSFS_FILE, URXE_SYSFS_LINK */
+	const char *text;		  /* in place of show: the contents as they are */
+	urxe_sysfs_show_fn *fabric;	  /* in place of both on a fabric */
+	bool netdev;			  /* there only where ports are netdevs: not on a fabric */
+	unsigned index;			  /* for show: which counter */
+};
+
+/* What a device has one or more of, with a directory of each, listed in a class. */
+struct urxe_sysfs_kind {
+	const char *class;
+	const struct urxe_sysfs_dir *dir;
+	/* Entry i of node->device: sets name, port, index, rdev; false past the last. */
+	bool (*entry)(struct urxe_sysfs_node *node, unsigned i);
+	/* Of its character device: a descriptor, or -errno. NULL: it cannot be opened. */
+	int (*open)(const struct urxe_sysfs_node *node, int flags);
 };
 
 /* One kind of directory. */
 struct urxe_sysfs_dir {
-	/* The kernel may have this directory as well: a name that is not ours is looked up
-	 * there. */
+	/* The kernel's: a name that is not ours is looked up there. */
 	bool kernel;
-	/* With kernel: it is nevertheless ours, and its listing holds the kernel's entries too. */
+	/* Ours; the kernel may have it as well, and its entries are shown beside ours, but on a
+	 * fabric. */
 	bool merged;
 	const struct urxe_sysfs_attr *fixed;
-	/* The i-th further entry: sets name, type, dir, show, dev, index; false past the last. */
+	const struct urxe_sysfs_kind *kind; /* whose entries it lists */
+	/* Files 0, 1, … of a table, and how many. */
+	urxe_sysfs_show_fn *show;
+	unsigned (*slots)(const struct urxe_sysfs_node *node);
+	/* The i-th further entry: sets what is not as in parent; false past the last. */
 	bool (*more)(const struct urxe_sysfs_node *parent, unsigned i,
 		     struct urxe_sysfs_node *node);
 };
@@ -90,35 +114,31 @@ struct urxe_sysfs_node {
 	const struct urxe_sysfs_dir *dir;
 	urxe_sysfs_show_fn *show;
 	const char *text;
-	/* URXE_SYSFS_CHR: a descriptor of it, or -errno. NULL: there is another way, or none. */
+	/* URXE_SYSFS_CHR: a descriptor of it, or -errno. NULL: there is none. */
 	int (*open)(const struct urxe_sysfs_node *node, int flags);
-	struct urxe_device *dev; /* NULL above the devices */
-	struct urxe_port *port;	 /* NULL above the ports */
-	unsigned index;		 /* slot of a table, number of a counter or of a uverbs */
+	const struct urxe_sysfs_kind *kind;	/* of an entry of that kind */
+	const struct urxe_sysfs_device *device; /* NULL above the devices */
+	dev_t rdev;	/* of a character device; 0: the connection manager's */
+	unsigned port;	/* its number; 0 above the ports */
+	unsigned index; /* slot of a table, number of a counter; 1: an issm */
 };
 
 /* sysfs_tree.c */
 extern const struct urxe_sysfs_dir urxe_sysfs_root;
-/* sysfs_fabric.c */
-extern const struct urxe_sysfs_dir urxe_sysfs_fabric_devices, urxe_sysfs_fabric_dev,
-	urxe_sysfs_fabric_class, urxe_sysfs_fabric_class_mad, urxe_sysfs_fabric_class_verbs;
-/* The connection manager's device, in both. */
-bool urxe_sysfs_rdma_cm_entry(unsigned i, struct urxe_sysfs_node *node, enum urxe_sysfs_type type);
-dev_t urxe_sysfs_mad_rdev(const struct urxe_sysfs_node *node);
 /* Entry i of a directory; false past the last. And the entry of that name. */
 bool urxe_sysfs_entry(const struct urxe_sysfs_node *dir, unsigned i, struct urxe_sysfs_node *node);
 bool urxe_sysfs_lookup(const struct urxe_sysfs_node *dir, const char *name,
 		       struct urxe_sysfs_node *node);
 ssize_t urxe_sysfs_show(const struct urxe_sysfs_node *node, char *buf, size_t len);
-/* Asks for the devices again, and returns them; the number of a device's uverbs node. */
+/* Does the kernel have entries beside ours there? */
+bool urxe_sysfs_merged(const struct urxe_sysfs_dir *dir);
+/* Asks for the devices again, and returns them. */
 const struct urxe_sysfs_devices *urxe_sysfs_refresh(void);
 /* The devices as they were last found; asks for them when that was never done. */
 const struct urxe_sysfs_devices *urxe_sysfs_devices(void);
 
-/* sysfs_show.c: the numbers of a character device, and whether it is the one that belongs to no
- * adapter. */
+/* sysfs_device.c: the number of a character device. */
 dev_t urxe_sysfs_rdev(const struct urxe_sysfs_node *node);
-bool urxe_sysfs_is_rdma_cm(const struct urxe_sysfs_node *node);
 
 /* sysfs.c: what a path names. */
 enum urxe_sysfs_verdict {

@@ -104,7 +104,7 @@ static int walk(const struct urxe_sysfs_node *dir, char *path, visit_fn *visit, 
 			ret = walk(&node, path, visit, arg);
 		path[at] = '\0';
 	}
-	if (!ret && dir->dir->merged)
+	if (!ret && urxe_sysfs_merged(dir->dir))
 		ret = visit_kernel_entries(dir, path, at, visit, arg);
 	return ret;
 }
