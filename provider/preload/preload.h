@@ -11,6 +11,7 @@
 #ifndef URXE_PRELOAD_PRELOAD_H
 #define URXE_PRELOAD_PRELOAD_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -53,6 +54,26 @@ static inline void *urxe_verb_next(struct urxe_verb *verb)
 }
 
 /*
+ * Defines a verb: the answer if it is about what is ours, else what the next definition says; nobody: the result
+ * without one, in the way of the verb's man page. Results may be void.
+ */
+#define URXE_SERVED_VERB(result, symbol, version, params, args, is_ours, answer, nobody) \
+	URXE_VERB(symbol, version)                                                       \
+	URXE_EXPORT result symbol params                                                 \
+	{                                                                                \
+		__typeof__(symbol) *behind;                                              \
+                                                                                         \
+		if (is_ours)                                                             \
+			return answer;                                                   \
+		behind = urxe_verb_next(&verb_##symbol);                                 \
+		return behind ? behind args : (nobody);                                  \
+	}
+
+/* What a verb answers when no libibverbs is there to ask. */
+#define URXE_NOBODY_MINUS (errno = ENOSYS, -1)
+#define URXE_NOBODY_NULL  (errno = ENOSYS, NULL)
+
+/*
  * The file name of the object that an address lies in; "" if in none. dladdr() would take the
  * loader's lock, which a thread that waits for us may hold; this takes none, and needs no cache
  * that would have to follow dlopen() and dlclose(). Any thread.
@@ -82,8 +103,5 @@ void urxe_guardian_init(void);
 /* Called in the child of a fork by the library's fork handler. */
 void urxe_device_lists_forked(void);
 void urxe_bufs_forked(void);
-
-/* Looks the functions of libc behind our hooks up, so that hooks work in signal handlers. */
-void urxe_fds_init(void);
 
 #endif

@@ -136,17 +136,10 @@ static struct ibv_mr *reg_mr_ex(struct ibv_pd *pd, const struct mr_init_attr *in
 	return urxe_reg_mr_iova2(pd, init->addr, init->length, iova, init->access);
 }
 
-URXE_VERB(ibv_reg_mr_ex, "IBVERBS_1.15")
-
-URXE_EXPORT struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init)
-{
-	__typeof__(ibv_reg_mr_ex) *next;
-
-	if (urxe_is_context(pd->context))
-		return reg_mr_ex(pd, (const struct mr_init_attr *)init);
-	next = urxe_verb_next(&verb_ibv_reg_mr_ex);
-	return next ? next(pd, init) : (errno = ENOSYS, NULL);
-}
+URXE_SERVED_VERB(struct ibv_mr *, ibv_reg_mr_ex, "IBVERBS_1.15",
+		 (struct ibv_pd * pd, struct ibv_mr_init_attr *init), (pd, init),
+		 urxe_is_context(pd->context), reg_mr_ex(pd, (const struct mr_init_attr *)init),
+		 URXE_NOBODY_NULL)
 
 void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
 void ibv_free_buf(struct ibv_buf *buf);
@@ -154,61 +147,41 @@ int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
 struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
 			      int access);
 
-URXE_VERB(ibv_alloc_buf, "IBVERBS_1.17")
-URXE_VERB(ibv_free_buf, "IBVERBS_1.17")
-URXE_VERB(ibv_export_buf_dmabuf_fd, "IBVERBS_1.18")
-URXE_VERB(ibv_reg_buf_mr, "IBVERBS_1.17")
-
-URXE_EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
+static void *alloc_buf_at(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
 {
-	__typeof__(ibv_alloc_buf) *next;
+	struct ibv_buf *ours = alloc_buf(pd, size);
 
-	if (urxe_is_context(pd->context)) {
-		struct ibv_buf *ours = alloc_buf(pd, size);
-
-		if (ours)
-			*buf = ours;
-		return ours ? ours->addr : NULL;
-	}
-	next = urxe_verb_next(&verb_ibv_alloc_buf);
-	return next ? next(pd, size, buf) : (errno = ENOSYS, NULL);
+	if (ours)
+		*buf = ours;
+	return ours ? ours->addr : NULL;
 }
 
-URXE_EXPORT void ibv_free_buf(struct ibv_buf *buf)
-{
-	__typeof__(ibv_free_buf) *next;
-
-	if (buf_is_ours(buf)) {
-		free_buf(buf);
-		return;
-	}
-	next = urxe_verb_next(&verb_ibv_free_buf);
-	if (next)
-		next(buf);
-}
-
-/* Ours are plain memory, of which there is no dmabuf. */
-URXE_EXPORT int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
-{
-	__typeof__(ibv_export_buf_dmabuf_fd) *next = NULL;
-
-	if (!buf_is_ours(buf))
-		next = urxe_verb_next(&verb_ibv_export_buf_dmabuf_fd);
-	return next ? next(buf) : (errno = ENODATA, -1);
-}
-
-URXE_EXPORT struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr,
-					  size_t length, int access)
+static struct ibv_mr *reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
+				 int access)
 {
 	const struct mr_init_attr init = {.length = length,
 					  .access = access,
 					  .comp_mask = MR_INIT_ADDR | MR_INIT_BUF,
 					  .addr = addr,
 					  .buf = buf};
-	__typeof__(ibv_reg_buf_mr) *next;
 
-	if (urxe_is_context(pd->context))
-		return reg_mr_ex(pd, &init);
-	next = urxe_verb_next(&verb_ibv_reg_buf_mr);
-	return next ? next(pd, buf, addr, length, access) : (errno = ENOSYS, NULL);
+	return reg_mr_ex(pd, &init);
 }
+
+URXE_SERVED_VERB(void *, ibv_alloc_buf, "IBVERBS_1.17",
+		 (struct ibv_pd * pd, size_t size, struct ibv_buf **buf), (pd, size, buf),
+		 urxe_is_context(pd->context), alloc_buf_at(pd, size, buf), URXE_NOBODY_NULL)
+
+URXE_SERVED_VERB(void, ibv_free_buf, "IBVERBS_1.17", (struct ibv_buf * buf), (buf),
+		 buf_is_ours(buf), free_buf(buf), (void)0)
+
+/* Ours are plain memory, of which there is no dmabuf. */
+#define NO_DMABUF (errno = ENODATA, -1)
+
+URXE_SERVED_VERB(int, ibv_export_buf_dmabuf_fd, "IBVERBS_1.18", (struct ibv_buf * buf), (buf),
+		 buf_is_ours(buf), NO_DMABUF, NO_DMABUF)
+
+URXE_SERVED_VERB(struct ibv_mr *, ibv_reg_buf_mr, "IBVERBS_1.17",
+		 (struct ibv_pd * pd, struct ibv_buf *buf, void *addr, size_t length, int access),
+		 (pd, buf, addr, length, access), urxe_is_context(pd->context),
+		 reg_buf_mr(pd, buf, addr, length, access), URXE_NOBODY_NULL)

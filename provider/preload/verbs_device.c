@@ -172,19 +172,8 @@ URXE_EXPORT void ibv_free_device_list(struct ibv_device **devices)
 	free(devices);
 }
 
-URXE_VERB(ibv_get_device_name, "IBVERBS_1.1")
-
-URXE_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
-{
-	__typeof__(ibv_get_device_name) *next;
-
-	if (urxe_is_device(device))
-		return device->name;
-	next = urxe_verb_next(&verb_ibv_get_device_name);
-	return next ? next(device) : NULL;
-}
-
-URXE_VERB(ibv_get_device_index, "IBVERBS_1.9")
+URXE_SERVED_VERB(const char *, ibv_get_device_name, "IBVERBS_1.1", (struct ibv_device * device),
+		 (device), urxe_is_device(device), device->name, NULL)
 
 /*
  * Under an index the kernel's netlink knows a device, by which librdmacm distinguishes ours from
@@ -201,54 +190,24 @@ static bool kernel_has_indexes(void)
 	return true;
 }
 
-URXE_EXPORT int ibv_get_device_index(struct ibv_device *device)
+URXE_SERVED_VERB(int, ibv_get_device_index, "IBVERBS_1.9", (struct ibv_device * device), (device),
+		 urxe_is_device(device), kernel_has_indexes() ? urxe_get_device_index(device) : -1,
+		 -1)
+
+URXE_SERVED_VERB(__be64, ibv_get_device_guid, "IBVERBS_1.1", (struct ibv_device * device), (device),
+		 urxe_is_device(device), urxe_get_device_guid(device), 0)
+
+static struct ibv_context *open_device(struct ibv_device *device)
 {
-	__typeof__(ibv_get_device_index) *next;
-
-	if (urxe_is_device(device))
-		return kernel_has_indexes() ? urxe_get_device_index(device) : -1;
-	next = urxe_verb_next(&verb_ibv_get_device_index);
-	return next ? next(device) : -1;
-}
-
-URXE_VERB(ibv_get_device_guid, "IBVERBS_1.1")
-
-URXE_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
-{
-	__typeof__(ibv_get_device_guid) *next;
-
-	if (urxe_is_device(device))
-		return urxe_get_device_guid(device);
-	next = urxe_verb_next(&verb_ibv_get_device_guid);
-	return next ? next(device) : 0;
-}
-
-URXE_VERB(ibv_open_device, "IBVERBS_1.1")
-
-URXE_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	__typeof__(ibv_open_device) *next;
-
-	if (!urxe_is_device(device)) {
-		next = urxe_verb_next(&verb_ibv_open_device);
-		return next ? next(device) : (errno = ENOSYS, NULL);
-	}
 	atomic_store(&urxe_attached, true);
 	return urxe_open_device(device);
 }
 
-URXE_VERB(ibv_close_device, "IBVERBS_1.1")
+URXE_SERVED_VERB(struct ibv_context *, ibv_open_device, "IBVERBS_1.1", (struct ibv_device * device),
+		 (device), urxe_is_device(device), open_device(device), URXE_NOBODY_NULL)
 
-URXE_EXPORT int ibv_close_device(struct ibv_context *context)
-{
-	__typeof__(ibv_close_device) *next;
-
-	if (!urxe_is_context(context)) {
-		next = urxe_verb_next(&verb_ibv_close_device);
-		return next ? next(context) : (errno = ENOSYS, -1);
-	}
-	return urxe_close_device(context);
-}
+URXE_SERVED_VERB(int, ibv_close_device, "IBVERBS_1.1", (struct ibv_context * context), (context),
+		 urxe_is_context(context), urxe_close_device(context), URXE_NOBODY_MINUS)
 
 URXE_VERB(ibv_import_device, "IBVERBS_1.10")
 
@@ -262,10 +221,8 @@ URXE_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 		return context;
 	}
 	next = urxe_verb_next(&verb_ibv_import_device);
-	if (!next) {
-		errno = ENOSYS;
-		return NULL;
-	}
+	if (!next)
+		return URXE_NOBODY_NULL;
 	only_next = true;
 	context = next(cmd_fd);
 	only_next = false;

@@ -28,82 +28,49 @@
 #define UNSUPPORTED_MINUS (errno = EOPNOTSUPP, -1)
 #define UNSUPPORTED_NULL  (errno = EOPNOTSUPP, NULL)
 
-/* As VERB() of verbs.c, for a verb that a urxe object refuses with one of the above. */
-#define REFUSED(result, symbol, version, params, args, context_of, refusal) \
-	URXE_VERB(symbol, version)                                          \
-	URXE_EXPORT result symbol params                                    \
-	{                                                                   \
-		__typeof__(symbol) *next = NULL;                            \
-                                                                            \
-		if (!urxe_is_context(context_of))                           \
-			next = urxe_verb_next(&verb_##symbol);              \
-		return next ? next args : (refusal);                        \
-	}
+/* A verb that a urxe object refuses with one of the above. */
+#define REFUSED(result, symbol, version, params, args, context_of, refusal)                  \
+	URXE_SERVED_VERB(result, symbol, version, params, args, urxe_is_context(context_of), \
+			 refusal, refusal)
 
 /*
  * The port as programs built before port_cap_flags2 know it: verbs.h hands the whole structure to
  * the context's operation, and this symbol may write no more than what came before that field.
  */
-URXE_VERB(ibv_query_port, "IBVERBS_1.1")
-
-URXE_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port,
-			       struct _compat_ibv_port_attr *compat)
+static int query_port(struct ibv_context *context, uint8_t port,
+		      struct _compat_ibv_port_attr *compat)
 {
-	__typeof__(ibv_query_port) *next;
 	struct ibv_port_attr attr = {0};
-	int ret;
+	int ret = compat ? urxe_query_port(context, port, &attr) : EINVAL;
 
-	if (urxe_is_context(context)) {
-		ret = compat ? urxe_query_port(context, port, &attr) : EINVAL;
-		if (!ret)
-			memcpy(compat, &attr, offsetof(struct ibv_port_attr, port_cap_flags2));
-		return ret;
-	}
-	next = urxe_verb_next(&verb_ibv_query_port);
-	return next ? next(context, port, compat) : ENOSYS;
+	if (!ret)
+		memcpy(compat, &attr, offsetof(struct ibv_port_attr, port_cap_flags2));
+	return ret;
 }
 
-URXE_VERB(ibv_reg_mr, "IBVERBS_1.1")
+URXE_SERVED_VERB(int, ibv_query_port, "IBVERBS_1.1",
+		 (struct ibv_context * context, uint8_t port, struct _compat_ibv_port_attr *compat),
+		 (context, port, compat), urxe_is_context(context),
+		 query_port(context, port, compat), ENOSYS)
 
-URXE_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	__typeof__(ibv_reg_mr) *next;
+URXE_SERVED_VERB(struct ibv_mr *, ibv_reg_mr, "IBVERBS_1.1",
+		 (struct ibv_pd * pd, void *addr, size_t length, int access),
+		 (pd, addr, length, access), urxe_is_context(pd->context),
+		 urxe_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access), URXE_NOBODY_NULL)
 
-	if (urxe_is_context(pd->context))
-		return urxe_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
-	next = urxe_verb_next(&verb_ibv_reg_mr);
-	return next ? next(pd, addr, length, access) : (errno = ENOSYS, NULL);
-}
-
-URXE_VERB(ibv_reg_mr_iova, "IBVERBS_1.7")
-
-URXE_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length,
-					   uint64_t iova, int access)
-{
-	__typeof__(ibv_reg_mr_iova) *next;
-
-	if (urxe_is_context(pd->context))
-		return urxe_reg_mr_iova2(pd, addr, length, iova, access);
-	next = urxe_verb_next(&verb_ibv_reg_mr_iova);
-	return next ? next(pd, addr, length, iova, access) : (errno = ENOSYS, NULL);
-}
+URXE_SERVED_VERB(struct ibv_mr *, ibv_reg_mr_iova, "IBVERBS_1.7",
+		 (struct ibv_pd * pd, void *addr, size_t length, uint64_t iova, int access),
+		 (pd, addr, length, iova, access), urxe_is_context(pd->context),
+		 urxe_reg_mr_iova2(pd, addr, length, iova, access), URXE_NOBODY_NULL)
 
 /* GIDs. The caller says how large its entry is; a larger one than ours is of a newer header, whose
  * further fields read as zero. */
-URXE_VERB(_ibv_query_gid_ex, "IBVERBS_1.11")
-
-URXE_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-				  struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+static int query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, void *entry,
+			uint32_t flags, size_t size)
 {
-	__typeof__(_ibv_query_gid_ex) *next;
 	struct ibv_gid_entry ours = {0};
-	int ret;
+	int ret = urxe_query_gid_ex(context, port, index, entry ? &ours : NULL, flags);
 
-	if (!urxe_is_context(context)) {
-		next = urxe_verb_next(&verb__ibv_query_gid_ex);
-		return next ? next(context, port, index, entry, flags, size) : ENOSYS;
-	}
-	ret = urxe_query_gid_ex(context, port, index, entry ? &ours : NULL, flags);
 	if (ret)
 		return ret;
 	if (size > sizeof(ours))
@@ -111,6 +78,12 @@ URXE_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, ui
 	memcpy(entry, &ours, size < sizeof(ours) ? size : sizeof(ours));
 	return 0;
 }
+
+URXE_SERVED_VERB(int, _ibv_query_gid_ex, "IBVERBS_1.11",
+		 (struct ibv_context * context, uint32_t port, uint32_t index,
+		  struct ibv_gid_entry *entry, uint32_t flags, size_t size),
+		 (context, port, index, entry, flags, size), urxe_is_context(context),
+		 query_gid_ex(context, port, index, entry, flags, size), ENOSYS)
 
 /* The table for a caller whose entries have another size than ours. */
 static ssize_t query_gid_table_sized(struct ibv_context *context, void *entries, size_t max,
@@ -132,21 +105,14 @@ static ssize_t query_gid_table_sized(struct ibv_context *context, void *entries,
 	return n;
 }
 
-URXE_VERB(_ibv_query_gid_table, "IBVERBS_1.11")
-
-URXE_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
-					 size_t max, uint32_t flags, size_t size)
-{
-	__typeof__(_ibv_query_gid_table) *next;
-
-	if (!urxe_is_context(context)) {
-		next = urxe_verb_next(&verb__ibv_query_gid_table);
-		return next ? next(context, entries, max, flags, size) : -ENOSYS;
-	}
-	if (size == sizeof(*entries))
-		return urxe_query_gid_table(context, entries, max, flags);
-	return query_gid_table_sized(context, entries, max, flags, size);
-}
+URXE_SERVED_VERB(ssize_t, _ibv_query_gid_table, "IBVERBS_1.11",
+		 (struct ibv_context * context, struct ibv_gid_entry *entries, size_t max,
+		  uint32_t flags, size_t size),
+		 (context, entries, max, flags, size), urxe_is_context(context),
+		 size == sizeof(*entries)
+			 ? urxe_query_gid_table(context, entries, max, flags)
+			 : query_gid_table_sized(context, entries, max, flags, size),
+		 -ENOSYS)
 
 /*
  * Private to rdma-core and yet called by ibv_devinfo and pyverbs, in the version of whatever
@@ -158,20 +124,11 @@ URXE_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
 
-URXE_VERB(ibv_query_gid_type, NULL)
-
-URXE_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index,
-				   int *type)
+static int query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
 {
-	__typeof__(ibv_query_gid_type) *next;
 	struct ibv_gid_entry entry = {0};
-	int ret;
+	int ret = urxe_query_gid_ex(context, port, index, &entry, 0);
 
-	if (!urxe_is_context(context)) {
-		next = urxe_verb_next(&verb_ibv_query_gid_type);
-		return next ? next(context, port, index, type) : (errno = ENOSYS, -1);
-	}
-	ret = urxe_query_gid_ex(context, port, index, &entry, 0);
 	if (ret && ret != ENODATA) {
 		errno = ret;
 		return -1;
@@ -180,23 +137,19 @@ URXE_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, un
 	return 0;
 }
 
+URXE_SERVED_VERB(int, ibv_query_gid_type, NULL,
+		 (struct ibv_context * context, uint8_t port, unsigned index, int *type),
+		 (context, port, index, type), urxe_is_context(context),
+		 query_gid_type(context, port, index, type), URXE_NOBODY_MINUS)
+
 /* The speed of a port in units of 100 Mb/s. Returns 0 or an errno. */
 int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed);
 
-URXE_VERB(ibv_query_port_speed, "IBVERBS_1.16")
-
-URXE_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
+static int query_port_speed(struct ibv_context *context, uint32_t port, uint64_t *speed)
 {
-	__typeof__(ibv_query_port_speed) *next;
-	struct urxe_device *dev;
-	struct urxe_port *own;
+	struct urxe_device *dev = urxe_device_by_name(context->device->name);
+	struct urxe_port *own = dev ? urxe_device_port(dev, port) : NULL;
 
-	if (!urxe_is_context(context)) {
-		next = urxe_verb_next(&verb_ibv_query_port_speed);
-		return next ? next(context, port, speed) : ENOSYS;
-	}
-	dev = urxe_device_by_name(context->device->name);
-	own = dev ? urxe_device_port(dev, port) : NULL;
 	if (!own)
 		return EINVAL;
 	urxe_device_lock();
@@ -204,6 +157,11 @@ URXE_EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port,
 	urxe_device_unlock();
 	return 0;
 }
+
+URXE_SERVED_VERB(int, ibv_query_port_speed, "IBVERBS_1.16",
+		 (struct ibv_context * context, uint32_t port, uint64_t *speed),
+		 (context, port, speed), urxe_is_context(context),
+		 query_port_speed(context, port, speed), ENOSYS)
 
 /* The context of the object that an event is about; NULL for an event of the port or device, which
  * needs no acknowledgement. */
@@ -218,36 +176,18 @@ static struct ibv_context *event_context(const struct ibv_async_event *event)
 	}
 }
 
-URXE_VERB(ibv_ack_async_event, "IBVERBS_1.1")
-
-URXE_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+static bool event_is_ours(const struct ibv_async_event *event)
 {
-	__typeof__(ibv_ack_async_event) *next;
 	struct ibv_context *context = event_context(event);
 
-	if (context && urxe_is_context(context)) {
-		urxe_ack_async_event(event);
-		return;
-	}
-	next = urxe_verb_next(&verb_ibv_ack_async_event);
-	if (next)
-		next(event);
+	return context && urxe_is_context(context);
 }
 
-URXE_VERB(ibv_ack_cq_events, "IBVERBS_1.1")
+URXE_SERVED_VERB(void, ibv_ack_async_event, "IBVERBS_1.1", (struct ibv_async_event * event),
+		 (event), event_is_ours(event), urxe_ack_async_event(event), (void)0)
 
-URXE_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
-{
-	__typeof__(ibv_ack_cq_events) *next;
-
-	if (urxe_is_context(cq->context)) {
-		urxe_ack_cq_events(cq, n);
-		return;
-	}
-	next = urxe_verb_next(&verb_ibv_ack_cq_events);
-	if (next)
-		next(cq, n);
-}
+URXE_SERVED_VERB(void, ibv_ack_cq_events, "IBVERBS_1.1", (struct ibv_cq * cq, unsigned n), (cq, n),
+		 urxe_is_context(cq->context), urxe_ack_cq_events(cq, n), (void)0)
 
 /* What our objects do not have */
 struct ibv_buf;
@@ -276,21 +216,9 @@ REFUSED(struct ibv_comp_cntr *, ibv_create_comp_cntr, "IBVERBS_1.18", (struct ib
 REFUSED(int, ibv_qp_attach_comp_cntr, "IBVERBS_1.18", (struct ibv_qp *qp, struct ibv_comp_cntr *counter, struct ibv_qp_attach_comp_cntr_attr *attr), (qp, counter, attr), qp->context, UNSUPPORTED_ERRNO)
 /* clang-format on */
 
-/* Verbs without a result. */
-#define UNIMPORT(name, version, type)                    \
-	URXE_VERB(ibv_##name, version)                   \
-	URXE_EXPORT void ibv_##name(type object)         \
-	{                                                \
-		__typeof__(ibv_##name) *next;            \
-                                                         \
-		if (urxe_is_context(object->context)) {  \
-			urxe_##name(object);             \
-			return;                          \
-		}                                        \
-		next = urxe_verb_next(&verb_ibv_##name); \
-		if (next)                                \
-			next(object);                    \
-	}
+#define UNIMPORT(name, version, type)                                        \
+	URXE_SERVED_VERB(void, ibv_##name, version, (type object), (object), \
+			 urxe_is_context(object->context), urxe_##name(object), (void)0)
 
 UNIMPORT(unimport_pd, "IBVERBS_1.10", struct ibv_pd *)
 UNIMPORT(unimport_mr, "IBVERBS_1.10", struct ibv_mr *)
