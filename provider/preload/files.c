@@ -16,90 +16,52 @@
 
 #include "host/libc.h"
 
-/* The mode that open() was given, where it takes one. */
-#define OPEN_MODE(flags)                                                   \
-	({                                                                 \
-		mode_t mode_ = 0;                                          \
-		if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) { \
-			va_list ap_;                                       \
-			va_start(ap_, flags);                              \
-			mode_ = va_arg(ap_, mode_t);                       \
-			va_end(ap_);                                       \
-		}                                                          \
-		mode_;                                                     \
-	})
+/* A call that the view may answer, which says so and sets ret; else it is the next definition's. */
+#define SERVED(type, name, params, args, answered)       \
+	URXE_EXPORT type name params                     \
+	{                                                \
+		type ret;                                \
+                                                         \
+		if (urxe_view_maybe(path) && (answered)) \
+			return ret;                      \
+		return next(name) args;                  \
+	}
 
-URXE_EXPORT int open(const char *path, int flags, ...)
-{
-	mode_t mode = OPEN_MODE(flags);
-	int ret;
-
-	if (urxe_view_maybe(path) && urxe_view_open(AT_FDCWD, path, flags, URXE_CALLER, &ret))
-		return ret;
-	return next(open)(path, flags, mode);
-}
-
-URXE_EXPORT int open64(const char *path, int flags, ...)
-{
-	mode_t mode = OPEN_MODE(flags);
-	int ret;
-
-	if (urxe_view_maybe(path) && urxe_view_open(AT_FDCWD, path, flags, URXE_CALLER, &ret))
-		return ret;
-	return next(open64)(path, flags, mode);
-}
-
-URXE_EXPORT int openat(int dirfd, const char *path, int flags, ...)
-{
-	mode_t mode = OPEN_MODE(flags);
-	int ret;
-
-	if (urxe_view_maybe(path) && urxe_view_open(dirfd, path, flags, URXE_CALLER, &ret))
-		return ret;
-	return next(openat)(dirfd, path, flags, mode);
-}
-
-URXE_EXPORT int openat64(int dirfd, const char *path, int flags, ...)
-{
-	mode_t mode = OPEN_MODE(flags);
-	int ret;
-
-	if (urxe_view_maybe(path) && urxe_view_open(dirfd, path, flags, URXE_CALLER, &ret))
-		return ret;
-	return next(openat64)(dirfd, path, flags, mode);
-}
-
-#define CREAT_FLAGS (O_CREAT | O_WRONLY | O_TRUNC)
-
-URXE_EXPORT int creat(const char *path, mode_t mode)
-{
-	int ret;
-
-	if (urxe_view_maybe(path) && urxe_view_open(AT_FDCWD, path, CREAT_FLAGS, URXE_CALLER, &ret))
-		return ret;
-	return next(creat)(path, mode);
-}
-
-URXE_EXPORT int creat64(const char *path, mode_t mode)
-{
-	int ret;
-
-	if (urxe_view_maybe(path) && urxe_view_open(AT_FDCWD, path, CREAT_FLAGS, URXE_CALLER, &ret))
-		return ret;
-	return next(creat64)(path, mode);
-}
-
-/* open() with _FORTIFY_SOURCE: aborts where a mode is missing. */
-#define OPEN_2(name, dirfd, params, ...)                                   \
+/* The mode is there where the flags take one. */
+#define OPEN(name, dirfd, params, ...)                                     \
 	URXE_EXPORT int name params                                        \
 	{                                                                  \
+		mode_t mode = 0;                                           \
+		va_list ap;                                                \
 		int ret;                                                   \
                                                                            \
-		if (!(flags & O_CREAT) && urxe_view_maybe(path) &&         \
+		if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) { \
+			va_start(ap, flags);                               \
+			mode = va_arg(ap, mode_t);                         \
+			va_end(ap);                                        \
+		}                                                          \
+		if (urxe_view_maybe(path) &&                               \
 		    urxe_view_open(dirfd, path, flags, URXE_CALLER, &ret)) \
 			return ret;                                        \
-		return next(name)(__VA_ARGS__);                            \
+		return next(name)(__VA_ARGS__, flags, mode);               \
 	}
+
+OPEN(open, AT_FDCWD, (const char *path, int flags, ...), path)
+OPEN(open64, AT_FDCWD, (const char *path, int flags, ...), path)
+OPEN(openat, dirfd, (int dirfd, const char *path, int flags, ...), dirfd, path)
+OPEN(openat64, dirfd, (int dirfd, const char *path, int flags, ...), dirfd, path)
+
+#define CREAT(name)                                                      \
+	SERVED(int, name, (const char *path, mode_t mode), (path, mode), \
+	       urxe_view_open(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, URXE_CALLER, &ret))
+
+CREAT(creat)
+CREAT(creat64)
+
+/* open() with _FORTIFY_SOURCE: aborts where a mode is missing. */
+#define OPEN_2(name, dirfd, params, ...)         \
+	SERVED(int, name, params, (__VA_ARGS__), \
+	       !(flags & O_CREAT) && urxe_view_open(dirfd, path, flags, URXE_CALLER, &ret))
 
 OPEN_2(__open_2, AT_FDCWD, (const char *path, int flags), path, flags)
 OPEN_2(__open64_2, AT_FDCWD, (const char *path, int flags), path, flags)
@@ -141,23 +103,12 @@ static bool view_fopen(const char *path, const char *mode, const void *caller, F
 	return true;
 }
 
-URXE_EXPORT FILE *fopen(const char *path, const char *mode)
-{
-	FILE *ret;
+#define FOPEN(name)                                                              \
+	SERVED(FILE *, name, (const char *path, const char *mode), (path, mode), \
+	       view_fopen(path, mode, URXE_CALLER, &ret))
 
-	if (urxe_view_maybe(path) && view_fopen(path, mode, URXE_CALLER, &ret))
-		return ret;
-	return next(fopen)(path, mode);
-}
-
-URXE_EXPORT FILE *fopen64(const char *path, const char *mode)
-{
-	FILE *ret;
-
-	if (urxe_view_maybe(path) && view_fopen(path, mode, URXE_CALLER, &ret))
-		return ret;
-	return next(fopen64)(path, mode);
-}
+FOPEN(fopen)
+FOPEN(fopen64)
 
 /*
  * A stream can only be given another file by name: the descriptor's name in /proc. A path that
@@ -182,23 +133,12 @@ static bool view_freopen(const char *path, const char *mode, FILE *stream, const
 	return true;
 }
 
-URXE_EXPORT FILE *freopen(const char *path, const char *mode, FILE *stream)
-{
-	FILE *ret;
+#define FREOPEN(name)                                                            \
+	SERVED(FILE *, name, (const char *path, const char *mode, FILE *stream), \
+	       (path, mode, stream), view_freopen(path, mode, stream, URXE_CALLER, &ret))
 
-	if (urxe_view_maybe(path) && view_freopen(path, mode, stream, URXE_CALLER, &ret))
-		return ret;
-	return next(freopen)(path, mode, stream);
-}
-
-URXE_EXPORT FILE *freopen64(const char *path, const char *mode, FILE *stream)
-{
-	FILE *ret;
-
-	if (urxe_view_maybe(path) && view_freopen(path, mode, stream, URXE_CALLER, &ret))
-		return ret;
-	return next(freopen64)(path, mode, stream);
-}
+FREOPEN(freopen)
+FREOPEN(freopen64)
 
 /*
  * The stat family. struct stat64 is struct stat on the 64-bit systems that this is built for; the
@@ -206,16 +146,9 @@ URXE_EXPORT FILE *freopen64(const char *path, const char *mode, FILE *stream)
  */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "struct stat64 is struct stat");
 
-#define STAT(name, dirfd, flags, params, ...)                                                 \
-	URXE_EXPORT int name params                                                           \
-	{                                                                                     \
-		int ret;                                                                      \
-                                                                                              \
-		if (urxe_view_maybe(path) &&                                                  \
-		    urxe_view_stat(dirfd, path, flags, (struct stat *)st, URXE_CALLER, &ret)) \
-			return ret;                                                           \
-		return next(name)(__VA_ARGS__);                                               \
-	}
+#define STAT(name, dirfd, flags, params, ...)    \
+	SERVED(int, name, params, (__VA_ARGS__), \
+	       urxe_view_stat(dirfd, path, flags, (struct stat *)st, URXE_CALLER, &ret))
 
 #define FSTAT(name, params, ...)                                                         \
 	URXE_EXPORT int name params                                                      \
@@ -283,16 +216,9 @@ URXE_EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, str
 	return ret;
 }
 
-#define ACCESS(name, dirfd, flags, params, ...)                                    \
-	URXE_EXPORT int name params                                                \
-	{                                                                          \
-		int ret;                                                           \
-                                                                                   \
-		if (urxe_view_maybe(path) &&                                       \
-		    urxe_view_access(dirfd, path, mode, flags, URXE_CALLER, &ret)) \
-			return ret;                                                \
-		return next(name)(__VA_ARGS__);                                    \
-	}
+#define ACCESS(name, dirfd, flags, params, ...)  \
+	SERVED(int, name, params, (__VA_ARGS__), \
+	       urxe_view_access(dirfd, path, mode, flags, URXE_CALLER, &ret))
 
 ACCESS(access, AT_FDCWD, 0, (const char *path, int mode), path, mode)
 ACCESS(euidaccess, AT_FDCWD, 0, (const char *path, int mode), path, mode)
@@ -300,16 +226,9 @@ ACCESS(eaccess, AT_FDCWD, 0, (const char *path, int mode), path, mode)
 ACCESS(faccessat, dirfd, flags, (int dirfd, const char *path, int mode, int flags), dirfd, path,
        mode, flags)
 
-#define READLINK(name, dirfd, fits, params, ...)                                  \
-	URXE_EXPORT ssize_t name params                                           \
-	{                                                                         \
-		ssize_t ret;                                                      \
-                                                                                  \
-		if ((fits) && urxe_view_maybe(path) &&                            \
-		    urxe_view_readlink(dirfd, path, buf, len, URXE_CALLER, &ret)) \
-			return ret;                                               \
-		return next(name)(__VA_ARGS__);                                   \
-	}
+#define READLINK(name, dirfd, fits, params, ...)     \
+	SERVED(ssize_t, name, params, (__VA_ARGS__), \
+	       (fits) && urxe_view_readlink(dirfd, path, buf, len, URXE_CALLER, &ret))
 
 READLINK(readlink, AT_FDCWD, true, (const char *path, char *buf, size_t len), path, buf, len)
 READLINK(readlinkat, dirfd, true, (int dirfd, const char *path, char *buf, size_t len), dirfd, path,
@@ -321,33 +240,13 @@ READLINK(__readlinkat_chk, dirfd, len <= buflen,
 	 (int dirfd, const char *path, char *buf, size_t len, size_t buflen), dirfd, path, buf, len,
 	 buflen)
 
-URXE_EXPORT char *realpath(const char *path, char *resolved)
-{
-	char *ret;
-
-	if (urxe_view_maybe(path) && urxe_view_realpath(path, resolved, URXE_CALLER, &ret))
-		return ret;
-	return next(realpath)(path, resolved);
-}
-
-URXE_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t len)
-{
-	char *ret;
-
-	if (len >= PATH_MAX && urxe_view_maybe(path) &&
-	    urxe_view_realpath(path, resolved, URXE_CALLER, &ret))
-		return ret;
-	return next(__realpath_chk)(path, resolved, len);
-}
-
-URXE_EXPORT char *canonicalize_file_name(const char *path)
-{
-	char *ret;
-
-	if (urxe_view_maybe(path) && urxe_view_realpath(path, NULL, URXE_CALLER, &ret))
-		return ret;
-	return next(canonicalize_file_name)(path);
-}
+SERVED(char *, realpath, (const char *path, char *resolved), (path, resolved),
+       urxe_view_realpath(path, resolved, URXE_CALLER, &ret))
+SERVED(char *, __realpath_chk, (const char *path, char *resolved, size_t len),
+       (path, resolved, len),
+       len >= PATH_MAX && urxe_view_realpath(path, resolved, URXE_CALLER, &ret))
+SERVED(char *, canonicalize_file_name, (const char *path), (path),
+       urxe_view_realpath(path, NULL, URXE_CALLER, &ret))
 
 /* Whether a path lies in the view. -1: it should, but errno says why there is nothing. */
 static int view_has(const char *path, bool nofollow, const void *caller)
