@@ -29,38 +29,11 @@
 
 #include "hca/verbs.h"
 #include "host/libc.h"
-#include "preload/preload.h"
+#include "preload/files.h"
 #include "preload/rdma_cm.h"
 #include "preload/umad.h"
 
 #define MOST_NUMBERS (1 << 20)
-
-/* What stands behind our hooks: libc, or another preloaded library. */
-static struct {
-	int (*close)(int fd);
-	int (*dup2)(int from, int to);
-	int (*dup3)(int from, int to, int flags);
-	int (*close_range)(unsigned first, unsigned last, int flags);
-	void (*closefrom)(int first);
-} next;
-
-void urxe_fds_init(void)
-{
-	next.dup2 = urxe_libc_next("dup2");
-	next.dup3 = urxe_libc_next("dup3");
-	next.close_range = urxe_libc_next("close_range");
-	next.closefrom = urxe_libc_next("closefrom");
-	urxe_rdma_cm_init();
-	urxe_umad_init();
-	next.close = urxe_libc_next("close");
-}
-
-/* Another library's constructor may run, and close, before ours. */
-static void need_next(void)
-{
-	if (!next.close)
-		urxe_fds_init();
-}
 
 /* May there be descriptors of ours in the descriptor table of the caller? */
 static bool any_guarded(void)
@@ -80,15 +53,14 @@ URXE_EXPORT int close(int fd)
 	struct urxe_ucma *file;
 	int ret;
 
-	need_next();
 	if (guarded(fd))
 		return 0;
 	urxe_umad_closing(fd);
 	if (!urxe_rdma_cm_is_fd(fd))
-		return next.close(fd);
+		return next(close)(fd);
 	/* Out of the table first: once it is closed, the number can be another thread's. */
 	file = urxe_ucma_fd_remove(fd);
-	ret = next.close(fd);
+	ret = next(close)(fd);
 	if (file)
 		urxe_ucma_close(file);
 	return ret;
@@ -125,22 +97,20 @@ static bool is_file(int fd)
 
 URXE_EXPORT int dup2(int from, int to)
 {
-	need_next();
 	if (dup_refused(from, to))
 		return -1;
 	if (!is_file(from) && !is_file(to))
-		return next.dup2(from, to);
-	return dup_done(from, next.dup2(from, to));
+		return next(dup2)(from, to);
+	return dup_done(from, next(dup2)(from, to));
 }
 
 URXE_EXPORT int dup3(int from, int to, int flags)
 {
-	need_next();
 	if (dup_refused(from, to))
 		return -1;
 	if (!is_file(from) && !is_file(to))
-		return next.dup3(from, to, flags);
-	return dup_done(from, next.dup3(from, to, flags));
+		return next(dup3)(from, to, flags);
+	return dup_done(from, next(dup3)(from, to, flags));
 }
 
 struct linux_dirent64 {
@@ -163,7 +133,7 @@ struct sweep {
 /* Closes from the cursor up to and without fd, and goes on behind fd. */
 static void sweep_up_to(struct sweep *s, unsigned fd)
 {
-	if (fd > s->cursor && !s->one_by_one && next.close_range(s->cursor, fd - 1, s->flags))
+	if (fd > s->cursor && !s->one_by_one && next(close_range)(s->cursor, fd - 1, s->flags))
 		s->err = errno;
 	s->cursor = fd + 1;
 }
@@ -175,7 +145,7 @@ static void sweep_descriptor(struct sweep *s, unsigned fd, int dir)
 	if ((int)fd == dir || urxe_owns_fd(fd))
 		sweep_up_to(s, fd);
 	else if (s->one_by_one)
-		next.close(fd);
+		next(close)(fd);
 }
 
 /* Walks the open descriptors, in ascending order as /proc lists them. */
@@ -215,7 +185,7 @@ static int sweep(struct sweep *s)
 	if (sweep_walk(s))
 		sweep_numbers(s);
 	if (s->cursor <= s->last && !s->one_by_one &&
-	    next.close_range(s->cursor, s->last, s->flags))
+	    next(close_range)(s->cursor, s->last, s->flags))
 		s->err = errno;
 	return s->err;
 }
@@ -224,14 +194,13 @@ URXE_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	struct sweep s = {.cursor = first, .last = last, .flags = flags};
 
-	need_next();
-	if (!next.close_range) {
+	if (!next(close_range)) {
 		errno = ENOSYS;
 		return -1;
 	}
 	/* Marking ours close-on-exec changes nothing: they are. */
 	if (first > last || (flags & CLOSE_RANGE_CLOEXEC) || !any_guarded())
-		return next.close_range(first, last, flags);
+		return next(close_range)(first, last, flags);
 	errno = sweep(&s);
 	if (errno)
 		return -1;
@@ -244,12 +213,11 @@ URXE_EXPORT void closefrom(int first)
 {
 	struct sweep s = {.cursor = first < 0 ? 0 : first, .last = ~0U};
 
-	need_next();
 	if (!any_guarded()) {
-		next.closefrom(first);
+		next(closefrom)(first);
 		return;
 	}
-	if (!next.close_range || sweep(&s)) {
+	if (!next(close_range) || sweep(&s)) {
 		s = (struct sweep){
 			.cursor = first < 0 ? 0 : first, .last = ~0U, .one_by_one = true};
 		sweep(&s);

@@ -6,6 +6,7 @@
  *   files_view.c  whether a path or a descriptor lies in the view, and what a call on it returns
  *   files.c       open, stat, access, readlink, realpath and their relatives
  *   files_list.c  opendir, scandir, glob, ftw, chdir, getcwd
+ *   fds.c, rdma_cm.c, umad.c  read, write, ioctl, fcntl, dup, close: calls on a descriptor
  *
  * Every call has a fast way out: urxe_view_maybe() looks at the path alone and lets all but a few
  * go on to the next definition at once, with errno, memory and locks untouched, so that this is
@@ -30,14 +31,17 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -47,6 +51,8 @@
 #define URXE_CALLER __builtin_return_address(0)
 
 /* Entry points of libc's ABI that its headers declare only in part. */
+int fcntl64(int fd, int cmd, ...);
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t buflen);
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
@@ -79,7 +85,9 @@ int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int fl
 	X(statfs) X(statfs64) X(statvfs) X(statvfs64)                                              \
 	X(opendir) X(scandir) X(scandir64) X(scandirat) X(scandirat64)                             \
 	X(glob) X(glob64) X(ftw) X(ftw64) X(nftw) X(nftw64)                                        \
-	X(chdir) X(getcwd) X(__getcwd_chk) X(get_current_dir_name)
+	X(chdir) X(getcwd) X(__getcwd_chk) X(get_current_dir_name)                                 \
+	X(read) X(__read_chk) X(write) X(writev) X(ioctl) X(fcntl) X(fcntl64)                      \
+	X(close) X(close_range) X(closefrom) X(dup) X(dup2) X(dup3) X(pthread_cancel)
 /* clang-format on */
 
 /* The next definitions, after ours, in the search order of the process. */

@@ -17,6 +17,8 @@ void urxe_files_next_init(void)
 #define URXE_FILE_RESOLVE(name) urxe_files_next_table.name##_ = urxe_libc_next(#name);
 	URXE_FILE_CALLS(URXE_FILE_RESOLVE)
 #undef URXE_FILE_RESOLVE
+	if (!urxe_files_next_table.fcntl64_)
+		urxe_files_next_table.fcntl64_ = urxe_files_next_table.fcntl_;
 	atomic_store_explicit(&urxe_files_next_ready, true, memory_order_release);
 	errno = saved;
 }

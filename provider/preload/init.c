@@ -16,7 +16,7 @@
 #include "host/fabric.h"
 #include "host/fabric_sa.h"
 #include "host/libc.h"
-#include "preload/preload.h"
+#include "preload/files.h"
 #include "preload/rdma_cm.h"
 #include "preload/umad.h"
 
@@ -43,7 +43,7 @@ void urxe_loaded(void)
 	urxe_libc_init();
 	urxe_owner_pid = getpid();
 	urxe_may_cancel(false);
-	urxe_fds_init();
+	urxe_files_next_init();
 	urxe_manager_init();
 	pthread_atfork(NULL, NULL, forked);
 }
@@ -68,10 +68,8 @@ __attribute__((destructor)) static void unloaded(void)
 
 URXE_EXPORT int pthread_cancel(pthread_t thread)
 {
-	int (*next)(pthread_t) = (int (*)(pthread_t))urxe_libc_next("pthread_cancel");
-
 	urxe_may_cancel(true);
-	return next ? next(thread) : ENOSYS;
+	return next(pthread_cancel) ? next(pthread_cancel)(thread) : ENOSYS;
 }
 
 /* These run no destructors. The next definition may not be known yet, and does no more than

@@ -36,38 +36,8 @@
 #include "preload/files.h"
 #include "preload/umad.h"
 
-#undef next
-
 #define MISC_MAJOR 10
 #define OUR_MINOR  4791 /* above those that the kernel has given out */
-
-int fcntl64(int fd, int cmd, ...);
-
-static struct {
-	ssize_t (*write)(int fd, const void *buf, size_t len);
-	ssize_t (*writev)(int fd, const struct iovec *iov, int n);
-	int (*dup)(int fd);
-	int (*fcntl)(int fd, int cmd, ...);
-	int (*fcntl64)(int fd, int cmd, ...);
-} behind;
-
-void urxe_rdma_cm_init(void)
-{
-	behind.writev = urxe_libc_next("writev");
-	behind.dup = urxe_libc_next("dup");
-	behind.fcntl64 = urxe_libc_next("fcntl64");
-	behind.fcntl = urxe_libc_next("fcntl");
-	if (!behind.fcntl64)
-		behind.fcntl64 = behind.fcntl;
-	behind.write = urxe_libc_next("write");
-}
-
-/* Another library's constructor may run before ours. */
-static inline void need_behind(void)
-{
-	if (__builtin_expect(!behind.write, 0))
-		urxe_rdma_cm_init();
-}
 
 bool urxe_rdma_cm_is_fd(int fd)
 {
@@ -189,8 +159,7 @@ URXE_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 		return command(file, fd, buf, len);
 	if (urxe_umad_is_fd(fd))
 		return urxe_umad_write(fd, buf, len);
-	need_behind();
-	return behind.write(fd, buf, len);
+	return next(write)(fd, buf, len);
 }
 
 /* Each piece is a write of its own, as for any device that knows no vectors. */
@@ -199,8 +168,7 @@ URXE_EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 	ssize_t ret, sum = 0;
 
 	if (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd)) {
-		need_behind();
-		return behind.writev(fd, iov, n);
+		return next(writev)(fd, iov, n);
 	}
 	if (n < 0 || n > IOV_MAX) {
 		errno = EINVAL;
@@ -235,33 +203,32 @@ int urxe_rdma_cm_copied(int old, int fd)
 	return ret < 0 ? -1 : ret;
 }
 
+/* fd is a copy of old, of whatever kind. */
+static int copied(int old, int fd)
+{
+	if (urxe_umad_is_fd(old))
+		return urxe_umad_copied(old, fd);
+	return urxe_rdma_cm_is_fd(old) ? urxe_rdma_cm_copied(old, fd) : fd;
+}
+
 URXE_EXPORT int dup(int fd)
 {
-	need_behind();
-	if (urxe_umad_is_fd(fd))
-		return urxe_umad_copied(fd, behind.dup(fd));
-	return urxe_rdma_cm_is_fd(fd) ? urxe_rdma_cm_copied(fd, behind.dup(fd)) : behind.dup(fd);
+	return copied(fd, next(dup)(fd));
 }
 
 /* The argument, whatever it is, is passed on as libc does it: as a pointer. */
-#define FCNTL(name)                                                                                \
-	URXE_EXPORT int name(int fd, int cmd, ...)                                                 \
-	{                                                                                          \
-		void *arg;                                                                         \
-		va_list ap;                                                                        \
-		int ret;                                                                           \
-                                                                                                   \
-		va_start(ap, cmd);                                                                 \
-		arg = va_arg(ap, void *);                                                          \
-		va_end(ap);                                                                        \
-		need_behind();                                                                     \
-		ret = behind.name(fd, cmd, arg);                                                   \
-		if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && ret >= 0 &&                      \
-		    urxe_rdma_cm_is_fd(fd))                                                        \
-			return urxe_rdma_cm_copied(fd, ret);                                       \
-		if ((cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && ret >= 0 && urxe_umad_is_fd(fd)) \
-			return urxe_umad_copied(fd, ret);                                          \
-		return ret;                                                                        \
+#define FCNTL(name)                                                                      \
+	URXE_EXPORT int name(int fd, int cmd, ...)                                       \
+	{                                                                                \
+		void *arg;                                                               \
+		va_list ap;                                                              \
+		int ret;                                                                 \
+                                                                                         \
+		va_start(ap, cmd);                                                       \
+		arg = va_arg(ap, void *);                                                \
+		va_end(ap);                                                              \
+		ret = next(name)(fd, cmd, arg);                                          \
+		return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC ? copied(fd, ret) : ret; \
 	}
 
 FCNTL(fcntl)

@@ -31,7 +31,4 @@ int urxe_rdma_cm_copied(int old, int fd);
 /* For the functions that close descriptors by ranges: takes all files out that have been closed. */
 void urxe_rdma_cm_swept(unsigned first, unsigned last);
 
-/* Looks up the functions of libc behind our hooks. */
-void urxe_rdma_cm_init(void);
-
 #endif

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "host/libc.h"
-#include "preload/preload.h"
+#include "preload/files.h"
 
 #define MAX_FDS 16384
 
@@ -25,27 +25,6 @@ atomic_uint urxe_umad_num_fds;
 static _Atomic(struct urxe_umad *) table[MAX_FDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_umad *files;
-
-ssize_t __read_chk(int fd, void *buf, size_t len, size_t buflen);
-
-static struct {
-	ssize_t (*read)(int fd, void *buf, size_t len);
-	ssize_t (*read_chk)(int fd, void *buf, size_t len, size_t buflen);
-	int (*ioctl)(int fd, unsigned long request, ...);
-} behind;
-
-void urxe_umad_init(void)
-{
-	behind.read_chk = urxe_libc_next("__read_chk");
-	behind.ioctl = urxe_libc_next("ioctl");
-	behind.read = urxe_libc_next("read");
-}
-
-static inline void need_behind(void)
-{
-	if (__builtin_expect(!behind.read, 0))
-		urxe_umad_init();
-}
 
 bool urxe_umad_listed(int fd)
 {
@@ -137,7 +116,7 @@ void urxe_umad_swept(unsigned first, unsigned last)
 }
 
 /* The file behind it, or the first; a file without references is about to leave the list. */
-static struct urxe_umad *next(const struct urxe_umad *before)
+static struct urxe_umad *following(const struct urxe_umad *before)
 {
 	struct urxe_umad *file;
 	unsigned refs = 0;
@@ -156,12 +135,12 @@ static struct urxe_umad *next(const struct urxe_umad *before)
 
 void urxe_umad_each(void (*fn)(struct urxe_umad *file, void *arg), void *arg)
 {
-	struct urxe_umad *file = next(NULL), *before;
+	struct urxe_umad *file = following(NULL), *before;
 
 	while (file) {
 		fn(file, arg);
 		before = file;
-		file = next(before);
+		file = following(before);
 		put(before);
 	}
 }
@@ -237,16 +216,14 @@ URXE_EXPORT ssize_t read(int fd, void *buf, size_t len)
 
 	if (file)
 		return result(file, read_file(file, buf, len), saved);
-	need_behind();
-	return behind.read(fd, buf, len);
+	return next(read)(fd, buf, len);
 }
 
 URXE_EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t buflen)
 {
 	if (len <= buflen && urxe_umad_is_fd(fd))
 		return read(fd, buf, len);
-	need_behind();
-	return behind.read_chk(fd, buf, len, buflen);
+	return next(__read_chk)(fd, buf, len, buflen);
 }
 
 ssize_t urxe_umad_write(int fd, const void *buf, size_t len)
@@ -274,6 +251,5 @@ URXE_EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_end(ap);
 	if (file)
 		return result(file, urxe_umad_file_ioctl(file, request, arg), saved);
-	need_behind();
-	return behind.ioctl(fd, request, arg);
+	return next(ioctl)(fd, request, arg);
 }

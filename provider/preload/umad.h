@@ -90,7 +90,6 @@ int urxe_umad_copied(int old, int fd);
 void urxe_umad_swept(unsigned first, unsigned last);
 ssize_t urxe_umad_write(int fd, const void *buf, size_t len);
 void urxe_umad_forked(void);
-void urxe_umad_init(void);
 
 /* ---- umad_file.c ---- */
 

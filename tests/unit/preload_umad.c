@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "host/libc.h"
-#include "preload/preload.h"
+#include "preload/files.h"
 #include "preload/umad.h"
 
 atomic_bool urxe_attached;
@@ -22,9 +22,13 @@ pid_t urxe_owner_pid;
 static atomic_uint num_closed;
 static sem_t begun, may_end;
 
-void *urxe_libc_next(const char *name)
+struct urxe_files_next urxe_files_next_table;
+atomic_bool urxe_files_next_ready;
+
+void urxe_files_next_init(void)
 {
-	return dlsym(RTLD_NEXT, name);
+	urxe_files_next_table.read_ = dlsym(RTLD_NEXT, "read");
+	urxe_files_next_table.ioctl_ = dlsym(RTLD_NEXT, "ioctl");
 }
 
 void urxe_agents_forked(void)
