@@ -119,28 +119,24 @@ int urxe_command_bind_any(const struct urxe_command *c, uint32_t handle)
 	return bind_both(c, handle, &any, &anywhere);
 }
 
-int urxe_command_bind_ip(const struct urxe_command *c)
+int urxe_command_bind_ip(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_bind_ip cmd;
+	struct rdma_ucm_bind_ip *cmd = body;
 	union urxe_sockaddr addr;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	if (!from_in6(&addr, &cmd.addr))
+	if (!from_in6(&addr, &cmd->addr))
 		return -EINVAL;
-	return bind_id(c, cmd.id, &addr);
+	return bind_id(c, cmd->id, &addr);
 }
 
-int urxe_command_bind(const struct urxe_command *c)
+int urxe_command_bind(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_bind cmd;
+	struct rdma_ucm_bind *cmd = body;
 	union urxe_sockaddr addr;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	if (cmd.reserved || !cmd.addr_size || cmd.addr_size != from_storage(&addr, &cmd.addr))
+	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != from_storage(&addr, &cmd->addr))
 		return -EINVAL;
-	return bind_id(c, cmd.id, &addr);
+	return bind_id(c, cmd->id, &addr);
 }
 
 /* An any-address as a destination means this host. */
@@ -205,33 +201,29 @@ static int resolve(const struct urxe_command *c, uint32_t handle, const union ur
 	return ret;
 }
 
-int urxe_command_resolve_ip(const struct urxe_command *c)
+int urxe_command_resolve_ip(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_resolve_ip cmd;
+	struct rdma_ucm_resolve_ip *cmd = body;
 	union urxe_sockaddr src, dst;
 	unsigned size;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	size = from_in6(&src, &cmd.src_addr);
-	if ((cmd.src_addr.sin6_family && !size) || !from_in6(&dst, &cmd.dst_addr))
+	size = from_in6(&src, &cmd->src_addr);
+	if ((cmd->src_addr.sin6_family && !size) || !from_in6(&dst, &cmd->dst_addr))
 		return -EINVAL;
-	return resolve(c, cmd.id, &src, &dst, cmd.timeout_ms);
+	return resolve(c, cmd->id, &src, &dst, cmd->timeout_ms);
 }
 
-int urxe_command_resolve_addr(const struct urxe_command *c)
+int urxe_command_resolve_addr(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_resolve_addr cmd;
+	struct rdma_ucm_resolve_addr *cmd = body;
 	union urxe_sockaddr src, dst;
 	unsigned size;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	size = from_storage(&src, &cmd.src_addr);
-	if (cmd.reserved || (cmd.src_size && cmd.src_size != size) || !cmd.dst_size ||
-	    cmd.dst_size != from_storage(&dst, &cmd.dst_addr))
+	size = from_storage(&src, &cmd->src_addr);
+	if (cmd->reserved || (cmd->src_size && cmd->src_size != size) || !cmd->dst_size ||
+	    cmd->dst_size != from_storage(&dst, &cmd->dst_addr))
 		return -EINVAL;
-	return resolve(c, cmd.id, &src, &dst, cmd.timeout_ms);
+	return resolve(c, cmd->id, &src, &dst, cmd->timeout_ms);
 }
 
 static int join(const struct urxe_command *c, const struct rdma_ucm_join_mcast *cmd,
@@ -262,59 +254,51 @@ static int join(const struct urxe_command *c, const struct rdma_ucm_join_mcast *
 	return ret;
 }
 
-int urxe_command_join_ip_mcast(const struct urxe_command *c)
+int urxe_command_join_ip_mcast(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_join_ip_mcast cmd;
+	struct rdma_ucm_join_ip_mcast *cmd = body;
 	struct rdma_ucm_join_mcast any;
 	union urxe_sockaddr addr;
 	unsigned size;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	size = from_in6(&addr, &cmd.addr);
+	size = from_in6(&addr, &cmd->addr);
 	if (!size)
 		return -EINVAL;
 	any = (struct rdma_ucm_join_mcast){
-		.response = cmd.response,
-		.uid = cmd.uid,
-		.id = cmd.id,
+		.response = cmd->response,
+		.uid = cmd->uid,
+		.id = cmd->id,
 		.addr_size = size,
 		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
 	};
 	return join(c, &any, &addr, size);
 }
 
-int urxe_command_join_mcast(const struct urxe_command *c)
+int urxe_command_join_mcast(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_join_mcast cmd;
+	struct rdma_ucm_join_mcast *cmd = body;
 	union urxe_sockaddr addr;
 	unsigned size;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	size = from_storage(&addr, &cmd.addr);
+	size = from_storage(&addr, &cmd->addr);
 	if (!size)
 		return -EINVAL;
-	return join(c, &cmd, &addr, size);
+	return join(c, cmd, &addr, size);
 }
 
-int urxe_command_leave_mcast(const struct urxe_command *c)
+int urxe_command_leave_mcast(const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_destroy_id_resp resp;
 	struct urxe_id_mcast *mcast;
-	struct rdma_ucm_destroy_id cmd;
+	struct rdma_ucm_destroy_id *cmd = body;
 	int ret = 0;
 
-	if (c->out < sizeof(resp))
-		return -ENOSPC;
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	ret = urxe_kernel_leave_mcast(c, cmd.id, &resp.events_reported);
+	ret = urxe_kernel_leave_mcast(c, cmd->id, &resp.events_reported);
 	if (ret != URXE_OURS)
-		return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
+		return ret ? ret : urxe_user_write(cmd->response, &resp, sizeof(resp));
 	ret = 0;
 	urxe_engine_lock();
-	mcast = urxe_handle_get(URXE_HANDLE_MCAST, cmd.id);
+	mcast = urxe_handle_get(URXE_HANDLE_MCAST, cmd->id);
 	if (!mcast)
 		ret = -ENOENT;
 	else if (mcast->id->file != c->file)
@@ -322,5 +306,5 @@ int urxe_command_leave_mcast(const struct urxe_command *c)
 	else
 		resp.events_reported = urxe_id_leave(mcast);
 	urxe_engine_unlock();
-	return ret ? ret : urxe_user_write(cmd.response, &resp, sizeof(resp));
+	return ret ? ret : urxe_user_write(cmd->response, &resp, sizeof(resp));
 }

@@ -26,20 +26,22 @@ struct urxe_command {
  * header says it is shorter. -EFAULT. */
 int urxe_command_take(const struct urxe_command *cmd, void *to, size_t size);
 
-/* ucma_query.c */
-int urxe_command_query_route(const struct urxe_command *cmd);
-int urxe_command_query(const struct urxe_command *cmd);
-int urxe_command_init_qp_attr(const struct urxe_command *cmd);
+/*
+ * The commands. body: its structure, in the kernel's current form. ucma_query.c:
+ */
+int urxe_command_query_route(const struct urxe_command *cmd, void *body);
+int urxe_command_query(const struct urxe_command *cmd, void *body);
+int urxe_command_init_qp_attr(const struct urxe_command *cmd, void *body);
 /* ucma_option.c */
-int urxe_command_set_option(const struct urxe_command *cmd);
+int urxe_command_set_option(const struct urxe_command *cmd, void *body);
 /* ucma_address.c */
-int urxe_command_bind_ip(const struct urxe_command *cmd);
-int urxe_command_bind(const struct urxe_command *cmd);
-int urxe_command_resolve_ip(const struct urxe_command *cmd);
-int urxe_command_resolve_addr(const struct urxe_command *cmd);
-int urxe_command_join_ip_mcast(const struct urxe_command *cmd);
-int urxe_command_join_mcast(const struct urxe_command *cmd);
-int urxe_command_leave_mcast(const struct urxe_command *cmd);
+int urxe_command_bind_ip(const struct urxe_command *cmd, void *body);
+int urxe_command_bind(const struct urxe_command *cmd, void *body);
+int urxe_command_resolve_ip(const struct urxe_command *cmd, void *body);
+int urxe_command_resolve_addr(const struct urxe_command *cmd, void *body);
+int urxe_command_join_ip_mcast(const struct urxe_command *cmd, void *body);
+int urxe_command_join_mcast(const struct urxe_command *cmd, void *body);
+int urxe_command_leave_mcast(const struct urxe_command *cmd, void *body);
 /* Binds an id that is not bound, as LISTEN does where the program has not. */
 int urxe_command_bind_any(const struct urxe_command *cmd, uint32_t handle);
 /* ucma_file.c: opened by the parent of a fork; and: of a file that may have come without it. */

@@ -72,27 +72,25 @@ static int set_option(struct urxe_id *id, const struct rdma_ucm_set_option *cmd,
 	}
 }
 
-int urxe_command_set_option(const struct urxe_command *c)
+int urxe_command_set_option(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_set_option cmd;
+	struct rdma_ucm_set_option *cmd = body;
 	struct urxe_id *id;
 	void *value;
 	int ret;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	if (cmd.optlen > MAX_OPTION)
+	if (cmd->optlen > MAX_OPTION)
 		return -EINVAL;
-	value = malloc(cmd.optlen + 1);
+	value = malloc(cmd->optlen + 1);
 	if (!value)
 		return -ENOMEM;
 	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd.id, &id);
+	ret = urxe_id_find(c->file, cmd->id, &id);
 	if (!ret)
-		ret = urxe_user_read(value, cmd.optval, cmd.optlen);
+		ret = urxe_user_read(value, cmd->optval, cmd->optlen);
 	if (!ret)
-		ret = set_option(id, &cmd, value);
+		ret = set_option(id, cmd, value);
 	urxe_engine_unlock();
 	free(value);
-	return ret ? ret : urxe_kernel_also(c, cmd.id);
+	return ret ? ret : urxe_kernel_also(c, cmd->id);
 }

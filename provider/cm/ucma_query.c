@@ -61,24 +61,20 @@ static void fill_route(struct rdma_ucm_query_route_resp *resp, const struct urxe
 	}
 }
 
-int urxe_command_query_route(const struct urxe_command *c)
+int urxe_command_query_route(const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_query_route_resp resp;
-	struct rdma_ucm_query cmd;
+	struct rdma_ucm_query *cmd = body;
 	struct urxe_id *id;
 	int ret;
 
-	if (c->out < offsetof(struct rdma_ucm_query_route_resp, ibdev_index))
-		return -ENOSPC;
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
 	memset(&resp, 0, sizeof(resp));
 	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd.id, &id);
+	ret = urxe_id_find(c->file, cmd->id, &id);
 	if (!ret)
 		fill_route(&resp, id);
 	urxe_engine_unlock();
-	return ret ? ret : urxe_user_write(cmd.response, &resp, smaller(c->out, sizeof(resp)));
+	return ret ? ret : urxe_user_write(cmd->response, &resp, smaller(c->out, sizeof(resp)));
 }
 
 static void fill_device(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
@@ -165,22 +161,20 @@ static int query_path(const struct urxe_id *id, uint64_t response, size_t out)
 	return urxe_user_write(response, &resp, sizeof(resp.head) + n * sizeof(resp.data[0]));
 }
 
-int urxe_command_query(const struct urxe_command *c)
+int urxe_command_query(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_query cmd;
+	struct rdma_ucm_query *cmd = body;
 	struct urxe_id *id;
 	int ret;
 
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
 	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd.id, &id);
+	ret = urxe_id_find(c->file, cmd->id, &id);
 	if (ret)
 		goto out;
-	switch (cmd.option) {
-	case RDMA_USER_CM_QUERY_ADDR: ret = query_addr(id, cmd.response, c->out, false); break;
-	case RDMA_USER_CM_QUERY_GID: ret = query_addr(id, cmd.response, c->out, true); break;
-	case RDMA_USER_CM_QUERY_PATH: ret = query_path(id, cmd.response, c->out); break;
+	switch (cmd->option) {
+	case RDMA_USER_CM_QUERY_ADDR: ret = query_addr(id, cmd->response, c->out, false); break;
+	case RDMA_USER_CM_QUERY_GID: ret = query_addr(id, cmd->response, c->out, true); break;
+	case RDMA_USER_CM_QUERY_PATH: ret = query_path(id, cmd->response, c->out); break;
 	default: ret = -ENOSYS; break;
 	}
 out:
@@ -209,23 +203,19 @@ static void copy_qp_attr(struct ib_uverbs_qp_attr *to, const struct ibv_qp_attr 
 	to->rnr_retry = from->rnr_retry;
 }
 
-int urxe_command_init_qp_attr(const struct urxe_command *c)
+int urxe_command_init_qp_attr(const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_init_qp_attr cmd;
+	struct rdma_ucm_init_qp_attr *cmd = body;
 	struct ibv_qp_attr attr = {0};
 	struct ib_uverbs_qp_attr resp;
 	struct urxe_id *id;
 	int mask = 0, ret;
 
-	if (c->out < sizeof(resp))
-		return -ENOSPC;
-	if (urxe_command_take(c, &cmd, sizeof(cmd)))
-		return -EFAULT;
-	if (cmd.qp_state > IBV_QPS_ERR)
+	if (cmd->qp_state > IBV_QPS_ERR)
 		return -EINVAL;
-	attr.qp_state = cmd.qp_state;
+	attr.qp_state = cmd->qp_state;
 	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd.id, &id);
+	ret = urxe_id_find_bound(c->file, cmd->id, &id);
 	if (!ret)
 		ret = urxe_id_init_qp_attr(id, &attr, &mask);
 	urxe_engine_unlock();
@@ -234,5 +224,5 @@ int urxe_command_init_qp_attr(const struct urxe_command *c)
 	memset(&resp, 0, sizeof(resp));
 	resp.qp_attr_mask = mask;
 	copy_qp_attr(&resp, &attr);
-	return urxe_user_write(cmd.response, &resp, sizeof(resp));
+	return urxe_user_write(cmd->response, &resp, sizeof(resp));
 }
