@@ -13,6 +13,7 @@
 #include "cm/ucma_command.h"
 #include "cm/user_memory.h"
 #include "hca/adapter.h"
+#include "host/fd_files.h"
 #include "host/libc.h"
 
 #include <fcntl.h>
@@ -247,7 +248,7 @@ static int migrate_id(const struct urxe_command *c, void *body)
 	struct urxe_ucma *old;
 	int ret;
 
-	old = urxe_ucma_of_fd(cmd->fd);
+	old = urxe_fd_files_get(&urxe_ucma_fds, cmd->fd);
 	if (!old)
 		return urxe_libc.fcntl(cmd->fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
 	urxe_ucma_hold_manager(c->file);

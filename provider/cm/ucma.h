@@ -4,7 +4,7 @@
  * writes commands of <rdma/rdma_user_cm.h> (ABI 4) and waits for events by polling the descriptor
  * and by the command GET_EVENT. Semantics and errno values are those of the kernel's.
  *
- * A file is counted: open gives the first reference, urxe_ucma_hold() further ones, and when
+ * A file is counted: open gives the first reference, its descriptors and calls further ones, and when
  * urxe_ucma_close() drops the last, the ids that are still on it are destroyed. The floor above
  * holds one for each descriptor of the program and one around each write, as the kernel does.
  *
@@ -38,17 +38,13 @@ int urxe_ucma_fd(const struct urxe_ucma *file);
  */
 ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t len);
 
-void urxe_ucma_hold(struct urxe_ucma *file);
 void urxe_ucma_close(struct urxe_ucma *file);
 
 /* In the child of a fork, before urxe_forked(): inherited files answer -ENODEV from now on, and
  * closing them disturbs nobody. */
 void urxe_ucma_forked(void);
 
-/*
- * ucma_files.c: the file behind one of the program's descriptors, with a reference held that the
- * caller drops by urxe_ucma_close(); NULL if it is none of ours.
- */
-struct urxe_ucma *urxe_ucma_of_fd(int fd);
+/* The program's descriptors of such files. */
+extern struct urxe_fd_files urxe_ucma_fds;
 
 #endif

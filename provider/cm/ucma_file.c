@@ -18,6 +18,7 @@
 #include "cm/ucma_command.h"
 #include "hca/adapter.h"
 #include "host/fd.h"
+#include "host/fd_files.h"
 #include "host/libc.h"
 
 typedef _Atomic unsigned number;
@@ -116,10 +117,21 @@ int urxe_ucma_fd(const struct urxe_ucma *file)
 	return file->fd;
 }
 
-void urxe_ucma_hold(struct urxe_ucma *file)
+static void hold(void *file)
 {
-	atomic_fetch_add(&file->users, 1);
+	atomic_fetch_add(&((struct urxe_ucma *)file)->users, 1);
 }
+
+static void drop(void *file)
+{
+	urxe_ucma_close(file);
+}
+
+struct urxe_fd_files urxe_ucma_fds = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.hold = hold,
+	.drop = drop,
+};
 
 static void destroy_ids(struct urxe_ucma *file)
 {
@@ -148,6 +160,7 @@ void urxe_ucma_close(struct urxe_ucma *file)
 
 void urxe_ucma_forked(void)
 {
+	urxe_fd_files_forked(&urxe_ucma_fds);
 	if (atomic_load(&generation))
 		atomic_store(atomic_load(&generation), ++generations);
 	urxe_id_forked();

@@ -10,8 +10,8 @@
  *   instead is not possible: the program may know its number (a completion channel's, say) or have
  *   it in an epoll set. The adapter opens its descriptors at high numbers, where this is rare.
  *
- * What the program opened itself, as rdma_cm files (rdma_cm.c), is closed and replaced as it asks,
- * and counted.
+ * What the program opened itself, rdma_cm files (rdma_cm.c) and umads (umad.c), is closed, copied and
+ * replaced as it asks, and counted.
  *
  * A vfork child runs these functions in its parent's memory, and a child of a bare clone() in a
  * copy of it. Their descriptor tables are their own: there ours are closed and replaced like any
@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,23 +49,66 @@ static bool guarded(int fd)
 	       urxe_owns_fd(fd) && getpid() == urxe_owner_pid;
 }
 
+/* The table of the program's descriptors that has it; NULL. A descriptor of a vfork child has none: its files
+ * are its parent's. */
+static struct urxe_fd_files *files_of(int fd)
+{
+	static struct urxe_fd_files *const tables[] = {&urxe_ucma_fds, &urxe_umad_fds};
+
+	for (unsigned i = 0; i < 2; i++)
+		if (urxe_fd_files_has(tables[i], fd))
+			return getpid() == urxe_owner_pid ? tables[i] : NULL;
+	return NULL;
+}
+
 URXE_EXPORT int close(int fd)
 {
-	struct urxe_ucma *file;
+	struct urxe_fd_files *files;
+	void *file;
 	int ret;
 
 	if (guarded(fd))
 		return 0;
-	urxe_umad_closing(fd);
-	if (!urxe_rdma_cm_is_fd(fd))
-		return next(close)(fd);
+	files = files_of(fd);
 	/* Out of the table first: once it is closed, the number can be another thread's. */
-	file = urxe_ucma_fd_remove(fd);
+	file = files ? urxe_fd_files_remove(files, fd) : NULL;
 	ret = next(close)(fd);
 	if (file)
-		urxe_ucma_close(file);
+		files->drop(file);
 	return ret;
 }
+
+/* ---- copies ---- */
+
+static int copied(int old, int fd)
+{
+	struct urxe_fd_files *files = fd < 0 ? NULL : files_of(old);
+
+	return files ? urxe_fd_files_copied(files, old, fd) : fd;
+}
+
+URXE_EXPORT int dup(int fd)
+{
+	return copied(fd, next(dup)(fd));
+}
+
+/* The argument, whatever it is, is passed on as libc does it: as a pointer. */
+#define FCNTL(name)                                                                      \
+	URXE_EXPORT int name(int fd, int cmd, ...)                                       \
+	{                                                                                \
+		void *arg;                                                               \
+		va_list ap;                                                              \
+		int ret;                                                                 \
+                                                                                         \
+		va_start(ap, cmd);                                                       \
+		arg = va_arg(ap, void *);                                                \
+		va_end(ap);                                                              \
+		ret = next(name)(fd, cmd, arg);                                          \
+		return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC ? copied(fd, ret) : ret; \
+	}
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
 
 /* True if to must be left alone, with errno set to what dup2() answers. */
 static bool dup_refused(int from, int to)
@@ -76,31 +120,21 @@ static bool dup_refused(int from, int to)
 	return true;
 }
 
-/* to was replaced by a copy of from: what they were, if rdma_cm files, is counted. */
+/* to was replaced by a copy of from: what they were, if files of ours, is counted. */
 static int dup_done(int from, int to)
 {
-	struct urxe_ucma *old;
+	struct urxe_fd_files *files = to < 0 || from == to ? NULL : files_of(to);
+	void *old = files ? urxe_fd_files_remove(files, to) : NULL;
 
-	if (to < 0 || from == to || getpid() != urxe_owner_pid)
-		return to;
-	urxe_umad_closing(to);
-	old = urxe_ucma_fd_remove(to);
 	if (old)
-		urxe_ucma_close(old);
-	return urxe_umad_copied(from, urxe_rdma_cm_copied(from, to));
-}
-
-static bool is_file(int fd)
-{
-	return urxe_ucma_is_fd(fd) || urxe_umad_is_fd(fd);
+		files->drop(old);
+	return from == to ? to : copied(from, to);
 }
 
 URXE_EXPORT int dup2(int from, int to)
 {
 	if (dup_refused(from, to))
 		return -1;
-	if (!is_file(from) && !is_file(to))
-		return next(dup2)(from, to);
 	return dup_done(from, next(dup2)(from, to));
 }
 
@@ -108,8 +142,6 @@ URXE_EXPORT int dup3(int from, int to, int flags)
 {
 	if (dup_refused(from, to))
 		return -1;
-	if (!is_file(from) && !is_file(to))
-		return next(dup3)(from, to, flags);
 	return dup_done(from, next(dup3)(from, to, flags));
 }
 
@@ -190,6 +222,12 @@ static int sweep(struct sweep *s)
 	return s->err;
 }
 
+static void swept(unsigned first, unsigned last)
+{
+	urxe_fd_files_swept(&urxe_ucma_fds, first, last);
+	urxe_fd_files_swept(&urxe_umad_fds, first, last);
+}
+
 URXE_EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	struct sweep s = {.cursor = first, .last = last, .flags = flags};
@@ -204,8 +242,7 @@ URXE_EXPORT int close_range(unsigned first, unsigned last, int flags)
 	errno = sweep(&s);
 	if (errno)
 		return -1;
-	urxe_rdma_cm_swept(first, last);
-	urxe_umad_swept(first, last);
+	swept(first, last);
 	return 0;
 }
 
@@ -222,6 +259,5 @@ URXE_EXPORT void closefrom(int first)
 			.cursor = first < 0 ? 0 : first, .last = ~0U, .one_by_one = true};
 		sweep(&s);
 	}
-	urxe_rdma_cm_swept(first < 0 ? 0 : first, ~0U);
-	urxe_umad_swept(first < 0 ? 0 : first, ~0U);
+	swept(first < 0 ? 0 : first, ~0U);
 }

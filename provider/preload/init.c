@@ -30,7 +30,6 @@ static void forked(void)
 	urxe_owner_pid = getpid();
 	urxe_device_lists_forked();
 	urxe_bufs_forked();
-	urxe_ucma_fds_forked();
 	urxe_umad_forked();
 	urxe_fabric_forked();
 	urxe_fabric_sa_forked();

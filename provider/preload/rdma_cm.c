@@ -13,7 +13,7 @@
  * The hooks on write, writev, dup and fcntl cost a program that has no such file open one load and
  * one comparison, and are then as async-signal-safe as what they stand in front of.
  *
- * Any thread; what is locked is said in cm/ucma_files.h.
+ * Any thread; what is locked is said in host/fd_files.h.
  */
 #include "preload/rdma_cm.h"
 
@@ -22,7 +22,6 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_user_cm.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,21 +40,10 @@
 
 bool urxe_rdma_cm_is_fd(int fd)
 {
-	return urxe_ucma_is_fd(fd) && getpid() == urxe_owner_pid;
+	return urxe_fd_files_has(&urxe_ucma_fds, fd) && getpid() == urxe_owner_pid;
 }
 
 /* ---- open ---- */
-
-static int list(int fd, struct urxe_ucma *file)
-{
-	int ret = urxe_ucma_fd_add(fd, file);
-
-	if (ret) {
-		urxe_libc.close(fd);
-		urxe_ucma_close(file);
-	}
-	return ret ? ret : fd;
-}
 
 int urxe_rdma_cm_open(int flags)
 {
@@ -73,7 +61,8 @@ int urxe_rdma_cm_open(int flags)
 	if (flags & O_NONBLOCK)
 		urxe_libc.fcntl(fd, F_SETFL, urxe_libc.fcntl(fd, F_GETFL) | O_NONBLOCK);
 	atomic_store(&urxe_view_read, true);
-	return list(fd, file);
+	ret = urxe_fd_files_add(&urxe_ucma_fds, fd, file);
+	return ret ? ret : fd;
 }
 
 dev_t urxe_rdma_cm_rdev(void)
@@ -103,7 +92,7 @@ static bool still_ours(int fd)
 
 	if (!urxe_fstat(fd, &st) && !(st.mode & S_IFMT))
 		return true;
-	file = urxe_ucma_fd_remove(fd);
+	file = urxe_fd_files_remove(&urxe_ucma_fds, fd);
 	if (file)
 		urxe_ucma_close(file);
 	return false;
@@ -148,12 +137,13 @@ static struct urxe_ucma *file_to_write(int fd, const void *buf, size_t len)
 {
 	if (!is_command(buf, len) && (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd)))
 		return NULL;
-	return urxe_ucma_of_fd(fd);
+	return urxe_fd_files_get(&urxe_ucma_fds, fd);
 }
 
 URXE_EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
-	struct urxe_ucma *file = urxe_ucma_is_fd(fd) ? file_to_write(fd, buf, len) : NULL;
+	struct urxe_ucma *file =
+		urxe_fd_files_has(&urxe_ucma_fds, fd) ? file_to_write(fd, buf, len) : NULL;
 
 	if (file)
 		return command(file, fd, buf, len);
@@ -183,67 +173,4 @@ URXE_EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 			break;
 	}
 	return sum;
-}
-
-/* ---- copies ---- */
-
-int urxe_rdma_cm_copied(int old, int fd)
-{
-	struct urxe_ucma *file;
-	int ret;
-
-	if (fd < 0)
-		return fd;
-	file = urxe_ucma_of_fd(old);
-	if (!file)
-		return fd;
-	ret = list(fd, file);
-	if (ret < 0)
-		errno = -ret;
-	return ret < 0 ? -1 : ret;
-}
-
-/* fd is a copy of old, of whatever kind. */
-static int copied(int old, int fd)
-{
-	if (urxe_umad_is_fd(old))
-		return urxe_umad_copied(old, fd);
-	return urxe_rdma_cm_is_fd(old) ? urxe_rdma_cm_copied(old, fd) : fd;
-}
-
-URXE_EXPORT int dup(int fd)
-{
-	return copied(fd, next(dup)(fd));
-}
-
-/* The argument, whatever it is, is passed on as libc does it: as a pointer. */
-#define FCNTL(name)                                                                      \
-	URXE_EXPORT int name(int fd, int cmd, ...)                                       \
-	{                                                                                \
-		void *arg;                                                               \
-		va_list ap;                                                              \
-		int ret;                                                                 \
-                                                                                         \
-		va_start(ap, cmd);                                                       \
-		arg = va_arg(ap, void *);                                                \
-		va_end(ap);                                                              \
-		ret = next(name)(fd, cmd, arg);                                          \
-		return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC ? copied(fd, ret) : ret; \
-	}
-
-FCNTL(fcntl)
-FCNTL(fcntl64)
-
-/* ---- close ---- */
-
-void urxe_rdma_cm_swept(unsigned first, unsigned last)
-{
-	int fd = first > INT_MAX ? -1 : urxe_ucma_fd_next(first);
-
-	for (; fd >= 0 && (unsigned)fd <= last; fd = urxe_ucma_fd_next(fd + 1)) {
-		struct urxe_ucma *file = urxe_ucma_fd_remove(fd);
-
-		if (file)
-			urxe_ucma_close(file);
-	}
 }

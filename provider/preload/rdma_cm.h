@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "cm/ucma_files.h"
+#include "cm/ucma.h"
+#include "host/fd_files.h"
 
 /* A descriptor of a new rdma_cm file, or -errno. flags: of open(2). */
 int urxe_rdma_cm_open(int flags);
@@ -23,12 +24,5 @@ dev_t urxe_rdma_cm_rdev(void);
  * bare clone() is not: its table is its own, and the files are its parent's.
  */
 bool urxe_rdma_cm_is_fd(int fd);
-
-/* fd is a copy of old, just made, or negative for none: lists it, if old is an rdma_cm file. Returns fd,
- * or -1 with errno when it could not be listed; then it was closed. */
-int urxe_rdma_cm_copied(int old, int fd);
-
-/* For the functions that close descriptors by ranges: takes all files out that have been closed. */
-void urxe_rdma_cm_swept(unsigned first, unsigned last);
 
 #endif

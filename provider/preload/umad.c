@@ -4,8 +4,7 @@
  * carry out: read, write, ioctl. They cost a program that has no such file open one load and one
  * comparison. See umad.h.
  *
- * lock guards the table against a file being dropped while somebody takes a reference, and the list
- * of files. Nobody waits for a fabric under it.
+ * lock guards the list of files. Nobody waits for a fabric under it.
  */
 #include "preload/umad.h"
 
@@ -19,19 +18,10 @@
 #include "host/libc.h"
 #include "preload/files.h"
 
-#define MAX_FDS 16384
-
-atomic_uint urxe_umad_num_fds;
-static _Atomic(struct urxe_umad *) table[MAX_FDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_umad *files;
 
-bool urxe_umad_listed(int fd)
-{
-	return fd >= 0 && fd < MAX_FDS && atomic_load_explicit(&table[fd], memory_order_acquire);
-}
-
-/* ---- the table ---- */
+/* ---- the files ---- */
 
 static void put(struct urxe_umad *file)
 {
@@ -48,72 +38,21 @@ static void put(struct urxe_umad *file)
 	urxe_umad_file_close(file);
 }
 
-static struct urxe_umad *get(int fd)
+static void hold(void *file)
 {
-	struct urxe_umad *file = NULL;
-
-	if (!urxe_umad_is_fd(fd))
-		return NULL;
-	pthread_mutex_lock(&lock);
-	file = atomic_load(&table[fd]);
-	if (file)
-		atomic_fetch_add(&file->refs, 1);
-	pthread_mutex_unlock(&lock);
-	return file;
+	atomic_fetch_add(&((struct urxe_umad *)file)->refs, 1);
 }
 
-/* Takes a reference over. */
-static int list(int fd, struct urxe_umad *file)
+static void drop(void *file)
 {
-	struct urxe_umad *old;
-
-	if (fd >= MAX_FDS)
-		return -EMFILE;
-	pthread_mutex_lock(&lock);
-	old = atomic_exchange(&table[fd], file);
-	if (!old)
-		atomic_fetch_add(&urxe_umad_num_fds, 1);
-	pthread_mutex_unlock(&lock);
-	if (old)
-		put(old);
-	return 0;
-}
-
-void urxe_umad_closing(int fd)
-{
-	struct urxe_umad *file;
-
-	if (!urxe_umad_is_fd(fd) || getpid() != urxe_owner_pid)
-		return;
-	pthread_mutex_lock(&lock);
-	file = atomic_exchange(&table[fd], NULL);
-	if (file)
-		atomic_fetch_sub(&urxe_umad_num_fds, 1);
-	pthread_mutex_unlock(&lock);
-	if (file)
-		put(file);
-}
-
-int urxe_umad_copied(int old, int fd)
-{
-	struct urxe_umad *file = fd < 0 ? NULL : get(old);
-	int ret = file ? list(fd, file) : 0;
-
-	if (!ret)
-		return fd;
-	urxe_libc.close(fd);
 	put(file);
-	errno = -ret;
-	return -1;
 }
 
-void urxe_umad_swept(unsigned first, unsigned last)
-{
-	if (!atomic_load(&urxe_umad_num_fds))
-		return;
-	for (unsigned fd = first; fd <= last && fd < MAX_FDS; fd++)
-		urxe_umad_closing(fd);
-}
+struct urxe_fd_files urxe_umad_fds = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.hold = hold,
+	.drop = drop,
+};
 
 /* The file behind it, or the first; a file without references is about to leave the list. */
 static struct urxe_umad *following(const struct urxe_umad *before)
@@ -147,6 +86,7 @@ void urxe_umad_each(void (*fn)(struct urxe_umad *file, void *arg), void *arg)
 
 void urxe_umad_forked(void)
 {
+	urxe_fd_files_forked(&urxe_umad_fds);
 	pthread_mutex_init(&lock, NULL);
 	for (struct urxe_umad *file = files; file; file = file->link)
 		urxe_umad_file_forked(file);
@@ -175,13 +115,8 @@ int urxe_umad_open(const struct urxe_umad_port *port, int flags)
 	file->link = files;
 	files = file;
 	pthread_mutex_unlock(&lock);
-	ret = list(fd, file);
-	if (ret) {
-		urxe_libc.close(fd);
-		put(file);
-		return ret;
-	}
-	return fd;
+	ret = urxe_fd_files_add(&urxe_umad_fds, fd, file);
+	return ret ? ret : fd;
 }
 
 /* ---- the calls ---- */
@@ -193,16 +128,11 @@ static ssize_t result(struct urxe_umad *file, ssize_t ret, int saved)
 	return ret < 0 ? -1 : ret;
 }
 
-static void put_when_cancelled(void *file)
-{
-	put(file);
-}
-
 static ssize_t read_file(struct urxe_umad *file, void *buf, size_t len)
 {
 	ssize_t ret;
 
-	pthread_cleanup_push(put_when_cancelled, file);
+	pthread_cleanup_push(drop, file);
 	pthread_testcancel(); /* as read(2) */
 	ret = urxe_umad_file_read(file, buf, len);
 	pthread_cleanup_pop(0);
@@ -211,7 +141,7 @@ static ssize_t read_file(struct urxe_umad *file, void *buf, size_t len)
 
 URXE_EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct urxe_umad *file = get(fd);
+	struct urxe_umad *file = urxe_fd_files_get(&urxe_umad_fds, fd);
 	int saved = errno;
 
 	if (file)
@@ -228,7 +158,7 @@ URXE_EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t buflen)
 
 ssize_t urxe_umad_write(int fd, const void *buf, size_t len)
 {
-	struct urxe_umad *file = get(fd);
+	struct urxe_umad *file = urxe_fd_files_get(&urxe_umad_fds, fd);
 	int saved = errno;
 
 	if (!file) {
@@ -241,7 +171,7 @@ ssize_t urxe_umad_write(int fd, const void *buf, size_t len)
 /* The argument, whatever it is, is passed on as libc does it: as a pointer. */
 URXE_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct urxe_umad *file = get(fd);
+	struct urxe_umad *file = urxe_fd_files_get(&urxe_umad_fds, fd);
 	int saved = errno;
 	va_list ap;
 	void *arg;

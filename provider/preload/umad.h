@@ -27,6 +27,7 @@
 
 #include "cm/agents.h"
 #include "fabric/mad_ring.h"
+#include "host/fd_files.h"
 
 #define URXE_UMAD_FLIGHTS 256
 
@@ -72,22 +73,17 @@ struct urxe_umad {
 
 /* ---- umad.c ---- */
 
-extern atomic_uint urxe_umad_num_fds;
-bool urxe_umad_listed(int fd);
+/* The program's descriptors of such files. */
+extern struct urxe_fd_files urxe_umad_fds;
 
 /* Is it an open umad or issm file? One load where there is none. */
 static inline bool urxe_umad_is_fd(int fd)
 {
-	return atomic_load_explicit(&urxe_umad_num_fds, memory_order_relaxed) &&
-	       urxe_umad_listed(fd);
+	return urxe_fd_files_has(&urxe_umad_fds, fd);
 }
 
 /* A new file for a port of the host; -errno. flags: of open(2). */
 int urxe_umad_open(const struct urxe_umad_port *port, int flags);
-/* For the hooks on descriptors: fd is about to be closed or replaced; fd is a copy of old. */
-void urxe_umad_closing(int fd);
-int urxe_umad_copied(int old, int fd);
-void urxe_umad_swept(unsigned first, unsigned last);
 ssize_t urxe_umad_write(int fd, const void *buf, size_t len);
 void urxe_umad_forked(void);
 

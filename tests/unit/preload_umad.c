@@ -102,8 +102,8 @@ static void files_can_be_used_and_closed_while_one_waits_for_the_fabric(void **s
 	sem_wait(&begun);
 	assert_int_equal(read(first, &byte, 1), 7);
 	assert_int_equal(urxe_umad_write(second, &byte, 1), 8);
-	urxe_umad_closing(first);
-	urxe_umad_closing(second);
+	urxe_umad_fds.drop(urxe_fd_files_remove(&urxe_umad_fds, first));
+	urxe_umad_fds.drop(urxe_fd_files_remove(&urxe_umad_fds, second));
 	/* That which is being looked at is closed later; the other is not looked at any more. */
 	assert_int_equal(atomic_load(&num_closed), 1);
 	sem_post(&may_end);
