@@ -115,7 +115,7 @@ ends() {
 		kill -ALRM $(cat timeout)
 		within 5000 $pipe
 		within 5000 $client
-		grep -q DISCONNECTED client
+		grep -qE "DISCONNECTED|DISCONNECT EVENT" client
 		gone
 	'
 }
