@@ -10,23 +10,19 @@
  */
 #include "preload/files.h"
 
-static DIR *view_opendir(const char *path, const void *caller, bool *ours)
+static DIR *open_directory(const char *path, const void *caller)
 {
 	char real[PATH_MAX];
 	int ret;
 
-	*ours = urxe_view_directory(AT_FDCWD, path, caller, real, &ret);
-	return *ours && !ret ? next(opendir)(real) : NULL;
+	if (!urxe_view_maybe(path) || !urxe_view_directory(AT_FDCWD, path, caller, real, &ret))
+		return next(opendir)(path);
+	return ret ? NULL : next(opendir)(real);
 }
 
 URXE_EXPORT DIR *opendir(const char *path)
 {
-	bool ours = false;
-	DIR *dir = NULL;
-
-	if (urxe_view_maybe(path))
-		dir = view_opendir(path, URXE_CALLER, &ours);
-	return ours ? dir : next(opendir)(path);
+	return open_directory(path, URXE_CALLER);
 }
 
 #define SCANDIR(name, at, params, head)                                         \
@@ -64,12 +60,7 @@ SCANDIR(scandirat64, dirfd,
  */
 static void *glob_opendir(const char *path)
 {
-	bool ours = false;
-	DIR *dir = NULL;
-
-	if (urxe_view_maybe(path))
-		dir = view_opendir(path, NULL, &ours);
-	return ours ? dir : next(opendir)(path);
+	return open_directory(path, NULL);
 }
 
 static void *glob_readdir(void *dir)
@@ -190,45 +181,22 @@ static bool view_ftw(const char *path, struct ftw_call *call, int fds, int flags
 	return true;
 }
 
-URXE_EXPORT int ftw(const char *path, __ftw_func_t fn, int fds)
-{
-	struct ftw_call call = {.ftw = fn};
-	int ret;
+/* flags: of nftw(); 0 for ftw(), which has none. */
+#define FTW(name, member, flags, params, ...)                                                      \
+	URXE_EXPORT int name params                                                                \
+	{                                                                                          \
+		struct ftw_call call = {.member = (__typeof__(call.member))fn};                    \
+		int ret;                                                                           \
+                                                                                                   \
+		if (urxe_view_maybe(path) && view_ftw(path, &call, fds, flags, URXE_CALLER, &ret)) \
+			return ret;                                                                \
+		return next(name)(__VA_ARGS__);                                                    \
+	}
 
-	if (urxe_view_maybe(path) && view_ftw(path, &call, fds, 0, URXE_CALLER, &ret))
-		return ret;
-	return next(ftw)(path, fn, fds);
-}
-
-URXE_EXPORT int ftw64(const char *path, __ftw64_func_t fn, int fds)
-{
-	struct ftw_call call = {.ftw = (__ftw_func_t)fn};
-	int ret;
-
-	if (urxe_view_maybe(path) && view_ftw(path, &call, fds, 0, URXE_CALLER, &ret))
-		return ret;
-	return next(ftw64)(path, fn, fds);
-}
-
-URXE_EXPORT int nftw(const char *path, __nftw_func_t fn, int fds, int flags)
-{
-	struct ftw_call call = {.nftw = fn};
-	int ret;
-
-	if (urxe_view_maybe(path) && view_ftw(path, &call, fds, flags, URXE_CALLER, &ret))
-		return ret;
-	return next(nftw)(path, fn, fds, flags);
-}
-
-URXE_EXPORT int nftw64(const char *path, __nftw64_func_t fn, int fds, int flags)
-{
-	struct ftw_call call = {.nftw = (__nftw_func_t)fn};
-	int ret;
-
-	if (urxe_view_maybe(path) && view_ftw(path, &call, fds, flags, URXE_CALLER, &ret))
-		return ret;
-	return next(nftw64)(path, fn, fds, flags);
-}
+FTW(ftw, ftw, 0, (const char *path, __ftw_func_t fn, int fds), path, fn, fds)
+FTW(ftw64, ftw, 0, (const char *path, __ftw64_func_t fn, int fds), path, fn, fds)
+FTW(nftw, nftw, how, (const char *path, __nftw_func_t fn, int fds, int how), path, fn, fds, how)
+FTW(nftw64, nftw, how, (const char *path, __nftw64_func_t fn, int fds, int how), path, fn, fds, how)
 
 /*
  * A process in a directory of the view is really in the mirror. Programs that it starts there find

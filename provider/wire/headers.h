@@ -36,7 +36,6 @@
 
 #define URXE_ICRC_LEN	     4
 #define URXE_PKEY_DEFAULT    0xffff
-#define URXE_PKEY_FULL	     0x8000 /* member */
 #define URXE_PKEY_FULL	     0x8000 /* full member; the other 15 bits name the partition */
 #define URXE_PKEY_BASE	     0x7fff
 #define URXE_QPN_MASK	     0xffffff
