@@ -126,6 +126,17 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	return &cq->ex;
 }
 
+/* Takes cq->lock as soon as no other thread is between start_poll and end_poll. */
+static void lock_between_batches(struct urxe_cq *cq)
+{
+	urxe_lock_program(&cq->lock);
+	while (atomic_load_explicit(&cq->batch.taken, memory_order_acquire)) {
+		urxe_unlock_program(&cq->lock);
+		urxe_lock_wait(&cq->batch);
+		urxe_lock_program(&cq->lock);
+	}
+}
+
 /* Moves the entries to another ring and exchanges the rings. Under both locks. */
 static int move(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custom)
 {
@@ -149,6 +160,23 @@ static int move(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custo
 	return 0;
 }
 
+/* The same with no other thread between start_poll and end_poll. */
+static int move_between_batches(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custom)
+{
+	int ret;
+
+	lock_between_batches(cq);
+	atomic_store_explicit(&cq->batch.taken, true, memory_order_relaxed);
+	urxe_unlock_program(&cq->lock);
+	urxe_engine_lock();
+	urxe_lock(&cq->lock);
+	ret = move(cq, cqe, ring, custom);
+	urxe_unlock(&cq->lock);
+	urxe_engine_unlock();
+	urxe_unlock(&cq->batch);
+	return ret;
+}
+
 int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct urxe_cq *cq = to_cq(ibv);
@@ -168,11 +196,7 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	 * it, too. */
 	urxe_engine_lock();
 	urxe_engine_unlock();
-	urxe_engine_lock();
-	urxe_lock(&cq->lock);
-	ret = move(cq, cqe, &ring, &custom);
-	urxe_unlock(&cq->lock);
-	urxe_engine_unlock();
+	ret = move_between_batches(cq, cqe, &ring, &custom);
 	urxe_buffer_free(cq->pd, ring, URXE_BUFFER_CQ, custom);
 	return ret;
 }
@@ -253,9 +277,12 @@ static bool missed(const struct urxe_cq *cq, enum urxe_arm arm)
 
 	if (cq->event_at - tail < head - tail)
 		return false;
-	for (; tail != head; tail++)
-		if (notifies(arm, &cq->ring[tail & (cq->size - 1)]))
+	for (; tail != head; tail++) {
+		const struct urxe_cqe *cqe = &cq->ring[tail & (cq->size - 1)];
+
+		if (cqe->status != URXE_WC_GONE && notifies(arm, cqe))
 			return true;
+	}
 	return false;
 }
 
@@ -357,16 +384,21 @@ void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *
 	urxe_cq_push(cq, to);
 }
 
-/*
- * Takes out the entries of a QP that is destroyed or reset, as hardware does: what a program polls
- * afterwards is of QPs that it still knows. Engine lock.
- */
-void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
+/* Between start_poll and end_poll entries stay where they are, and a thread reads them without a lock. */
+static void mark_gone(struct urxe_cq *cq, uint32_t qpn)
 {
-	uint32_t head, to;
+	for (uint32_t i = atomic_load(&cq->tail); i != atomic_load(&cq->head); i++) {
+		struct urxe_cqe *cqe = &cq->ring[i & (cq->size - 1)];
 
-	urxe_lock(&cq->lock);
-	head = to = atomic_load(&cq->head);
+		if (cqe->qp_num == qpn)
+			__atomic_store_n(&cqe->status, URXE_WC_GONE, __ATOMIC_RELAXED);
+	}
+}
+
+static void take_out(struct urxe_cq *cq, uint32_t qpn)
+{
+	uint32_t head = atomic_load(&cq->head), to = head;
+
 	for (uint32_t i = head; i != atomic_load(&cq->tail); i--) {
 		struct urxe_cqe *cqe = &cq->ring[(i - 1) & (cq->size - 1)];
 
@@ -374,6 +406,19 @@ void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
 			cq->ring[--to & (cq->size - 1)] = *cqe;
 	}
 	atomic_store(&cq->tail, to);
+}
+
+/*
+ * Takes out the entries of a QP that is destroyed or reset, as hardware does: what a program polls
+ * afterwards is of QPs that it still knows. Engine lock.
+ */
+void urxe_cq_clean(struct urxe_cq *cq, uint32_t qpn)
+{
+	urxe_lock(&cq->lock);
+	if (atomic_load_explicit(&cq->batch.taken, memory_order_acquire))
+		mark_gone(cq, qpn);
+	else
+		take_out(cq, qpn);
 	urxe_unlock(&cq->lock);
 }
 
@@ -430,21 +475,52 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
 		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 	urxe_lock_program(&cq->lock);
+	/* What there is belongs to the thread that has the batch: to wait for it could be for ever. */
+	if (__builtin_expect(atomic_load_explicit(&cq->batch.taken, memory_order_acquire), false))
+		n = 0;
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-	while (got < n && tail != head)
-		to_wc(&cq->ring[tail++ & (cq->size - 1)], &wc[got++]);
-	atomic_store_explicit(&cq->tail, tail, memory_order_release);
+	while (got < n && tail != head) {
+		const struct urxe_cqe *cqe = &cq->ring[tail++ & (cq->size - 1)];
+
+		if (__builtin_expect(cqe->status != URXE_WC_GONE, true))
+			to_wc(cqe, &wc[got++]);
+	}
+	if (n > 0)
+		atomic_store_explicit(&cq->tail, tail, memory_order_release);
 	urxe_unlock_program(&cq->lock);
 	return got;
 }
 
-/* One entry into cq->current and what the program reads of cq->ex, for the extended interface; false when there is
- * none. The first one of a batch makes other threads wait for its end, so that both are this thread's until then. */
-static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq, bool first)
+#define CQE_REST offsetof(struct urxe_cqe, timestamp)
+
+/*
+ * One entry into cq->current and what the program reads of cq->ex, by the thread whose `tail` is;
+ * false when there is none. From the ring: a load from cq->current would wait for the stores to it.
+ */
+static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq)
 {
-	const struct urxe_cqe *cqe;
-	uint32_t tail;
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
+	while (__builtin_expect(tail != atomic_load_explicit(&cq->head, memory_order_acquire),
+				true)) {
+		const struct urxe_cqe *cqe = &cq->ring[tail++ & (cq->size - 1)];
+		uint32_t status = __atomic_load_n(&cqe->status, __ATOMIC_RELAXED);
+
+		cq->ex.wr_id = cqe->wr_id;
+		cq->ex.status = status;
+		memcpy((char *)&cq->current + CQE_REST, (const char *)cqe + CQE_REST,
+		       sizeof(*cqe) - CQE_REST);
+		atomic_store_explicit(&cq->tail, tail, memory_order_release);
+		if (__builtin_expect(status != URXE_WC_GONE, true))
+			return true;
+	}
+	return false;
+}
+
+/* The first one of a batch makes other threads wait for its end: until then entries are taken without a lock. */
+bool urxe_cq_take_first(struct urxe_cq *cq)
+{
 	bool got;
 
 	if (empty(cq)) {
@@ -454,35 +530,23 @@ static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq, bool 
 	}
 	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
 		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
-	urxe_lock_program(&cq->lock);
-	while (first && atomic_load_explicit(&cq->batch.taken, memory_order_acquire)) {
-		urxe_unlock_program(&cq->lock);
-		urxe_lock_wait(&cq->batch);
-		urxe_lock_program(&cq->lock);
-	}
-	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
-	cqe = &cq->ring[tail & (cq->size - 1)];
-	got = tail != atomic_load_explicit(&cq->head, memory_order_acquire);
-	if (got) {
-		/* From the ring: a load from cq->current would wait for the stores to it. */
-		cq->ex.wr_id = cqe->wr_id;
-		cq->ex.status = cqe->status;
-		cq->current = *cqe;
-		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
-		if (first)
-			atomic_store_explicit(&cq->batch.taken, !cq->lock.elided,
-					      memory_order_relaxed);
-	}
+	lock_between_batches(cq);
+	got = take(cq);
+	atomic_store_explicit(&cq->batch.taken, got && !cq->lock.elided, memory_order_relaxed);
 	urxe_unlock_program(&cq->lock);
 	return got;
 }
 
-bool urxe_cq_take_first(struct urxe_cq *cq)
+static __attribute__((noinline)) bool take_after_turn(struct urxe_cq *cq)
 {
-	return take(cq, true);
+	turn_engine(cq);
+	if (!take(cq))
+		return false;
+	atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
+	return true;
 }
 
 bool urxe_cq_take_next(struct urxe_cq *cq)
 {
-	return take(cq, false);
+	return take(cq) || take_after_turn(cq);
 }

@@ -135,8 +135,9 @@ struct urxe_async {
 /* One completion. The layout of the ring is private; poll copies it out. */
 struct urxe_cqe {
 	uint64_t wr_id;
+	uint32_t status; /* URXE_WC_GONE: of a QP that is no more (urxe_cq_clean()) */
+	bool solicited;
 	uint64_t timestamp; /* CLOCK_MONOTONIC, ns; 0 unless the CQ asked for it */
-	uint32_t status;
 	uint32_t opcode;
 	uint32_t byte_len;
 	uint32_t
@@ -157,8 +158,9 @@ struct urxe_cqe {
 	uint16_t slid;
 	uint8_t sl;
 	uint8_t dlid_path_bits;
-	bool solicited;
 };
+#define URXE_WC_GONE UINT32_MAX
+static_assert(sizeof(struct urxe_cqe) == 64, "a line of the cache");
 
 /* The fields that most completions leave alone. One by one: gcc clears a whole structure by an instruction of
  * the processor (rep stos) that takes longer than the rest of a short completion. */
@@ -194,6 +196,8 @@ struct urxe_cq {
 	};
 	struct cds_list_head node; /* in the context's list */
 	struct urxe_lock lock;
+	struct urxe_lock
+		batch; /* from start_poll to end_poll: tail is that thread's. Taken under lock. */
 	struct urxe_cqe *ring;
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */
@@ -212,9 +216,8 @@ struct urxe_cq {
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
-	struct urxe_lock batch; /* from start_poll to end_poll; taken under lock */
 	uint64_t unused;
-	struct urxe_cqe current; /* of the thread that has it */
+	struct urxe_cqe current; /* of the thread that has the batch */
 };
 /* It is copied by stores of 16 bytes, which are slow across two lines. */
 static_assert(offsetof(struct urxe_cq, current) % 16 == 0, "as malloc() aligns it");

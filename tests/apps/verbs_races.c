@@ -200,6 +200,124 @@ static void polled_by_two(void)
 	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(shared)), 0);
 }
 
+/* What a batch has not come to yet, of a QP that is destroyed meanwhile, does not come any more. */
+static void destroyed_within_a_batch(struct ibv_pd *parent)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = EACH,
+					   .comp_mask = parent ? IBV_CQ_INIT_ATTR_MASK_PD : 0,
+					   .parent_domain = parent};
+	const struct setup rc = {.type = IBV_QPT_RC};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.send_cq = ibv_cq_ex_to_cq(cq),
+					.recv_cq = ibv_cq_ex_to_cq(cq),
+					.cap = {.max_send_wr = EACH, .max_send_sge = 1}};
+	struct ibv_poll_cq_attr poll = {0};
+	struct end ends[2];
+	struct ibv_wc wc;
+
+	NEED(cq);
+	for (unsigned i = 0; i < 2; i++) {
+		NEED(ends[i].qp = ibv_create_qp(parent ? parent : pd, &init));
+		connect_end(&ends[i], ends[i].qp->qp_num, &rc);
+	}
+	for (wr.wr_id = 0; wr.wr_id < 8; wr.wr_id++)
+		NEED(!post(ends[wr.wr_id & 1].qp, &wr));
+	EXPECT(ibv_start_poll(cq, &poll), 0);
+	EXPECT(cq->wr_id, 0);
+	EXPECT(ibv_next_poll(cq), 0);
+	EXPECT(cq->wr_id, 1);
+	EXPECT(ibv_destroy_qp(ends[0].qp), 0);
+	for (unsigned id = 3; id < 8; id += 2) {
+		EXPECT(ibv_next_poll(cq), 0);
+		EXPECT(cq->wr_id, id);
+		EXPECT(cq->status, IBV_WC_SUCCESS);
+	}
+	EXPECT(ibv_next_poll(cq), ENOENT);
+	NEED(!post(ends[1].qp, &wr));
+	if (!parent)
+		EXPECT(ibv_poll_cq(init.send_cq, 1, &wc), 0); /* it is the batch's */
+	EXPECT(ibv_next_poll(cq), 0);
+	EXPECT(cq->wr_id, 8);
+	NEED(!post(ends[1].qp, &wr));
+	EXPECT(ibv_destroy_qp(ends[1].qp), 0);
+	EXPECT(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	EXPECT(ibv_poll_cq(init.send_cq, 1, &wc), 0);
+	EXPECT(ibv_destroy_cq(init.send_cq), 0);
+}
+
+static void destroyed_while_polled(void)
+{
+	struct ibv_td_init_attr td_attr = {0};
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+	struct ibv_pd *parent;
+
+	destroyed_within_a_batch(NULL);
+	NEED(attr.td = ibv_alloc_td(ctx, &td_attr));
+	NEED(parent = ibv_alloc_parent_domain(ctx, &attr));
+	destroyed_within_a_batch(parent);
+	EXPECT(ibv_dealloc_pd(parent), 0);
+	EXPECT(ibv_dealloc_td(attr.td), 0);
+}
+
+static void *poll_all_batches(void *arg)
+{
+	return poll_batches((void *)(uintptr_t)EACH);
+}
+
+/* Two threads poll, and others resize the CQ, and destroy QPs that complete to it. */
+static void changed_while_polled(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 2 * EACH};
+	const struct setup rc = {.type = IBV_QPT_RC};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = EACH, .max_send_sge = 1}};
+	double until = seconds() + LONGEST_S;
+	pthread_t threads[2];
+	struct end lost;
+
+	NEED(shared = ibv_create_cq_ex(ctx, &attr));
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(shared);
+	NEED(e.qp = ibv_create_qp(pd, &init));
+	connect_end(&e, e.qp->qp_num, &rc);
+	for (unsigned i = 0; i < EACH; i++)
+		atomic_store(&seen[i], 0);
+	atomic_store(&polling, true);
+	for (unsigned i = 0; i < 2; i++)
+		NEED(!pthread_create(&threads[i], NULL, poll_all_batches, NULL));
+	for (unsigned round = 1; round < ROUNDS / 40 && !failures && seconds() < until; round++) {
+		unsigned sum;
+
+		NEED(lost.qp = ibv_create_qp(pd, &init));
+		connect_end(&lost, lost.qp->qp_num, &rc);
+		/* Its completions are those of number 0, which nobody counts. */
+		for (wr.wr_id = 1; wr.wr_id < EACH; wr.wr_id++) {
+			struct ibv_send_wr other = wr;
+
+			other.wr_id = 0;
+			NEED(!post(e.qp, &wr));
+			NEED(!post(lost.qp, &other));
+		}
+		EXPECT(ibv_destroy_qp(lost.qp), 0);
+		EXPECT(ibv_resize_cq(init.send_cq, 2 * EACH + round % 2 * EACH), 0);
+		do {
+			sum = 0;
+			for (unsigned i = 1; i < EACH; i++)
+				sum += atomic_load(&seen[i]);
+		} while (sum < round * (EACH - 1) && seconds() < until + LOST_S);
+		for (unsigned i = 1; i < EACH; i++)
+			EXPECT(atomic_load(&seen[i]), round);
+	}
+	atomic_store(&polling, false);
+	for (unsigned i = 0; i < 2; i++)
+		NEED(!pthread_join(threads[i], NULL));
+	EXPECT(ibv_destroy_qp(e.qp), 0);
+	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(shared)), 0);
+}
+
 /* In the child: neither does it wait for a thread that is not there, nor does its parent notice. */
 static void use_inherited(const struct end *a, const struct end *b,
 			  struct ibv_comp_channel *channel)
@@ -344,6 +462,8 @@ int main(int argc, char **argv)
 		{"flushed_in_a_thread_domain", flushed_in_a_thread_domain},
 		{"resized_when_just_posted", resized_when_just_posted},
 		{"polled_by_two", polled_by_two},
+		{"destroyed_while_polled", destroyed_while_polled},
+		{"changed_while_polled", changed_while_polled},
 		{"inherited", inherited},
 		{"groups_inherited", groups_inherited},
 		{"buffers_inherited", buffers_inherited},
