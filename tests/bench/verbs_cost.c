@@ -5,7 +5,9 @@
  * machine changes from one moment to the next: the medians of both are printed.
  *
  *	poll		a completion, by the extended interface and by ibv_poll_cq()
- *	post		a message: its receive and its send posted, both polled; in a thread domain and without
+ *	post		a receive posted and its completion polled, without the message's way in between; in a
+ *			thread domain and without
+ *	message		a message: its receive and its send posted, both polled; in a thread domain and without
  *	xrc N		a message to one of N XRC SRQs, the best of ROUNDS
  *	tags N		a message with one of N tags that are waited for, the best of ROUNDS
  *
@@ -89,7 +91,7 @@ static struct ibv_qp *make_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct 
 		.sq_sig_all = 1,
 		.cap = {.max_send_wr = srq ? 0 : MESSAGES,
 			.max_send_sge = srq ? 0 : 1,
-			.max_recv_wr = 1,
+			.max_recv_wr = MESSAGES,
 			.max_recv_sge = 1,
 			.max_inline_data = srq ? 0 : 16},
 	};
@@ -206,8 +208,10 @@ static void post_receive(struct ibv_qp *qp)
 	static struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
-	sge.addr = (uintptr_t)memory;
-	sge.lkey = mr->lkey;
+	if (!sge.addr) {
+		sge.addr = (uintptr_t)memory;
+		sge.lkey = mr->lkey;
+	}
 	NEED(!ibv_post_recv(qp, &wr, &bad));
 }
 
@@ -271,7 +275,25 @@ static double exchange(struct pair *p)
 	return now_ns() - began;
 }
 
-static void messages(void)
+/* Posting and polling alone: what lies between, a neighbour's adapter would do, and no domain changes. */
+static double receive(struct pair *p)
+{
+	double began = now_ns(), took;
+
+	for (int i = 0; i < MESSAGES; i++)
+		post_receive(p->qp[1]);
+	took = now_ns() - began;
+	for (int i = 0; i < MESSAGES; i++) {
+		post_message(p->qp[0]);
+		poll_one(p->sent[0]);
+	}
+	began = now_ns();
+	for (int i = 0; i < MESSAGES; i++)
+		poll_one(p->received[1]);
+	return took + now_ns() - began;
+}
+
+static void domains(double (*work)(struct pair *))
 {
 	struct pair without, domain;
 	double took[2][TURNS];
@@ -279,8 +301,8 @@ static void messages(void)
 	make_pair(&without, false);
 	make_pair(&domain, true);
 	for (int turn = 0; turn < TURNS; turn++) {
-		took[1][turn] = exchange(&without);
-		took[0][turn] = exchange(&domain);
+		took[1][turn] = work(&without);
+		took[0][turn] = work(&domain);
 	}
 	print_medians(took);
 }
@@ -427,7 +449,9 @@ int main(int argc, char **argv)
 	if (!strcmp(kind, "poll"))
 		completions();
 	else if (!strcmp(kind, "post"))
-		messages();
+		domains(receive);
+	else if (!strcmp(kind, "message"))
+		domains(exchange);
 	else if (!strcmp(kind, "xrc"))
 		printf("%.1f\n", xrc());
 	else if (!strcmp(kind, "tags"))
