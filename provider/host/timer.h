@@ -2,8 +2,8 @@
 /*
  * The timer wheel: 1,024 slots of 2^17 ns (131 µs), so one turn is 134 ms. A timer that is due
  * later stays in its slot for further turns. Arming, disarming and finding the next deadline are
- * O(1) apart from a scan of 16 words. Whoever has a wheel guards it: the engine lock, in the
- * library.
+ * O(1) apart from a scan of 16 words. A wheel has no lock of its own: its owner serializes all
+ * calls on it. In liburxe the engine lock guards both: the engine's and the connection manager's.
  */
 #ifndef URXE_HOST_TIMER_H
 #define URXE_HOST_TIMER_H

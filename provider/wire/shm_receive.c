@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Packets out of the rings of neighbours, and the reading of what they refer to. What lies in a
- * ring was written by a process of the same user; it is checked as a packet from the network is, so
- * that a neighbour gone wild does no more harm than one could do there. It may also write to the
- * ring while it is read: what decides anything is copied first, and checked and used in the copy.
- * Under the engine's lock.
+ * Packets out of the rings of neighbours, and the reading of what they refer to. A process of the
+ * same user writes the records of a ring. The receiver checks each as it checks a packet from the
+ * network: a neighbour that writes corrupt or arbitrary records can do no more harm than a host
+ * that sends such packets over UDP. A neighbour can also write to the ring while it is read, so the
+ * receiver first copies what decides anything, and checks and uses the copy. Under the engine lock.
  */
 #include <errno.h>
 #include <string.h>
