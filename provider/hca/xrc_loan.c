@@ -522,8 +522,9 @@ static struct borrowed *new_borrowed(unsigned owner, const struct message *m)
 
 static bool is_sound(const struct message *m)
 {
-	return m->path.link < URXE_NUM_LINKS && m->mtu >= 256 && m->mtu <= URXE_MAX_PAYLOAD &&
-	       !(m->mtu & (m->mtu - 1)) && m->max_dest_rd_atomic <= URXE_MAX_RD_ATOM;
+	return m->qpn <= URXE_QPN_MASK && m->path.link < URXE_NUM_LINKS && m->mtu >= 256 &&
+	       m->mtu <= URXE_MAX_PAYLOAD && !(m->mtu & (m->mtu - 1)) &&
+	       m->max_dest_rd_atomic <= URXE_MAX_RD_ATOM;
 }
 
 /* False: its port is not one of this process's. */

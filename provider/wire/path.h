@@ -82,6 +82,15 @@ static inline bool urxe_same_path(const struct urxe_path *a, const struct urxe_p
 	return !memcmp(a, b, sizeof(*a));
 }
 
+/* Of a path that another process has written, whose truth values may be any bytes. */
+static inline void urxe_path_normalize(struct urxe_path *path)
+{
+	const uint8_t *bytes = (const uint8_t *)path;
+
+	path->here = bytes[offsetof(struct urxe_path, here)] != 0;
+	path->multicast = bytes[offsetof(struct urxe_path, multicast)] != 0;
+}
+
 /* Is it the same for the receiver? */
 static inline bool urxe_same_flow(const struct urxe_path *a, const struct urxe_path *b)
 {
