@@ -7,10 +7,8 @@
  * is read or written; and the adapter works afterwards.
  */
 #include <fcntl.h>
-#include <glob.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "wire_test.h"
 #include "qp_test.h"
@@ -54,21 +52,6 @@ static uint8_t any_byte(void)
 }
 
 /* ---- datagrams ---- */
-
-static struct sockaddr_un own_socket(void)
-{
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	char pattern[128];
-	glob_t found;
-
-	snprintf(pattern, sizeof(pattern), "%s.s%u-*", urxe_segment_path(urxe_hca.seg),
-		 urxe_segment_slot(urxe_hca.seg));
-	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-	assert_int_equal(found.gl_pathc, 1);
-	snprintf(name.sun_path, sizeof(name.sun_path), "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return name;
-}
 
 static void put(uint8_t *to, uint32_t value)
 {
@@ -184,7 +167,7 @@ static void receive_now(void)
 /* 9.6: what is not a valid packet is dropped. A neighbour's process is trusted no more than the network is. */
 static void datagrams_of_any_bytes_do_no_harm(void **unused)
 {
-	struct sockaddr_un name = own_socket();
+	struct sockaddr_un name = own_socket(urxe_hca.seg);
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);

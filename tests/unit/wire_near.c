@@ -480,25 +480,9 @@ static void who_finds_a_packet_does_not_sleep(void **state)
 	urxe_wire_awake(wire);
 }
 
-/* The address of a socket of this process, as another program finds it. */
-static struct sockaddr_un own_socket(void)
-{
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	char pattern[128];
-	glob_t found;
-
-	snprintf(pattern, sizeof(pattern), "%s.s%u-*", urxe_segment_path(seg),
-		 urxe_segment_slot(seg));
-	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-	assert_int_equal(found.gl_pathc, 1);
-	snprintf(name.sun_path, sizeof(name.sun_path), "%s", found.gl_pathv[0]);
-	globfree(&found);
-	return name;
-}
-
 static void no_other_user_can_open_the_socket(void **state)
 {
-	struct sockaddr_un name = own_socket();
+	struct sockaddr_un name = own_socket(seg);
 	char line[512];
 	struct stat st;
 	FILE *f;
@@ -516,7 +500,7 @@ static void no_other_user_can_open_the_socket(void **state)
 /* Sends one byte as a process of another user would that has been handed the socket. */
 static bool wake_as(uid_t uid)
 {
-	struct sockaddr_un name = own_socket();
+	struct sockaddr_un name = own_socket(seg);
 	struct iovec iov = {"", 1};
 	_Alignas(8) uint8_t control[CMSG_SPACE(sizeof(struct ucred))] = {0};
 	struct ucred cred = {.pid = getpid(), .uid = uid, .gid = getgid()};
@@ -563,7 +547,7 @@ static void hear(unsigned from, const void *message, uint32_t len)
 /* A datagram to ourselves, with descriptors. */
 static void send_datagram(const void *bytes, size_t len, unsigned num_fds)
 {
-	struct sockaddr_un name = own_socket();
+	struct sockaddr_un name = own_socket(seg);
 	struct iovec iov = {(void *)bytes, len};
 	_Alignas(8) uint8_t control[CMSG_SPACE(200 * sizeof(int))] = {0};
 	struct msghdr msg = {

@@ -16,6 +16,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <net/if.h>
 #include <net/route.h>
 #include <sched.h>
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,6 +88,22 @@ static inline union ibv_gid gid_of(const char *text)
 
 	assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
 	return gid;
+}
+
+/* The socket by which other processes of the host reach this one (host/segment_socket.h). */
+static inline struct sockaddr_un own_socket(struct urxe_segment *seg)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	char pattern[128];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s.s%u-*", urxe_segment_path(seg),
+		 urxe_segment_slot(seg));
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return name;
 }
 
 /* The device on lo as the host floor finds it. */
