@@ -163,6 +163,29 @@ static void *poll_batches(void *arg)
 	return NULL;
 }
 
+/* Until the completions of numbers from `first` on have been polled so often, each by one thread. */
+static void await_seen(unsigned first, unsigned times, double until)
+{
+	unsigned sum;
+
+	do {
+		sum = 0;
+		for (unsigned i = first; i < EACH; i++)
+			sum += atomic_load(&seen[i]);
+	} while (sum < times * (EACH - first) && seconds() < until);
+	for (unsigned i = first; i < EACH; i++)
+		EXPECT(atomic_load(&seen[i]), times);
+}
+
+static void end_polling(const pthread_t threads[2])
+{
+	atomic_store(&polling, false);
+	for (unsigned i = 0; i < 2; i++)
+		NEED(!pthread_join(threads[i], NULL));
+	EXPECT(ibv_destroy_qp(e.qp), 0);
+	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(shared)), 0);
+}
+
 /* An extended CQ that was not promised to one thread: each completion is one thread's. */
 static void polled_by_two(void)
 {
@@ -173,7 +196,6 @@ static void polled_by_two(void)
 					.cap = {.max_send_wr = EACH, .max_send_sge = 1}};
 	double until = seconds() + LONGEST_S;
 	pthread_t threads[2];
-	unsigned sum;
 
 	NEED(shared = ibv_create_cq_ex(ctx, &attr));
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(shared);
@@ -185,19 +207,9 @@ static void polled_by_two(void)
 	for (unsigned round = 1; round < ROUNDS / 10 && !failures && seconds() < until; round++) {
 		for (wr.wr_id = 0; wr.wr_id < EACH; wr.wr_id++)
 			NEED(!post(e.qp, &wr));
-		do {
-			sum = 0;
-			for (unsigned i = 0; i < EACH; i++)
-				sum += atomic_load(&seen[i]);
-		} while (sum < round * EACH && seconds() < until + LOST_S);
-		for (unsigned i = 0; i < EACH; i++)
-			EXPECT(atomic_load(&seen[i]), round);
+		await_seen(0, round, until + LOST_S);
 	}
-	atomic_store(&polling, false);
-	for (unsigned i = 0; i < 2; i++)
-		NEED(!pthread_join(threads[i], NULL));
-	EXPECT(ibv_destroy_qp(e.qp), 0);
-	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(shared)), 0);
+	end_polling(threads);
 }
 
 /* What a batch has not come to yet, of a QP that is destroyed meanwhile, does not come any more. */
@@ -289,8 +301,6 @@ static void changed_while_polled(void)
 	for (unsigned i = 0; i < 2; i++)
 		NEED(!pthread_create(&threads[i], NULL, poll_all_batches, NULL));
 	for (unsigned round = 1; round < ROUNDS / 40 && !failures && seconds() < until; round++) {
-		unsigned sum;
-
 		NEED(lost.qp = ibv_create_qp(pd, &init));
 		connect_end(&lost, lost.qp->qp_num, &rc);
 		/* Its completions are those of number 0, which nobody counts. */
@@ -303,19 +313,9 @@ static void changed_while_polled(void)
 		}
 		EXPECT(ibv_destroy_qp(lost.qp), 0);
 		EXPECT(ibv_resize_cq(init.send_cq, 2 * EACH + round % 2 * EACH), 0);
-		do {
-			sum = 0;
-			for (unsigned i = 1; i < EACH; i++)
-				sum += atomic_load(&seen[i]);
-		} while (sum < round * (EACH - 1) && seconds() < until + LOST_S);
-		for (unsigned i = 1; i < EACH; i++)
-			EXPECT(atomic_load(&seen[i]), round);
+		await_seen(1, round, until + LOST_S);
 	}
-	atomic_store(&polling, false);
-	for (unsigned i = 0; i < 2; i++)
-		NEED(!pthread_join(threads[i], NULL));
-	EXPECT(ibv_destroy_qp(e.qp), 0);
-	EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(shared)), 0);
+	end_polling(threads);
 }
 
 /* In the child: neither does it wait for a thread that is not there, nor does its parent notice. */
