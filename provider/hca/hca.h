@@ -196,8 +196,8 @@ struct urxe_cq {
 	};
 	struct cds_list_head node; /* in the context's list */
 	struct urxe_lock lock;
-	struct urxe_lock
-		batch; /* from start_poll to end_poll: tail is that thread's. Taken under lock. */
+	/* From start_poll to end_poll: tail is that thread's. Taken under lock. */
+	struct urxe_lock batch;
 	struct urxe_cqe *ring;
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */

@@ -149,7 +149,8 @@ static uint64_t poll_age(uint64_t now)
 	return now > polled ? now - polled : 0;
 }
 
-/* Somebody polls: keeps away until the lease is over. False when it has run out. */
+/* Somebody polls: keeps away until the lease is over. False when it has run out, and nobody is about
+ * to sleep. */
 static bool sleep_on_lease(uint64_t age, uint64_t now)
 {
 	struct urxe_lease *lease = &urxe_hca.lease;

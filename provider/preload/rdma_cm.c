@@ -98,17 +98,12 @@ static bool still_ours(int fd)
 	return false;
 }
 
-static void drop(void *file)
-{
-	urxe_ucma_close(file);
-}
-
 /* Waiting for an event is a cancellation point, as write() is. Drops the reference. */
 static ssize_t write_and_drop(struct urxe_ucma *file, int fd, const void *buf, size_t len)
 {
 	ssize_t ret;
 
-	pthread_cleanup_push(drop, file);
+	pthread_cleanup_push(urxe_ucma_fds.drop, file);
 	ret = urxe_ucma_write(file, fd, buf, len);
 	pthread_cleanup_pop(1);
 	return ret;
@@ -157,9 +152,8 @@ URXE_EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 {
 	ssize_t ret, sum = 0;
 
-	if (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd)) {
+	if (!urxe_rdma_cm_is_fd(fd) || !still_ours(fd))
 		return next(writev)(fd, iov, n);
-	}
 	if (n < 0 || n > IOV_MAX) {
 		errno = EINVAL;
 		return -1;
