@@ -45,10 +45,11 @@ perf() {
 		return 1
 	}
 	# A row begins with the size and has only numbers; its last figure, a rate or a time, is never zero
-	# (MB/s is where 20 messages of 2 bytes had to wait for their turn). They all are where perftest could not
-	# find out the processor's speed, as it says then: it fits a line to short sleeps, which a busy machine makes long.
+	# (MB/s is where 20 messages of 2 bytes had to wait for their turn). They all are, rates zero and times "inf", where
+	# perftest could not find out the processor's speed, as it says then: it fits a line to short sleeps, which a busy
+	# machine makes long.
 	echo "$out" | awk '/Correlation coefficient/ { no_clock = 1 }
-		/^ +[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+/ { rows++; if ($NF + 0 <= 0) bad++ }
+		/^ +[0-9]+ +[0-9]+ +([0-9.]+|inf) +([0-9.]+|inf)/ { rows++; if ($NF ~ /inf/ || $NF + 0 <= 0) bad++ }
 		END { exit !(rows && (!bad || no_clock)) }' || {
 		echo "$out"
 		return 1
