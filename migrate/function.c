@@ -22,6 +22,7 @@ const char *function_strerror(int error)
 	case ENOTCONN: return "the fabric is not up";
 	case ENXIO: return "the fabric has no such host";
 	case EOPNOTSUPP: return "the kernel does not tell their GUIDs";
+	case EINVAL: return "a device and its port are wanted, \"mlx4_0:1\"";
 	case EBADMSG: return "a line is neither a GUID nor \"-\"";
 	default: return strerror(-error);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The journal as a file and as a table. One thread at a time. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
@@ -143,6 +144,16 @@ static int sync_folder(const char *path)
 	return ret;
 }
 
+/* Bytes of a line that was cut off begin as a line does; blocks that were not written are zeros. */
+static bool begins_a_line(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len && i < 9; i++)
+		if (text[i] && !(i < 8 ? isxdigit((unsigned char)text[i]) : text[i] == ' '))
+			return false;
+	return true;
+}
+
+/* What is not whole at the end is cut off, unless it is of another file that was named by mistake. */
 static int read_file(struct journal *journal, unsigned *line)
 {
 	struct stat st;
@@ -159,6 +170,10 @@ static int read_file(struct journal *journal, unsigned *line)
 		return -ENOMEM;
 	got = pread(journal->fd, text, st.st_size, 0);
 	whole = got == st.st_size ? journal_replay(journal, text, got, line) : -EIO;
+	if (whole >= 0 && !begins_a_line(text + whole, got - whole)) {
+		*line = journal->lines + 1;
+		whole = -EBADMSG;
+	}
 	free(text);
 	if (whole < 0)
 		return (int)whole;

@@ -244,6 +244,10 @@ asked_once() {
 	pids[y]=$!
 	await grep "guest_command $dir/nosuch: No such file or directory" "$dir/y.log"
 	grep "file $dir: functions cannot be seen: Is a directory" "$dir/y.log"
+	"$LIDTRACKD" -c /dev/null -o 'host x' -o 'functions mlx4 mlx4_0' -o "journal $dir/z" -o "listen $dir/z.sock" \
+		-o "control_socket $dir/z.ctl" </dev/null >"$dir/z.log" 2>&1 3>&- &
+	pids[z]=$!
+	await grep 'mlx4 mlx4_0: functions cannot be seen: a device and its port are wanted, "mlx4_0:1"' "$dir/z.log"
 }
 
 @test "who waits for a move is told when another order sends the guest on, or takes it away" {

@@ -146,6 +146,25 @@ static void a_damaged_line_in_the_middle_is_an_error(void **state)
 	assert_int_equal(line, 1);
 }
 
+/* One line without an end, too. */
+static void another_file_is_an_error_and_stays(void **state)
+{
+	static const char *const texts[] = {"host h1\n", "host h1", "#!/bin/sh\n", "ffffffff-"};
+	struct stat st;
+	int fd;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		assert_int_equal(write(fd, texts[i], strlen(texts[i])), strlen(texts[i]));
+		assert_int_equal(fstat(fd, &st), 0);
+		close(fd);
+		assert_int_equal(journal_open(&journal, path, &line), -EBADMSG);
+		assert_int_equal(line, 1);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_size, strlen(texts[i]));
+	}
+}
+
 /* It is not torn: who cut it off would forget where a GUID is. */
 static void a_whole_line_of_another_version_is_an_error_and_stays(void **state)
 {
@@ -315,6 +334,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_last_line_of_a_guid_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_is_cut_at_every_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_line_in_the_middle_is_an_error, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(another_file_is_an_error_and_stays, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			a_whole_line_of_another_version_is_an_error_and_stays, setup, teardown),
