@@ -8,6 +8,7 @@
 #include "qp_test.h"
 
 #include "hca/engine.h"
+#include "hca/gsi.h"
 #include "hca/verbs.h"
 
 #define PEER_QPN 0x12303 /* of a slot that nobody has */
@@ -380,6 +381,37 @@ static void datagrams_have_their_payload_with_them(void **state)
 	assert_int_equal(urxe_destroy_qp(qp), 0);
 }
 
+static unsigned num_mads;
+
+static void take_mad(const struct urxe_gsi_rx *rx)
+{
+	num_mads++;
+}
+
+static void mads_have_their_payload_with_them(void **state)
+{
+	const struct urxe_gsi_user user = {.mgmt_class = 7, .receive = take_mad};
+	struct {
+		struct urxe_bth bth;
+		struct urxe_deth deth;
+		uint8_t mad[URXE_MAD_BYTES];
+	} packet = {.mad = {1, 7}};
+
+	urxe_engine_lock();
+	assert_int_equal(urxe_gsi_register(&user), 0);
+	urxe_engine_unlock();
+	urxe_bth_fill(&packet.bth, URXE_UD_SEND_ONLY, URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT,
+		      URXE_GSI_QPN, false, 0);
+	urxe_deth_fill(&packet.deth, URXE_GSI_QKEY, URXE_GSI_QPN);
+	deliver(&packet, sizeof(packet) - URXE_MAD_BYTES, no_refs(), URXE_MAD_BYTES);
+	assert_int_equal(num_mads, 0);
+	deliver(&packet, sizeof(packet), NULL, 0);
+	assert_int_equal(num_mads, 1);
+	urxe_engine_lock();
+	urxe_gsi_unregister(&user);
+	urxe_engine_unlock();
+}
+
 static void requests_without_payload_refer_to_none(void **state)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -587,6 +619,7 @@ int main(void)
 		cmocka_unit_test(a_misaligned_atomic_write_is_refused),
 		cmocka_unit_test(atomic_writes_look_as_the_kernels),
 		cmocka_unit_test(datagrams_have_their_payload_with_them),
+		cmocka_unit_test(mads_have_their_payload_with_them),
 		cmocka_unit_test(requests_without_payload_refer_to_none),
 		cmocka_unit_test(a_qp_goes_on_from_a_copy),
 		cmocka_unit_test(a_window_stays_until_the_reads_before_are_answered),
