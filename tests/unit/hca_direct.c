@@ -23,7 +23,7 @@
 #include "host/segment_window.h"
 #include "mempool/row.h"
 
-enum role { SPINS, STOPS, DIES, SLEEPS_OUTSIDE, SLEEPS_INSIDE, ENDS, HOLDS, ROLES };
+enum role { SPINS, STOPS, DIES, SLEEPS_OUTSIDE, SLEEPS_INSIDE, ENDS, HOLDS, HOLDS_TOO, ROLES };
 
 static struct shared {
 	_Atomic unsigned target; /* slot */
@@ -956,6 +956,36 @@ static void nobody_waits_with_the_lock(void **state)
 	urxe_close_device(ctx);
 }
 
+static void close_device(void *context)
+{
+	urxe_close_device(context);
+}
+
+/* With a QP left behind. Another context is open, so that the engine goes on. */
+static void closing_waits_without_the_lock(void **state)
+{
+	struct verb close = {.call = close_device}, lock = {.call = take_the_lock};
+	struct ibv_context *other;
+	struct child *c;
+
+	open_lo();
+	other = urxe_open_device(ctx->device);
+	assert_non_null(other);
+	shown_qp();
+	close.object = ctx;
+	c = start_child(HOLDS_TOO);
+	assert_int_equal(pthread_create(&close.thread, NULL, call_verb, &close), 0);
+	pause_ms(100);
+	assert_int_equal(pthread_create(&lock.thread, NULL, call_verb, &lock), 0);
+	SOON(atomic_load(&lock.done));
+	assert_false(atomic_load(&close.done));
+	atomic_store(&c->clear, true);
+	pthread_join(close.thread, NULL);
+	pthread_join(lock.thread, NULL);
+	waitpid(c->pid, NULL, 0);
+	urxe_close_device(other);
+}
+
 static uint32_t life_of(const struct direct_peer *peer)
 {
 	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
@@ -1012,6 +1042,7 @@ int main(void)
 		cmocka_unit_test(who_is_dead_is_not),
 		cmocka_unit_test(who_sleeps_outside_the_call_is_not),
 		cmocka_unit_test(nobody_waits_with_the_lock),
+		cmocka_unit_test(closing_waits_without_the_lock),
 		cmocka_unit_test(death_changes_the_word_of_life),
 	};
 	char dir[] = "/tmp/urxe-test-XXXXXX", command[64];
