@@ -122,6 +122,20 @@ two_hosts_plain='
 	'
 }
 
+@test "without configuration Open MPI's ranks of two hosts send by RDMA" {
+	command -v mpirun.openmpi >/dev/null || skip "there is no Open MPI"
+	export TMPDIR=$BATS_TEST_TMPDIR RANK=$BATS_TEST_DIRNAME/ucx-mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	unconfigured '
+		printf "#!/bin/sh\nshift\nexec $there sh -c \"\$*\"\n" >agent
+		chmod +x agent
+		$here $run mpirun.openmpi -H 10.1.1.1,10.1.1.2 -n 2 --mca plm_rsh_agent "$PWD/agent" --mca pml ucx --mca osc ucx \
+			--mca mpi_yield_when_idle 1 $run "$RANK" >out 2>&1
+		grep "2 ranks agree" out
+		sent=$($here "$URXE" counters | awk "/sent_bytes/ { print \$2 }")
+		[ "$sent" -gt 3000000 ]
+	'
+}
+
 @test "without configuration 127.0.0.1 is this host, whatever interface it has" {
 	needs rping
 	unconfigured '
