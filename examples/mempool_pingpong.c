@@ -28,7 +28,8 @@ int main(int argc, char **argv)
 	    rdma_create_ep(&id, info, NULL, &qp) ||
 	    (server && (rdma_listen(listener = id, 1) || rdma_get_request(listener, &id))))
 		return perror("no connection"), 1;
-	if (rmempool_create(NULL, &pool) || rmempool_alloc(pool, 4096, 0, &buffer) ||
+	if (rmempool_create(NULL, &pool) ||
+	    rmempool_alloc(pool, 4096, 0, &buffer, sizeof(buffer)) ||
 	    rmempool_register(pool, id->pd, buffer.addr, 4096, IBV_ACCESS_LOCAL_WRITE, &mr))
 		return fputs("no memory\n", stderr), 1;
 	char *out = buffer.addr, *in = out + 2048;

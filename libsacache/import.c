@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "libsacache/import.h"
 #include "libsacache/state.h"
 

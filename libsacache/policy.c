@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "libsacache/cache.h"
 #include "libsacache/rcu.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "libsacache/hosts.h"
 #include "libsacache/state.h"
 

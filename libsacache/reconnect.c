@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "libsacache/cache.h"
 #include "libsacache/random.h"
 #include "libsacache/reconnect.h"

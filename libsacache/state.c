@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "libsacache/state.h"
 
 #define BATCH	  4096

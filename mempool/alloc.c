@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "common/sized.h"
 #include "mempool/debug.h"
 #include "mempool/spans.h"
 
@@ -360,7 +361,7 @@ static int fail(struct rmempool *pool)
 }
 
 int rmempool_alloc(struct rmempool *pool, size_t length, size_t alignment,
-		   struct rmempool_buffer *buffer)
+		   struct rmempool_buffer *buffer, size_t size)
 {
 	bool debug = pool->attr.flags & RMEMPOOL_DEBUG;
 	size_t need = length + (debug ? MEMPOOL_DEBUG_ROOM : 0);
@@ -368,6 +369,7 @@ int rmempool_alloc(struct rmempool *pool, size_t length, size_t alignment,
 	unsigned cls = MEMPOOL_CLASSES;
 	struct mempool_extent extent;
 	const struct mempool_block *block;
+	struct rmempool_buffer other, *b = size == sizeof(*b) ? buffer : &other;
 
 	if (!alignment)
 		alignment = 16;
@@ -385,13 +387,15 @@ int rmempool_alloc(struct rmempool *pool, size_t length, size_t alignment,
 		alloc_central(pool, cls, length, alignment, &extent);
 	if (!extent.addr)
 		return fail(pool);
-	*buffer = (struct rmempool_buffer){.addr = (void *)extent.addr, .length = extent.length};
+	*b = (struct rmempool_buffer){.addr = (void *)extent.addr, .length = extent.length};
 	block = &pool->blocks[mempool_block_of(pool, extent.addr)];
 	if (pool->attr.shared_pd &&
 	    block == &pool->blocks[mempool_block_of(pool, extent.addr + extent.length - 1)]) {
-		buffer->lkey = block->lkey;
-		buffer->rkey = block->rkey;
+		b->lkey = block->lkey;
+		b->rkey = block->rkey;
 	}
+	if (b == &other)
+		copy_out(buffer, size, b, sizeof(*b));
 	return 0;
 }
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "mempool/image.h"
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "mempool/match.h"
 
 #define MAX_ENTRIES (1u << 20)
@@ -292,11 +292,11 @@ static enum rmempool_verdict match(struct rmempool_cache *c, const struct rmempo
 
 enum rmempool_verdict rmempool_cache_lookup(struct rmempool_cache *c,
 					    const struct rmempool_request *q,
-					    struct rmempool_segment *segments, unsigned max,
-					    unsigned *count)
+					    struct rmempool_segment *segments, size_t size,
+					    unsigned max, unsigned *count)
 {
 	uint64_t addr = q->addr, length = q->length;
-	struct mempool_segments list = {.at = segments, .max = max};
+	struct mempool_segments list = {.at = segments, .size = size, .max = max};
 	enum rmempool_verdict verdict;
 
 	if (mempool_image_moved(c->image, c->seen))

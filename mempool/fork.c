@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "mempool/pool.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -123,7 +123,7 @@ static void make_pool(void)
 	struct rmempool *made;
 	size_t memory;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = 0;
 	/* mlockall() locks the pool's own data structures too, whether or not they have pages
 	 * yet. */
@@ -153,9 +153,10 @@ static void *take(size_t size, size_t alignment)
 		from = atomic_load(&pool);
 	}
 	/* Lengths that no pool can have are not requested from it. */
-	if (from && rmempool_alloc(from, size, alignment, &b) && size < SIZE_MAX - ALIGNMENT &&
+	if (from && rmempool_alloc(from, size, alignment, &b, sizeof(b)) &&
+	    size < SIZE_MAX - ALIGNMENT &&
 	    !rmempool_grow(from, size > GROWTH - alignment ? size + alignment : GROWTH))
-		rmempool_alloc(from, size, alignment, &b);
+		rmempool_alloc(from, size, alignment, &b, sizeof(b));
 	inside = false;
 	errno = saved;
 	return b.addr;

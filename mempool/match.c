@@ -4,8 +4,15 @@
  */
 #include "mempool/match.h"
 
+#include <assert.h>
+
 #include "mempool/image.h"
 #include "mempool/row.h"
+
+static_assert(sizeof(struct rmempool_request) == 32 &&
+		      offsetof(struct rmempool_request, domain) == 8 &&
+		      offsetof(struct rmempool_request, addr) == 16,
+	      "part of the ABI");
 
 /* The checks of one row: the domain, the range, the rights. */
 static inline enum rmempool_verdict judge_row(const struct rmempool_request *q,
@@ -73,15 +80,14 @@ enum rmempool_verdict rmempool_match(const struct rmempool_image *image,
 	return judge(image, q);
 }
 
-static __attribute__((noinline)) enum rmempool_verdict look_up(const struct rmempool_image *image,
-							       const struct rmempool_request *q,
-							       struct rmempool_segment *segments,
-							       unsigned max, unsigned *count)
+static __attribute__((noinline)) enum rmempool_verdict
+look_up(const struct rmempool_image *image, const struct rmempool_request *q,
+	struct rmempool_segment *segments, size_t size, unsigned max, unsigned *count)
 {
 	enum rmempool_verdict verdict = rmempool_match(image, q);
 
 	*count = verdict == RMEMPOOL_OK
-			 ? rmempool_translate(image, q->addr, q->length, segments, max)
+			 ? rmempool_translate(image, q->addr, q->length, segments, size, max)
 			 : 0;
 	return verdict;
 }
@@ -90,15 +96,15 @@ static __attribute__((noinline)) enum rmempool_verdict look_up(const struct rmem
  * enough. */
 enum rmempool_verdict rmempool_lookup(const struct rmempool_image *image,
 				      const struct rmempool_request *q,
-				      struct rmempool_segment *segments, unsigned max,
+				      struct rmempool_segment *segments, size_t size, unsigned max,
 				      unsigned *count)
 {
-	if (__builtin_expect(max && q->lkey == q->rkey && glance(image, q) &&
-				     mempool_translate_one(image->vapa, q->addr, q->length,
-							   segments),
-			     1)) {
+	if (__builtin_expect(
+		    max && size == sizeof(*segments) && q->lkey == q->rkey && glance(image, q) &&
+			    mempool_translate_one(image->vapa, q->addr, q->length, segments),
+		    1)) {
 		*count = 1;
 		return RMEMPOOL_OK;
 	}
-	return look_up(image, q, segments, max, count);
+	return look_up(image, q, segments, size, max, count);
 }

@@ -20,9 +20,10 @@
  * process that created it, and a forked child does not have its memory (as after ibv_fork_init()),
  * unless the pool has RMEMPOOL_FORK.
  *
- * Structures that may grow with the library (attributes, statistics and locations) are passed with
- * their size as the program knows it: a member that only one side knows is 0 for the other. The
- * other structures do not change.
+ * Structures may grow with the library, and are passed with their size as the program knows it. A
+ * member that only the library knows is not written, or has its default; one that only the program
+ * knows is written as 0, and must be 0 in attributes (-EINVAL). struct rmempool_mr is allocated by
+ * the library and may grow at its end. struct rmempool_request does not change.
  */
 #ifndef MEMPOOL_MEMPOOL_H
 #define MEMPOOL_MEMPOOL_H
@@ -73,7 +74,7 @@ enum rmempool_flags {
 };
 
 struct rmempool_attr {
-	size_t size;  /* of this structure, as rmempool_attr_init() sets it */
+	size_t size;  /* of this structure as the program knows it: rmempool_attr_init() sets it */
 	size_t bytes; /* allocated at once, rounded up to whole blocks; may be 0 */
 	size_t limit; /* the most that the pool may have; 1 block … 2^40, rounded up to whole blocks */
 	size_t block_size; /* a power of two, 2 MiB … 2^36; 1 GiB pages are tried from 1 GiB on */
@@ -91,7 +92,7 @@ struct rmempool_attr {
 };
 
 /* Defaults: 16 MiB at once, at most 64 GiB, blocks of 2 MiB, any node, no flags, own keys. */
-void rmempool_attr_init(struct rmempool_attr *attr);
+void rmempool_attr_init(struct rmempool_attr *attr, size_t size);
 
 /*
  * Makes a pool (S1, S2); attr NULL: the defaults. -EINVAL (a value out of range, no such node),
@@ -126,7 +127,7 @@ struct rmempool_buffer {
  * counted. -EINVAL: length 0 or a bad alignment.
  */
 int rmempool_alloc(struct rmempool *pool, size_t length, size_t alignment,
-		   struct rmempool_buffer *buffer);
+		   struct rmempool_buffer *buffer, size_t size);
 /*
  * Frees a buffer and ends its registrations, whose handles become invalid: its keys no longer work
  * when this returns. -EINVAL: addr is not the start of a buffer, or (reliably with RMEMPOOL_DEBUG)
@@ -236,11 +237,11 @@ int rmempool_image_fd(const struct rmempool_image *image);
 void rmempool_image_close(struct rmempool_image *image);
 
 /* An adapter's request. */
-struct rmempool_request {
-	uint32_t lkey;	 /* 0: not given */
-	uint32_t rkey;	 /* 0: not given */
-	uint32_t domain; /* of struct rmempool_mr */
-	uint32_t rights; /* enum rmempool_access, all are needed; remote ones need an R_Key */
+struct rmempool_request { /* 32 bytes */
+	uint32_t lkey;	  /* 0: not given */
+	uint32_t rkey;	  /* 0: not given */
+	uint32_t domain;  /* of struct rmempool_mr */
+	uint32_t rights;  /* enum rmempool_access, all are needed; remote ones need an R_Key */
 	uint64_t addr;
 	uint64_t length;
 };
@@ -260,16 +261,16 @@ struct rmempool_segment {
 enum rmempool_verdict rmempool_match(const struct rmempool_image *image,
 				     const struct rmempool_request *request);
 /*
- * Address translation (S6): the segments of [addr, addr + length) in order, at most max of them.
- * Returns the number needed, which may be more. Memory outside the pool's blocks is returned as
+ * Address translation (S6): the segments of [addr, addr + length) in order, at most max of them,
+ * each of size bytes. Returns the number needed, which may be more. Memory outside the pool's blocks is returned as
  * virtual. Takes no lock and never waits.
  */
 unsigned rmempool_translate(const struct rmempool_image *image, uint64_t addr, uint64_t length,
-			    struct rmempool_segment *segments, unsigned max);
+			    struct rmempool_segment *segments, size_t size, unsigned max);
 /* Both: *count is what rmempool_translate() returns, 0 unless RMEMPOOL_OK. */
 enum rmempool_verdict rmempool_lookup(const struct rmempool_image *image,
 				      const struct rmempool_request *request,
-				      struct rmempool_segment *segments, unsigned max,
+				      struct rmempool_segment *segments, size_t size, unsigned max,
 				      unsigned *count);
 
 /*
@@ -284,8 +285,8 @@ void rmempool_cache_destroy(struct rmempool_cache *cache);
 /* rmempool_lookup(), answered from the cache where possible. */
 enum rmempool_verdict rmempool_cache_lookup(struct rmempool_cache *cache,
 					    const struct rmempool_request *request,
-					    struct rmempool_segment *segments, unsigned max,
-					    unsigned *count);
+					    struct rmempool_segment *segments, size_t size,
+					    unsigned max, unsigned *count);
 
 struct rmempool_cache_statistics {
 	uint64_t row_hits, row_misses; /* of the registration table, a key each */

@@ -3,7 +3,7 @@
  * Creates, grows, shrinks and destroys pools (the method's S1 and S2) by calling the units in the
  * right order. Growing and shrinking are guarded by grow_lock.
  */
-#include "common/copy_out.h"
+#include "common/sized.h"
 #include "mempool/pool.h"
 
 #include <errno.h>
@@ -18,22 +18,26 @@
 	(RMEMPOOL_NO_HUGE | RMEMPOOL_REQUIRE_HUGE | RMEMPOOL_DEBUG | RMEMPOOL_REUSE | \
 	 RMEMPOOL_LAZY | RMEMPOOL_FORK)
 
-void rmempool_attr_init(struct rmempool_attr *attr)
+static const struct rmempool_attr defaults = {
+	.size = sizeof(defaults),
+	.bytes = 16ul << 20,
+	.limit = 64ul << 30,
+	.block_size = 2ul << 20,
+	.numa_node = -1,
+	.max_registrations = 1u << 18,
+};
+
+void rmempool_attr_init(struct rmempool_attr *attr, size_t size)
 {
-	*attr = (struct rmempool_attr){
-		.size = sizeof(*attr),
-		.bytes = 16ul << 20,
-		.limit = 64ul << 30,
-		.block_size = 2ul << 20,
-		.numa_node = -1,
-		.max_registrations = 1u << 18,
-	};
+	struct rmempool_attr known = defaults;
+
+	known.size = size;
+	copy_out(attr, size, &known, sizeof(known));
 }
 
 static int check(const struct rmempool_attr *a)
 {
-	if (a->size != sizeof(*a) || a->flags & ~FLAGS ||
-	    (a->flags & RMEMPOOL_NO_HUGE && a->flags & RMEMPOOL_REQUIRE_HUGE))
+	if (a->flags & ~FLAGS || (a->flags & RMEMPOOL_NO_HUGE && a->flags & RMEMPOOL_REQUIRE_HUGE))
 		return -EINVAL;
 	if (a->block_size & (a->block_size - 1) || a->block_size < 1ul << MIN_SHIFT ||
 	    a->block_size > 1ul << MAX_SHIFT)
@@ -83,26 +87,25 @@ static void destroy(struct rmempool *pool)
 	free(pool);
 }
 
-int rmempool_create(const struct rmempool_attr *attr, struct rmempool **out)
+int rmempool_create(const struct rmempool_attr *wanted, struct rmempool **out)
 {
 	static _Atomic uint64_t ids;
-	struct rmempool_attr defaults;
+	struct rmempool_attr attr = defaults;
 	struct rmempool *pool;
 	int err;
 
-	rmempool_attr_init(&defaults);
-	if (!attr)
-		attr = &defaults;
-	err = check(attr);
+	err = wanted ? copy_in(&attr, sizeof(attr), wanted) : 0;
+	if (!err)
+		err = check(&attr);
 	if (err)
 		return err;
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		return -ENOMEM;
-	pool->attr = *attr;
+	pool->attr = attr;
 	pool->id = atomic_fetch_add(&ids, 1) + 1;
-	pool->block_shift = __builtin_ctzl(attr->block_size);
-	pool->max_blocks = blocks_for(pool, attr->limit);
+	pool->block_shift = __builtin_ctzl(attr.block_size);
+	pool->max_blocks = blocks_for(pool, attr.limit);
 	pthread_mutex_init(&pool->grow_lock, NULL);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->mr_lock, NULL);
@@ -113,7 +116,7 @@ int rmempool_create(const struct rmempool_attr *attr, struct rmempool **out)
 	}
 	/* Added to the list first: ibv_reg_mr() of its blocks may ask where they lie. */
 	mempool_list_add(pool);
-	err = attr->bytes ? rmempool_grow(pool, attr->bytes) : 0;
+	err = attr.bytes ? rmempool_grow(pool, attr.bytes) : 0;
 	if (err) {
 		mempool_list_remove(pool);
 		destroy(pool);

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "common/sized.h"
 #include "mempool/image.h"
 
 #define load_acquire(p)	    atomic_load_explicit(p, memory_order_acquire)
@@ -231,26 +232,31 @@ struct rmempool_segment mempool_pa_segment(const struct mempool_pa_run *run, boo
 	return part_of(run, inside, addr, length);
 }
 
+/* Stores the last segment. */
+static void store_last(const struct mempool_segments *list)
+{
+	if (list->count <= list->max)
+		copy_out((char *)list->at + (list->count - 1) * list->size, list->size, &list->last,
+			 sizeof(list->last));
+}
+
 void mempool_segments_append(struct mempool_segments *list, struct rmempool_segment segment)
 {
 	/* Memory of unknown physical address and memory outside the pool may be adjacent. */
 	if (list->count && list->last.physical == segment.physical &&
 	    list->last.addr + list->last.length == segment.addr) {
 		list->last.length += segment.length;
-		if (list->count <= list->max)
-			list->at[list->count - 1] = list->last;
-		return;
+	} else {
+		list->last = segment;
+		list->count++;
 	}
-	list->last = segment;
-	if (list->count < list->max)
-		list->at[list->count] = segment;
-	list->count++;
+	store_last(list);
 }
 
 unsigned mempool_translate_all(const struct rmempool_image *image, uint64_t addr, uint64_t length,
-			       struct rmempool_segment *segments, unsigned max)
+			       struct rmempool_segment *segments, size_t size, unsigned max)
 {
-	struct mempool_segments list = {.at = segments, .max = max};
+	struct mempool_segments list = {.at = segments, .size = size, .max = max};
 	struct rmempool_segment segment;
 	struct mempool_pa_run run;
 	bool inside;
@@ -266,11 +272,12 @@ unsigned mempool_translate_all(const struct rmempool_image *image, uint64_t addr
 }
 
 unsigned rmempool_translate(const struct rmempool_image *image, uint64_t addr, uint64_t length,
-			    struct rmempool_segment *segments, unsigned max)
+			    struct rmempool_segment *segments, size_t size, unsigned max)
 {
 	if (!length)
 		return 0;
-	if (max && mempool_translate_one(image->vapa, addr, length, segments))
+	if (max && size == sizeof(*segments) &&
+	    mempool_translate_one(image->vapa, addr, length, segments))
 		return 1;
-	return mempool_translate_all(image, addr, length, segments, max);
+	return mempool_translate_all(image, addr, length, segments, size, max);
 }

@@ -75,7 +75,8 @@ struct rmempool_segment mempool_pa_segment(const struct mempool_pa_run *run, boo
 
 /* A list of segments being built; count continues beyond max. */
 struct mempool_segments {
-	struct rmempool_segment *at;
+	void *at;
+	size_t size; /* of each, as the program knows it */
 	unsigned max, count;
 	struct rmempool_segment last;
 };
@@ -85,7 +86,7 @@ void mempool_segments_append(struct mempool_segments *list, struct rmempool_segm
 
 /* rmempool_translate() of a range that may have several segments. */
 unsigned mempool_translate_all(const struct rmempool_image *image, uint64_t addr, uint64_t length,
-			       struct rmempool_segment *segments, unsigned max);
+			       struct rmempool_segment *segments, size_t size, unsigned max);
 
 static inline _Atomic uint32_t *mempool_vapa_first(const struct mempool_vapa *t, uint64_t state)
 {

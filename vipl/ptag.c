@@ -37,7 +37,7 @@ static int create_pool(struct vipl_domain *domain)
 
 	pthread_mutex_lock(&pools_lock);
 	if (!domain->pool) {
-		rmempool_attr_init(&attr);
+		rmempool_attr_init(&attr, sizeof(attr));
 		attr.bytes = POOL_STEP;
 		attr.limit = POOL_LIMIT;
 		attr.flags = RMEMPOOL_NO_HUGE | RMEMPOOL_LAZY;
@@ -57,11 +57,11 @@ int vipl_buffer_get(struct vipl_domain *domain, size_t length, void **addr, uint
 
 	if (ret)
 		return ret;
-	ret = rmempool_alloc(domain->pool, length, 64, &buffer);
+	ret = rmempool_alloc(domain->pool, length, 64, &buffer, sizeof(buffer));
 	if (ret == -ENOMEM) {
 		ret = rmempool_grow(domain->pool, POOL_STEP);
 		if (!ret)
-			ret = rmempool_alloc(domain->pool, length, 64, &buffer);
+			ret = rmempool_alloc(domain->pool, length, 64, &buffer, sizeof(buffer));
 	}
 	if (ret)
 		return ret;

@@ -114,7 +114,7 @@ static void make_pools(struct ibv_pd *pd)
 
 	if (pool)
 		return;
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = 4 << 20;
 	NEED(!rmempool_create(&attr, &pool));
 	attr.shared_pd = pd;
@@ -130,7 +130,7 @@ static struct offer make_offer(const struct test_case *c, struct ibv_pd *pd)
 	struct offer offer;
 
 	make_pools(pd);
-	NEED(!rmempool_alloc(c->end == SHARED ? shared : pool, TOTAL, 64, &buffer));
+	NEED(!rmempool_alloc(c->end == SHARED ? shared : pool, TOTAL, 64, &buffer, sizeof(buffer)));
 	target = buffer.addr;
 	for (unsigned i = 0; i < TOTAL; i++)
 		target[i] = i;
@@ -260,7 +260,7 @@ static bool run_case(struct rdma_event_channel *channel, unsigned number, bool i
 	bool ok = true;
 
 	id = connect_to(channel, number, &offer);
-	NEED(!rmempool_alloc(pool, LENGTH, 0, &local));
+	NEED(!rmempool_alloc(pool, LENGTH, 0, &local, sizeof(local)));
 	/* iWARP: what a read brings is written by the peer. */
 	NEED(!rmempool_register(pool, id->pd, local.addr, LENGTH, LW | (iwarp ? RW : 0), &mr));
 	bytes = local.addr;

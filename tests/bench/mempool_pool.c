@@ -102,7 +102,8 @@ static double hit_rate(size_t bytes, size_t page)
 
 		if (i == 100000)
 			rmempool_cache_query(cache, &before, sizeof(before));
-		NEED(!rmempool_cache_lookup(cache, &q, &segment, 1, &count) && count == 1);
+		NEED(!rmempool_cache_lookup(cache, &q, &segment, sizeof(segment), 1, &count) &&
+		     count == 1);
 	}
 	rmempool_cache_query(cache, &after, sizeof(after));
 	rmempool_cache_destroy(cache);
@@ -156,7 +157,7 @@ static void lookup(void)
 		struct rmempool_request q = {keys[at],	  keys[at], 1, RMEMPOOL_REMOTE_WRITE,
 					     BASE + 4200, 64};
 
-		NEED(!rmempool_lookup(&image, &q, &segment, 1, &count));
+		NEED(!rmempool_lookup(&image, &q, &segment, sizeof(segment), 1, &count));
 		/* The next one depends on the answer. */
 		at += 1 + (segment.length - 64);
 		if (at >= REGIONS)
@@ -175,7 +176,7 @@ static void alloc(void)
 	NEED(!rmempool_create(NULL, &pool));
 	start = now_ns();
 	for (unsigned i = 0; i < ROUNDS; i++)
-		NEED(!rmempool_alloc(pool, 4096, 0, &b) && !rmempool_free(pool, b.addr));
+		NEED(!rmempool_alloc(pool, 4096, 0, &b, sizeof(b)) && !rmempool_free(pool, b.addr));
 	printf("%.2f\n", (now_ns() - start) / ROUNDS);
 	NEED(!rmempool_destroy(pool));
 }
@@ -205,11 +206,11 @@ static void registration(const char *device, unsigned rounds)
 	NEED(pd && !rmempool_create(NULL, &pool));
 	start = now_ns();
 	for (unsigned i = 0; i < rounds; i++)
-		NEED(!rmempool_alloc(pool, 4096, 0, &b) &&
+		NEED(!rmempool_alloc(pool, 4096, 0, &b, sizeof(b)) &&
 		     !rmempool_register(pool, pd, b.addr, 4096, ACCESS, &mr) &&
 		     !rmempool_free(pool, b.addr));
 	ours = (now_ns() - start) / rounds;
-	NEED(!rmempool_alloc(pool, 4096, 0, &b));
+	NEED(!rmempool_alloc(pool, 4096, 0, &b, sizeof(b)));
 	start = now_ns();
 	for (unsigned i = 0; i < rounds; i++) {
 		ibv = ibv_reg_mr(pd, b.addr, 4096, ACCESS);

@@ -17,42 +17,42 @@ static void test_arguments(void **state)
 	struct rmempool *pool;
 	struct rmempool_buffer b;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.block_size = 3 * MIB;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.block_size = MIB;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
-	attr.size = 8;
+	rmempool_attr_init(&attr, sizeof(attr));
+	attr.size = 0;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = attr.limit + 1;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.flags = 1u << 30;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.flags = RMEMPOOL_NO_HUGE | RMEMPOOL_REQUIRE_HUGE;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.numa_node = 1023; /* no machine of this kind has so many */
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
 	attr.bytes = 0;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.max_registrations = 0;
 	assert_int_equal(rmempool_create(&attr, &pool), -EINVAL);
 
 	pool = make_pool(4 * MIB, 4 * MIB, 0);
-	assert_int_equal(rmempool_alloc(pool, 0, 0, &b), -EINVAL);
-	assert_int_equal(rmempool_alloc(pool, 10, 24, &b), -EINVAL);
-	assert_int_equal(rmempool_alloc(pool, 10, 4 * MIB, &b), -EINVAL);
-	assert_int_equal(rmempool_alloc(pool, SIZE_MAX, 0, &b), -ENOMEM);
-	assert_int_equal(rmempool_alloc(pool, SIZE_MAX - 8, 64, &b), -ENOMEM);
+	assert_int_equal(rmempool_alloc(pool, 0, 0, &b, sizeof(b)), -EINVAL);
+	assert_int_equal(rmempool_alloc(pool, 10, 24, &b, sizeof(b)), -EINVAL);
+	assert_int_equal(rmempool_alloc(pool, 10, 4 * MIB, &b, sizeof(b)), -EINVAL);
+	assert_int_equal(rmempool_alloc(pool, SIZE_MAX, 0, &b, sizeof(b)), -ENOMEM);
+	assert_int_equal(rmempool_alloc(pool, SIZE_MAX - 8, 64, &b, sizeof(b)), -ENOMEM);
 	assert_int_equal(rmempool_free(pool, NULL), 0);
 	assert_int_equal(rmempool_free(pool, &b), -EINVAL);
-	assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_free(pool, (char *)b.addr + 16), -EINVAL);
 	assert_int_equal(rmempool_destroy(pool), -EBUSY);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
@@ -67,11 +67,11 @@ static void test_numa_node(void **state)
 	struct rmempool *pool;
 	struct rmempool_buffer b;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.numa_node = 0;
 	attr.bytes = 2 * MIB;
 	assert_int_equal(rmempool_create(&attr, &pool), 0);
-	assert_int_equal(rmempool_alloc(pool, MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, MIB, 0, &b, sizeof(b)), 0);
 	memset(b.addr, 7, MIB);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
 	assert_int_equal(rmempool_destroy(pool), 0);
@@ -85,7 +85,7 @@ static void test_every_length(void **state)
 	struct rmempool_buffer b;
 
 	for (size_t length = 1; length < 70000; length += length < 4000 ? 1 : 37) {
-		assert_int_equal(rmempool_alloc(pool, length, 0, &b), 0);
+		assert_int_equal(rmempool_alloc(pool, length, 0, &b, sizeof(b)), 0);
 		assert_true(b.length >= length);
 		assert_true(b.length - length <= (length < 128 ? 15 : length / 8));
 		assert_int_equal((uintptr_t)b.addr % 16, 0);
@@ -103,7 +103,9 @@ static void test_every_alignment(void **state)
 	for (size_t align = 1; align <= 2 * MIB; align *= 2)
 		for (size_t length = 1; length <= MIB; length = length * 5 / 3 + 1) {
 			for (unsigned i = 0; i < 3; i++) {
-				assert_int_equal(rmempool_alloc(pool, length, align, &b[i]), 0);
+				assert_int_equal(rmempool_alloc(pool, length, align, &b[i],
+								sizeof(b[i])),
+						 0);
 				assert_int_equal((uintptr_t)b[i].addr % align, 0);
 				assert_true(b[i].length >= length);
 			}
@@ -126,7 +128,7 @@ static void waste_of(uint64_t seed, size_t max, bool logarithmic)
 		length = next_random(&seed) % max + 1;
 		if (logarithmic)
 			length = (length >> next_random(&seed) % 14) + 1;
-		if (rmempool_alloc(pool, length, 0, &b))
+		if (rmempool_alloc(pool, length, 0, &b, sizeof(b)))
 			break;
 		asked += length;
 		buffers[count++] = b.addr;
@@ -137,8 +139,8 @@ static void waste_of(uint64_t seed, size_t max, bool logarithmic)
 	/* The next one may be smaller; what was given back can be had as one piece. */
 	while (count)
 		assert_int_equal(rmempool_free(pool, buffers[--count]), 0);
-	assert_int_equal(rmempool_alloc(pool, 64 * MIB, 0, &b), 0);
-	assert_int_equal(rmempool_alloc(pool, 1, 0, &b), -ENOMEM);
+	assert_int_equal(rmempool_alloc(pool, 64 * MIB, 0, &b, sizeof(b)), 0);
+	assert_int_equal(rmempool_alloc(pool, 1, 0, &b, sizeof(b)), -ENOMEM);
 	assert_int_equal(query(pool).failures, 2);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
 	free(buffers);
@@ -184,7 +186,8 @@ static void churn(unsigned flags, unsigned rounds)
 		} else {
 			p->length =
 				(next_random(&seed) % (300 * KIB) >> next_random(&seed) % 18) + 1;
-			if (rmempool_alloc(pool, p->length, 1ul << next_random(&seed) % 14, &b)) {
+			if (rmempool_alloc(pool, p->length, 1ul << next_random(&seed) % 14, &b,
+					   sizeof(b))) {
 				assert_int_equal(rmempool_grow(pool, 2 * MIB), 0);
 				continue;
 			}
@@ -224,23 +227,23 @@ static void test_growth_and_limit(void **state)
 	struct rmempool_buffer a, b;
 	size_t given;
 
-	assert_int_equal(rmempool_alloc(pool, 1, 0, &a), -ENOMEM);
+	assert_int_equal(rmempool_alloc(pool, 1, 0, &a, sizeof(a)), -ENOMEM);
 	assert_int_equal(rmempool_grow(pool, 1), 0);
 	assert_int_equal(query(pool).bytes, 2 * MIB);
-	assert_int_equal(rmempool_alloc(pool, 2 * MIB + 1, 0, &a), -ENOMEM);
+	assert_int_equal(rmempool_alloc(pool, 2 * MIB + 1, 0, &a, sizeof(a)), -ENOMEM);
 	assert_int_equal(rmempool_grow(pool, 6 * MIB), -ENOMEM);
 	assert_int_equal(query(pool).bytes, 2 * MIB);
 	assert_int_equal(rmempool_grow(pool, 4 * MIB), 0);
 	assert_int_equal(rmempool_grow(pool, 1), -ENOMEM);
 	/* One buffer in all three blocks. */
-	assert_int_equal(rmempool_alloc(pool, 6 * MIB, 0, &a), 0);
+	assert_int_equal(rmempool_alloc(pool, 6 * MIB, 0, &a, sizeof(a)), 0);
 	memset(a.addr, 1, 6 * MIB);
 	assert_int_equal(rmempool_shrink(pool, SIZE_MAX, &given), 0);
 	assert_int_equal(given, 0);
 	assert_int_equal(rmempool_free(pool, a.addr), 0);
 	/* A buffer in the first block keeps that one. */
-	assert_int_equal(rmempool_alloc(pool, MIB, 0, &a), 0);
-	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, MIB, 0, &a, sizeof(a)), 0);
+	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_shrink(pool, SIZE_MAX, &given), 0);
 	assert_int_equal(given, 2 * MIB);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
@@ -261,7 +264,7 @@ static void test_shrink_frees_memory(void **state)
 	struct stat st;
 	int fd;
 
-	assert_int_equal(rmempool_alloc(pool, 8 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 8 * MIB, 0, &b, sizeof(b)), 0);
 	memset(b.addr, 0xee, 8 * MIB);
 	assert_int_equal(rmempool_locate(pool, b.addr, &where, sizeof(where)), 0);
 	fd = where.fd;
@@ -274,7 +277,7 @@ static void test_shrink_frees_memory(void **state)
 	assert_int_equal(rmempool_locate(pool, (char *)b.addr + 2 * MIB, &where, sizeof(where)),
 			 -EINVAL);
 	assert_int_equal(rmempool_grow(pool, 6 * MIB), 0);
-	assert_int_equal(rmempool_alloc(pool, 8 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 8 * MIB, 0, &b, sizeof(b)), 0);
 	for (size_t i = 2 * MIB; i < 8 * MIB; i += 999)
 		assert_int_equal(((char *)b.addr)[i], 0);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
@@ -292,7 +295,7 @@ static void test_location(void **state)
 	char *view;
 
 	assert_int_equal(rmempool_locate(pool, &local, &where, sizeof(where)), -EINVAL);
-	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &b, sizeof(b)), 0);
 	memset(b.addr, 0x3c, 3 * MIB);
 	for (size_t at = 0; at < 3 * MIB; at += 777777) {
 		assert_int_equal(rmempool_locate(pool, (char *)b.addr + at, &where, sizeof(where)),
@@ -314,6 +317,40 @@ static void test_location(void **state)
 	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
+/* Attributes of another release: members that the program does not know have their defaults, those
+ * that the library does not know are 0. */
+static void test_attributes_of_other_releases(void **state)
+{
+	struct {
+		struct rmempool_attr known;
+		uint64_t more[2];
+	} attr;
+	struct rmempool *pool;
+
+	memset(&attr, 0xff, sizeof(attr));
+	rmempool_attr_init(&attr.known, offsetof(struct rmempool_attr, block_size));
+	assert_int_equal(attr.known.size, offsetof(struct rmempool_attr, block_size));
+	assert_int_equal(attr.known.block_size, SIZE_MAX);
+	attr.known.bytes = 4 * MIB;
+	assert_int_equal(rmempool_create(&attr.known, &pool), 0);
+	assert_int_equal(query(pool).bytes, 4 * MIB);
+	assert_int_equal(query(pool).blocks, 2);
+	assert_int_equal(rmempool_destroy(pool), 0);
+
+	memset(&attr, 0xff, sizeof(attr));
+	rmempool_attr_init(&attr.known, sizeof(attr));
+	assert_int_equal(attr.known.size, sizeof(attr));
+	assert_int_equal(attr.more[0] | attr.more[1], 0);
+	attr.known.bytes = 2 * MIB;
+	assert_int_equal(rmempool_create(&attr.known, &pool), 0);
+	assert_int_equal(rmempool_destroy(pool), 0);
+	attr.more[1] = 1;
+	assert_int_equal(rmempool_create(&attr.known, &pool), -EINVAL);
+	/* Never set: what follows is not even read. */
+	attr.known.size = SIZE_MAX;
+	assert_int_equal(rmempool_create(&attr.known, &pool), -EINVAL);
+}
+
 /* A program may have been compiled with a shorter structure, or a longer one. */
 static void test_structures_of_other_releases(void **state)
 {
@@ -323,10 +360,14 @@ static void test_structures_of_other_releases(void **state)
 		uint64_t more[4];
 	} longer, shorter;
 	struct rmempool_location where;
+	struct {
+		struct rmempool_buffer known;
+		uint64_t more;
+	} buffer;
 	struct rmempool_hold hold = {.fd = -7};
 	struct rmempool_buffer b;
 
-	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b, sizeof(b)), 0);
 	memset(&longer, 0xff, sizeof(longer));
 	rmempool_query(pool, &longer.known, sizeof(longer));
 	assert_int_equal(longer.known.bytes, 8 * MIB);
@@ -341,6 +382,14 @@ static void test_structures_of_other_releases(void **state)
 					 offsetof(struct rmempool_location, length)),
 			 0);
 	assert_int_equal(where.length, 77);
+	memset(&buffer, 0xff, sizeof(buffer));
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &buffer.known, sizeof(void *)), 0);
+	assert_int_equal(buffer.known.length, SIZE_MAX);
+	assert_int_equal(rmempool_free(pool, buffer.known.addr), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &buffer.known, sizeof(buffer)), 0);
+	assert_true(buffer.known.length >= 100);
+	assert_int_equal(buffer.more, 0);
+	assert_int_equal(rmempool_free(pool, buffer.known.addr), 0);
 	/* Of an adapter: none was ever shorter. */
 	assert_int_equal(rmempool_hold(b.addr, 1, &hold, sizeof(hold) - 8), -EINVAL);
 	assert_int_equal(hold.fd, -7);
@@ -361,7 +410,7 @@ static void test_hold(void **state)
 	char *block;
 
 	assert_int_equal(rmempool_hold(&local, sizeof(local), &hold, sizeof(hold)), -EINVAL);
-	assert_int_equal(rmempool_alloc(pool, 8 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 8 * MIB, 0, &b, sizeof(b)), 0);
 	block = b.addr;
 	assert_int_equal(rmempool_hold(block, 0, &hold, sizeof(hold)), -EINVAL);
 	assert_int_equal(rmempool_hold(block, 8 * MIB + 1, &hold, sizeof(hold)), -EINVAL);
@@ -389,7 +438,7 @@ static void test_hold(void **state)
 	/* A destroyed pool's pages are the system's again, but for huge ones that neighbours may
 	 * touch. */
 	assert_int_equal(rmempool_grow(pool, 2 * MIB), 0);
-	assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_hold(b.addr, 100, &hold, sizeof(hold)), 0);
 	fd = dup(hold.fd);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
@@ -400,7 +449,7 @@ static void test_hold(void **state)
 	rmempool_release(&hold);
 	/* Later pools have other numbers, and nothing to do with old holds. */
 	lazy = make_pool(2 * MIB, 2 * MIB, RMEMPOOL_LAZY);
-	assert_int_equal(rmempool_alloc(lazy, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(lazy, 100, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_hold(b.addr, 100, &other, sizeof(other)), 0);
 	assert_false(other.resident);
 	assert_int_not_equal(other.file, hold.file);
@@ -439,7 +488,7 @@ static void test_hold_against_shrink(void **state)
 	size_t given;
 	unsigned shrunk = 0;
 
-	assert_int_equal(rmempool_alloc(pool, 2 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 2 * MIB, 0, &b, sizeof(b)), 0);
 	h.block = b.addr;
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
 	assert_int_equal(pthread_create(&thread, NULL, hold_thread, &h), 0);
@@ -474,7 +523,7 @@ static void test_huge_pages_or_not(void **state)
 	assert_int_equal(s.blocks_2m, 2 - s.blocks_plain);
 	assert_int_equal(rmempool_destroy(pool), 0);
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = 4 * MIB;
 	attr.flags = RMEMPOOL_REQUIRE_HUGE;
 	err = rmempool_create(&attr, &pool);
@@ -500,7 +549,7 @@ static void test_fork(void **state)
 	char page[4096];
 	pid_t pid;
 
-	assert_int_equal(rmempool_alloc(pool, 4096, 4096, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 4096, &b, sizeof(b)), 0);
 	assert_int_equal(pipe(ends), 0);
 	memset(b.addr, 0x5a, 4096);
 	pid = fork();
@@ -530,8 +579,8 @@ static void test_fork_copies(void **state)
 	char byte;
 	pid_t pid;
 
-	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &a), 0);
-	assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &a, sizeof(a)), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &b, sizeof(b)), 0);
 	bytes = a.addr;
 	memset(bytes, 1, 3 * MIB);
 	assert_int_equal(pipe(ends), 0);
@@ -545,7 +594,8 @@ static void test_fork_copies(void **state)
 			ok &= bytes[i] == 1;
 		memset(bytes, 3, 3 * MIB);
 		ok &= !rmempool_free(pool, b.addr) && !rmempool_grow(pool, 2 * MIB);
-		ok &= !rmempool_alloc(pool, 100 * KIB, 0, &b) && !rmempool_free(pool, b.addr);
+		ok &= !rmempool_alloc(pool, 100 * KIB, 0, &b, sizeof(b)) &&
+		      !rmempool_free(pool, b.addr);
 		ok &= !rmempool_locate(NULL, bytes, &where, sizeof(where)) &&
 		      where.pages == RMEMPOOL_PAGES_PLAIN;
 		ok &= !rmempool_free(pool, bytes) && !rmempool_destroy(pool);
@@ -575,8 +625,8 @@ static void test_fork_copies_closed(void **state)
 	int status;
 	pid_t pid;
 
-	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &b), 0);
-	assert_int_equal(rmempool_alloc(pool, 4096, 4096, &guard), 0);
+	assert_int_equal(rmempool_alloc(pool, 3 * MIB, 0, &b, sizeof(b)), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 4096, &guard, sizeof(guard)), 0);
 	bytes = b.addr;
 	memset(bytes, 1, 3 * MIB);
 	memset(guard.addr, 4, 4096);
@@ -642,7 +692,7 @@ static void *crowd_thread(void *arg)
 		struct rmempool_buffer b;
 		uint64_t *old;
 
-		if (rmempool_alloc(crowd->pool, length, 0, &b))
+		if (rmempool_alloc(crowd->pool, length, 0, &b, sizeof(b)))
 			continue;
 		*(uint64_t *)b.addr = (uintptr_t)b.addr;
 		old = atomic_exchange(&crowd->ring[next_random(&seed) % RING], b.addr);
@@ -671,7 +721,7 @@ static void test_fork_among_threads(void **state)
 
 		if (!pid) {
 			for (unsigned n = 0; n < 100; n++)
-				if (!rmempool_alloc(crowd.pool, 1000 * n + 1, 0, &b))
+				if (!rmempool_alloc(crowd.pool, 1000 * n + 1, 0, &b, sizeof(b)))
 					rmempool_free(crowd.pool, b.addr);
 			rmempool_shrink(crowd.pool, 2 * MIB, NULL);
 			_exit(0);
@@ -712,7 +762,7 @@ static void test_threads(void **state)
 	assert_int_equal(query(crowd.pool).in_use, 0);
 	assert_int_equal(query(crowd.pool).allocs, query(crowd.pool).frees);
 	rmempool_grow(crowd.pool, 8 * MIB - query(crowd.pool).bytes);
-	assert_int_equal(rmempool_alloc(crowd.pool, 8 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(crowd.pool, 8 * MIB, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_free(crowd.pool, b.addr), 0);
 	assert_int_equal(rmempool_destroy(crowd.pool), 0);
 }
@@ -728,7 +778,7 @@ static void *hoarder_thread(void *arg)
 	struct rmempool_buffer b[32];
 
 	for (unsigned i = 0; i < ARRAY_LEN(b); i++)
-		rmempool_alloc(h->pool, 4096, 0, &b[i]);
+		rmempool_alloc(h->pool, 4096, 0, &b[i], sizeof(b[i]));
 	for (unsigned i = 0; i < ARRAY_LEN(b); i++)
 		rmempool_free(h->pool, b[i].addr);
 	pthread_barrier_wait(&h->barrier); /* its cache is full */
@@ -747,7 +797,7 @@ static void test_cache_of_another_thread(void **state)
 	pthread_barrier_init(&h.barrier, NULL, 2);
 	pthread_create(&thread, NULL, hoarder_thread, &h);
 	pthread_barrier_wait(&h.barrier);
-	assert_int_equal(rmempool_alloc(h.pool, 2 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(h.pool, 2 * MIB, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_free(h.pool, b.addr), 0);
 	assert_int_equal(rmempool_destroy(h.pool), 0);
 	pthread_barrier_wait(&h.barrier);
@@ -763,7 +813,7 @@ static void test_debug_double_free(void **state)
 	for (size_t length = 1; length < 500000; length *= 7) {
 		uint64_t errors = query(pool).errors;
 
-		assert_int_equal(rmempool_alloc(pool, length, 0, &b), 0);
+		assert_int_equal(rmempool_alloc(pool, length, 0, &b, sizeof(b)), 0);
 		assert_int_equal(rmempool_free(pool, b.addr), 0);
 		assert_int_equal(rmempool_free(pool, b.addr), -EINVAL);
 		assert_int_equal(query(pool).errors, errors + 1);
@@ -780,7 +830,7 @@ static void test_debug_overflow(void **state)
 	unsigned char *bytes, saved;
 
 	for (size_t length = 1; length < 500000; length = length * 3 + 1) {
-		assert_int_equal(rmempool_alloc(pool, length, 0, &b), 0);
+		assert_int_equal(rmempool_alloc(pool, length, 0, &b, sizeof(b)), 0);
 		assert_int_equal(b.length, length);
 		bytes = b.addr;
 		memset(bytes, 0xff, length);
@@ -803,7 +853,7 @@ static void test_debug_overflow_far(void **state)
 	struct rmempool_buffer b;
 	unsigned char saved[100];
 
-	assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &b, sizeof(b)), 0);
 	memcpy(saved, (char *)b.addr + 100, sizeof(saved));
 	memset(b.addr, 0x41, 200);
 	assert_int_equal(rmempool_length(pool, b.addr), 0);
@@ -819,10 +869,10 @@ static void test_debug_write_after_free(void **state)
 	struct rmempool *pool = make_pool(2 * MIB, 2 * MIB, RMEMPOOL_DEBUG);
 	struct rmempool_buffer a, b;
 
-	assert_int_equal(rmempool_alloc(pool, 2000, 0, &a), 0);
+	assert_int_equal(rmempool_alloc(pool, 2000, 0, &a, sizeof(a)), 0);
 	assert_int_equal(rmempool_free(pool, a.addr), 0);
 	((char *)a.addr)[1000] = 1;
-	assert_int_equal(rmempool_alloc(pool, 2000, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 2000, 0, &b, sizeof(b)), 0);
 	assert_ptr_equal(a.addr, b.addr);
 	assert_int_equal(query(pool).errors, 1);
 	assert_int_equal(rmempool_free(pool, b.addr), 0);
@@ -842,6 +892,7 @@ int main(void)
 		cmocka_unit_test(test_growth_and_limit),
 		cmocka_unit_test(test_shrink_frees_memory),
 		cmocka_unit_test(test_location),
+		cmocka_unit_test(test_attributes_of_other_releases),
 		cmocka_unit_test(test_structures_of_other_releases),
 		cmocka_unit_test(test_hold),
 		cmocka_unit_test(test_hold_against_shrink),

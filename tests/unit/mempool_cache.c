@@ -193,7 +193,7 @@ static void test_segments(void **state)
 
 	make_image(&image, runs, 16, BLOCK);
 	q = access_at(BLOCK - 100, 2 * BLOCK + 300);
-	assert_int_equal(rmempool_lookup(&image, &q, s, 8, &count), RMEMPOOL_OK);
+	assert_int_equal(rmempool_lookup(&image, &q, s, sizeof(*s), 8, &count), RMEMPOOL_OK);
 	assert_int_equal(count, 4);
 	assert_int_equal(s[0].addr, 3 * BLOCK + BLOCK - 100);
 	assert_int_equal(s[0].length, 100);
@@ -203,17 +203,62 @@ static void test_segments(void **state)
 	assert_int_equal(s[3].length, 200);
 	assert_true(s[0].physical && s[3].physical);
 	memset(s, 0, sizeof(s));
-	assert_int_equal(rmempool_translate(&image, q.addr, q.length, s, 2), 4);
+	assert_int_equal(rmempool_translate(&image, q.addr, q.length, s, sizeof(*s), 2), 4);
 	assert_int_equal(s[1].length, BLOCK);
 	assert_int_equal(s[2].length, 0);
-	assert_int_equal(rmempool_translate(&image, q.addr, 0, s, 2), 0);
+	assert_int_equal(rmempool_translate(&image, q.addr, 0, s, sizeof(*s), 2), 0);
 	/* Beside the blocks what is known is the virtual address. */
-	assert_int_equal(rmempool_translate(&image, BASE - 50, 100, s, 8), 2);
+	assert_int_equal(rmempool_translate(&image, BASE - 50, 100, s, sizeof(*s), 8), 2);
 	assert_false(s[0].physical);
 	assert_int_equal(s[0].addr, BASE - 50);
 	assert_int_equal(s[0].length, 50);
-	assert_int_equal(rmempool_translate(&image, UINT64_MAX - 9, 10, s, 8), 1);
+	assert_int_equal(rmempool_translate(&image, UINT64_MAX - 9, 10, s, sizeof(*s), 8), 1);
 	assert_int_equal(s[0].length, 10);
+	mempool_image_destroy(&image);
+}
+
+/* Segments as longer and shorter ones of other releases: each is written in its place alone. */
+static void test_segments_of_other_releases(void **state)
+{
+	struct {
+		struct rmempool_segment known;
+		uint64_t more;
+	} longer[4];
+	uint64_t shorter[4];
+	struct mempool_pa_run runs[16];
+	struct rmempool_cache *cache;
+	struct rmempool_image image;
+	struct rmempool_request q;
+	unsigned count;
+
+	make_image(&image, runs, 16, BLOCK);
+	assert_int_equal(rmempool_cache_create(&image, 32, &cache), 0);
+	for (unsigned way = 0; way < 4; way++) {
+		/* One segment, and several. */
+		q = way & 1 ? access_at(BLOCK - 100, BLOCK + 200) : access_at(0, 64);
+		memset(longer, 0xff, sizeof(longer));
+		memset(shorter, 0xff, sizeof(shorter));
+		if (way & 2) {
+			rmempool_cache_lookup(cache, &q, &longer->known, sizeof(*longer), 3,
+					      &count);
+			rmempool_cache_lookup(cache, &q, (void *)shorter, sizeof(*shorter), 3,
+					      &count);
+		} else {
+			rmempool_lookup(&image, &q, &longer->known, sizeof(*longer), 3, &count);
+			rmempool_lookup(&image, &q, (void *)shorter, sizeof(*shorter), 3, &count);
+		}
+		assert_int_equal(count, way & 1 ? 3 : 1);
+		for (unsigned i = 0; i < count; i++) {
+			assert_true(longer[i].known.physical);
+			assert_int_equal(longer[i].more, 0);
+			assert_int_equal(shorter[i], longer[i].known.addr);
+		}
+		for (unsigned i = count; i < 4; i++) {
+			assert_int_equal(longer[i].more, UINT64_MAX);
+			assert_int_equal(shorter[i], UINT64_MAX);
+		}
+	}
+	rmempool_cache_destroy(cache);
 	mempool_image_destroy(&image);
 }
 
@@ -325,7 +370,8 @@ static void test_hit_rate(void **state)
 			if (n == 20000)
 				rmempool_cache_query(cache, &before, sizeof(before));
 			q = access_at(next_random(&seed) % (512 * MIB / 4096) * 4096, 4096);
-			assert_int_equal(rmempool_cache_lookup(cache, &q, &segment, 1, &count),
+			assert_int_equal(rmempool_cache_lookup(cache, &q, &segment, sizeof(segment),
+							       1, &count),
 					 RMEMPOOL_OK);
 			assert_int_equal(count, 1);
 		}
@@ -348,8 +394,8 @@ static void compare(struct rmempool_cache *cache, const struct rmempool_image *i
 	struct rmempool_segment a[8], b[8];
 	unsigned na, nb;
 
-	assert_int_equal(rmempool_cache_lookup(cache, q, a, 8, &na),
-			 rmempool_lookup(image, q, b, 8, &nb));
+	assert_int_equal(rmempool_cache_lookup(cache, q, a, sizeof(*a), 8, &na),
+			 rmempool_lookup(image, q, b, sizeof(*b), 8, &nb));
 	assert_int_equal(na, nb);
 	for (unsigned i = 0; i < na; i++) {
 		assert_int_equal(a[i].addr, b[i].addr);
@@ -380,7 +426,8 @@ static void test_follows_changes(void **state)
 		if (round % 4 == 0 && b[i].addr) {
 			assert_int_equal(rmempool_free(pool, b[i].addr), 0);
 			b[i].addr = NULL;
-		} else if (round % 4 == 0 && !rmempool_alloc(pool, length, 0, &b[i])) {
+		} else if (round % 4 == 0 &&
+			   !rmempool_alloc(pool, length, 0, &b[i], sizeof(b[i]))) {
 			assert_int_equal(rmempool_register(pool, &fake_pds[0], b[i].addr, length, 7,
 							   &mr),
 					 0);
@@ -396,7 +443,7 @@ static void test_follows_changes(void **state)
 						      : rmempool_shrink(pool, 2 * MIB, NULL),
 					 0);
 		compare(cache, image, &q[i]);
-		assert_true(rmempool_cache_lookup(cache, &q[i], NULL, 0, &(unsigned){0}) ==
+		assert_true(rmempool_cache_lookup(cache, &q[i], NULL, 0, 0, &(unsigned){0}) ==
 				    (b[i].addr ? RMEMPOOL_OK : RMEMPOOL_NO_KEY) ||
 			    !q[i].length);
 	}
@@ -423,13 +470,13 @@ static void test_flush(void **state)
 
 	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	assert_int_equal(rmempool_cache_create(image, 8, &cache), 0);
-	assert_int_equal(rmempool_alloc(pool, 64, 0, &a), 0);
+	assert_int_equal(rmempool_alloc(pool, 64, 0, &a, sizeof(a)), 0);
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], a.addr, 64, 7, &mr), 0);
 	old = (struct rmempool_request){mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr, 64};
 	compare(cache, image, &old);
 	assert_int_equal(rmempool_deregister(pool, mr), 0);
 	for (unsigned i = 0; i < 3000; i++) {
-		assert_int_equal(rmempool_alloc(pool, 64, 0, &b), 0);
+		assert_int_equal(rmempool_alloc(pool, 64, 0, &b, sizeof(b)), 0);
 		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 64, 7, &mr), 0);
 		q = (struct rmempool_request){
 			mr->lkey, mr->rkey, mr->domain, 1, (uintptr_t)mr->addr, 64};
@@ -468,14 +515,15 @@ static void test_physical_addresses(void **state)
 	struct rmempool_buffer b;
 
 	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
-	assert_int_equal(rmempool_alloc(pool, 16 * MIB, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 16 * MIB, 0, &b, sizeof(b)), 0);
 	for (size_t at = 0; at < 16 * MIB; at += 12345) {
 		char *addr = (char *)b.addr + at;
 		bool known;
 
 		assert_int_equal(rmempool_locate(pool, addr, &where, sizeof(where)), 0);
 		known = where.pages != RMEMPOOL_PAGES_PLAIN && frame(addr);
-		assert_int_equal(rmempool_translate(image, (uintptr_t)addr, 1, &s, 1), 1);
+		assert_int_equal(rmempool_translate(image, (uintptr_t)addr, 1, &s, sizeof(s), 1),
+				 1);
 		assert_int_equal(s.physical, known);
 		assert_int_equal(s.addr, known ? frame(addr) * 4096 + (uintptr_t)addr % 4096
 					       : (uintptr_t)addr);
@@ -490,10 +538,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, fake_reset)
 	const struct CMUnitTest tests[] = {
-		TEST(test_merging),  TEST(test_find),
-		TEST(test_readers),  TEST(test_segments),
-		TEST(test_hit_rate), TEST(test_follows_changes),
-		TEST(test_flush),    TEST(test_physical_addresses),
+		TEST(test_merging),
+		TEST(test_find),
+		TEST(test_readers),
+		TEST(test_segments),
+		TEST(test_segments_of_other_releases),
+		TEST(test_hit_rate),
+		TEST(test_follows_changes),
+		TEST(test_flush),
+		TEST(test_physical_addresses),
 		TEST(test_glance),
 	};
 

@@ -74,8 +74,8 @@ static void match_all(bool two_keys)
 	struct rmempool_request q;
 
 	fake.two_keys = two_keys;
-	assert_int_equal(rmempool_alloc(pool, 1000, 0, &a), 0);
-	assert_int_equal(rmempool_alloc(pool, 1000, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 1000, 0, &a, sizeof(a)), 0);
+	assert_int_equal(rmempool_alloc(pool, 1000, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], a.addr, 1000, ALL, &mr), 0);
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 1000, ALL, &other), 0);
 	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
@@ -125,8 +125,8 @@ static void test_dead_after_free(void **state)
 	struct rmempool_request q;
 	unsigned i;
 
-	assert_int_equal(rmempool_alloc(pool, 500, 0, &a), 0);
-	assert_int_equal(rmempool_alloc(pool, 500, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 500, 0, &a, sizeof(a)), 0);
+	assert_int_equal(rmempool_alloc(pool, 500, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 500, ALL, &other), 0);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(rmempool_image(pool, &fake_pds[i], &images[i]), 0);
@@ -166,7 +166,7 @@ static void test_range(void **state)
 	struct rmempool_buffer b;
 	char *addr;
 
-	assert_int_equal(rmempool_alloc(pool, 5000, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 5000, 0, &b, sizeof(b)), 0);
 	addr = b.addr;
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + 1, b.length - 1, ALL, &mr),
 			 0);
@@ -175,7 +175,7 @@ static void test_range(void **state)
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr, SIZE_MAX, ALL, &mr), -EINVAL);
 	assert_int_equal(rmempool_free(pool, addr), 0);
 	/* Large buffers too; and memory of the pool that is in no buffer. */
-	assert_int_equal(rmempool_alloc(pool, 100000, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100000, 0, &b, sizeof(b)), 0);
 	addr = b.addr;
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + 77777, 10, ALL, &mr), 0);
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], addr + b.length, 1, ALL, &mr),
@@ -199,7 +199,7 @@ static void test_device_refuses(void **state)
 	struct rmempool_buffer b;
 	struct rmempool_request q;
 
-	assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 100, 0, &b, sizeof(b)), 0);
 	fake.fail = EPERM;
 	assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), -EPERM);
 	assert_int_equal(query(pool).registrations, 0);
@@ -226,7 +226,7 @@ static void test_limit(void **state)
 	struct rmempool_mr *mr[4096], *one_more;
 	struct rmempool_buffer b;
 
-	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b, sizeof(b)), 0);
 	for (unsigned i = 0; i < 4096; i++)
 		assert_int_equal(rmempool_register(pool, &fake_pds[0], (char *)b.addr + i, 1, ALL,
 						   &mr[i]),
@@ -249,7 +249,7 @@ static void test_no_r_key(void **state)
 	struct rmempool_buffer b;
 
 	fake.no_r_key = true;
-	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b), 0);
+	assert_int_equal(rmempool_alloc(pool, 4096, 0, &b, sizeof(b)), 0);
 	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(mr); i++) {
 		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100,
@@ -295,7 +295,7 @@ static void test_limit_at_one_time(void **state)
 	struct rmempool_attr attr;
 	int local;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = 0;
 	attr.max_registrations = 1;
 	assert_int_equal(rmempool_create(&attr, &full), 0);
@@ -323,7 +323,7 @@ static void test_shared_keys(void **state)
 	struct rmempool *pool;
 	uint64_t seed = 99;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = attr.limit = 8 * MIB;
 	attr.shared_pd = &fake_pds[0];
 	attr.shared_access = ALL;
@@ -333,7 +333,7 @@ static void test_shared_keys(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		size_t length = next_random(&seed) % 70000 + 1;
 
-		assert_int_equal(rmempool_alloc(pool, length, 0, &b[i]), 0);
+		assert_int_equal(rmempool_alloc(pool, length, 0, &b[i], sizeof(b[i])), 0);
 		assert_true(b[i].lkey && b[i].rkey);
 		struct rmempool_request q = {
 			.lkey = b[i].lkey,
@@ -351,7 +351,7 @@ static void test_shared_keys(void **state)
 	assert_int_not_equal(mr->rkey, b[0].rkey);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(rmempool_free(pool, b[i].addr), 0);
-	assert_int_equal(rmempool_alloc(pool, 2 * MIB + 1, 0, &large), 0);
+	assert_int_equal(rmempool_alloc(pool, 2 * MIB + 1, 0, &large, sizeof(large)), 0);
 	assert_int_equal(large.lkey | large.rkey, 0);
 	assert_int_equal(rmempool_forget(pool, &fake_pds[0]), -EBUSY);
 	assert_int_equal(rmempool_free(pool, large.addr), 0);
@@ -374,7 +374,7 @@ static void test_shared_keys_destroy(void **state)
 	struct rmempool_buffer b[4];
 	struct rmempool *pool;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = attr.limit = 8 * MIB;
 	attr.shared_pd = &fake_pds[0];
 	attr.shared_access = ALL;
@@ -385,7 +385,7 @@ static void test_shared_keys_destroy(void **state)
 	fake.fail_dereg = 0;
 	assert_int_equal(fake.live, 4);
 	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(rmempool_alloc(pool, 2 * MIB, 0, &b[i]), 0);
+		assert_int_equal(rmempool_alloc(pool, 2 * MIB, 0, &b[i], sizeof(b[i])), 0);
 		assert_true(b[i].lkey && b[i].rkey);
 	}
 	for (unsigned i = 0; i < 4; i++)
@@ -433,7 +433,7 @@ static void test_image_in_another_process(void **state)
 	for (unsigned round = 0; round < 200; round++) {
 		enum rmempool_verdict verdict;
 
-		assert_int_equal(rmempool_alloc(pool, 100, 0, &b), 0);
+		assert_int_equal(rmempool_alloc(pool, 100, 0, &b, sizeof(b)), 0);
 		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 100, ALL, &mr), 0);
 		q = request(mr);
 		assert_int_equal(write(to_child[1], &q, sizeof(q)), sizeof(q));
@@ -489,9 +489,10 @@ static void ask_all(struct rmempool_image *image, const struct rmempool_mr *mr, 
 	assert_int_equal(rmempool_cache_create(image, 16, &cache), 0);
 	for (unsigned i = 0; i < count; i++) {
 		q = request(&mr[i]);
-		rmempool_lookup(image, &q, segments, ARRAY_LEN(segments), &n);
-		rmempool_cache_lookup(cache, &q, segments, ARRAY_LEN(segments), &n);
-		rmempool_translate(image, q.addr - 5 * MIB, 10 * MIB, segments,
+		rmempool_lookup(image, &q, segments, sizeof(*segments), ARRAY_LEN(segments), &n);
+		rmempool_cache_lookup(cache, &q, segments, sizeof(*segments), ARRAY_LEN(segments),
+				      &n);
+		rmempool_translate(image, q.addr - 5 * MIB, 10 * MIB, segments, sizeof(*segments),
 				   ARRAY_LEN(segments));
 	}
 	rmempool_cache_destroy(cache);
@@ -514,7 +515,7 @@ static void test_image_damaged(void **state)
 
 	assert_int_equal(rmempool_image(pool, &fake_pds[0], &image), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(mr); i++) {
-		assert_int_equal(rmempool_alloc(pool, 50000, 0, &b), 0);
+		assert_int_equal(rmempool_alloc(pool, 50000, 0, &b, sizeof(b)), 0);
 		assert_int_equal(rmempool_register(pool, &fake_pds[0], b.addr, 50000, ALL, &one),
 				 0);
 		mr[i] = *one;
@@ -791,7 +792,7 @@ static void *registrar_thread(void *arg)
 	if (rmempool_image(all->pool, &fake_pds[0], &image))
 		return NULL;
 	for (unsigned i = 0; i < 3000; i++) {
-		if (rmempool_alloc(all->pool, 3000, 0, &b) ||
+		if (rmempool_alloc(all->pool, 3000, 0, &b, sizeof(b)) ||
 		    rmempool_register(all->pool, &fake_pds[i % 2], b.addr, 3000, ALL, &mr)) {
 			all->failed = true;
 			break;

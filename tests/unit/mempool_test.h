@@ -43,7 +43,7 @@ static inline struct rmempool *make_pool(size_t bytes, size_t limit, unsigned fl
 	struct rmempool_attr attr;
 	struct rmempool *pool;
 
-	rmempool_attr_init(&attr);
+	rmempool_attr_init(&attr, sizeof(attr));
 	attr.bytes = bytes;
 	attr.limit = limit;
 	attr.flags = flags;
