@@ -114,7 +114,7 @@ int paths_create(struct ipoib *ib)
 	ib->paths = paths;
 	pthread_mutex_init(&paths->lock, NULL);
 	paths->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = SACACHE_ALWAYS;
 	attr.drop = true;
 	ret = paths->wake < 0 ? -errno : sacache_create(&attr, &paths->cache);

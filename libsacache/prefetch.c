@@ -23,7 +23,7 @@
 
 struct job {
 	struct sacache *cache;
-	const struct sacache_prefetch_attr *attr; /* the caller's */
+	const struct sacache_prefetch_attr *attr; /* of sacache_prefetch() */
 	struct sa_port_identity here;
 	uint32_t generation;
 	uint32_t masks[MOST_MASKS];
@@ -348,20 +348,23 @@ static int ask_for_all(struct job *job)
 	return ret;
 }
 
-int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *attr,
+int sacache_prefetch(struct sacache *cache, const struct sacache_prefetch_attr *wanted,
 		     struct sacache_prefetch *report, size_t size)
 {
+	struct sacache_prefetch_attr attr = {0};
 	struct job *job;
 	bool last;
-	int ret = job_create(cache, attr, &job);
+	int ret = copy_in(&attr, sizeof(attr), wanted);
 
 	copy_out(report, size, NULL, 0);
+	if (!ret)
+		ret = job_create(cache, &attr, &job);
 	if (ret)
 		return ret;
 	if (cache->attr.policy == SACACHE_NEVER)
 		ret = -EOPNOTSUPP;
-	else if (attr->gids)
-		ret = ask_for_each(job, attr->gids, attr->count);
+	else if (attr.gids)
+		ret = ask_for_each(job, attr.gids, attr.count);
 	else
 		ret = ask_for_all(job);
 	pthread_mutex_lock(&job->lock);

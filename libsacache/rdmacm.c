@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/sized.h"
 #include "libsacache/rdmacm_link.h"
 
 static uint64_t clock_ms(void)
@@ -130,27 +131,31 @@ static int peer_start(struct sacache_rdmacm_peer *peer, enum sacache_role role)
 	return ret;
 }
 
-int sacache_rdmacm_add(struct sacache_rdmacm *cm, const struct sacache_rdmacm_name *name,
+int sacache_rdmacm_add(struct sacache_rdmacm *cm, const struct sacache_rdmacm_name *wanted,
 		       void *user, struct sacache_rdmacm_peer **out)
 {
-	size_t length = name->address ? address_length(name->address) : 0;
+	struct sacache_rdmacm_name name = {0};
 	struct sacache_rdmacm_peer *peer;
-	int ret;
+	size_t length;
+	int ret = copy_in(&name, sizeof(name), wanted);
 
-	if (name->address ? !length : name->role == SACACHE_CLIENT)
+	if (ret)
+		return ret;
+	length = name.address ? address_length(name.address) : 0;
+	if (name.address ? !length : name.role == SACACHE_CLIENT)
 		return -EINVAL;
-	if (sa_rdmacm_find(cm, name->local, name->remote))
+	if (sa_rdmacm_find(cm, name.local, name.remote))
 		return -EEXIST;
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return -ENOMEM;
-	peer->local = name->local;
-	peer->remote = name->remote;
+	peer->local = name.local;
+	peer->remote = name.remote;
 	peer->cm = cm;
 	peer->user = user;
 	if (length)
-		memcpy(&peer->address, name->address, length);
-	ret = peer_start(peer, name->role);
+		memcpy(&peer->address, name.address, length);
+	ret = peer_start(peer, name.role);
 	if (ret) {
 		free(peer);
 		return ret;
@@ -195,17 +200,21 @@ struct rdma_cm_id *sacache_rdmacm_id(const struct sacache_rdmacm_peer *peer)
 
 /* Create and destroy. */
 
-void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr)
+static const struct sacache_rdmacm_attr defaults = {
+	.size = sizeof(defaults),
+	.backlog = 128,
+	.param = {.responder_resources = 1,
+		  .initiator_depth = 1,
+		  .retry_count = 7,
+		  .rnr_retry_count = 7},
+};
+
+void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr, size_t size)
 {
-	*attr = (struct sacache_rdmacm_attr){
-		.size = sizeof(*attr),
-		.backlog = 128,
-		.param = {.responder_resources = 1,
-			  .initiator_depth = 1,
-			  .retry_count = 7,
-			  .rnr_retry_count = 7},
-	};
-	sacache_reconnect_attr_init(&attr->reconnect);
+	struct sacache_rdmacm_attr known = defaults;
+
+	known.size = size;
+	copy_out(attr, size, &known, sizeof(known));
 }
 
 static int watch(struct sacache_rdmacm *cm, int fd)
@@ -253,25 +262,35 @@ static int start_listening(struct sacache_rdmacm *cm)
 	return 0;
 }
 
-int sacache_rdmacm_create(const struct sacache_rdmacm_attr *attr,
-			  const struct sacache_rdmacm_ops *ops, void *ctx,
+int sacache_rdmacm_create(const struct sacache_rdmacm_attr *wanted,
+			  const struct sacache_rdmacm_ops *wanted_ops, void *ctx,
 			  struct sacache_rdmacm **out)
 {
+	struct sacache_rdmacm_attr attr = defaults;
+	struct sacache_rdmacm_ops ops = {0};
+	struct sacache_reconnect_attr reconnect;
 	struct sacache_rdmacm *cm;
-	int ret;
+	int ret = copy_in(&attr, sizeof(attr), wanted);
 
-	if (attr->size != sizeof(*attr) || !ops->prepare || !ops->release)
+	if (!ret)
+		ret = copy_in(&ops, sizeof(ops), wanted_ops);
+	sacache_reconnect_attr_init(&reconnect, sizeof(reconnect));
+	if (!ret && attr.reconnect)
+		ret = copy_in(&reconnect, sizeof(reconnect), attr.reconnect);
+	if (ret)
+		return ret;
+	if (!ops.prepare || !ops.release)
 		return -EINVAL;
 	cm = calloc(1, sizeof(*cm));
 	if (!cm)
 		return -ENOMEM;
-	cm->attr = *attr;
+	cm->attr = attr;
 	cm->ops = ops;
 	cm->ctx = ctx;
+	cm->timeout = reconnect.timeout;
 	cm->armed = UINT64_MAX;
 	cm->epoll = cm->timer = cm->event = -1;
-	ret = sacache_reconnect_create(attr->cache, &attr->reconnect, &sa_rdmacm_procedure, cm,
-				       &cm->set);
+	ret = sacache_reconnect_create(attr.cache, &reconnect, &sa_rdmacm_procedure, cm, &cm->set);
 	if (!ret)
 		ret = open_descriptors(cm);
 	if (!ret)
@@ -280,7 +299,8 @@ int sacache_rdmacm_create(const struct sacache_rdmacm_attr *attr,
 		sacache_rdmacm_destroy(cm);
 		return ret;
 	}
-	cm->attr.listen = NULL; /* the caller's */
+	cm->attr.listen = NULL; /* the caller's, as this: */
+	cm->attr.reconnect = NULL;
 	*out = cm;
 	return 0;
 }

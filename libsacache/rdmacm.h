@@ -32,16 +32,17 @@ struct sacache_rdmacm;
 struct sacache_rdmacm_peer;
 
 struct sacache_rdmacm_attr {
-	size_t size;	       /* of this structure, as sacache_rdmacm_attr_init() sets it */
-	struct sacache *cache; /* NULL: routes are always resolved by rdma_cm */
-	unsigned port;	       /* of the cache, for keys; see also ops->port() */
+	size_t size;		       /* of this structure: sacache_rdmacm_attr_init() sets it */
+	struct sacache *cache;	       /* NULL: routes are always resolved by rdma_cm */
+	unsigned port;		       /* of the cache, for keys; see also ops->port() */
 	const struct sockaddr *listen; /* address to listen on for peers' requests; NULL: none */
 	int backlog;
-	struct sacache_reconnect_attr reconnect;
+	const struct sacache_reconnect_attr *reconnect; /* NULL: the defaults */
 	struct rdma_conn_param param; /* of connections; private data is the library's */
 };
 
 struct sacache_rdmacm_ops {
+	size_t size; /* of this structure as the program knows it */
 	/*
 	 * An attempt begins with that id: makes its QP (rdma_create_qp()) and posts receives. 0, or
 	 * an errno, after undoing everything.
@@ -68,6 +69,7 @@ struct sacache_rdmacm_ops {
  * and both ends must agree. address is where the peer listens.
  */
 struct sacache_rdmacm_name {
+	size_t size; /* of this structure as the program knows it */
 	uint64_t local;
 	uint64_t remote;
 	const struct sockaddr *address; /* NULL: unknown; this end never connects */
@@ -75,8 +77,8 @@ struct sacache_rdmacm_name {
 };
 
 /* No listener, backlog 128, times as sacache_reconnect_attr_init(), 7 retries, 1 read each way. */
-void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr);
-/* ops and attr->cache must remain valid. -EINVAL, -ENOMEM, or rdma_cm's errno. */
+void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr, size_t size);
+/* attr->cache must remain valid. -EINVAL, -ENOMEM, or rdma_cm's errno. */
 int sacache_rdmacm_create(const struct sacache_rdmacm_attr *attr,
 			  const struct sacache_rdmacm_ops *ops, void *ctx,
 			  struct sacache_rdmacm **cm);

@@ -75,7 +75,7 @@ static struct link *link_create(struct sacache_rdmacm_peer *peer, uint32_t attem
 static int link_prepare(struct link *link)
 {
 	struct sacache_rdmacm_peer *peer = link->peer;
-	int ret = peer->cm->ops->prepare(peer->cm->ctx, peer->user, link->id);
+	int ret = peer->cm->ops.prepare(peer->cm->ctx, peer->user, link->id);
 
 	link->prepared = !ret;
 	return ret;
@@ -88,7 +88,7 @@ static void link_destroy(struct link *link)
 
 	peer->link = NULL;
 	if (link->prepared)
-		peer->cm->ops->release(peer->cm->ctx, peer->user, link->id);
+		peer->cm->ops.release(peer->cm->ctx, peer->user, link->id);
 	if (link->id)
 		rdma_destroy_id(link->id);
 	free(link);
@@ -116,8 +116,7 @@ static int resolve(void *ctx, void *user, uint32_t attempt, struct sacache_key *
 		link->id = NULL;
 		return -errno;
 	}
-	if (rdma_resolve_addr(link->id, NULL, (struct sockaddr *)&peer->address,
-			      (int)cm->attr.reconnect.timeout))
+	if (rdma_resolve_addr(link->id, NULL, (struct sockaddr *)&peer->address, (int)cm->timeout))
 		return -errno;
 	return -EINPROGRESS;
 }
@@ -138,7 +137,7 @@ static int find_route(void *ctx, void *user, uint32_t attempt, const struct saca
 	struct sacache_rdmacm *cm = ctx;
 	struct sacache_rdmacm_peer *peer = user;
 	int ret = path ? set_path(peer->link->id, path)
-		       : rdma_resolve_route(peer->link->id, (int)cm->attr.reconnect.timeout);
+		       : rdma_resolve_route(peer->link->id, (int)cm->timeout);
 
 	return ret ? -errno : 0;
 }
@@ -156,8 +155,8 @@ static void up(void *ctx, void *user, uint32_t attempt)
 	struct sacache_rdmacm *cm = ctx;
 	struct sacache_rdmacm_peer *peer = user;
 
-	if (cm->ops->up)
-		cm->ops->up(cm->ctx, peer->user, peer->link->id);
+	if (cm->ops.up)
+		cm->ops.up(cm->ctx, peer->user, peer->link->id);
 }
 
 static void down(void *ctx, void *user, uint32_t attempt, int status)
@@ -165,11 +164,12 @@ static void down(void *ctx, void *user, uint32_t attempt, int status)
 	struct sacache_rdmacm *cm = ctx;
 	struct sacache_rdmacm_peer *peer = user;
 
-	if (cm->ops->down)
-		cm->ops->down(cm->ctx, peer->user, peer->link->id, status);
+	if (cm->ops.down)
+		cm->ops.down(cm->ctx, peer->user, peer->link->id, status);
 }
 
 const struct sacache_reconnect_ops sa_rdmacm_procedure = {
+	.size = sizeof(sa_rdmacm_procedure),
 	.wake = wake_up,
 	.resolve = resolve,
 	.connect = find_route,
@@ -203,7 +203,7 @@ static void address_known(struct link *link)
 	}
 	memcpy(key.dgid, &ib->dgid, 16);
 	memcpy(key.sgid, &ib->sgid, 16);
-	key.port = cm->ops->port ? cm->ops->port(cm->ctx, link->id) : cm->attr.port;
+	key.port = cm->ops.port ? cm->ops.port(cm->ctx, link->id) : cm->attr.port;
 	sacache_peer_resolved(link->peer->peer, link->attempt, 0, &key);
 }
 
@@ -290,8 +290,8 @@ static void requested(struct sacache_rdmacm *cm, struct rdma_cm_id *id, const st
 
 	if (be32toh(said->magic) == MAGIC) {
 		peer = sa_rdmacm_find(cm, to, from);
-		if (!peer && cm->ops->admit) {
-			cm->ops->admit(cm->ctx, to, from, rdma_get_peer_addr(id));
+		if (!peer && cm->ops.admit) {
+			cm->ops.admit(cm->ctx, to, from, rdma_get_peer_addr(id));
 			peer = sa_rdmacm_find(cm, to, from);
 		}
 	}

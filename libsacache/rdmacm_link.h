@@ -32,8 +32,9 @@ struct sacache_rdmacm_peer {
 
 struct sacache_rdmacm {
 	struct sacache_rdmacm_attr attr;
-	const struct sacache_rdmacm_ops *ops;
+	struct sacache_rdmacm_ops ops;
 	void *ctx;
+	uint32_t timeout; /* of the procedure */
 	struct sacache_reconnect *set;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;

@@ -55,7 +55,7 @@ struct sacache_peer {
 struct sacache_reconnect {
 	struct sacache *cache;
 	struct sacache_reconnect_attr attr;
-	const struct sacache_reconnect_ops *ops;
+	struct sacache_reconnect_ops ops;
 	void *ctx;
 	struct inbox *inbox;
 	uint64_t random;
@@ -67,7 +67,7 @@ struct sacache_reconnect {
 
 static uint64_t now(struct sacache_reconnect *set)
 {
-	return set->ops->clock ? set->ops->clock(set->ctx) : sa_clock_ms();
+	return set->ops.clock ? set->ops.clock(set->ctx) : sa_clock_ms();
 }
 
 /* The heap. */
@@ -224,7 +224,7 @@ static void report_failed(struct sacache_peer *peer)
 /* Callbacks come last: they may start something else. */
 static void fail(struct sacache_peer *peer, int status)
 {
-	const struct sacache_reconnect_ops *ops = peer->set->ops;
+	const struct sacache_reconnect_ops *ops = &peer->set->ops;
 	enum sacache_peer_state was = peer->state;
 	uint32_t attempt = peer->attempt;
 
@@ -251,7 +251,7 @@ static void request(struct sacache_peer *peer, const struct sacache_path *path)
 	peer->path_used = path;
 	arm(peer, now(set) + set->attr.timeout);
 	set->stats.requests++;
-	ret = set->ops->connect(set->ctx, peer->user, peer->attempt, path);
+	ret = set->ops.connect(set->ctx, peer->user, peer->attempt, path);
 	if (ret)
 		fail(peer, ret);
 }
@@ -317,8 +317,8 @@ static void begin(struct sacache_peer *peer)
 	peer->attempt++;
 	set->stats.attempts++;
 	arm(peer, now(set) + set->attr.timeout);
-	if (set->ops->resolve)
-		ret = set->ops->resolve(set->ctx, peer->user, peer->attempt, &key);
+	if (set->ops.resolve)
+		ret = set->ops.resolve(set->ctx, peer->user, peer->attempt, &key);
 	if (ret != -EINPROGRESS)
 		resolved(peer, ret, &key);
 }
@@ -362,11 +362,11 @@ int sacache_peer_request(struct sacache_peer *peer, uint16_t dlid, uint32_t *att
 	set->stats.accepted++;
 	if (was == SACACHE_PEER_UP) {
 		set->stats.lost++;
-		if (set->ops->down)
-			set->ops->down(set->ctx, peer->user, before, -ECONNRESET);
+		if (set->ops.down)
+			set->ops.down(set->ctx, peer->user, before, -ECONNRESET);
 	}
 	if (was != SACACHE_PEER_IDLE && was != SACACHE_PEER_WAITING)
-		set->ops->abandon(set->ctx, peer->user, before);
+		set->ops.abandon(set->ctx, peer->user, before);
 	return 0;
 }
 
@@ -402,8 +402,8 @@ int sacache_peer_connected(struct sacache_peer *peer, uint32_t attempt)
 	peer->met = true;
 	peer->tries = 0;
 	set->stats.up++;
-	if (set->ops->up)
-		set->ops->up(set->ctx, peer->user, attempt);
+	if (set->ops.up)
+		set->ops.up(set->ctx, peer->user, attempt);
 	return 0;
 }
 
@@ -468,7 +468,7 @@ void sacache_peer_remove(struct sacache_peer *peer)
 	forget_answer(peer);
 	disarm(peer);
 	if (peer->state != SACACHE_PEER_IDLE && peer->state != SACACHE_PEER_WAITING)
-		set->ops->abandon(set->ctx, peer->user, peer->attempt);
+		set->ops.abandon(set->ctx, peer->user, peer->attempt);
 	*peer->link = peer->next;
 	if (peer->next)
 		peer->next->link = peer->link;
@@ -508,34 +508,41 @@ void sacache_reconnect_stats(const struct sacache_reconnect *set,
 	copy_out(stats, size, &set->stats, sizeof(set->stats));
 }
 
-void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr)
+static const struct sacache_reconnect_attr defaults = {
+	.size = sizeof(defaults),
+	.backoff_min = 100,
+	.backoff_max = 10000,
+	.timeout = 5000,
+};
+
+void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr, size_t size)
 {
-	*attr = (struct sacache_reconnect_attr){
-		.size = sizeof(*attr),
-		.backoff_min = 100,
-		.backoff_max = 10000,
-		.timeout = 5000,
-	};
+	struct sacache_reconnect_attr known = defaults;
+
+	known.size = size;
+	copy_out(attr, size, &known, sizeof(known));
 }
 
 static bool attr_valid(const struct sacache_reconnect_attr *attr)
 {
-	return attr->size == sizeof(*attr) && attr->backoff_min &&
-	       attr->backoff_min <= attr->backoff_max && attr->backoff_max <= 3600000 &&
-	       attr->timeout && attr->timeout <= 3600000;
+	return attr->backoff_min && attr->backoff_min <= attr->backoff_max &&
+	       attr->backoff_max <= 3600000 && attr->timeout && attr->timeout <= 3600000;
 }
 
-int sacache_reconnect_create(struct sacache *cache, const struct sacache_reconnect_attr *attr,
-			     const struct sacache_reconnect_ops *ops, void *ctx,
+int sacache_reconnect_create(struct sacache *cache, const struct sacache_reconnect_attr *wanted,
+			     const struct sacache_reconnect_ops *wanted_ops, void *ctx,
 			     struct sacache_reconnect **out)
 {
-	struct sacache_reconnect_attr defaults;
+	struct sacache_reconnect_attr attr = defaults;
+	struct sacache_reconnect_ops ops = {0};
 	struct sacache_reconnect *set;
+	int ret = copy_in(&ops, sizeof(ops), wanted_ops);
 
-	sacache_reconnect_attr_init(&defaults);
-	if (!attr)
-		attr = &defaults;
-	if (!attr_valid(attr) || !ops->connect || !ops->abandon || (cache && !ops->wake))
+	if (!ret && wanted)
+		ret = copy_in(&attr, sizeof(attr), wanted);
+	if (ret)
+		return ret;
+	if (!attr_valid(&attr) || !ops.connect || !ops.abandon || (cache && !ops.wake))
 		return -EINVAL;
 	set = calloc(1, sizeof(*set));
 	if (!set)
@@ -547,13 +554,13 @@ int sacache_reconnect_create(struct sacache *cache, const struct sacache_reconne
 	}
 	pthread_mutex_init(&set->inbox->lock, NULL);
 	set->inbox->refs = 1;
-	set->inbox->wake = ops->wake;
+	set->inbox->wake = ops.wake;
 	set->inbox->ctx = ctx;
 	set->cache = cache;
-	set->attr = *attr;
+	set->attr = attr;
 	set->ops = ops;
 	set->ctx = ctx;
-	set->random = attr->seed ? attr->seed : sa_random_seed();
+	set->random = attr.seed ? attr.seed : sa_random_seed();
 	*out = set;
 	return 0;
 }

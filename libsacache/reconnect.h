@@ -55,7 +55,7 @@ enum sacache_peer_state {
 };
 
 struct sacache_reconnect_attr {
-	size_t size;	      /* of this structure, as sacache_reconnect_attr_init() sets it */
+	size_t size;	      /* of this structure: sacache_reconnect_attr_init() sets it */
 	uint32_t backoff_min; /* 1 … backoff_max */
 	uint32_t backoff_max; /* up to 3,600,000 */
 	/* To resolve, to connect, and to establish what was accepted; 1 … 3,600,000. */
@@ -70,6 +70,7 @@ struct sacache_reconnect_attr {
  * destroy or remove, and must not wait.
  */
 struct sacache_reconnect_ops {
+	size_t size; /* of this structure as the program knows it */
 	/* The current time, from any epoch; NULL: CLOCK_MONOTONIC. */
 	uint64_t (*clock)(void *ctx);
 	/*
@@ -108,11 +109,11 @@ struct sacache_reconnect_stats {
 };
 
 /* 100 ms to 10 s, timeout 5 s, a seed from the system. */
-void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr);
+void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr, size_t size);
 
 /*
- * attr NULL: the defaults; cache NULL: the owner finds paths itself. ops and cache must remain
- * valid. -EINVAL, -ENOMEM.
+ * attr NULL: the defaults; cache NULL: the owner finds paths itself. cache must remain valid.
+ * -EINVAL, -ENOMEM.
  */
 int sacache_reconnect_create(struct sacache *cache, const struct sacache_reconnect_attr *attr,
 			     const struct sacache_reconnect_ops *ops, void *ctx,

@@ -2,9 +2,20 @@
 /*
  * PathRecords between the wire and plain structures. Pure functions: any thread, no locks.
  */
+#include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 
 #include "libsacache/record.h"
+
+static_assert(sizeof(struct sacache_path) == 72 && offsetof(struct sacache_path, dlid) == 40 &&
+		      offsetof(struct sacache_path, hop_limit) == 52 &&
+		      offsetof(struct sacache_path, reserved) == 62,
+	      "part of the ABI");
+static_assert(sizeof(struct sacache_key) == 56 && offsetof(struct sacache_key, service_id) == 32 &&
+		      offsetof(struct sacache_key, sl) == 48 &&
+		      offsetof(struct sacache_key, mask) == 52,
+	      "part of the ABI");
 
 #define ALL_COMPONENTS (2 * SACACHE_QOS_CLASS - 1)
 /* The SA's answer, independent of the query. */

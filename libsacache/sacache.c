@@ -7,24 +7,30 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "common/sized.h"
 #include "libsacache/cache.h"
 #include "libsacache/hosts.h"
 
-void sacache_attr_init(struct sacache_attr *attr)
+static const struct sacache_attr defaults = {
+	.size = sizeof(defaults),
+	.policy = SACACHE_AUTO,
+	.max_entries = 1 << 20,
+	.negative = 1000,
+	.suspect_limit = 4,
+	.suspect_backoff = 500,
+	.window = 64,
+	.queue = 65536,
+	.response_timeout = 1000,
+	.retries = 4,
+	.max_records = 65536,
+};
+
+void sacache_attr_init(struct sacache_attr *attr, size_t size)
 {
-	*attr = (struct sacache_attr){
-		.size = sizeof(*attr),
-		.policy = SACACHE_AUTO,
-		.max_entries = 1 << 20,
-		.negative = 1000,
-		.suspect_limit = 4,
-		.suspect_backoff = 500,
-		.window = 64,
-		.queue = 65536,
-		.response_timeout = 1000,
-		.retries = 4,
-		.max_records = 65536,
-	};
+	struct sacache_attr known = defaults;
+
+	known.size = size;
+	copy_out(attr, size, &known, sizeof(known));
 }
 
 uint64_t sa_random_seed(void)
@@ -43,36 +49,34 @@ static bool within(uint64_t value, uint64_t least, uint64_t most)
 
 static bool attr_valid(const struct sacache_attr *attr)
 {
-	return attr->size == sizeof(*attr) && attr->policy <= SACACHE_NEVER &&
-	       within(attr->max_entries, 1, 1 << 24) && attr->negative <= 3600000 &&
-	       within(attr->suspect_limit, 1, 15) && within(attr->suspect_backoff, 1, 3600000) &&
-	       within(attr->window, 1, 256) && within(attr->queue, 1, 1 << 20) &&
-	       within(attr->response_timeout, 10, 60000) && attr->retries <= 15 &&
-	       attr->rate <= 1000000 && within(attr->max_records, 1, 1 << 20) &&
-	       attr->notices <= 86400000;
+	return attr->policy <= SACACHE_NEVER && within(attr->max_entries, 1, 1 << 24) &&
+	       attr->negative <= 3600000 && within(attr->suspect_limit, 1, 15) &&
+	       within(attr->suspect_backoff, 1, 3600000) && within(attr->window, 1, 256) &&
+	       within(attr->queue, 1, 1 << 20) && within(attr->response_timeout, 10, 60000) &&
+	       attr->retries <= 15 && attr->rate <= 1000000 &&
+	       within(attr->max_records, 1, 1 << 20) && attr->notices <= 86400000;
 }
 
-int sacache_create(const struct sacache_attr *attr, struct sacache **out)
+int sacache_create(const struct sacache_attr *wanted, struct sacache **out)
 {
-	struct sacache_attr defaults;
+	struct sacache_attr attr = defaults;
 	struct sacache *cache;
 	int ret;
 
-	if (!attr) {
-		sacache_attr_init(&defaults);
-		attr = &defaults;
-	}
-	if (!attr_valid(attr))
+	ret = wanted ? copy_in(&attr, sizeof(attr), wanted) : 0;
+	if (ret)
+		return ret;
+	if (!attr_valid(&attr))
 		return -EINVAL;
 	cache = aligned_alloc(64, (sizeof(*cache) + 63) / 64 * 64);
 	if (!cache)
 		return -ENOMEM;
 	memset(cache, 0, sizeof(*cache));
-	cache->attr = *attr;
+	cache->attr = attr;
 	if (!cache->attr.seed)
 		cache->attr.seed = sa_random_seed();
 	cache->clock = sa_clock_ms;
-	ret = sa_table_init(&cache->table, attr->max_entries, cache->attr.seed);
+	ret = sa_table_init(&cache->table, attr.max_entries, cache->attr.seed);
 	if (ret) {
 		free(cache);
 		return ret;

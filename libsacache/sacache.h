@@ -18,9 +18,11 @@
  * otherwise. sacache_lookup() takes no lock (RCU); the others may wait for a mutex, and those that
  * change the table now and then for a grace period. None may be called from a signal handler.
  *
- * Structures that may grow with the library (attributes and reports) are passed with their size as
- * the program knows it: a member that only one side knows is 0 for the other. struct sacache_key and
- * struct sacache_path do not change.
+ * Structures that may grow with the library are passed with their size as the program knows it:
+ * those that the program fills in begin with it. A member that only the library knows has its
+ * default (0 where there is no function for defaults), or is not written; one that only the program
+ * knows must be 0 (-EINVAL), or is written as 0. struct sacache_path has the components of the
+ * standard's PathRecord and struct sacache_key those that a query can name: they do not change.
  */
 #ifndef SACACHE_SACACHE_H
 #define SACACHE_SACACHE_H
@@ -103,7 +105,7 @@ enum sacache_policy {
 };
 
 struct sacache_attr {
-	size_t size; /* of this structure, as sacache_attr_init() sets it */
+	size_t size; /* of this structure: sacache_attr_init() sets it */
 	enum sacache_policy policy;
 	bool drop;		/* remove a record at the first failure instead of suspecting it */
 	uint32_t max_entries;	/* 1 … 2^24; beyond, an entry is evicted, failed ones first */
@@ -133,7 +135,7 @@ struct sacache_attr {
  * that are 500 ms, 1 s, 2 s apart; window 64, no rate limit, 65,536 queued, 1 s and 4 retries,
  * 65,536 records.
  */
-void sacache_attr_init(struct sacache_attr *attr);
+void sacache_attr_init(struct sacache_attr *attr, size_t size);
 
 /* Creates an empty cache; attr NULL: the defaults. -EINVAL (out of range), -ENOMEM. */
 int sacache_create(const struct sacache_attr *attr, struct sacache **cache);
@@ -428,6 +430,7 @@ struct sacache_prefetch {
 };
 
 struct sacache_prefetch_attr {
+	size_t size; /* of this structure as the program knows it */
 	unsigned port;
 	const uint8_t (*gids)[16]; /* destinations; NULL: all */
 	size_t count;

@@ -74,7 +74,7 @@ enum rmempool_flags {
 };
 
 struct rmempool_attr {
-	size_t size;  /* of this structure as the program knows it: rmempool_attr_init() sets it */
+	size_t size;  /* of this structure: rmempool_attr_init() sets it */
 	size_t bytes; /* allocated at once, rounded up to whole blocks; may be 0 */
 	size_t limit; /* the most that the pool may have; 1 block … 2^40, rounded up to whole blocks */
 	size_t block_size; /* a power of two, 2 MiB … 2^36; 1 GiB pages are tried from 1 GiB on */

@@ -95,6 +95,6 @@ void sacached_config_init(struct sacached_config *config)
 		.state_confirm = true,
 		.log_level = LOG_INFO,
 	};
-	sacache_attr_init(&config->cache);
+	sacache_attr_init(&config->cache, sizeof(config->cache));
 	config->cache.notices = 600000;
 }

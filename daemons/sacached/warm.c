@@ -371,6 +371,7 @@ static void prefetch_work(void *arg)
 	struct warm *warm = arg;
 	struct prefetch *prefetch = &warm->prefetch;
 	struct sacache_prefetch_attr attr = {
+		.size = sizeof(attr),
 		.port = prefetch->port,
 		.gids = (const uint8_t(*)[16])prefetch->gids,
 		.count = prefetch->count,

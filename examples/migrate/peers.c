@@ -94,7 +94,7 @@ static void open_cache(void)
 	struct sacache_attr attr;
 	int ret;
 
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = options.policy;
 	ret = sacache_create(&attr, &cache);
 	if (!ret)

@@ -59,7 +59,7 @@ void die(const char *what, int status)
 
 void set_reconnect(const struct options *options, struct sacache_reconnect_attr *attr)
 {
-	sacache_reconnect_attr_init(attr);
+	sacache_reconnect_attr_init(attr, sizeof(*attr));
 	attr->backoff_min = options->backoff_min;
 	attr->backoff_max = options->backoff_max;
 	attr->timeout = options->timeout;
@@ -114,7 +114,7 @@ static void storm(const struct options *options, const char *title, enum sacache
 	int ret;
 
 	memset(result, 0, sizeof(*result));
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = policy;
 	attr.window = 64;
 	attr.rate = limit;

@@ -50,6 +50,7 @@ static void down(void *ctx, void *user, struct rdma_cm_id *id, int status)
 }
 
 static const struct sacache_rdmacm_ops ops = {
+	.size = sizeof(ops),
 	.prepare = prepare,
 	.release = release,
 	.up = up,
@@ -59,15 +60,17 @@ static const struct sacache_rdmacm_ops ops = {
 static struct sacache_rdmacm *open_side(const struct options *options, struct sockaddr *address,
 					uint64_t seed)
 {
+	struct sacache_reconnect_attr reconnect;
 	struct sacache_rdmacm_attr attr;
 	struct sacache_rdmacm *cm;
 	int ret;
 
-	sacache_rdmacm_attr_init(&attr);
+	sacache_rdmacm_attr_init(&attr, sizeof(attr));
 	attr.listen = address;
 	attr.backlog = 2 * (int)options->peers;
-	set_reconnect(options, &attr.reconnect);
-	attr.reconnect.seed += seed;
+	set_reconnect(options, &reconnect);
+	reconnect.seed += seed;
+	attr.reconnect = &reconnect;
 	ret = sacache_rdmacm_create(&attr, &ops, NULL, &cm);
 	if (ret)
 		die("rdma_cm", ret);
@@ -109,6 +112,7 @@ static void add_pair(struct sacache_rdmacm *const sides[2], struct sockaddr *add
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct sacache_rdmacm_name name = {
+			.size = sizeof(name),
 			.local = i ? HUB : HUB + 1 + n,
 			.remote = i ? HUB + 1 + n : HUB,
 			.address = address,

@@ -149,6 +149,7 @@ static void down(void *ctx, void *user, uint32_t attempt, int status)
 }
 
 static const struct sacache_reconnect_ops procedure = {
+	.size = sizeof(procedure),
 	.wake = wake,
 	.connect = request,
 	.abandon = abandon,

@@ -188,6 +188,7 @@ static void down(void *ctx, void *user, struct rdma_cm_id *id, int status)
 }
 
 static const struct sacache_rdmacm_ops ops = {
+	.size = sizeof(ops),
 	.prepare = prepare,
 	.release = release,
 	.up = up,
@@ -331,6 +332,7 @@ void datagrams_stats(const struct datagrams *d, struct datagrams_stats *stats)
 static int add_node(struct datagrams *d, unsigned number, const struct sockaddr_in *address)
 {
 	struct sacache_rdmacm_name name = {
+		.size = sizeof(name),
 		.local = d->self,
 		.remote = number,
 		.address = (const struct sockaddr *)address,
@@ -351,6 +353,7 @@ int datagrams_open(unsigned self, const struct sockaddr_in *nodes, unsigned coun
 		   struct datagrams **out)
 {
 	struct datagrams *d = calloc(1, sizeof(*d) + count * sizeof(d->nodes[0]));
+	struct sacache_reconnect_attr reconnect;
 	struct sacache_rdmacm_attr attr;
 	int ret;
 
@@ -363,11 +366,13 @@ int datagrams_open(unsigned self, const struct sockaddr_in *nodes, unsigned coun
 	if (getrandom(&d->life, sizeof(d->life), 0) != sizeof(d->life))
 		d->life = (uintptr_t)d;
 	d->life |= 1;
-	sacache_rdmacm_attr_init(&attr);
+	sacache_rdmacm_attr_init(&attr, sizeof(attr));
 	attr.cache = cache;
 	attr.listen = (const struct sockaddr *)&nodes[self];
-	attr.reconnect.backoff_min = 10;
-	attr.reconnect.backoff_max = 2000;
+	sacache_reconnect_attr_init(&reconnect, sizeof(reconnect));
+	reconnect.backoff_min = 10;
+	reconnect.backoff_max = 2000;
+	attr.reconnect = &reconnect;
 	ret = sacache_rdmacm_create(&attr, &ops, d, &d->cm);
 	for (unsigned i = 0; !ret && i < count; i++)
 		ret = add_node(d, i, &nodes[i]);

@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = strcmp(argv[1], "auto") ? SACACHE_ALWAYS : SACACHE_AUTO;
 	attr.notices = atoi(argv[2]);
 	attr.response_timeout = 200;

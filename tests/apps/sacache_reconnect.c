@@ -99,6 +99,7 @@ static void down(void *ctx, void *user, struct rdma_cm_id *id, int status)
 }
 
 static const struct sacache_rdmacm_ops ops = {
+	.size = sizeof(ops),
 	.prepare = prepare,
 	.release = release,
 	.up = up,
@@ -154,9 +155,11 @@ static void set_address(struct sockaddr_in *address, const char *ip, const char 
 
 static void open_end(char **argv)
 {
+	struct sacache_reconnect_attr reconnect;
 	struct sacache_rdmacm_attr attr;
 	struct sockaddr_in own, theirs;
 	struct sacache_rdmacm_name name = {
+		.size = sizeof(name),
 		.local = self,
 		.remote = other,
 		.address = (struct sockaddr *)&theirs,
@@ -165,11 +168,13 @@ static void open_end(char **argv)
 
 	set_address(&own, argv[2], argv[3]);
 	set_address(&theirs, argv[4], argv[5]);
-	sacache_rdmacm_attr_init(&attr);
+	sacache_rdmacm_attr_init(&attr, sizeof(attr));
 	attr.listen = (struct sockaddr *)&own;
-	attr.reconnect.backoff_min = 5;
-	attr.reconnect.backoff_max = 500;
-	attr.reconnect.timeout = 2000;
+	sacache_reconnect_attr_init(&reconnect, sizeof(reconnect));
+	reconnect.backoff_min = 5;
+	reconnect.backoff_max = 500;
+	reconnect.timeout = 2000;
+	attr.reconnect = &reconnect;
 	CHECK(!(errno = -sacache_rdmacm_create(&attr, &ops, NULL, &cm)));
 	CHECK(sacache_rdmacm_listens(cm) == atoi(argv[3]));
 	CHECK(!(errno = -sacache_rdmacm_add(cm, &name, NULL, &peer)));

@@ -196,7 +196,7 @@ int main(int argc, char **argv)
 	always = raised || !strcmp(argv[1], "always");
 	for (int i = 2; i < argc && hosts < 1024; i++)
 		guids[hosts++] = strtoull(argv[i], NULL, 16);
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = always && !raised ? SACACHE_ALWAYS : SACACHE_AUTO;
 	attr.negative = 60000;
 	CHECK(!sacache_create(&attr, &cache));

@@ -59,7 +59,7 @@ static void fill(void)
 {
 	struct sacache_attr attr;
 
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = SACACHE_ALWAYS;
 	if (sacache_create(&attr, &cache))
 		exit(1);

@@ -273,7 +273,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	left = size;
 	now = 1000;
 	submitted = ended = 0;
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.seed = 1;
 	attr.window = 8;
 	attr.max_records = 16;

@@ -50,7 +50,7 @@ static void believed(const struct sa_state *state)
 	uint64_t found = 0;
 
 	CHECK(state->ports >= 1 && state->ports <= SACACHE_MAX_PORTS);
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.max_entries = 64;
 	attr.seed = 1;
 	CHECK(!sacache_create(&attr, &cache));

@@ -105,7 +105,7 @@ static void setup(void)
 	if (net.client.ops)
 		sa_client_cancel(&net.client, -ECANCELED);
 	memset(&net, 0, sizeof(net));
-	sacache_attr_init(&net.attr);
+	sacache_attr_init(&net.attr, sizeof(net.attr));
 	net.attr.seed = 11;
 	net.random = 5;
 	net.now = 1000;

@@ -126,6 +126,7 @@ static void end_down(void *ctx, void *user, uint32_t attempt, int status)
 }
 
 static const struct sacache_reconnect_ops end_ops = {
+	.size = sizeof(end_ops),
 	.clock = end_clock,
 	.connect = end_connect,
 	.abandon = end_abandon,
@@ -218,7 +219,7 @@ static void start(uint64_t seed)
 	loss = 0;
 	connections = ups = 0;
 	for (unsigned i = 0; i < 2; i++) {
-		sacache_reconnect_attr_init(&attr);
+		sacache_reconnect_attr_init(&attr, sizeof(attr));
 		attr.backoff_min = MIN;
 		attr.backoff_max = MAX;
 		attr.timeout = TIMEOUT;

@@ -228,7 +228,7 @@ static void begin(bool verbs, bool notices)
 	net.peers_lid = 10;
 	net.has_verbs = verbs;
 	net.event_port = 1;
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = SACACHE_ALWAYS;
 	attr.response_timeout = response_timeout;
 	attr.seed = 3;

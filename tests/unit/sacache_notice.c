@@ -87,7 +87,7 @@ static const struct sa_notice_ops ops = {notices_send, notices_event, notices_co
 static void setup(void)
 {
 	memset(&net, 0, sizeof(net));
-	sacache_attr_init(&net.attr);
+	sacache_attr_init(&net.attr, sizeof(net.attr));
 	net.attr.seed = 11;
 	net.attr.notices = RENEWAL;
 	net.random = 5;

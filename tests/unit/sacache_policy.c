@@ -584,6 +584,31 @@ static void reports_have_the_size_that_the_program_knows(void **state)
 	sacache_destroy(cache);
 }
 
+static void attributes_have_the_size_that_the_program_knows(void **state)
+{
+	struct {
+		struct sacache_attr known;
+		uint64_t more;
+	} attr;
+	struct sacache *cache;
+
+	memset(&attr, 0xff, sizeof(attr));
+	sacache_attr_init(&attr.known, offsetof(struct sacache_attr, window));
+	assert_int_equal(attr.known.suspect_limit, 4);
+	assert_int_equal(attr.known.window, UINT32_MAX);
+	assert_int_equal(sacache_create(&attr.known, &cache), 0);
+	assert_int_equal(cache->attr.window, 64);
+	sacache_destroy(cache);
+
+	sacache_attr_init(&attr.known, sizeof(attr));
+	assert_int_equal(attr.known.window, 64);
+	assert_int_equal(attr.more, 0);
+	assert_int_equal(sacache_create(&attr.known, &cache), 0);
+	sacache_destroy(cache);
+	attr.more = 1;
+	assert_int_equal(sacache_create(&attr.known, &cache), -EINVAL);
+}
+
 static void attributes_out_of_range_are_refused(void **state)
 {
 	struct sacache_attr attr;
@@ -591,11 +616,11 @@ static void attributes_out_of_range_are_refused(void **state)
 
 #define REFUSED(field, value)                                             \
 	do {                                                              \
-		sacache_attr_init(&attr);                                 \
+		sacache_attr_init(&attr, sizeof(attr));                   \
 		attr.field = value;                                       \
 		assert_int_equal(sacache_create(&attr, &cache), -EINVAL); \
 	} while (0)
-	REFUSED(size, 8);
+	REFUSED(size, 0);
 	REFUSED(policy, 3);
 	REFUSED(max_entries, 0);
 	REFUSED(max_entries, (1 << 24) + 1);
@@ -750,6 +775,7 @@ int main(void)
 		cmocka_unit_test(all_that_leads_to_a_gid_is_found),
 		cmocka_unit_test(an_sm_that_numbers_all_anew_does_not_take_seconds),
 		cmocka_unit_test(reports_have_the_size_that_the_program_knows),
+		cmocka_unit_test(attributes_have_the_size_that_the_program_knows),
 		cmocka_unit_test(attributes_out_of_range_are_refused),
 		cmocka_unit_test(records_survive_encoding),
 	};

@@ -79,7 +79,7 @@ static int setup(void **state)
 {
 	struct sacache_attr attr;
 
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = SACACHE_ALWAYS;
 	attr.response_timeout = 20;
 	queue.first = queue.last = 0;

@@ -152,6 +152,7 @@ static int prefetch(unsigned count, int (*progress)(void *, const struct sacache
 	static const uint32_t masks[] = {SACACHE_DGID | SACACHE_SGID, SACACHE_DGID,
 					 SACACHE_DLID | SACACHE_SLID};
 	struct sacache_prefetch_attr attr = {
+		.size = sizeof(attr),
 		.gids = count ? (const uint8_t(*)[16])gids : NULL,
 		.count = count,
 		.masks = masks,
@@ -320,7 +321,7 @@ static void progress_can_end_it(void **state)
 static void bad_arguments_are_refused(void **state)
 {
 	const uint32_t wrong[] = {SACACHE_DGID | SACACHE_TCLASS, SACACHE_SGID, 0};
-	struct sacache_prefetch_attr attr = {.nmasks = 1};
+	struct sacache_prefetch_attr attr = {.size = sizeof(attr), .nmasks = 1};
 
 	for (unsigned i = 0; i < 3; i++) {
 		attr.masks = &wrong[i];

@@ -207,7 +207,7 @@ static void down(void *ctx, void *user, struct rdma_cm_id *id, int status)
 static void admit(void *ctx, uint64_t local, uint64_t remote, const struct sockaddr *from)
 {
 	struct sacache_rdmacm_name name = {
-		.local = local, .remote = remote, .role = SACACHE_SERVER};
+		.size = sizeof(name), .local = local, .remote = remote, .role = SACACHE_SERVER};
 	struct sacache_rdmacm_peer *peer;
 
 	program.admits++;
@@ -216,6 +216,7 @@ static void admit(void *ctx, uint64_t local, uint64_t remote, const struct socka
 }
 
 static const struct sacache_rdmacm_ops ops = {
+	.size = sizeof(ops),
 	.prepare = prepare,
 	.release = release,
 	.up = up,
@@ -226,22 +227,26 @@ static const struct sacache_rdmacm_ops ops = {
 static void open_program(int link_layer, enum sacache_role role)
 {
 	struct sacache_rdmacm_name name = {
+		.size = sizeof(name),
 		.local = 1,
 		.remote = 2,
 		.address = (struct sockaddr *)&address,
 		.role = role,
 	};
+	struct sacache_reconnect_attr reconnect;
 	struct sacache_rdmacm_attr attr;
 
 	memset(&fake, 0, sizeof(fake));
 	memset(&program, 0, sizeof(program));
 	fake.link_layer = link_layer;
 	program.cache = test_cache(SACACHE_ALWAYS, false, 100);
-	sacache_rdmacm_attr_init(&attr);
+	sacache_rdmacm_attr_init(&attr, sizeof(attr));
 	attr.cache = program.cache;
 	attr.listen = (struct sockaddr *)&address;
 	attr.port = 3;
-	attr.reconnect.backoff_min = attr.reconnect.backoff_max = 1;
+	sacache_reconnect_attr_init(&reconnect, sizeof(reconnect));
+	reconnect.backoff_min = reconnect.backoff_max = 1;
+	attr.reconnect = &reconnect;
 	assert_int_equal(sacache_rdmacm_create(&attr, &ops, NULL, &program.cm), 0);
 	assert_int_equal(sacache_rdmacm_add(program.cm, &name, NULL, &program.peer), 0);
 	assert_int_equal(sacache_rdmacm_run(program.cm), 0);

@@ -98,6 +98,7 @@ static void end_down(void *ctx, void *user, uint32_t attempt, int status)
 }
 
 static const struct sacache_reconnect_ops end_ops = {
+	.size = sizeof(end_ops),
 	.clock = end_clock,
 	.wake = end_wake,
 	.connect = end_connect,
@@ -107,6 +108,7 @@ static const struct sacache_reconnect_ops end_ops = {
 };
 
 static const struct sacache_reconnect_ops resolving_ops = {
+	.size = sizeof(resolving_ops),
 	.clock = end_clock,
 	.wake = end_wake,
 	.resolve = end_resolve,
@@ -118,7 +120,7 @@ static struct sacache_reconnect_attr attr_of(uint64_t seed)
 {
 	struct sacache_reconnect_attr attr;
 
-	sacache_reconnect_attr_init(&attr);
+	sacache_reconnect_attr_init(&attr, sizeof(attr));
 	attr.backoff_min = MIN;
 	attr.backoff_max = MAX;
 	attr.timeout = TIMEOUT;
@@ -468,8 +470,51 @@ static void attributes_out_of_range_are_refused(void **state)
 	attr.timeout = 0;
 	assert_int_equal(sacache_reconnect_create(NULL, &attr, &end_ops, NULL, &set), -EINVAL);
 	attr = attr_of(0);
-	attr.size--;
+	attr.size = 0;
 	assert_int_equal(sacache_reconnect_create(NULL, &attr, &end_ops, NULL, &set), -EINVAL);
+}
+
+/* A program of another release: what it does not know has its default or is not called, and what
+ * the library does not know must be 0. */
+static void structures_of_other_releases_are_taken(void **state)
+{
+	struct {
+		struct sacache_reconnect_attr known;
+		uint64_t more;
+	} attr;
+	struct {
+		struct sacache_reconnect_ops known;
+		void (*more)(void *ctx);
+	} ops = {.known = end_ops};
+	struct sacache_reconnect *set;
+	struct sacache_peer *peer;
+	struct end end = {0};
+
+	test_now = 1000;
+	memset(&attr, 0xff, sizeof(attr));
+	sacache_reconnect_attr_init(&attr.known, offsetof(struct sacache_reconnect_attr, timeout));
+	assert_int_equal(attr.known.timeout, UINT32_MAX);
+	/* up() and down() are not of that release: what is there is not read. */
+	ops.known.size = offsetof(struct sacache_reconnect_ops, up);
+	ops.known.up = (void *)1;
+	assert_int_equal(sacache_reconnect_create(NULL, &attr.known, &ops.known, &end, &set), 0);
+	assert_int_equal(sacache_peer_add(set, &end, SACACHE_CLIENT, NULL, &peer), 0);
+	sacache_reconnect_run(set);
+	assert_int_equal(sacache_peer_connected(peer, end.attempt), 0);
+	assert_int_equal(sacache_peer_state(peer), SACACHE_PEER_UP);
+	sacache_reconnect_destroy(set);
+
+	sacache_reconnect_attr_init(&attr.known, sizeof(attr));
+	assert_int_equal(attr.more, 0);
+	ops.known = end_ops;
+	ops.known.size = sizeof(ops);
+	assert_int_equal(sacache_reconnect_create(NULL, &attr.known, &ops.known, &end, &set), 0);
+	sacache_reconnect_destroy(set);
+	attr.more = 1;
+	assert_int_equal(sacache_reconnect_create(NULL, &attr.known, &ops.known, &end, &set),
+			 -EINVAL);
+	ops.more = (void *)1;
+	assert_int_equal(sacache_reconnect_create(NULL, NULL, &ops.known, &end, &set), -EINVAL);
 }
 
 /* Many peers of one set, each with its own time: the earliest is always the next. */
@@ -527,6 +572,7 @@ int main(void)
 		cmocka_unit_test(an_answer_may_come_from_another_thread),
 		cmocka_unit_test(an_answer_may_come_too_late),
 		cmocka_unit_test(attributes_out_of_range_are_refused),
+		cmocka_unit_test(structures_of_other_releases_are_taken),
 		cmocka_unit_test(deadlines_are_kept_in_order),
 	};
 

@@ -77,7 +77,7 @@ static inline struct sacache *test_cache(enum sacache_policy policy, bool drop, 
 	struct sacache_attr attr;
 	struct sacache *cache;
 
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = policy;
 	attr.drop = drop;
 	attr.max_entries = max;

@@ -189,7 +189,7 @@ static void where_another_has_the_reports_queries_work(void **state)
 	{
 		struct sacache_attr attr;
 
-		sacache_attr_init(&attr);
+		sacache_attr_init(&attr, sizeof(attr));
 		attr.policy = SACACHE_ALWAYS;
 		attr.notices = 1000;
 		assert_int_equal(sacache_create(&attr, &cache), 0);

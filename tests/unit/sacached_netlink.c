@@ -149,7 +149,7 @@ static int setup(void **state)
 
 	memset(&d, 0, sizeof(d));
 	log_level = LOG_EMERG;
-	sacache_attr_init(&attr);
+	sacache_attr_init(&attr, sizeof(attr));
 	attr.policy = SACACHE_ALWAYS;
 	assert_int_equal(sacache_create(&attr, &d.cache), 0);
 	d.base = event_base_new();
