@@ -77,13 +77,13 @@ struct guid2lid_change {
  * is lost, and the next call goes on. -ENOSPC and other errors of writing: the file is as it was.
  */
 int guid2lid_update(const char *path, const struct guid2lid_entry *entries, size_t count,
-		    struct guid2lid_change *change, struct guid2lid_entry *other);
+		    struct guid2lid_change *change, size_t size, struct guid2lid_entry *other);
 /*
  * The same for the file of a standby, which is to have what the master's has: an entry of another
  * GUID that has one of these LIDs is of a time before, and goes (change->dropped).
  */
 int guid2lid_follow(const char *path, const struct guid2lid_entry *entries, size_t count,
-		    struct guid2lid_change *change);
+		    struct guid2lid_change *change, size_t size);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/sized.h"
 #include "migrate/guid2lid.h"
 
 #define MAX_SIZE   (8 << 20) /* 49,151 entries have 1.7 MB */
@@ -169,7 +170,7 @@ struct update {
 	struct guid2lid missing; /* of files that were replaced unread */
 	struct text written;	 /* by the round before, over one that it had not read, */
 	struct text replaced;	 /* and that one: what the next round is to change */
-	struct guid2lid_change *change;
+	struct guid2lid_change change;
 	struct guid2lid_entry *other;
 	bool follows; /* entries of other GUIDs give way */
 };
@@ -192,11 +193,11 @@ static int set_entries(struct update *u)
 {
 	int ret = 0;
 
-	u->change->dropped = 0;
+	u->change.dropped = 0;
 	for (size_t i = 0; i < u->count && !ret; i++)
 		ret = guid2lid_set(&u->table, &u->entries[i]);
 	for (size_t i = 0; i < u->count && !ret && u->follows; i++)
-		u->change->dropped += guid2lid_drop_overlaps(&u->table, &u->entries[i]);
+		u->change.dropped += guid2lid_drop_overlaps(&u->table, &u->entries[i]);
 	for (size_t i = 0; i < u->count && !ret; i++) {
 		const struct guid2lid_entry *e = guid2lid_overlap(&u->table, &u->entries[i]);
 
@@ -209,13 +210,13 @@ static int set_entries(struct update *u)
 	return ret;
 }
 
-static int keep_damaged(const struct update *u, const struct text *text)
+static int keep_damaged(struct update *u, const struct text *text)
 {
 	char path[PATH_MAX];
 
 	if (!u->table.damaged)
 		return 0;
-	u->change->damaged += u->table.damaged;
+	u->change.damaged += u->table.damaged;
 	if ((size_t)snprintf(path, sizeof(path), "%s.damaged", u->path) >= sizeof(path))
 		return -ENAMETOOLONG;
 	return write_file(path, text->bytes, text->len, text);
@@ -302,7 +303,7 @@ static int replace(struct update *u, const struct text *before)
 	}
 	forget_replaced(u);
 	u->written = now;
-	u->change->written = true;
+	u->change.written = true;
 	ret = judge(u, before);
 	sync_folder(u->path);
 	return ret;
@@ -330,7 +331,7 @@ static int round_of(struct update *u)
 		return ret;
 	ret = build(u, &before, true);
 	/* Meanwhile another GUID has such a LID: what was written goes. */
-	taken = ret == -EADDRINUSE && u->change->written;
+	taken = ret == -EADDRINUSE && u->change.written;
 	if (taken)
 		ret = build(u, &before, false);
 	if (!ret)
@@ -339,11 +340,11 @@ static int round_of(struct update *u)
 	return taken && !ret ? -EADDRINUSE : ret;
 }
 
-static int update(struct update *u)
+static int update(struct update *u, struct guid2lid_change *change, size_t size)
 {
 	int ret;
 
-	memset(u->change, 0, sizeof(*u->change));
+	copy_out(change, size, NULL, 0);
 	if ((size_t)snprintf(u->beside, sizeof(u->beside), "%s.lidtrack", u->path) >=
 	    sizeof(u->beside))
 		return -ENAMETOOLONG;
@@ -351,33 +352,29 @@ static int update(struct update *u)
 	ret = guid2lid_read(&u->missing, u->beside);
 	while (!ret) {
 		ret = round_of(u);
-		if (ret != -EAGAIN || u->change->rounds++ >= MAX_ROUNDS)
+		if (ret != -EAGAIN || u->change.rounds++ >= MAX_ROUNDS)
 			break;
 		ret = 0;
 	}
 	forget_replaced(u);
 	guid2lid_destroy(&u->table);
 	guid2lid_destroy(&u->missing);
+	copy_out(change, size, &u->change, sizeof(u->change));
 	return ret;
 }
 
 int guid2lid_update(const char *path, const struct guid2lid_entry *entries, size_t count,
-		    struct guid2lid_change *change, struct guid2lid_entry *other)
+		    struct guid2lid_change *change, size_t size, struct guid2lid_entry *other)
 {
-	struct update u = {
-		.path = path, .entries = entries, .count = count, .change = change, .other = other};
+	struct update u = {.path = path, .entries = entries, .count = count, .other = other};
 
-	return update(&u);
+	return update(&u, change, size);
 }
 
 int guid2lid_follow(const char *path, const struct guid2lid_entry *entries, size_t count,
-		    struct guid2lid_change *change)
+		    struct guid2lid_change *change, size_t size)
 {
-	struct update u = {.path = path,
-			   .entries = entries,
-			   .count = count,
-			   .change = change,
-			   .follows = true};
+	struct update u = {.path = path, .entries = entries, .count = count, .follows = true};
 
-	return update(&u);
+	return update(&u, change, size);
 }

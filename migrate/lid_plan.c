@@ -3,12 +3,18 @@
  * LIDs of hosts and guests. A base LID stays its host's while a guest's replaces it, so it counts
  * as taken. Pure functions.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sized.h"
 #include "migrate/lid_plan.h"
+
+static_assert(sizeof(struct guid2lid_entry) == 16 && sizeof(struct guid2lid) == 32 &&
+		      sizeof(struct lid_host) == 16 && sizeof(struct lid_guest) == 24,
+	      "part of the ABI");
 
 /* A bit for each LID. */
 struct lids {
@@ -141,7 +147,7 @@ static int give_all(struct lid_plan *plan, struct lids *lids)
 	return ret;
 }
 
-int lid_plan_make(struct lid_plan *plan)
+static int make(struct lid_plan *plan)
 {
 	struct lids *lids = calloc(1, sizeof(*lids));
 	int ret;
@@ -157,6 +163,19 @@ int lid_plan_make(struct lid_plan *plan)
 		ret = place(plan, &plan->guests[i]);
 	}
 	free(lids);
+	return ret;
+}
+
+int lid_plan_make(struct lid_plan *plan)
+{
+	struct lid_plan known = {0};
+	int ret = copy_in(&known, sizeof(known), plan);
+
+	if (ret)
+		return ret;
+	ret = make(&known);
+	known.size = plan->size;
+	copy_out(plan, plan->size, &known, sizeof(known));
 	return ret;
 }
 

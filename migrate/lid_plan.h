@@ -35,6 +35,7 @@ struct lid_guest {
 };
 
 struct lid_plan {
+	size_t size; /* of this structure as the program knows it */
 	struct lid_host *hosts;
 	size_t num_hosts;
 	struct lid_guest *guests;
@@ -54,7 +55,7 @@ struct lid_plan {
 /*
  * Fills in the results. A floating LID stays where it is. -EBUSY: the culprit's host has a guest
  * already; -ENOSPC: there is no LID for the culprit; -EINVAL: its floating LID is not aligned to
- * the LMC, or beyond what the switches forward.
+ * the LMC, or beyond what the switches forward; or there is no size.
  */
 int lid_plan_make(struct lid_plan *plan);
 

@@ -2,6 +2,10 @@
 /*
  * libmigrate's public header: what a program needs that keeps ports' LIDs where OpenSM gives them.
  * The rest of migrate/ is lidtrackd's.
+ *
+ * Structures may grow with the library, and are passed with their size as the program knows it: a
+ * member that only one side knows is 0 for the other. struct guid2lid, struct guid2lid_entry,
+ * struct lid_host and struct lid_guest do not change.
  */
 #ifndef MIGRATE_MIGRATE_H
 #define MIGRATE_MIGRATE_H

@@ -109,7 +109,7 @@ static int change(const char *path, const char *from, const struct guid2lid_entr
 	guid2lid_init(&wanted);
 	ret = collect(&wanted, path, from, set);
 	if (!ret)
-		ret = guid2lid_update(path, wanted.entries, wanted.count, &c, &other);
+		ret = guid2lid_update(path, wanted.entries, wanted.count, &c, sizeof(c), &other);
 	if (ret == -EADDRINUSE)
 		client_error("%s: 0x%016" PRIx64 " has LID %u; nothing was changed", path,
 			     other.guid, other.min);

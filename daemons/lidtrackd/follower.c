@@ -49,7 +49,7 @@ static void work(void *arg)
 		f->error = ret;
 	if (!f->error)
 		f->error = guid2lid_follow(d->config.guid2lid, f->lids.entries, f->lids.count,
-					   &f->change);
+					   &f->change, sizeof(f->change));
 	guid2lid_destroy(&f->lids);
 }
 

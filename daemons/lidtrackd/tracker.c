@@ -94,7 +94,8 @@ static int change_guid2lid(struct apply *a, const struct guid2lid *lids, bool *c
 	const struct lidtrackd_config *c = &a->t->d->config;
 	struct guid2lid_change change;
 	struct guid2lid_entry other = {0};
-	int ret = guid2lid_update(c->guid2lid, lids->entries, lids->count, &change, &other);
+	int ret = guid2lid_update(c->guid2lid, lids->entries, lids->count, &change, sizeof(change),
+				  &other);
 
 	if (ret == -EADDRINUSE)
 		snprintf(a->reason, REASON_LEN, "0x%016" PRIx64 " has LID %u already", other.guid,
@@ -180,6 +181,7 @@ static int make_plan(struct apply *a)
 	a->plan.lmc = own.lmc;
 	a->plan.floating_from = d->config.floating_from;
 	a->plan.room = d->config.num_peers + 1;
+	a->plan.size = sizeof(a->plan);
 	ret = lid_plan_make(&a->plan);
 	if (ret)
 		snprintf(a->reason, REASON_LEN, "no LIDs for 0x%016" PRIx64 ": %s",

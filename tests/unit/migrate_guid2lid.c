@@ -69,7 +69,7 @@ static int update(uint64_t guid, uint16_t lid, struct guid2lid_change *change)
 {
 	const struct guid2lid_entry entry = {guid, lid, lid};
 
-	return guid2lid_update(path, &entry, 1, change, NULL);
+	return guid2lid_update(path, &entry, 1, change, sizeof(*change), NULL);
 }
 
 static void entries_are_sorted_by_guid(void **state)
@@ -128,14 +128,15 @@ static void lids_of_another_guid_are_refused(void **state)
 	struct guid2lid_change change;
 
 	put("0x0000000000000001 0x000b 0x000b\n\n");
-	assert_int_equal(guid2lid_update(path, &entry, 1, &change, &other), -EADDRINUSE);
+	assert_int_equal(guid2lid_update(path, &entry, 1, &change, sizeof(change), &other),
+			 -EADDRINUSE);
 	assert_int_equal(other.guid, 1);
 	assert_string_equal(got(""), "0x0000000000000001 0x000b 0x000b\n\n");
 	/* Two that change places in one update do not collide. */
 	assert_int_equal(update(2, 0xc, &change), 0);
 	assert_int_equal(
 		guid2lid_update(path, (const struct guid2lid_entry[]){{1, 0xc, 0xc}, {2, 0xb, 0xb}},
-				2, &change, &other),
+				2, &change, sizeof(change), &other),
 		0);
 }
 
@@ -146,13 +147,32 @@ static void a_standby_s_file_follows_the_master_s(void **state)
 
 	put("0x0000000000000001 0x0001 0x0001\n\n0x0000000000000007 0x0005 0x0005\n\n"
 	    "0x0000000000000009 0x0009 0x0009\n\n");
-	assert_int_equal(guid2lid_follow(path, entries, 2, &change), 0);
+	assert_int_equal(guid2lid_follow(path, entries, 2, &change, sizeof(change)), 0);
 	assert_int_equal(change.dropped, 1);
 	assert_string_equal(
 		got(""), "0x0000000000000001 0x0004 0x0004\n\n0x0000000000000002 0x0005 0x0005\n\n"
 			 "0x0000000000000009 0x0009 0x0009\n\n");
-	assert_int_equal(guid2lid_follow(path, entries, 2, &change), 0);
+	assert_int_equal(guid2lid_follow(path, entries, 2, &change, sizeof(change)), 0);
 	assert_false(change.written);
+}
+
+static void a_change_has_the_size_that_the_program_knows(void **state)
+{
+	const struct guid2lid_entry entry = {1, 4, 4};
+	struct {
+		struct guid2lid_change known;
+		uint64_t more;
+	} change;
+
+	put("garbage\n\n");
+	memset(&change, 0xff, sizeof(change));
+	assert_int_equal(guid2lid_update(path, &entry, 1, &change.known, sizeof(unsigned), NULL),
+			 0);
+	assert_int_equal(change.known.damaged, 1);
+	assert_int_equal(change.known.rounds, UINT32_MAX);
+	assert_int_equal(guid2lid_follow(path, &entry, 1, &change.known, sizeof(change)), 0);
+	assert_false(change.known.written);
+	assert_int_equal(change.more, 0);
 }
 
 static void what_is_no_lid_is_refused(void **state)
@@ -394,6 +414,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(lids_of_another_guid_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_standby_s_file_follows_the_master_s, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_change_has_the_size_that_the_program_knows, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_lid_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file, setup, teardown),

@@ -23,7 +23,8 @@ static int setup(void **state)
 		hosts[i] = (struct lid_host){.guid = 0x100 + i, .base = 1 + i};
 		guests[i] = (struct lid_guest){.guid = 0x200 + i, .host = LID_PLAN_NO_HOST};
 	}
-	plan = (struct lid_plan){.hosts = hosts,
+	plan = (struct lid_plan){.size = sizeof(plan),
+				 .hosts = hosts,
 				 .num_hosts = 3,
 				 .guests = guests,
 				 .num_guests = 2,
@@ -126,6 +127,32 @@ static void lids_of_others_are_never_given(void **state)
 	guid2lid_destroy(&taken);
 }
 
+static void a_plan_has_the_size_that_the_program_knows(void **state)
+{
+	struct {
+		struct lid_plan known;
+		uint64_t more;
+	} longer;
+
+	plan.culprit = 77;
+	plan.size = offsetof(struct lid_plan, culprit);
+	guests[0].host = guests[1].host = 0;
+	assert_int_equal(lid_plan_make(&plan), -EBUSY);
+	assert_true(plan.first_floating);
+	assert_int_equal(plan.culprit, 77);
+	plan.size = 0;
+	assert_int_equal(lid_plan_make(&plan), -EINVAL);
+
+	longer.known = plan;
+	longer.known.size = sizeof(longer);
+	longer.more = 0;
+	assert_int_equal(lid_plan_make(&longer.known), -EBUSY);
+	assert_int_equal(longer.known.culprit, 1);
+	assert_int_equal(longer.known.size, sizeof(longer));
+	longer.more = 1;
+	assert_int_equal(lid_plan_make(&longer.known), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +164,7 @@ int main(void)
 		cmocka_unit_test_setup(small_switches_clamp_them, setup),
 		cmocka_unit_test_setup(they_are_aligned_to_the_lmc, setup),
 		cmocka_unit_test_setup(lids_of_others_are_never_given, setup),
+		cmocka_unit_test_setup(a_plan_has_the_size_that_the_program_knows, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
