@@ -17,6 +17,7 @@
  * That the old path's last packet cannot come any more is proved by a packet of the same path that
  * left later, whoever's it is: paths are FIFOs. Only where no such packet comes does a timer act.
  */
+#include "common/sized.h"
 #include "reorder/internal.h"
 
 #include <errno.h>
@@ -39,17 +40,21 @@ static bool valid(const struct reorder_destination_config *c)
 }
 
 int reorder_destination_create(struct reorder_destination **out,
-			       const struct reorder_destination_config *config)
+			       const struct reorder_destination_config *wanted)
 {
+	const struct reorder_destination_config *config;
 	struct reorder_destination *d;
-	size_t paths = (size_t)config->sources * config->paths, queues;
+	size_t paths, queues;
 
-	if (!valid(config))
-		return -EINVAL;
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	d->config = *config;
+	config = &d->config;
+	if (copy_in(&d->config, sizeof(d->config), wanted) || !valid(config)) {
+		free(d);
+		return -EINVAL;
+	}
+	paths = (size_t)config->sources * config->paths;
 	d->per_byte = (int64_t)(8000000000000 / config->rate);
 	d->flows = array(config->flows, sizeof(*d->flows));
 	d->paths = array(paths, sizeof(*d->paths));
@@ -508,7 +513,7 @@ void reorder_expire(struct reorder_destination *d, int64_t now)
 }
 
 void reorder_destination_counters(const struct reorder_destination *d,
-				  struct reorder_destination_counters *counters)
+				  struct reorder_destination_counters *counters, size_t size)
 {
-	*counters = d->counters;
+	copy_out(counters, size, &d->counters, sizeof(d->counters));
 }

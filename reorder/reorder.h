@@ -14,6 +14,10 @@
  * differences of differences between two. No function blocks; nothing is allocated after creation.
  * An object may be used by one thread at a time.
  *
+ * Configurations and counters may grow with the library, and are passed with their size as the program
+ * knows it: a member that only one side knows is 0 for the other. The other structures do not change;
+ * a shim is what a frame carries.
+ *
  * docs/reorder.md derives the rules.
  */
 #ifndef REORDER_H
@@ -110,6 +114,7 @@ int64_t reorder_wait_decode(uint8_t code);
 /* Source half */
 
 struct reorder_source_config {
+	size_t size;	       /* of this structure as the program knows it */
 	uint32_t flows;	       /* entries of the flow table, a power of 2, at least 4 */
 	uint16_t destinations; /* switches that frames go to */
 	uint8_t paths;	       /* to each of them, 1 to 254 */
@@ -177,7 +182,7 @@ int reorder_source_force(struct reorder_source *source, const struct reorder_key
 int64_t reorder_source_remote(struct reorder_source *source, uint16_t destination, uint8_t path,
 			      int64_t now);
 void reorder_source_counters(const struct reorder_source *source,
-			     struct reorder_source_counters *counters);
+			     struct reorder_source_counters *counters, size_t size);
 
 /* Destination half */
 
@@ -187,12 +192,13 @@ enum reorder_mode {
 };
 
 enum reorder_estimator {
-	REORDER_SAMPLE, /* the newest packet seen of the old path, any flow's */
-	REORDER_MG1,	/* Pollaczek-Khinchine, as published */
-	REORDER_ESTIMATORS,
+	REORDER_SAMPLE,	    /* the newest packet seen of the old path, any flow's */
+	REORDER_MG1,	    /* Pollaczek-Khinchine, as published */
+	REORDER_ESTIMATORS, /* does not change: counters have arrays of it */
 };
 
 struct reorder_destination_config {
+	size_t size; /* of this structure as the program knows it */
 	enum reorder_mode mode;
 	enum reorder_estimator estimator; /* which serves admission and timers */
 	bool measure;			  /* count the other's errors too */
@@ -297,7 +303,7 @@ void reorder_feedback(struct reorder_destination *destination, uint16_t source,
  */
 void reorder_pause(struct reorder_destination *destination, uint16_t ingress, bool paused);
 void reorder_destination_counters(const struct reorder_destination *destination,
-				  struct reorder_destination_counters *counters);
+				  struct reorder_destination_counters *counters, size_t size);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -4,8 +4,14 @@
  */
 #include "reorder/reorder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
+
+static_assert(sizeof(struct reorder_key) == 40 && sizeof(struct reorder_shim) == 16 &&
+		      sizeof(struct reorder_packet) == 40 &&
+		      offsetof(struct reorder_packet, key) == 24,
+	      "part of the ABI");
 
 #define VERSION	  0x10
 #define WAIT_UNIT 16384 /* ps: what the smallest step of a coded wait stands for */

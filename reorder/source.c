@@ -11,6 +11,7 @@
  * from packet to packet of a path, and what the destination measures is then the wait behind this
  * switch, which is added to the uplink's of the moment when paths are compared.
  */
+#include "common/sized.h"
 #include "reorder/reorder.h"
 
 #include <errno.h>
@@ -60,19 +61,27 @@ struct reorder_source {
 	struct reorder_source_counters counters;
 };
 
-int reorder_source_create(struct reorder_source **out, const struct reorder_source_config *config)
+static bool valid(const struct reorder_source_config *c)
 {
-	struct reorder_source *source;
-	size_t paths = (size_t)config->destinations * config->paths;
+	return c->flows >= WAYS && !(c->flows & (c->flows - 1)) && c->destinations && c->paths &&
+	       c->paths <= 254 && c->wait && c->inactive > 0 && c->fresh > 0;
+}
 
-	if (config->flows < WAYS || config->flows & (config->flows - 1) || !config->destinations ||
-	    !config->paths || config->paths > 254 || !config->wait || config->inactive <= 0 ||
-	    config->fresh <= 0)
-		return -EINVAL;
+int reorder_source_create(struct reorder_source **out, const struct reorder_source_config *wanted)
+{
+	const struct reorder_source_config *config;
+	struct reorder_source *source;
+	size_t paths;
+
 	source = calloc(1, sizeof(*source));
 	if (!source)
 		return -ENOMEM;
-	source->config = *config;
+	config = &source->config;
+	if (copy_in(&source->config, sizeof(source->config), wanted) || !valid(config)) {
+		free(source);
+		return -EINVAL;
+	}
+	paths = (size_t)config->destinations * config->paths;
 	source->random = config->seed * 2654435761u | 1;
 	source->entries = calloc(config->flows, sizeof(*source->entries));
 	source->turned_away = calloc(config->flows / WAYS, sizeof(*source->turned_away));
@@ -436,7 +445,7 @@ int reorder_source_force(struct reorder_source *source, const struct reorder_key
 }
 
 void reorder_source_counters(const struct reorder_source *source,
-			     struct reorder_source_counters *counters)
+			     struct reorder_source_counters *counters, size_t size)
 {
-	*counters = source->counters;
+	copy_out(counters, size, &source->counters, sizeof(source->counters));
 }

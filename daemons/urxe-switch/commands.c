@@ -84,8 +84,8 @@ static void sum_up(struct daemon *d, struct totals *t)
 		struct reorder_source_counters s;
 		struct reorder_destination_counters c;
 
-		reorder_source_counters(d->leaves[i].source, &s);
-		reorder_destination_counters(d->leaves[i].destination, &c);
+		reorder_source_counters(d->leaves[i].source, &s, sizeof(s));
+		reorder_destination_counters(d->leaves[i].destination, &c, sizeof(c));
 		add(&t->source, &s, sizeof(s));
 		add(&t->destination, &c, sizeof(c));
 		t->held += reorder_held_bytes(d->leaves[i].destination);

@@ -70,6 +70,7 @@ static int create_halves(struct daemon *d, struct leaf *leaf)
 {
 	const struct settings *s = &d->settings;
 	struct reorder_source_config source = {
+		.size = sizeof(source),
 		.flows = s->flows,
 		.destinations = (uint16_t)s->num_leaves,
 		.paths = (uint8_t)s->num_spines,
@@ -90,6 +91,7 @@ static int create_halves(struct daemon *d, struct leaf *leaf)
 		.context = leaf,
 	};
 	struct reorder_destination_config destination = {
+		.size = sizeof(destination),
 		.mode = s->queues ? REORDER_HW : REORDER_SW,
 		.flows = s->flows,
 		.packets = s->frames,

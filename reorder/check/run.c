@@ -300,6 +300,7 @@ static void create(struct world *w, struct uplinks *uplinks)
 {
 	int64_t per_byte = w->per_byte = chance(w, 500) ? 80 : 320;
 	struct reorder_destination_config d = {
+		.size = sizeof(d),
 		.mode = chance(w, 200) ? REORDER_SW : REORDER_HW,
 		.estimator = chance(w, 200) ? REORDER_MG1 : REORDER_SAMPLE,
 		.measure = true,
@@ -323,6 +324,7 @@ static void create(struct world *w, struct uplinks *uplinks)
 		.context = w,
 	};
 	struct reorder_source_config s = {
+		.size = sizeof(s),
 		.flows = chance(w, 30) ? 8 : 64,
 		.destinations = 1,
 		.paths = PATHS,
@@ -412,7 +414,7 @@ static void conclude(struct world *w)
 	struct check_result *r = w->result;
 	struct reorder_destination_counters d;
 
-	reorder_destination_counters(w->destination, &d);
+	reorder_destination_counters(w->destination, &d, sizeof(d));
 	r->late += d.late;
 	if (w->any_broken)
 		r->late += d.doubled;
@@ -425,7 +427,7 @@ static void conclude(struct world *w)
 	for (unsigned i = 0; i < SOURCES; i++) {
 		struct reorder_source_counters s;
 
-		reorder_source_counters(w->source[i], &s);
+		reorder_source_counters(w->source[i], &s, sizeof(s));
 		r->reroutes += s.reroutes;
 		/* Without an entry a flow changes its path unseen when that breaks. */
 		if (w->any_broken)

@@ -99,6 +99,7 @@ static int make_source(struct sim *s, struct node *n, struct half *half)
 {
 	const struct options *o = s->options;
 	struct reorder_source_config config = {
+		.size = sizeof(config),
 		.flows = 16384,
 		.destinations = (uint16_t)s->topology.tors,
 		.paths = (uint8_t)s->topology.paths,
@@ -126,6 +127,7 @@ static int make_destination(struct sim *s, struct node *n, struct half *half)
 {
 	const struct options *o = s->options;
 	struct reorder_destination_config config = {
+		.size = sizeof(config),
 		.mode = o->sw ? REORDER_SW : REORDER_HW,
 		.estimator = o->estimator_mg1 ? REORDER_MG1 : REORDER_SAMPLE,
 		.measure = true,
@@ -320,8 +322,8 @@ static void finish(struct sim *s)
 		struct reorder_source_counters c;
 		uint64_t *sum = (uint64_t *)&s->source, *one = (uint64_t *)&c;
 
-		reorder_destination_counters(n->destination, &d);
-		reorder_source_counters(n->source, &c);
+		reorder_destination_counters(n->destination, &d, sizeof(d));
+		reorder_source_counters(n->source, &c, sizeof(c));
 		for (size_t j = 0; j < sizeof(c) / sizeof(*sum); j++)
 			sum[j] += one[j];
 		s->count.held += d.held;

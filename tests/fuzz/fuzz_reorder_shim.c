@@ -73,6 +73,7 @@ static void on_clear(void *context, uint16_t source, const struct reorder_key *k
 static void row_of_shims(const uint8_t *data, size_t size)
 {
 	struct reorder_destination_config config = {
+		.size = sizeof(config),
 		.flows = 8,
 		.packets = 64,
 		.sources = 2,

@@ -35,6 +35,7 @@ static void on_ready(void *context, uint16_t port)
 static struct reorder_destination *make(uint8_t queues)
 {
 	struct reorder_destination_config config = {
+		.size = sizeof(config),
 		.flows = 16,
 		.packets = 100,
 		.sources = 2,
@@ -97,7 +98,7 @@ static struct reorder_destination_counters count(struct reorder_destination *d)
 {
 	struct reorder_destination_counters c;
 
-	reorder_destination_counters(d, &c);
+	reorder_destination_counters(d, &c, sizeof(c));
 	return c;
 }
 

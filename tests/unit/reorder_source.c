@@ -13,6 +13,7 @@
 #include "reorder/reorder.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define US ((int64_t)1000000)
 
@@ -23,26 +24,30 @@ static int64_t wait_of(void *context, uint16_t destination, uint8_t path)
 	return waits[path];
 }
 
+static const struct reorder_source_config usual = {
+	.size = sizeof(usual),
+	.flows = 4,
+	.destinations = 2,
+	.paths = 4,
+	.high = 5 * US,
+	.low = 4 * US,
+	.gain = 3 * US,
+	.most = INT64_MAX,
+	.budget = UINT32_MAX,
+	.pace = 10 * US,
+	.inactive = 1000 * US,
+	.fresh = 20 * US,
+	.lately = 4 * US,
+	.seed = 3,
+	.wait = wait_of,
+};
+
 static struct reorder_source *make_counting(int64_t per_byte)
 {
-	struct reorder_source_config config = {
-		.flows = 4,
-		.destinations = 2,
-		.paths = 4,
-		.high = 5 * US,
-		.low = 4 * US,
-		.gain = 3 * US,
-		.most = INT64_MAX,
-		.budget = UINT32_MAX,
-		.pace = 10 * US,
-		.inactive = 1000 * US,
-		.fresh = 20 * US,
-		.per_byte = per_byte,
-		.lately = 4 * US,
-		.seed = 3,
-		.wait = wait_of,
-	};
+	struct reorder_source_config config = usual;
 	struct reorder_source *source;
+
+	config.per_byte = per_byte;
 
 	waits[0] = waits[1] = waits[2] = waits[3] = US;
 	assert_int_equal(reorder_source_create(&source, &config), 0);
@@ -184,7 +189,7 @@ static void one_flow_is_moved_to_a_path_in_a_round_trip(void **state)
 	assert_int_equal(to, 2);
 	assert_int_equal(route(source, 2, 3 * US).path, 1);
 	assert_int_equal(route(source, 2, 13 * US).path, 2);
-	reorder_source_counters(source, &counters);
+	reorder_source_counters(source, &counters, sizeof(counters));
 	assert_int_equal(counters.held_back, 1);
 	reorder_source_destroy(source);
 }
@@ -265,6 +270,36 @@ static void a_flow_moves_on_command(void **state)
 	reorder_source_destroy(source);
 }
 
+static void structures_have_the_size_that_the_program_knows(void **state)
+{
+	struct {
+		struct reorder_source_config known;
+		uint64_t more;
+	} config = {.known = usual};
+	struct {
+		struct reorder_source_counters known;
+		uint64_t more;
+	} counters;
+	struct reorder_source *source;
+
+	config.known.size = 0;
+	assert_int_equal(reorder_source_create(&source, &config.known), -EINVAL);
+	config.known.size = sizeof(config);
+	config.more = 1;
+	assert_int_equal(reorder_source_create(&source, &config.known), -EINVAL);
+	config.more = 0;
+	assert_int_equal(reorder_source_create(&source, &config.known), 0);
+	route(source, 1, US);
+	memset(&counters, 0xff, sizeof(counters));
+	reorder_source_counters(source, &counters.known, sizeof(uint64_t));
+	assert_int_equal(counters.known.packets, 1);
+	assert_int_equal(counters.known.flows, UINT64_MAX);
+	reorder_source_counters(source, &counters.known, sizeof(counters));
+	assert_int_equal(counters.known.flows, 1);
+	assert_int_equal(counters.more, 0);
+	reorder_source_destroy(source);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +316,7 @@ int main(void)
 		cmocka_unit_test(a_path_that_is_down_is_left_at_once),
 		cmocka_unit_test(a_full_table_falls_back_to_the_hash),
 		cmocka_unit_test(a_flow_moves_on_command),
+		cmocka_unit_test(structures_have_the_size_that_the_program_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
