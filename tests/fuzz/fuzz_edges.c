@@ -276,12 +276,12 @@ unsigned urxe_segment_slot(const struct urxe_segment *s)
 
 bool urxe_segment_slot_alive(struct urxe_segment *s, unsigned slot)
 {
-	return false;
+	return slot < 32 && edges.alive >> slot & 1;
 }
 
 uint32_t urxe_segment_slot_life(const struct urxe_segment *s, unsigned slot)
 {
-	return 0;
+	return edges.lives;
 }
 
 int urxe_window_create(struct urxe_segment *s, enum urxe_window_kind kind, size_t size)
@@ -379,21 +379,6 @@ int urxe_wire_pull(const struct urxe_refs *refs, uint32_t offset, const struct i
 	return 0;
 }
 
-int urxe_wire_send_message(struct urxe_wire *w, unsigned slot, const void *message, uint32_t len)
-{
-	return -ESRCH;
-}
-
-void urxe_wire_on_message(struct urxe_wire *w, urxe_wire_message_fn *fn)
-{
-}
-
-int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **w)
-{
-	*w = (struct urxe_wire *)&edges.device;
-	return 0;
-}
-
 void urxe_wire_destroy(struct urxe_wire *w)
 {
 }
@@ -439,16 +424,6 @@ int urxe_wire_mcast_join(struct urxe_wire *w, const struct urxe_port *port,
 void urxe_wire_mcast_leave(struct urxe_wire *w, const struct urxe_port *port,
 			   const struct urxe_link_addr *group)
 {
-}
-
-int urxe_wire_forward(struct urxe_wire *w, unsigned slot, const struct urxe_rx_packet *rx)
-{
-	return -ESRCH;
-}
-
-int urxe_wire_forward_all(struct urxe_wire *w, const struct urxe_rx_packet *rx)
-{
-	return 0;
 }
 
 int urxe_segment_join(struct urxe_segment **seg)

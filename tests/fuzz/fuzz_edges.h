@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What stands around the adapter in fuzz_responder: see fuzz_edges.c. */
+/* What stands around the adapter in fuzz_responder and fuzz_ipc: see fuzz_edges.c. */
 #ifndef URXE_FUZZ_EDGES_H
 #define URXE_FUZZ_EDGES_H
 
@@ -26,6 +26,8 @@ struct edges {
 	bool near, refers, stale;
 	/* Acknowledgements wait for what the program sends. */
 	bool acks_may_wait;
+	/* Slots that have a process, a bit each; and how many each had. */
+	uint32_t alive, lives;
 };
 extern struct edges edges;
 

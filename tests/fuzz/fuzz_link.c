@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A link layer for fuzzers: addresses are GIDs, everybody is on this host, and there is one port, which
- * packets out of a ring are not for. */
+ * packets out of a ring are not for. A path that another process names is of that port. */
 #include <string.h>
 
 #include "host/segment.h"
@@ -70,8 +70,8 @@ static void arrive(struct urxe_wire *wire, struct urxe_path *path)
 static bool adopt(struct urxe_wire *wire, struct urxe_path *path)
 {
 	(void)wire;
-	path->port = URXE_NO_PORT;
-	return false;
+	path->port = 0;
+	return urxe_port(path->port);
 }
 
 static bool is_named(const struct urxe_link_addr *addr, const union ibv_gid *gid, uint16_t lid)
