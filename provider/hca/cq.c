@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/owned_lock.h"
 #include "hca/moderation.h"
 
 static uint32_t ring_size(uint32_t entries)
@@ -126,15 +127,20 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	return &cq->ex;
 }
 
-/* Takes cq->lock as soon as no other thread is between start_poll and end_poll. */
-static void lock_between_batches(struct urxe_cq *cq)
+/* Takes cq->lock as soon as no other thread is between start_poll and end_poll. EDEADLK: this one is. */
+static int lock_between_batches(struct urxe_cq *cq)
 {
 	urxe_lock_program(&cq->lock);
 	while (atomic_load_explicit(&cq->batch.taken, memory_order_acquire)) {
+		bool own = cq->batch_owner == owned_lock_self();
+
 		urxe_unlock_program(&cq->lock);
+		if (own)
+			return EDEADLK;
 		urxe_lock_wait(&cq->batch);
 		urxe_lock_program(&cq->lock);
 	}
+	return 0;
 }
 
 /* Moves the entries to another ring and exchanges the rings. Under both locks. */
@@ -163,10 +169,12 @@ static int move(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custo
 /* The same with no other thread between start_poll and end_poll. */
 static int move_between_batches(struct urxe_cq *cq, int cqe, struct urxe_cqe **ring, bool *custom)
 {
-	int ret;
+	int ret = lock_between_batches(cq);
 
-	lock_between_batches(cq);
+	if (ret)
+		return ret;
 	atomic_store_explicit(&cq->batch.taken, true, memory_order_relaxed);
+	cq->batch_owner = owned_lock_self();
 	urxe_unlock_program(&cq->lock);
 	urxe_engine_lock();
 	urxe_lock(&cq->lock);
@@ -518,23 +526,28 @@ static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq)
 	return false;
 }
 
-/* The first one of a batch makes other threads wait for its end: until then entries are taken without a lock. */
-bool urxe_cq_take_first(struct urxe_cq *cq)
+/* The first one of a batch makes other threads wait for its end: until then entries are taken without a lock. An
+ * errno; ENOENT: there is none. */
+int urxe_cq_take_first(struct urxe_cq *cq)
 {
 	bool got;
+	int ret;
 
 	if (empty(cq)) {
 		turn_engine(cq);
 		if (empty(cq))
-			return false;
+			return ENOENT;
 	}
 	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
 		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
-	lock_between_batches(cq);
+	ret = lock_between_batches(cq);
+	if (ret)
+		return ret;
 	got = take(cq);
 	atomic_store_explicit(&cq->batch.taken, got && !cq->lock.elided, memory_order_relaxed);
+	cq->batch_owner = owned_lock_self();
 	urxe_unlock_program(&cq->lock);
-	return got;
+	return got ? 0 : ENOENT;
 }
 
 static __attribute__((noinline)) bool take_after_turn(struct urxe_cq *cq)

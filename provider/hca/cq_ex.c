@@ -25,7 +25,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return ENOENT;
 	if (attr->comp_mask)
 		return EINVAL;
-	return urxe_cq_take_first(of(ex)) ? 0 : ENOENT;
+	return urxe_cq_take_first(of(ex));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)

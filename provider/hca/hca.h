@@ -198,6 +198,7 @@ struct urxe_cq {
 	struct urxe_lock lock;
 	/* From start_poll to end_poll: tail is that thread's. Taken under lock. */
 	struct urxe_lock batch;
+	uintptr_t batch_owner; /* the thread that took it last, by its thread pointer. Under lock. */
 	struct urxe_cqe *ring;
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */
@@ -216,7 +217,6 @@ struct urxe_cq {
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
-	uint64_t unused;
 	struct urxe_cqe current; /* of the thread that has the batch */
 };
 /* It is copied by stores of 16 bytes, which are slow across two lines. */
@@ -519,7 +519,7 @@ int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 /* cq_ex.c */
 void urxe_cq_ex_fill(struct urxe_cq *cq, uint64_t wc_flags);
-bool urxe_cq_take_first(struct urxe_cq *cq);
+int urxe_cq_take_first(struct urxe_cq *cq);
 bool urxe_cq_take_next(struct urxe_cq *cq);
 
 /* channel.c */
