@@ -9,6 +9,7 @@
 struct urxe_channel {
 	struct ibv_comp_channel ibv;
 	struct urxe_fdqueue queue; /* of struct urxe_channel_event */
+	unsigned forks;
 };
 
 struct urxe_channel_event {
@@ -27,10 +28,8 @@ struct ibv_comp_channel *urxe_create_comp_channel(struct ibv_context *context)
 	struct urxe_channel *channel;
 	int ret;
 
-	if (to_context(context)->stale) {
-		errno = EIO;
+	if (!urxe_context_here(context))
 		return NULL;
-	}
 	channel = calloc(1, sizeof(*channel));
 	if (!channel)
 		return NULL;
@@ -40,9 +39,15 @@ struct ibv_comp_channel *urxe_create_comp_channel(struct ibv_context *context)
 		errno = -ret;
 		return NULL;
 	}
+	channel->forks = urxe_forks;
 	channel->ibv.context = context;
 	channel->ibv.fd = channel->queue.fd;
 	return &channel->ibv;
+}
+
+bool urxe_channel_inherited(struct ibv_comp_channel *channel)
+{
+	return urxe_inherited(of(channel)->forks);
 }
 
 int urxe_destroy_comp_channel(struct ibv_comp_channel *ibv)
@@ -96,7 +101,7 @@ int urxe_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 	if (urxe_missing(cq) || urxe_missing(cq_context))
 		return -1;
 	/* The descriptor is the parent's too: it would miss what is taken here. */
-	if (to_context(ibv->context)->stale) {
+	if (urxe_inherited(channel->forks)) {
 		errno = EIO;
 		return -1;
 	}

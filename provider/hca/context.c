@@ -22,6 +22,10 @@
 #include "hca/xrc.h"
 #include "host/log.h"
 
+unsigned urxe_forks;
+
+static pthread_mutex_t taking_over = PTHREAD_MUTEX_INITIALIZER;
+
 static void fill_ops(struct urxe_context *ctx)
 {
 	struct verbs_context *v = &ctx->vctx;
@@ -73,49 +77,108 @@ static void fill_ops(struct urxe_context *ctx)
 
 /*
  * In the child of a fork, where threads that are not there may have the locks of queues. The
- * operations that a program calls all the time need not ask whose context it is.
+ * operations that a program calls all the time ask whose object it is in such a context alone.
  */
-static int poll_inherited(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+static int poll_ours(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	return 0;
+	return urxe_inherited(to_cq(cq)->forks) ? 0 : urxe_poll_cq(cq, n, wc);
 }
 
-static int notify_inherited(struct ibv_cq *cq, int solicited_only)
+static int notify_ours(struct ibv_cq *cq, int solicited_only)
 {
-	return EIO;
+	return urxe_inherited(to_cq(cq)->forks) ? EIO : urxe_req_notify_cq(cq, solicited_only);
 }
 
-static int send_inherited(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int send_ours(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	if (!urxe_inherited(to_qp(qp)->forks))
+		return urxe_post_send(qp, wr, bad);
 	*bad = wr;
 	return EIO;
 }
 
-static int receive_inherited(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int receive_ours(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
+	if (!urxe_inherited(to_qp(qp)->forks))
+		return urxe_post_recv(qp, wr, bad);
 	*bad = wr;
 	return EIO;
 }
 
-static int receive_shared_inherited(struct ibv_srq *srq, struct ibv_recv_wr *wr,
-				    struct ibv_recv_wr **bad)
+static int receive_shared_ours(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad)
 {
+	if (!urxe_inherited(to_srq(srq)->forks))
+		return urxe_post_srq_recv(srq, wr, bad);
 	*bad = wr;
 	return EIO;
 }
 
-void urxe_context_forked(struct urxe_context *ctx)
+static void context_forked(struct urxe_context *ctx)
 {
 	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
 
-	ctx->stale = true;
 	urxe_context_file_forked(&ctx->file);
 	pthread_mutex_init(&ctx->lock, NULL);
-	ops->poll_cq = poll_inherited;
-	ops->req_notify_cq = notify_inherited;
-	ops->post_send = send_inherited;
-	ops->post_recv = receive_inherited;
-	ops->post_srq_recv = receive_shared_inherited;
+	ops->poll_cq = poll_ours;
+	ops->req_notify_cq = notify_ours;
+	ops->post_send = send_ours;
+	ops->post_recv = receive_ours;
+	ops->post_srq_recv = receive_shared_ours;
+}
+
+void urxe_contexts_forked(void)
+{
+	struct urxe_context *ctx;
+
+	urxe_forks++;
+	pthread_mutex_init(&taking_over, NULL);
+	if (urxe_hca.users)
+		cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
+			context_forked(ctx);
+}
+
+/* Makes it one of this process: -errno. What a child's parent left in it is not touched any more. */
+static int attach(struct urxe_context *ctx)
+{
+	struct urxe_events *events;
+	int fd, ret = urxe_engine_get();
+
+	if (ret)
+		return ret;
+	ret = urxe_events_create(&events, &fd);
+	if (ret) {
+		urxe_engine_put();
+		return ret;
+	}
+	if (ctx->events)
+		urxe_events_destroy(ctx->events);
+	ctx->events = events;
+	ctx->vctx.context.async_fd = fd;
+	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
+		CDS_INIT_LIST_HEAD(&ctx->mrs[i]);
+	CDS_INIT_LIST_HEAD(&ctx->cqs);
+	urxe_engine_lock();
+	cds_list_add(&ctx->node, &urxe_hca.contexts);
+	urxe_engine_unlock();
+	atomic_store(&ctx->forks, urxe_forks);
+	return 0;
+}
+
+bool urxe_context_here(struct ibv_context *context)
+{
+	struct urxe_context *ctx = to_context(context);
+	int ret = 0;
+
+	if (!urxe_inherited(ctx->forks))
+		return true;
+	pthread_mutex_lock(&taking_over);
+	if (urxe_inherited(ctx->forks))
+		ret = attach(ctx);
+	pthread_mutex_unlock(&taking_over);
+	if (ret)
+		errno = -ret;
+	return !ret;
 }
 
 /* A context that has its file; NULL and errno, and then the file is closed. */
@@ -128,27 +191,15 @@ static struct ibv_context *open_context(struct ibv_device *device, struct urxe_c
 		goto err;
 	ctx->dev = urxe_device_of(device);
 	ctx->file = *file;
-	ret = urxe_engine_get();
-	if (ret)
-		goto err;
-	ret = urxe_events_create(&ctx->events, &ctx->vctx.context.async_fd);
-	if (ret) {
-		urxe_engine_put();
-		goto err;
-	}
 	ctx->vctx.context.device = device;
 	ctx->vctx.context.cmd_fd = file->fd;
 	ctx->vctx.context.num_comp_vectors = 16;
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
 	pthread_mutex_init(&ctx->lock, NULL);
-	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
-		CDS_INIT_LIST_HEAD(&ctx->mrs[i]);
-	CDS_INIT_LIST_HEAD(&ctx->cqs);
 	fill_ops(ctx);
-	urxe_engine_lock();
-	cds_list_add(&ctx->node, &urxe_hca.contexts);
-	urxe_engine_unlock();
-	return &ctx->vctx.context;
+	ret = attach(ctx);
+	if (!ret)
+		return &ctx->vctx.context;
 err:
 	if (ret == -ENOMEM)
 		urxe_log(URXE_LOG_ERROR,
@@ -269,7 +320,7 @@ int urxe_close_device(struct ibv_context *context)
 	struct urxe_context *ctx = to_context(context);
 	struct urxe_mr *mr;
 
-	if (!ctx->stale) {
+	if (!urxe_inherited(ctx->forks)) {
 		urxe_engine_lock();
 		abandon_objects(ctx);
 		cds_list_del(&ctx->node);

@@ -40,7 +40,9 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 {
 	struct urxe_cq *cq;
 
-	if (to_context(context)->stale) {
+	if (!urxe_context_here(context))
+		return NULL;
+	if (channel && urxe_channel_inherited(channel)) {
 		errno = EIO;
 		return NULL;
 	}
@@ -69,6 +71,7 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ibv.cq_context = cq_context;
 	cq->ibv.cqe = cqe;
 	cq->event_at = UINT32_MAX; /* of nothing */
+	cq->forks = urxe_forks;
 	if (pd)
 		urxe_pd_use(to_pd(pd), 1);
 	if (channel)
@@ -192,7 +195,7 @@ int urxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	bool custom;
 	int ret;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(cq->forks))
 		return EIO;
 	if (cqe <= 0 || cqe > URXE_MAX_CQE)
 		return EINVAL;
@@ -226,11 +229,10 @@ void urxe_cq_told(struct urxe_cq *cq, uint32_t place)
 int urxe_destroy_cq(struct ibv_cq *ibv)
 {
 	struct urxe_cq *cq = to_cq(ibv);
-	bool stale = to_context(ibv->context)->stale;
 
 	if (atomic_load(&cq->users))
 		return EBUSY;
-	if (!stale) {
+	if (!urxe_inherited(cq->forks)) {
 		urxe_engine_lock();
 		urxe_moderation_forget(cq);
 		urxe_cq_disarm(cq);
@@ -242,12 +244,12 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 				 &cq->events_taken);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->async_events_completed,
 				 &cq->async.taken);
+		pthread_mutex_lock(&to_context(ibv->context)->lock);
+		cds_list_del(&cq->node);
+		pthread_mutex_unlock(&to_context(ibv->context)->lock);
 	}
 	if (ibv->channel)
 		__atomic_fetch_sub(&ibv->channel->refcnt, 1, __ATOMIC_SEQ_CST);
-	pthread_mutex_lock(&to_context(ibv->context)->lock);
-	cds_list_del(&cq->node);
-	pthread_mutex_unlock(&to_context(ibv->context)->lock);
 	urxe_buffer_free(cq->pd, cq->ring, URXE_BUFFER_CQ, cq->custom);
 	if (cq->pd)
 		urxe_pd_use(to_pd(cq->pd), -1);
@@ -257,7 +259,7 @@ int urxe_destroy_cq(struct ibv_cq *ibv)
 
 int urxe_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(to_cq(ibv)->forks))
 		return EIO;
 	if (!attr || (attr->attr_mask & ~IBV_CQ_ATTR_MODERATE))
 		return EINVAL;

@@ -21,7 +21,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	if (to_context(of(ex)->ibv.context)->stale)
+	if (urxe_inherited(of(ex)->forks))
 		return ENOENT;
 	if (attr->comp_mask)
 		return EINVAL;

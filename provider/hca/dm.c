@@ -61,6 +61,7 @@ static struct ibv_dm *object_of(struct ibv_context *context, uint32_t handle)
 		return NULL;
 	}
 	dm->addr = addr;
+	dm->forks = urxe_forks;
 	dm->ibv = (struct ibv_dm){
 		.context = context,
 		.memcpy_to_dm = copy_to,
@@ -76,6 +77,8 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	struct ibv_dm *dm;
 	int handle = -EINVAL;
 
+	if (!urxe_context_here(context))
+		return NULL;
 	if (attr && !attr->comp_mask)
 		handle = urxe_context_file_alloc_dm(file, attr->length, attr->log_align_req);
 	if (handle < 0) {
@@ -95,7 +98,7 @@ int urxe_free_dm(struct ibv_dm *ibv)
 	struct urxe_context *ctx = to_context(ibv->context);
 	struct urxe_dm *dm = to_dm(ibv);
 
-	if (!ctx->stale &&
+	if (!urxe_inherited(dm->forks) &&
 	    urxe_context_file_free_dm(&ctx->file, ibv->handle, &dm->regions) == -EBUSY)
 		return EBUSY;
 	free(dm);

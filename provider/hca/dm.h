@@ -7,6 +7,7 @@
 
 struct urxe_dm {
 	struct ibv_dm ibv;
+	unsigned forks;
 	uint8_t *addr;
 	uint64_t length;
 	struct urxe_use regions;

@@ -565,12 +565,10 @@ void urxe_ending(bool in_handler)
 void urxe_forked(void)
 {
 	struct urxe_engine *e = &urxe_hca;
-	struct urxe_context *ctx;
 
+	urxe_contexts_forked();
 	if (!e->users)
 		return;
-	cds_list_for_each_entry (ctx, &e->contexts, node)
-		urxe_context_forked(ctx);
 	urxe_raw_packet_forked();
 	urxe_moderation_forked();
 	urxe_xrc_forked();

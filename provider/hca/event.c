@@ -142,7 +142,7 @@ int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ib
 	if (urxe_missing(ibv))
 		return -1;
 	/* The descriptor is the parent's too: it would miss what is taken here. */
-	if (to_context(context)->stale) {
+	if (urxe_inherited(to_context(context)->forks)) {
 		errno = EIO;
 		return -1;
 	}

@@ -58,6 +58,18 @@ enum urxe_counted {
 
 #define URXE_MR_BUCKETS 256
 
+/*
+ * How many forks lie behind this process. Objects have the number of their birth: those with
+ * another one are a parent's, and work in it alone. A context is taken over by the first object
+ * that a child makes in it; domains and address handles are data, and a child uses its parent's.
+ */
+extern unsigned urxe_forks;
+
+static inline bool urxe_inherited(unsigned forks)
+{
+	return forks != urxe_forks;
+}
+
 struct urxe_context {
 	struct urxe_device *dev;
 	struct cds_list_head node;  /* in the engine's list of contexts */
@@ -69,12 +81,13 @@ struct urxe_context {
 	pthread_mutex_t lock;
 	struct cds_list_head mrs[URXE_MR_BUCKETS]; /* by key index. The engine lock to leave it */
 	struct cds_list_head cqs;
-	bool stale;		   /* inherited by a fork: nothing of it works here */
+	_Atomic unsigned forks;	   /* when it was opened, or taken over by a child */
 	struct verbs_context vctx; /* last: ends in struct ibv_context */
 };
 
 struct urxe_pd {
 	struct ibv_pd ibv;
+	unsigned forks;
 	uint32_t number; /* as the registration table knows it; a parent domain has its PD's */
 	struct urxe_use users;
 	bool imported;
@@ -101,6 +114,7 @@ enum urxe_mr_import {
 struct urxe_mr {
 	struct ibv_mr ibv;
 	struct cds_list_head node; /* in the context's list */
+	unsigned forks;
 	unsigned access;
 	uint64_t iova;
 	unsigned windows; /* memory windows bound to it. Engine lock. */
@@ -114,6 +128,7 @@ struct urxe_mr {
 
 struct urxe_mw {
 	struct ibv_mw ibv;
+	unsigned forks;
 	uint32_t bound_to; /* key of the region, 0: not bound. Engine lock. */
 	struct urxe_mr *mr;
 	uint32_t leaving; /* the key that was taken away with this ticket (urxe_direct_change()) */
@@ -213,6 +228,7 @@ struct urxe_cq {
 	bool want_timestamp;
 	bool custom;	   /* ring, as buffer.h has it */
 	struct ibv_pd *pd; /* whose allocator that may be; or NULL */
+	unsigned forks;
 	atomic_int users;
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
@@ -240,6 +256,7 @@ struct urxe_xrcd;
 struct urxe_srq {
 	struct ibv_srq ibv;
 	struct urxe_rq rq;
+	unsigned forks;
 	atomic_int users;
 	uint32_t limit; /* rq.lock; 0: not armed */
 	/* XRC: its domain, the CQ of what it receives, and its number; else NULL. */
@@ -296,6 +313,7 @@ struct urxe_qp {
 	bool handle;		       /* of another QP, maybe another process's (xrc_open.c) */
 	unsigned opened;	       /* handles of ibv_open_qp(3). Engine lock. */
 	bool borrowed;		       /* of another process (xrc_loan.c) */
+	unsigned forks;		       /* urxe_inherited() */
 	struct urxe_tm_message *tm;    /* a tag matching SRQ's QP; else NULL. Engine lock. */
 	struct urxe_rss *rss;	/* a raw packet QP that spreads frames over others (wq.h); NULL */
 	struct ibv_wq *wq;	/* whose receive half it is; NULL */
@@ -492,7 +510,9 @@ void *urxe_object_new(struct ibv_context *context, enum urxe_counted kind, size_
 void urxe_object_free(struct ibv_context *context, enum urxe_counted kind, void *object);
 
 /* context.c: in the child of a fork. */
-void urxe_context_forked(struct urxe_context *ctx);
+void urxe_contexts_forked(void);
+/* Before an object is made: a child takes its parent's context over, if it is one. False and errno. */
+bool urxe_context_here(struct ibv_context *context);
 
 /* pd.c */
 int urxe_path_from_av(struct urxe_context *ctx, const struct ibv_ah_attr *attr, uint32_t hash,
@@ -525,6 +545,7 @@ bool urxe_cq_take_next(struct urxe_cq *cq);
 /* channel.c */
 void urxe_channel_notify(struct urxe_cq *cq);
 void urxe_channel_forget(struct urxe_cq *cq);
+bool urxe_channel_inherited(struct ibv_comp_channel *channel);
 
 /* event.c */
 int urxe_events_create(struct urxe_events **events, int *fd);

@@ -69,7 +69,7 @@ int urxe_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 	struct urxe_mcast *member;
 	int ret = 0;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(qp->forks))
 		return EIO;
 	if (!qp->transport->addressed || !gid || !is_multicast(gid))
 		return EINVAL;
@@ -109,7 +109,7 @@ int urxe_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 {
 	struct urxe_mcast *member;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(to_qp(ibv)->forks))
 		return EIO;
 	if (!gid)
 		return EINVAL;

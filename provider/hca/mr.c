@@ -357,8 +357,8 @@ static struct urxe_mr *new_region(struct ibv_pd *pd, void *addr, size_t length, 
 	struct urxe_mr *mr = NULL;
 	int ret = access_check(access);
 
-	if (!ret && to_context(pd->context)->stale)
-		ret = -EIO;
+	if (!ret && !urxe_context_here(pd->context))
+		ret = -errno;
 	if (!ret && length && iova + length - 1 < iova)
 		ret = -EINVAL;
 	/* Not calloc(), which is much slower in glibc. */
@@ -372,6 +372,7 @@ static struct urxe_mr *new_region(struct ibv_pd *pd, void *addr, size_t length, 
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = access;
 	mr->windows = 0;
+	mr->forks = urxe_forks;
 	mr->null = mr->lost = false;
 	mr->dm = NULL;
 	mr->imported = URXE_MR_OWN;
@@ -427,6 +428,10 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 		errno = EINVAL;
 		return NULL;
 	}
+	if (urxe_inherited(dm->forks)) {
+		errno = EIO;
+		return NULL;
+	}
 	mr = new_region(pd, dm->addr + offset, length, 0, access);
 	if (!mr)
 		return NULL;
@@ -465,7 +470,7 @@ static void free_region(struct urxe_mr *mr)
 	struct urxe_context *ctx = to_context(mr->ibv.context);
 
 	urxe_pd_use(to_pd(mr->ibv.pd), -1);
-	if (mr->dm && !ctx->stale)
+	if (mr->dm && !urxe_inherited(mr->forks))
 		urxe_context_file_unuse_dm(&ctx->file, mr->dm->ibv.handle, &mr->dm->regions);
 	if (mr->imported == URXE_MR_MAPPED)
 		urxe_direct_unmap(&mr->mapping);
@@ -476,7 +481,7 @@ int urxe_dereg_mr(struct ibv_mr *ibv)
 {
 	struct urxe_mr *mr = to_mr(ibv);
 
-	if (!to_context(ibv->context)->stale) {
+	if (!urxe_inherited(mr->forks)) {
 		/* Under the lock nobody is in the middle of a copy or a bind. */
 		urxe_engine_lock();
 		if (mr->windows) {
@@ -571,7 +576,7 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	struct urxe_place old;
 	int ret = 0;
 
-	if (to_context(ibv->context)->stale) {
+	if (urxe_inherited(mr->forks)) {
 		errno = EIO;
 		return IBV_REREG_MR_ERR_CMD;
 	}

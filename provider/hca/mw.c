@@ -45,10 +45,8 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		errno = EINVAL;
 		return NULL;
 	}
-	if (to_context(pd->context)->stale) {
-		errno = EIO;
+	if (!urxe_context_here(pd->context))
 		return NULL;
-	}
 	mw = urxe_object_new(pd->context, URXE_MWS, sizeof(*mw));
 	index = mw ? urxe_segment_key_index_alloc(urxe_hca.seg) : 0;
 	if (!index) {
@@ -59,6 +57,7 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
 	mw->ibv.type = type;
+	mw->forks = urxe_forks;
 	mw->ibv.rkey = mw->ibv.handle = index << 8;
 	urxe_pd_use(to_pd(pd), 1);
 	urxe_engine_lock();
@@ -98,7 +97,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibv)
 {
 	struct urxe_mw *mw = to_mw(ibv);
 
-	if (!to_context(ibv->context)->stale) {
+	if (!urxe_inherited(mw->forks)) {
 		uint64_t ticket;
 
 		urxe_engine_lock();
@@ -122,6 +121,9 @@ int urxe_mw_set_bind(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct ibv_m
 	/* Another device's may have the same numbers. */
 	if (mw->context->device != device || (info->mr && info->mr->context->device != device))
 		return EINVAL;
+	if (urxe_inherited(to_mw(mw)->forks) ||
+	    (info->mr && urxe_inherited(to_mr(info->mr)->forks)))
+		return EIO;
 	wqe->bind.addr = info->addr;
 	wqe->bind.length = info->length;
 	wqe->bind.access = info->mw_access_flags;

@@ -29,7 +29,7 @@ int urxe_modify_qp_rate_limit(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr 
 	struct urxe_qp *qp = to_qp(ibv);
 	int state = atomic_load(&qp->proto.state), ret = EINVAL;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(qp->forks))
 		return EIO;
 	if (!attr || attr->comp_mask)
 		return EINVAL;

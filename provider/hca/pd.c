@@ -44,6 +44,7 @@ static struct ibv_pd *new_pd(struct ibv_context *context, uint32_t number)
 	pd->ibv.context = context;
 	pd->ibv.handle = number;
 	pd->number = number;
+	pd->forks = urxe_forks;
 	return &pd->ibv;
 }
 
@@ -51,8 +52,11 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
 {
 	struct ibv_pd *pd;
 	uint32_t number;
-	int ret = to_context(context)->stale ? -EIO : take_number(&number);
+	int ret;
 
+	if (!urxe_context_here(context))
+		return NULL;
+	ret = take_number(&number);
 	if (ret) {
 		errno = -ret;
 		return NULL;
@@ -69,7 +73,7 @@ void urxe_pd_use(struct urxe_pd *pd, int n)
 {
 	struct urxe_context *ctx = to_context(pd->ibv.context);
 
-	if (pd->of || ctx->stale)
+	if (pd->of || urxe_inherited(pd->forks))
 		atomic_fetch_add(&pd->users.count, n);
 	else
 		urxe_context_file_use_pd(&ctx->file, pd->number, &pd->users, n);
@@ -85,7 +89,7 @@ int urxe_dealloc_pd(struct ibv_pd *ibv)
 		return EBUSY;
 	if (pd->of) {
 		urxe_pd_use(pd->of, -1);
-	} else if (!ctx->stale) {
+	} else if (!urxe_inherited(pd->forks)) {
 		if (urxe_context_file_pd_used(&ctx->file, pd->number, &pd->users))
 			return EBUSY;
 		urxe_context_file_set_pd(&ctx->file, pd->number, false);
@@ -104,9 +108,10 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	struct ibv_pd *pd;
 
-	if (to_context(context)->stale ||
-	    !urxe_context_file_has_pd(&to_context(context)->file, handle)) {
-		errno = to_context(context)->stale ? EIO : ENOENT;
+	if (!urxe_context_here(context))
+		return NULL;
+	if (!urxe_context_file_has_pd(&to_context(context)->file, handle)) {
+		errno = ENOENT;
 		return NULL;
 	}
 	pd = new_pd(context, handle);

@@ -67,6 +67,10 @@ static int check_create(const struct ibv_context *context, const struct ibv_qp_i
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq ||
 	    !attr->recv_cq || !are_of(context, attr))
 		return EINVAL;
+	if (urxe_inherited(to_cq(attr->send_cq)->forks) ||
+	    urxe_inherited(to_cq(attr->recv_cq)->forks) ||
+	    (attr->srq && urxe_inherited(to_srq(attr->srq)->forks)))
+		return EIO;
 	if (cap->max_send_wr > URXE_MAX_QP_WR || cap->max_send_sge > URXE_MAX_SGE ||
 	    cap->max_inline_data > URXE_MAX_INLINE)
 		return EINVAL;
@@ -178,7 +182,7 @@ static size_t size_of(const struct ibv_qp_init_attr_ex *attr)
 static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			     struct urxe_rss *rss, struct urxe_xrcd *xrcd)
 {
-	int ret = to_context(context)->stale ? EIO : check_create(context, attr);
+	int ret = urxe_context_here(context) ? check_create(context, attr) : errno;
 	struct urxe_qp *qp;
 
 	urxe_heap_expect(2 * sizeof(*qp));
@@ -188,6 +192,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 		return NULL;
 	}
 	init_ibv(qp, context, attr);
+	qp->forks = urxe_forks;
 	qp->pd = to_pd(attr->pd);
 	qp->scq = to_cq(attr->send_cq);
 	qp->rcq = to_cq(attr->recv_cq);
@@ -383,7 +388,7 @@ int urxe_destroy_qp(struct ibv_qp *ibv)
 		urxe_xrc_close_handle(qp);
 		return 0;
 	}
-	if (!to_context(ibv->context)->stale) {
+	if (!urxe_inherited(qp->forks)) {
 		urxe_engine_lock();
 		if (!cds_list_empty(&qp->mcast) || qp->flows) {
 			urxe_engine_unlock();

@@ -283,7 +283,7 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	struct urxe_qp *qp = to_qp(ibv);
 	int ret;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(qp->forks))
 		return EIO;
 	if (mask & ~ATTRS_KNOWN)
 		return EOPNOTSUPP;
@@ -331,7 +331,7 @@ int urxe_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 
 	if (!attr || !init)
 		return EINVAL;
-	if (qp->handle && !to_context(ibv->context)->stale) {
+	if (qp->handle && !urxe_inherited(qp->forks)) {
 		ret = urxe_xrc_query_handle(qp, attr);
 	} else {
 		urxe_engine_lock();

@@ -28,6 +28,7 @@
 /* A rule in its place. */
 struct urxe_flow {
 	struct ibv_flow ibv;
+	unsigned forks;
 	struct cds_list_head node;
 	struct urxe_flow_rule rule;
 	struct urxe_qp *qp;
@@ -266,12 +267,13 @@ struct ibv_flow *urxe_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr
 
 	if (!flow)
 		return NULL;
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(qp->forks))
 		ret = EIO;
 	else if (!attr || ibv->qp_type != IBV_QPT_RAW_PACKET)
 		ret = EINVAL;
 	else
 		ret = urxe_flow_rule_read(&flow->rule, attr);
+	flow->forks = urxe_forks;
 	if (!ret && flow->rule.counters && flow->rule.counters->context != ibv->context)
 		ret = EINVAL;
 	if (!ret) {
@@ -315,7 +317,7 @@ int urxe_destroy_flow(struct ibv_flow *ibv)
 {
 	struct urxe_flow *flow = caa_container_of(ibv, struct urxe_flow, ibv);
 
-	if (!to_context(ibv->context)->stale) {
+	if (!urxe_inherited(flow->forks)) {
 		urxe_engine_lock();
 		if (flow->qp)
 			remove_flow(flow);

@@ -27,7 +27,7 @@ int urxe_sq_state_errno(const struct urxe_qp *qp)
 	}
 	if (qp->tm)
 		return ENOMEM; /* its send queue has no place for the program */
-	return to_context(qp->ibv.context)->stale ? EIO : 0;
+	return urxe_inherited(qp->forks) ? EIO : 0;
 }
 
 /* The bit of an opcode: its own, but for those that were given none. */

@@ -17,10 +17,8 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 		errno = EINVAL;
 		return NULL;
 	}
-	if (to_context(pd->context)->stale) {
-		errno = EIO;
+	if (!urxe_context_here(pd->context))
 		return NULL;
-	}
 	srq = urxe_object_new(pd->context, URXE_SRQS, sizeof(*srq));
 	if (!srq)
 		return NULL;
@@ -34,6 +32,7 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	srq->ibv.context = pd->context;
 	srq->ibv.srq_context = attr->srq_context;
 	srq->ibv.pd = pd;
+	srq->forks = urxe_forks;
 	urxe_pd_use(to_pd(pd), 1);
 	return &srq->ibv;
 }
@@ -65,6 +64,8 @@ static int check_ex(const struct ibv_context *context, const struct ibv_srq_init
 		return EINVAL;
 	if (is_xrc(attr) && (!attr->xrcd || attr->xrcd->context != context))
 		return EINVAL;
+	if ((needed & IBV_SRQ_INIT_ATTR_CQ) && urxe_inherited(to_cq(attr->cq)->forks))
+		return EIO;
 	return 0;
 }
 
@@ -147,7 +148,7 @@ int urxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 	struct urxe_rq resized = {0};
 	int ret;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(srq->forks))
 		return EIO;
 	if (!attr || (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) || !max_wr ||
 	    max_wr > URXE_MAX_SRQ_WR || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr))
@@ -169,7 +170,7 @@ int urxe_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct urxe_srq *srq = to_srq(ibv);
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(srq->forks))
 		return EIO;
 	if (!attr)
 		return EINVAL;
@@ -188,7 +189,7 @@ int urxe_destroy_srq(struct ibv_srq *ibv)
 	if (atomic_load(&srq->users))
 		return EBUSY;
 	urxe_xrc_remove_srq(srq);
-	if (!to_context(ibv->context)->stale) {
+	if (!urxe_inherited(srq->forks)) {
 		urxe_events_forget(to_context(ibv->context), &srq->async);
 		urxe_events_wait(&ibv->mutex, &ibv->cond, &ibv->events_completed,
 				 &srq->async.taken);

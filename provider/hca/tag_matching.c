@@ -129,7 +129,7 @@ int urxe_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr, struct ibv_ops
 	struct urxe_srq *srq = to_srq(ibv);
 	int ret = 0;
 
-	if (to_context(ibv->context)->stale)
+	if (urxe_inherited(srq->forks))
 		ret = EIO;
 	else if (!srq->tm)
 		ret = EINVAL;

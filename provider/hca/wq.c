@@ -180,6 +180,10 @@ struct ibv_rwq_ind_table *urxe_create_rwq_ind_table(struct ibv_context *context,
 			errno = EINVAL;
 			return NULL;
 		}
+		if (urxe_inherited(to_qp(to_wq(attr->ind_tbl[i])->qp)->forks)) {
+			errno = EIO;
+			return NULL;
+		}
 	}
 	table = urxe_object_new(context, URXE_RWQ_TABLES,
 				sizeof(*table) + size * sizeof(table->wqs[0]));

@@ -232,7 +232,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct urxe_qp *qp = of(ex);
 
 	/* A thread that a fork left behind may have it. */
-	if (!to_context(qp->ibv.context)->stale)
+	if (!urxe_inherited(qp->forks))
 		urxe_lock_program(&qp->sq.lock);
 	qp->wr_error = 0;
 	qp->wr_wqe = NULL;

@@ -38,6 +38,8 @@ int urxe_xrc_add_srq(struct urxe_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq 
 	unsigned slot = urxe_segment_slot(urxe_hca.seg);
 	int ret = -ENOMEM;
 
+	if (urxe_inherited(to_cq(to_xrcd(xrcd)->cq)->forks))
+		return -EIO;
 	urxe_engine_lock();
 	for (uint32_t i = 1; ret && i < urxe_qpn_indices(); i++) {
 		uint32_t number = urxe_qpn_of(slot, next_place);
@@ -176,10 +178,8 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 		errno = EINVAL;
 		return NULL;
 	}
-	if (to_context(context)->stale) {
-		errno = EIO;
+	if (!urxe_context_here(context))
 		return NULL;
-	}
 	qp = xrc_open(context, attr);
 	return qp ? &qp->ibv : NULL;
 }

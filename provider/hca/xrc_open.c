@@ -268,6 +268,7 @@ struct urxe_qp *xrc_open(struct ibv_context *context, const struct ibv_qp_open_a
 		return NULL;
 	}
 	qp->handle = true;
+	qp->forks = urxe_forks;
 	qp->ibv.context = context;
 	qp->ibv.qp_type = IBV_QPT_XRC_RECV;
 	qp->ibv.qp_num = qp->ibv.handle = qp->proto.qpn = attr->qp_num;
@@ -305,7 +306,7 @@ int urxe_xrc_query_handle(struct urxe_qp *qp, struct ibv_qp_attr *attr)
 /* An owner that does not answer any more has no QP that could stay. */
 void urxe_xrc_close_handle(struct urxe_qp *qp)
 {
-	if (!to_context(qp->ibv.context)->stale)
+	if (!urxe_inherited(qp->forks))
 		call(qp->xrcd->domain, qp->proto.qpn, CLOSE, NULL, 0);
 	atomic_fetch_sub(&qp->xrcd->users, 1);
 	free(qp);

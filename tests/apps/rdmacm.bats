@@ -60,6 +60,10 @@ perf_cm() { again_if_refused perf "$1" -n 200 "${@:2}" -R; }
 @test "ucmatose -P ib" { both ucmatose -P ib -b 127.0.0.1 :: ucmatose -P ib -s 127.0.0.1; }
 @test "ucmatose over IPv6" { both ucmatose -b ::1 -f ip6 :: ucmatose -s ::1 -f ip6; }
 
+@test "the child of a fork makes a connection of its own, and leaves its parent's alone" {
+	isolated timeout -k 5 60 "$URXE" run -- "${URXE_BIN:-${URXE%/*}/tests/apps}/rdmacm_fork" 127.0.0.1
+}
+
 @test "udaddy" { same udaddy -c 10; }
 @test "udaddy -p 2 (port space IPOIB)" { same udaddy -p 2; }
 @test "udaddy over IPv6" { both udaddy -b ::1 :: udaddy -s ::1; }

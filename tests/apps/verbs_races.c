@@ -322,6 +322,33 @@ static void changed_while_polled(void)
 	end_polling(threads);
 }
 
+/* The child makes objects of its own in its parent's context and domain, and none with its parent's. */
+static void make_own(const struct end *a, const struct end *b, struct ibv_comp_channel *channel)
+{
+	struct setup s = {.type = IBV_QPT_RC};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = cap_of(&s)};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct end c, d;
+
+	EXPECT_TRUE(!ibv_create_cq(ctx, 16, NULL, channel, 0) && errno == EIO);
+	make_pair(&c, &d, &s);
+	init.send_cq = a->scq;
+	init.recv_cq = c.rcq;
+	EXPECT_TRUE(!ibv_create_qp(pd, &init) && errno == EIO);
+	init.send_cq = c.scq;
+	init.srq = b->srq;
+	EXPECT_TRUE(!ibv_create_qp(pd, &init) && errno == EIO);
+	EXPECT(post_buffer(&d, 1, NULL, 0, 0), 0);
+	EXPECT(post(c.qp, &wr), 0);
+	EXPECT_WC(d.rcq, 1, IBV_WC_SUCCESS);
+	EXPECT_WC(c.scq, 0, IBV_WC_SUCCESS);
+	EXPECT(post(a->qp, &wr), EIO);
+	EXPECT(ibv_destroy_qp(a->qp), 0);
+	EXPECT(ibv_destroy_cq(a->scq), 0);
+	free_end(&c);
+	free_end(&d);
+}
+
 /* In the child: neither does it wait for a thread that is not there, nor does its parent notice. */
 static void use_inherited(const struct end *a, const struct end *b,
 			  struct ibv_comp_channel *channel)
@@ -349,6 +376,7 @@ static void use_inherited(const struct end *a, const struct end *b,
 	EXPECT(errno, EIO);
 	EXPECT(ibv_get_async_event(ctx, &event), -1);
 	EXPECT(errno, EIO);
+	make_own(a, b, channel);
 	_exit(failures != 0);
 }
 

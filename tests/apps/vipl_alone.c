@@ -1014,7 +1014,7 @@ static void wait_and_done(void)
 	EXPECT(VipDestroyVi(a.vi), VIP_SUCCESS);
 }
 
-/* A child has no part in its parent's connections, and does not end them. */
+/* A child has no part in its parent's connections, does not end them, and makes its own. */
 static void forking(void)
 {
 	VIP_DESCRIPTOR *d;
@@ -1032,6 +1032,17 @@ static void forking(void)
 		EXPECT(VipRecvDone(b.vi, &d), VIP_INVALID_PARAMETER);
 		EXPECT(VipDisconnect(a.vi), VIP_INVALID_PARAMETER);
 		EXPECT(VipCloseNic(a.nic), VIP_INVALID_PARAMETER);
+		open_end(&a, nic);
+		open_end(&b, nic);
+		create_vi(&a);
+		create_vi(&b);
+		post_recv(&b, 0, 16);
+		connect_both("forked");
+		post_send(&a, 0, 16);
+		sent(&a, 0);
+		received(&b, 0);
+		destroy_vi(&a);
+		destroy_vi(&b);
 		exit(failures != 0);
 	}
 	NEED(waitpid(child, &status, 0), child);
