@@ -30,6 +30,17 @@ static void check(VIP_RETURN result, const char *what)
 	exit(1);
 }
 
+/*
+ * Errors that no call returns; without a handler the library writes them to stderr. Whoever does not
+ * disconnect first is told that the connection is lost. Here that is its end; one that comes too
+ * early is seen by the descriptors that come back.
+ */
+static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
+{
+	if (error->ErrorCode != VIP_ERROR_CONN_LOST)
+		fprintf(stderr, "asynchronous error %d\n", error->ErrorCode);
+}
+
 static VIP_DESCRIPTOR *describe(VIP_DESCRIPTOR *descriptor, char *buffer, unsigned length,
 				VIP_MEM_HANDLE handle)
 {
@@ -65,6 +76,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	check(VipOpenNic(argv[1], &nic), "VipOpenNic");
+	check(VipErrorCallback(nic, NULL, on_error), "VipErrorCallback");
 	check(VipNSInit(nic, NULL), "VipNSInit");
 	check(VipQueryNic(nic, &nic_attributes), "VipQueryNic");
 	check(VipRegisterMem(nic, &memory, sizeof(memory), &rights, &handle), "VipRegisterMem");

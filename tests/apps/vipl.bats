@@ -76,11 +76,14 @@ data="pingpong immediate rdma_write rdma_read segments stream"
 
 @test "the example" {
 	local example=${URXE%/*}/examples/vipl_hello
-	run isolated "$top/tests/guest/bin/pair" -t 60 \
-		"$URXE" run -- "$example" urxe0 :: "$URXE" run -- "$example" lo 127.0.0.1
-	echo "$output"
-	[ "$status" -eq 0 ]
-	[[ $output == *"answer to message 2"* ]]
+	for _ in {1..4}; do # whether the library has time for a word about the end is chance
+		run isolated "$top/tests/guest/bin/pair" -t 60 \
+			"$URXE" run -- "$example" urxe0 :: "$URXE" run -- "$example" lo 127.0.0.1
+		echo "$output"
+		[ "$status" -eq 0 ]
+		[[ $output == *"answer to message 2"* ]]
+		[[ $output != *libvipl:* ]]
+	done
 }
 
 # Each side of a connection is killed, once while data is under way and once when both only wait: the other one
