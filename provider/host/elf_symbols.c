@@ -1,50 +1,66 @@
-// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Hash tables of symbols; elf_symbols.h says why nothing is called here. A symbol is taken in its
- * default (not hidden) version.
+ * Walks the dynamic linker's list of objects by hand; elf_symbols.h says why nothing is called here.
+ * The objects it reads (libc, and libdl before glibc 2.34) are there from the start and are never
+ * unloaded.
  */
-#include <elf.h>
-#include <stddef.h>
-
 #include "host/elf_symbols.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define VERSYM_HIDDEN 0x8000
 
-URXE_UNINSTRUMENTED bool urxe_elf_read(struct urxe_elf *elf, uintptr_t base, const ElfW(Dyn) * dyn)
+/* glibc's name for the head of its list; another libc may have none. */
+extern struct r_debug _r_debug __attribute__((weak));
+
+/* What an object's dynamic section names. */
+struct tables {
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const ElfW(Half) * versions; /* NULL: no versions */
+	const uint32_t *gnu_hash;
+	const uint32_t *sysv_hash;
+};
+
+/* False: there is nothing to look symbols up in. */
+URXE_UNINSTRUMENTED static bool read_tables(struct tables *t, uintptr_t base, const ElfW(Dyn) * dyn)
 {
-	elf->base = base;
-	elf->symbols = NULL;
-	elf->strings = NULL;
-	elf->versions = NULL;
-	elf->gnu_hash = NULL;
-	elf->sysv_hash = NULL;
+	t->symbols = NULL;
+	t->strings = NULL;
+	t->versions = NULL;
+	t->gnu_hash = NULL;
+	t->sysv_hash = NULL;
 	for (; dyn->d_tag != DT_NULL; dyn++) {
 		ElfW(Addr) value = dyn->d_un.d_ptr;
-		/* glibc relocates these addresses in place on most architectures, musl on none. */
+		/* glibc relocates these addresses in place on most architectures. */
 		const void *p = (const void *)(value < base ? base + value : value);
 
 		if (dyn->d_tag == DT_SYMTAB)
-			elf->symbols = p;
+			t->symbols = p;
 		else if (dyn->d_tag == DT_STRTAB)
-			elf->strings = p;
+			t->strings = p;
 		else if (dyn->d_tag == DT_VERSYM)
-			elf->versions = p;
+			t->versions = p;
 		else if (dyn->d_tag == DT_GNU_HASH)
-			elf->gnu_hash = p;
+			t->gnu_hash = p;
 		else if (dyn->d_tag == DT_HASH)
-			elf->sysv_hash = p;
+			t->sysv_hash = p;
 	}
-	return elf->symbols && elf->strings && (elf->gnu_hash || elf->sysv_hash);
+	return t->symbols && t->strings && (t->gnu_hash || t->sysv_hash);
 }
 
-URXE_UNINSTRUMENTED static bool fits(const struct urxe_elf *elf, uint32_t i, const char *name)
+/* A function, in its default version. */
+URXE_UNINSTRUMENTED static bool fits(const struct tables *t, uint32_t i, const char *name)
 {
-	const ElfW(Sym) *sym = &elf->symbols[i];
-	const char *s = elf->strings + sym->st_name;
-	unsigned type = sym->st_info & 0xf;
+	const ElfW(Sym) *sym = &t->symbols[i];
+	const char *s = t->strings + sym->st_name;
 
-	if (sym->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC) ||
-	    (elf->versions && elf->versions[i] & VERSYM_HIDDEN))
+	if (sym->st_shndx == SHN_UNDEF || (sym->st_info & 0xf) != STT_FUNC ||
+	    (t->versions && t->versions[i] & VERSYM_HIDDEN))
 		return false;
 	while (*s && *s == *name) {
 		s++;
@@ -57,43 +73,71 @@ URXE_UNINSTRUMENTED static bool fits(const struct urxe_elf *elf, uint32_t i, con
  * DT_GNU_HASH: nbuckets, index of the first hashed symbol, words of the Bloom filter, its shift;
  * the filter; the buckets; then a hash per symbol, whose lowest bit ends a bucket's chain.
  */
-URXE_UNINSTRUMENTED static const ElfW(Sym) *
-	lookup_gnu(const struct urxe_elf *elf, const char *name)
+URXE_UNINSTRUMENTED static const ElfW(Sym) * lookup_gnu(const struct tables *t, const char *name)
 {
-	const uint32_t *t = elf->gnu_hash;
-	const uint32_t *buckets = t + 4 + t[2] * (sizeof(ElfW(Addr)) / sizeof(*t));
-	const uint32_t *chain = buckets + t[0];
+	const uint32_t *h = t->gnu_hash;
+	const uint32_t *buckets = h + 4 + h[2] * (sizeof(ElfW(Addr)) / sizeof(*h));
+	const uint32_t *chain = buckets + h[0];
 	uint32_t hash = 5381;
 	uint32_t i;
 
-	if (!t[0])
+	if (!h[0])
 		return NULL;
 	for (const char *s = name; *s; s++)
 		hash = hash * 33 + (unsigned char)*s;
-	i = buckets[hash % t[0]];
-	if (i < t[1])
+	i = buckets[hash % h[0]];
+	if (i < h[1])
 		return NULL;
 	for (;; i++) {
-		uint32_t h = chain[i - t[1]];
+		uint32_t link = chain[i - h[1]];
 
-		if ((h | 1) == (hash | 1) && fits(elf, i, name))
-			return &elf->symbols[i];
-		if (h & 1)
+		if ((link | 1) == (hash | 1) && fits(t, i, name))
+			return &t->symbols[i];
+		if (link & 1)
 			return NULL;
 	}
 }
 
 /* DT_HASH: nbuckets, number of symbols, the buckets, a link per symbol. Only counted through. */
-URXE_UNINSTRUMENTED static const ElfW(Sym) *
-	lookup_sysv(const struct urxe_elf *elf, const char *name)
+URXE_UNINSTRUMENTED static const ElfW(Sym) * lookup_sysv(const struct tables *t, const char *name)
 {
-	for (uint32_t i = 0; i < elf->sysv_hash[1]; i++)
-		if (fits(elf, i, name))
-			return &elf->symbols[i];
+	for (uint32_t i = 0; i < t->sysv_hash[1]; i++)
+		if (fits(t, i, name))
+			return &t->symbols[i];
 	return NULL;
 }
 
-URXE_UNINSTRUMENTED const ElfW(Sym) * urxe_elf_lookup(const struct urxe_elf *elf, const char *name)
+URXE_UNINSTRUMENTED static bool begins(const char *s, const char *prefix)
 {
-	return elf->gnu_hash ? lookup_gnu(elf, name) : lookup_sysv(elf, name);
+	while (*prefix && *s == *prefix) {
+		s++;
+		prefix++;
+	}
+	return !*prefix;
+}
+
+URXE_UNINSTRUMENTED static bool is_libc(const char *path)
+{
+	const char *base = path, *p;
+
+	for (p = path; p && *p; p++)
+		if (*p == '/')
+			base = p + 1;
+	return base && (begins(base, "libc.so.6") || begins(base, "libdl.so.2"));
+}
+
+URXE_UNINSTRUMENTED void *urxe_elf_libc(const char *name)
+{
+	const struct link_map *map;
+	const ElfW(Sym) * sym;
+	struct tables t;
+
+	for (map = &_r_debug ? _r_debug.r_map : NULL; map; map = map->l_next) {
+		if (!is_libc(map->l_name) || !read_tables(&t, map->l_addr, map->l_ld))
+			continue;
+		sym = t.gnu_hash ? lookup_gnu(&t, name) : lookup_sysv(&t, name);
+		if (sym)
+			return (void *)(map->l_addr + sym->st_value);
+	}
+	return NULL;
 }

@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/elf_symbols.h"
 #include "host/guardian.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
@@ -35,9 +36,6 @@
 #define AGAIN_MIN 1000000000ull /* ns until another is started */
 #define AGAIN_MAX 64000000000ull
 #define MAX_ENV	  32
-
-/* In the program's memory while it runs on: nothing that a sanitizer would keep accounts of. */
-#define UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
 
 static const char *program, *linker;
 
@@ -55,7 +53,7 @@ void urxe_guardian_program(const char *path, const char *its_linker)
 
 /* ---- starting it ---- */
 
-UNINSTRUMENTED static void close_all(void)
+URXE_UNINSTRUMENTED static void close_all(void)
 {
 	if (syscall(SYS_close_range, 0u, ~0u, 0))
 		for (int fd = 0; fd < 65536; fd++)
@@ -65,7 +63,7 @@ UNINSTRUMENTED static void close_all(void)
 	syscall(SYS_dup, 0);
 }
 
-UNINSTRUMENTED static int execute(void *arg)
+URXE_UNINSTRUMENTED static int execute(void *arg)
 {
 	struct launch *l = arg;
 
@@ -79,7 +77,7 @@ UNINSTRUMENTED static int execute(void *arg)
 	return 1;
 }
 
-UNINSTRUMENTED static int orphan(void *arg)
+URXE_UNINSTRUMENTED static int orphan(void *arg)
 {
 	struct launch *l = arg;
 	int pid = clone(execute, l->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, l);

@@ -10,7 +10,6 @@
 #ifdef URXE_TSAN
 
 #include <sanitizer/tsan_interface.h>
-#include <sys/timerfd.h>
 
 static struct urxe_libc real;
 static char sockets_order;
@@ -29,95 +28,47 @@ static void acquire(int fd, long result)
 	}
 }
 
-static void release(void *order)
-{
-	__tsan_release(order);
-}
+/* A call by which this thread sees what others did, and one by which others see what it did. */
+#define ACQUIRES(type, name, params, args)    \
+	static type tsan_##name params        \
+	{                                     \
+		type result = real.name args; \
+                                              \
+		acquire(fd, result);          \
+		return result;                \
+	}
+#define RELEASES(type, name, order, params, args) \
+	static type tsan_##name params            \
+	{                                         \
+		__tsan_release(order);            \
+		return real.name args;            \
+	}
 
-static ssize_t tsan_read(int fd, void *buf, size_t len)
-{
-	ssize_t n = real.read(fd, buf, len);
+ACQUIRES(ssize_t, read, (int fd, void *buf, size_t len), (fd, buf, len))
+ACQUIRES(ssize_t, recv, (int fd, void *buf, size_t len, int flags), (fd, buf, len, flags))
+ACQUIRES(ssize_t, recvmsg, (int fd, struct msghdr *msg, int flags), (fd, msg, flags))
+ACQUIRES(int, recvmmsg,
+	 (int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout),
+	 (fd, msgs, n, flags, timeout))
+ACQUIRES(int, epoll_wait, (int fd, struct epoll_event *events, int n, int timeout),
+	 (fd, events, n, timeout))
 
-	acquire(fd, n);
-	return n;
-}
-
-static ssize_t tsan_write(int fd, const void *buf, size_t len)
-{
-	release(order_of(fd));
-	return real.write(fd, buf, len);
-}
-
-static int tsan_close(int fd)
-{
-	/* The next descriptor of this number belongs to the thread that opens it after this. */
-	release(order_of(fd));
-	return real.close(fd);
-}
-
-static ssize_t tsan_sendto(int fd, const void *buf, size_t len, int flags,
-			   const struct sockaddr *addr, socklen_t alen)
-{
-	release(&sockets_order);
-	return real.sendto(fd, buf, len, flags, addr, alen);
-}
-
-static ssize_t tsan_sendmsg(int fd, const struct msghdr *msg, int flags)
-{
-	release(&sockets_order);
-	return real.sendmsg(fd, msg, flags);
-}
-
-static int tsan_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
-{
-	release(&sockets_order);
-	return real.sendmmsg(fd, msgs, n, flags);
-}
-
-static ssize_t tsan_recv(int fd, void *buf, size_t len, int flags)
-{
-	ssize_t n = real.recv(fd, buf, len, flags);
-
-	acquire(fd, n);
-	return n;
-}
-
-static ssize_t tsan_recvmsg(int fd, struct msghdr *msg, int flags)
-{
-	ssize_t n = real.recvmsg(fd, msg, flags);
-
-	acquire(fd, n);
-	return n;
-}
-
-static int tsan_recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags,
-			 struct timespec *timeout)
-{
-	int got = real.recvmmsg(fd, msgs, n, flags, timeout);
-
-	acquire(fd, got);
-	return got;
-}
-
-static int tsan_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
-{
-	release(order_of(epfd));
-	return real.epoll_ctl(epfd, op, fd, ev);
-}
-
-static int tsan_epoll_wait(int epfd, struct epoll_event *evs, int n, int timeout)
-{
-	int got = real.epoll_wait(epfd, evs, n, timeout);
-
-	acquire(epfd, got);
-	return got;
-}
-
-static int tsan_timerfd_settime(int fd, int flags, const void *new_value, void *old_value)
-{
-	release(order_of(fd));
-	return real.timerfd_settime(fd, flags, new_value, old_value);
-}
+/* The next descriptor of this number belongs to the thread that opens it after this. */
+RELEASES(int, close, order_of(fd), (int fd), (fd))
+RELEASES(ssize_t, write, order_of(fd), (int fd, const void *buf, size_t len), (fd, buf, len))
+RELEASES(int, epoll_ctl, order_of(epfd), (int epfd, int op, int fd, struct epoll_event *event),
+	 (epfd, op, fd, event))
+RELEASES(int, timerfd_settime, order_of(fd),
+	 (int fd, int flags, const struct itimerspec *to, struct itimerspec *was),
+	 (fd, flags, to, was))
+RELEASES(ssize_t, sendto, &sockets_order,
+	 (int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+	  socklen_t to_len),
+	 (fd, buf, len, flags, to, to_len))
+RELEASES(ssize_t, sendmsg, &sockets_order, (int fd, const struct msghdr *msg, int flags),
+	 (fd, msg, flags))
+RELEASES(int, sendmmsg, &sockets_order, (int fd, struct mmsghdr *msgs, unsigned n, int flags),
+	 (fd, msgs, n, flags))
 
 void urxe_libc_tsan_wrap(struct urxe_libc *libc)
 {

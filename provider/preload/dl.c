@@ -43,10 +43,10 @@ static bool version_is_ours(const struct urxe_verb *verb, const char *version)
 /* Another preloaded library may have hooks behind ours; as a last resort, what libc.h knows. */
 URXE_UNINSTRUMENTED static void *next_of(const char *name)
 {
-	void *(*real)(void *, const char *) = urxe_dl_find("dlsym");
+	void *(*real)(void *, const char *) = urxe_elf_libc("dlsym");
 	void *next = real ? real(RTLD_NEXT, name) : urxe_libc_next(name);
 
-	return next ? next : urxe_dl_find(name);
+	return next ? next : urxe_elf_libc(name);
 }
 
 /* Of the names that programs look up, most end here. */

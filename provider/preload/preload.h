@@ -82,9 +82,6 @@ const char *urxe_object_of(const void *address);
 /* Does that address lie in a libibverbs? Any thread. */
 bool urxe_in_libibverbs(const void *address);
 
-/* libc's dlsym or dlvsym, found without any call; NULL if this is no glibc. */
-void *urxe_dl_find(const char *name);
-
 /* The next definition of a function of libc, for programs' calls that pass through us. */
 void *urxe_libc_next(const char *name);
 

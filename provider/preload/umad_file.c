@@ -343,7 +343,7 @@ static ssize_t read_late(struct urxe_umad *file, void *buf, size_t len)
 	file->late = f->next;
 	free(f);
 	if (!file->late && file->held_fd < 0)
-		urxe_libc.read(file->event, &count, sizeof(count));
+		(void)!urxe_libc.read(file->event, &count, sizeof(count));
 	return at + 24;
 }
 
@@ -371,7 +371,7 @@ static ssize_t read_held(struct urxe_umad *file, void *buf, size_t len)
 	urxe_fd_close(file->held_fd);
 	file->held_fd = -1;
 	if (!file->late)
-		urxe_libc.read(file->event, &count, sizeof(count));
+		(void)!urxe_libc.read(file->event, &count, sizeof(count));
 	return n == (ssize_t)mad ? (ssize_t)(at + n) : -EIO;
 }
 
@@ -383,7 +383,7 @@ static int hold(struct urxe_umad *file, const uint8_t *head, int fd)
 		return -EIO;
 	memcpy(file->held, head, FABRIC_INLINE);
 	file->held_fd = urxe_fd_keep(fd);
-	urxe_libc.write(file->event, &one, sizeof(one));
+	(void)!urxe_libc.write(file->event, &one, sizeof(one));
 	return 0;
 }
 

@@ -102,7 +102,7 @@ void urxe_umad_file_lost(struct urxe_umad *file)
 			last = &f->next;
 		}
 	if (file->late)
-		urxe_libc.write(file->event, &one, sizeof(one));
+		(void)!urxe_libc.write(file->event, &one, sizeof(one));
 	start_looking();
 }
 

@@ -75,7 +75,7 @@ bool urxe_umad_rings_send(struct urxe_umad *file, const uint8_t *umad, size_t le
 	slot->len = len;
 	memcpy(slot->bytes, umad, len);
 	if (mad_ring_publish(&file->rings->to_fabric))
-		urxe_libc.write(file->doorbell, &one, sizeof(one));
+		(void)!urxe_libc.write(file->doorbell, &one, sizeof(one));
 	return true;
 }
 
@@ -91,6 +91,6 @@ ssize_t urxe_umad_rings_receive(struct urxe_umad *file, uint8_t umad[FABRIC_INLI
 		return n < 0 ? -EAGAIN : n;
 	/* It is still there to be read. */
 	one = 1;
-	urxe_libc.write(file->arrived, &one, sizeof(one));
+	(void)!urxe_libc.write(file->arrived, &one, sizeof(one));
 	return n;
 }
