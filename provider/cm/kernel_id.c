@@ -47,60 +47,18 @@ void urxe_kernel_ids_forked(void)
 	pthread_mutex_init(&deciding, NULL);
 }
 
-/* Where in a command its id stands. */
-static const struct place {
-	uint16_t id, size;
-	bool grew; /* an older form ends earlier, and its length says so */
-} places[] = {
-#define PLACE(cmd, type)                                                        \
-	[RDMA_USER_CM_CMD_##cmd] = {.id = offsetof(struct rdma_ucm_##type, id), \
-				    .size = sizeof(struct rdma_ucm_##type)}
-	PLACE(BIND_IP, bind_ip),
-	PLACE(RESOLVE_IP, resolve_ip),
-	PLACE(RESOLVE_ROUTE, resolve_route),
-	PLACE(QUERY_ROUTE, query),
-	[RDMA_USER_CM_CMD_CONNECT] = {.id = offsetof(struct rdma_ucm_connect, id),
-				      .size = sizeof(struct rdma_ucm_connect),
-				      .grew = true},
-	PLACE(LISTEN, listen),
-	[RDMA_USER_CM_CMD_ACCEPT] = {.id = offsetof(struct rdma_ucm_accept, id),
-				     .size = sizeof(struct rdma_ucm_accept),
-				     .grew = true},
-	PLACE(REJECT, reject),
-	PLACE(DISCONNECT, disconnect),
-	PLACE(INIT_QP_ATTR, init_qp_attr),
-	PLACE(SET_OPTION, set_option),
-	PLACE(NOTIFY, notify),
-	PLACE(QUERY, query),
-	PLACE(BIND, bind),
-	PLACE(RESOLVE_ADDR, resolve_addr),
-	PLACE(JOIN_IP_MCAST, join_ip_mcast),
-	PLACE(JOIN_MCAST, join_mcast),
-#undef PLACE
-};
-
-static const struct place *place_of(uint32_t cmd)
-{
-	static const size_t n = sizeof(places) / sizeof(places[0]);
-
-	return cmd < n && places[cmd].size ? &places[cmd] : NULL;
-}
-
 /* The command as the program wrote it, about that id of the kernel's. */
 static int forward(const struct urxe_command *c, uint32_t kernel, uint64_t response)
 {
-	const struct place *at = place_of(c->cmd);
+	const struct urxe_command_kind *kind = c->kind;
 	uint8_t body[URXE_COMMAND_MAX];
-	uint16_t size;
+	uint16_t size = kind->oldest && c->in < kind->size ? c->in : kind->size;
 
-	if (!at)
-		return -EINVAL;
-	size = at->grew && c->in < at->size ? c->in : at->size;
-	if (size < at->id + sizeof(kernel))
+	if (!kind->about_id || size < kind->id_at + sizeof(kernel))
 		return -EINVAL;
 	if (urxe_command_take(c, body, size))
 		return -EFAULT;
-	memcpy(body + at->id, &kernel, sizeof(kernel));
+	memcpy(body + kind->id_at, &kernel, sizeof(kernel));
 	if (response) /* of those that have one, it stands first */
 		memcpy(body, &response, sizeof(response));
 	return urxe_kernel_command(c->file, c->cmd, body, size, c->out);
@@ -131,13 +89,13 @@ static bool twin_of(const struct urxe_ucma *file, uint32_t handle, uint32_t *ker
 
 int urxe_kernel_pass(const struct urxe_command *c)
 {
-	const struct place *at = place_of(c->cmd);
+	const struct urxe_command_kind *kind = c->kind;
 	uint32_t handle, kernel;
 	bool foreign;
 
-	if (c->file->kernel_fd < 0 || !at || at->id + sizeof(handle) > c->have)
+	if (c->file->kernel_fd < 0 || !kind->about_id || kind->id_at + sizeof(handle) > c->have)
 		return URXE_OURS;
-	memcpy(&handle, c->bytes + at->id, sizeof(handle));
+	memcpy(&handle, c->bytes + kind->id_at, sizeof(handle));
 	twin_of(c->file, handle, &kernel, &foreign);
 	if (!foreign)
 		return URXE_OURS;

@@ -81,34 +81,23 @@ static int destroy_id(const struct urxe_command *c, void *body)
 	return ret ? ret : urxe_user_write(cmd->response, &resp, sizeof(resp));
 }
 
-static int resolve_route(const struct urxe_command *c, void *body)
+static int resolve_route(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_resolve_route *cmd = body;
-	struct urxe_id *id;
-	int ret;
 
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_resolve_route(id, cmd->timeout_ms);
-	urxe_engine_unlock();
-	return ret;
+	return urxe_id_resolve_route(id, cmd->timeout_ms);
 }
 
-static int connect_id(const struct urxe_command *c, void *body)
+static bool check_connect(void *body)
+{
+	return ((struct rdma_ucm_connect *)body)->conn_param.valid;
+}
+
+static int connect_id(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_connect *cmd = body;
-	struct urxe_id *id;
-	int ret;
 
-	if (!cmd->conn_param.valid)
-		return -EINVAL;
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_connect(id, &cmd->conn_param, &cmd->ece);
-	urxe_engine_unlock();
-	return ret;
+	return urxe_id_connect(id, &cmd->conn_param, &cmd->ece);
 }
 
 static int listen_id(const struct urxe_command *c, void *body)
@@ -139,68 +128,43 @@ static int listen_id(const struct urxe_command *c, void *body)
 	return ret;
 }
 
-static int accept_id(const struct urxe_command *c, void *body)
+static int accept_id(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_accept *cmd = body;
-	struct urxe_id *id;
-	int ret;
+	int ret = urxe_id_accept(id, cmd->conn_param.valid ? &cmd->conn_param : NULL, &cmd->ece);
 
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_accept(id, cmd->conn_param.valid ? &cmd->conn_param : NULL,
-				     &cmd->ece);
 	if (!ret && cmd->conn_param.valid)
 		id->uid = cmd->uid;
-	urxe_engine_unlock();
 	return ret;
 }
 
-static int reject_id(const struct urxe_command *c, void *body)
+static bool check_reject(void *body)
 {
 	struct rdma_ucm_reject *cmd = body;
-	struct urxe_id *id;
-	int ret;
 
 	if (!cmd->reason)
 		cmd->reason = URXE_CM_REJ_CONSUMER_DEFINED;
-	if (cmd->reason != URXE_CM_REJ_CONSUMER_DEFINED &&
-	    cmd->reason != URXE_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED)
-		return -EINVAL;
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_reject(id, cmd->private_data, cmd->private_data_len, cmd->reason);
-	urxe_engine_unlock();
-	return ret;
+	return cmd->reason == URXE_CM_REJ_CONSUMER_DEFINED ||
+	       cmd->reason == URXE_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED;
 }
 
-static int disconnect_id(const struct urxe_command *c, void *body)
+static int reject_id(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
-	struct rdma_ucm_disconnect *cmd = body;
-	struct urxe_id *id;
-	int ret;
+	struct rdma_ucm_reject *cmd = body;
 
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_disconnect(id);
-	urxe_engine_unlock();
-	return ret;
+	return urxe_id_reject(id, cmd->private_data, cmd->private_data_len, cmd->reason);
 }
 
-static int notify(const struct urxe_command *c, void *body)
+static int disconnect_id(struct urxe_id *id, const struct urxe_command *c, void *body)
+{
+	return urxe_id_disconnect(id);
+}
+
+static int notify(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_notify *cmd = body;
-	struct urxe_id *id;
-	int ret;
 
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_notify(id, cmd->event);
-	urxe_engine_unlock();
-	return ret;
+	return urxe_id_notify(id, cmd->event);
 }
 
 static int get_event(const struct urxe_command *c, void *body)
@@ -257,68 +221,93 @@ static int migrate_id(const struct urxe_command *c, void *body)
 	return ret ? ret : urxe_user_write(cmd->response, &resp, sizeof(resp));
 }
 
-/* size: of its structure; room: the least for the answer; oldest: the size of the structure's first
- * form, where it has grown. */
-#define COMMAND(function, type, ...)                                     \
-	{                                                                \
-		.fn = function, .size = sizeof(struct type), __VA_ARGS__ \
+#define COMMAND(type, ...)                               \
+	{                                                \
+		.size = sizeof(struct type), __VA_ARGS__ \
 	}
-#define ROOM(type) .room = sizeof(struct type)
+#define ABOUT_ID(type, ...) \
+	COMMAND(type, .about_id = true, .id_at = offsetof(struct type, id), __VA_ARGS__)
+#define ON_ID(function, type, ...)     ABOUT_ID(type, .on_id = function, __VA_ARGS__)
+#define ON_DEVICE(function, type, ...) ON_ID(function, type, .bound = true, __VA_ARGS__)
+#define ROOM(type)		       .room = sizeof(struct type)
 
-static const struct command {
-	int (*fn)(const struct urxe_command *cmd, void *body);
-	size_t size, room, oldest;
-} commands[] = {
+static const struct urxe_command_kind kinds[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] =
-		COMMAND(create_id, rdma_ucm_create_id, ROOM(rdma_ucm_create_id_resp)),
+		COMMAND(rdma_ucm_create_id, ROOM(rdma_ucm_create_id_resp), .fn = create_id),
 	[RDMA_USER_CM_CMD_DESTROY_ID] =
-		COMMAND(destroy_id, rdma_ucm_destroy_id, ROOM(rdma_ucm_destroy_id_resp)),
-	[RDMA_USER_CM_CMD_BIND_IP] = COMMAND(urxe_command_bind_ip, rdma_ucm_bind_ip),
-	[RDMA_USER_CM_CMD_RESOLVE_IP] = COMMAND(urxe_command_resolve_ip, rdma_ucm_resolve_ip),
-	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = COMMAND(resolve_route, rdma_ucm_resolve_route),
+		COMMAND(rdma_ucm_destroy_id, ROOM(rdma_ucm_destroy_id_resp), .fn = destroy_id),
+	[RDMA_USER_CM_CMD_BIND_IP] = ABOUT_ID(rdma_ucm_bind_ip, .fn = urxe_command_bind_ip),
+	[RDMA_USER_CM_CMD_RESOLVE_IP] =
+		ABOUT_ID(rdma_ucm_resolve_ip, .fn = urxe_command_resolve_ip),
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = ON_DEVICE(resolve_route, rdma_ucm_resolve_route),
 	[RDMA_USER_CM_CMD_QUERY_ROUTE] =
-		COMMAND(urxe_command_query_route, rdma_ucm_query,
-			.room = offsetof(struct rdma_ucm_query_route_resp, ibdev_index)),
-	[RDMA_USER_CM_CMD_CONNECT] = COMMAND(connect_id, rdma_ucm_connect,
-					     .oldest = END_OF(struct rdma_ucm_connect, reserved)),
-	[RDMA_USER_CM_CMD_LISTEN] = COMMAND(listen_id, rdma_ucm_listen),
-	[RDMA_USER_CM_CMD_ACCEPT] = COMMAND(accept_id, rdma_ucm_accept,
-					    .oldest = END_OF(struct rdma_ucm_accept, reserved)),
-	[RDMA_USER_CM_CMD_REJECT] = COMMAND(reject_id, rdma_ucm_reject),
-	[RDMA_USER_CM_CMD_DISCONNECT] = COMMAND(disconnect_id, rdma_ucm_disconnect),
+		ON_ID(urxe_command_query_route, rdma_ucm_query,
+		      .room = offsetof(struct rdma_ucm_query_route_resp, ibdev_index)),
+	[RDMA_USER_CM_CMD_CONNECT] = ON_DEVICE(connect_id, rdma_ucm_connect, .check = check_connect,
+					       .oldest = END_OF(struct rdma_ucm_connect, reserved)),
+	[RDMA_USER_CM_CMD_LISTEN] = ABOUT_ID(rdma_ucm_listen, .fn = listen_id),
+	[RDMA_USER_CM_CMD_ACCEPT] = ON_DEVICE(accept_id, rdma_ucm_accept,
+					      .oldest = END_OF(struct rdma_ucm_accept, reserved)),
+	[RDMA_USER_CM_CMD_REJECT] = ON_DEVICE(reject_id, rdma_ucm_reject, .check = check_reject),
+	[RDMA_USER_CM_CMD_DISCONNECT] = ON_DEVICE(disconnect_id, rdma_ucm_disconnect),
 	[RDMA_USER_CM_CMD_INIT_QP_ATTR] =
-		COMMAND(urxe_command_init_qp_attr, rdma_ucm_init_qp_attr, ROOM(ib_uverbs_qp_attr)),
+		ON_DEVICE(urxe_command_init_qp_attr, rdma_ucm_init_qp_attr, ROOM(ib_uverbs_qp_attr),
+			  .check = urxe_command_check_qp_state),
 	[RDMA_USER_CM_CMD_GET_EVENT] =
-		COMMAND(get_event, rdma_ucm_get_event,
+		COMMAND(rdma_ucm_get_event, .fn = get_event,
 			.room = sizeof(struct rdma_ucm_event_resp) -
 				sizeof(((struct rdma_ucm_event_resp *)0)->reserved) -
 				sizeof(((struct rdma_ucm_event_resp *)0)->ece)),
 	[RDMA_USER_CM_CMD_GET_OPTION] = {NULL}, /* -ENOSYS, there as well */
-	[RDMA_USER_CM_CMD_SET_OPTION] = COMMAND(urxe_command_set_option, rdma_ucm_set_option),
-	[RDMA_USER_CM_CMD_NOTIFY] = COMMAND(notify, rdma_ucm_notify),
+	[RDMA_USER_CM_CMD_SET_OPTION] =
+		ABOUT_ID(rdma_ucm_set_option, .fn = urxe_command_set_option),
+	[RDMA_USER_CM_CMD_NOTIFY] = ON_DEVICE(notify, rdma_ucm_notify),
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
-		COMMAND(urxe_command_join_ip_mcast, rdma_ucm_join_ip_mcast),
-	[RDMA_USER_CM_CMD_LEAVE_MCAST] = COMMAND(urxe_command_leave_mcast, rdma_ucm_destroy_id,
-						 ROOM(rdma_ucm_destroy_id_resp)),
-	[RDMA_USER_CM_CMD_MIGRATE_ID] = COMMAND(migrate_id, rdma_ucm_migrate_id),
-	[RDMA_USER_CM_CMD_QUERY] = COMMAND(urxe_command_query, rdma_ucm_query),
-	[RDMA_USER_CM_CMD_BIND] = COMMAND(urxe_command_bind, rdma_ucm_bind),
-	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = COMMAND(urxe_command_resolve_addr, rdma_ucm_resolve_addr),
-	[RDMA_USER_CM_CMD_JOIN_MCAST] = COMMAND(urxe_command_join_mcast, rdma_ucm_join_mcast),
+		ABOUT_ID(rdma_ucm_join_ip_mcast, .fn = urxe_command_join_ip_mcast),
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] =
+		COMMAND(rdma_ucm_destroy_id, ROOM(rdma_ucm_destroy_id_resp),
+			.fn = urxe_command_leave_mcast),
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = COMMAND(rdma_ucm_migrate_id, .fn = migrate_id),
+	[RDMA_USER_CM_CMD_QUERY] = ON_ID(urxe_command_query, rdma_ucm_query),
+	[RDMA_USER_CM_CMD_BIND] = ABOUT_ID(rdma_ucm_bind, .fn = urxe_command_bind),
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] =
+		ABOUT_ID(rdma_ucm_resolve_addr, .fn = urxe_command_resolve_addr),
+	[RDMA_USER_CM_CMD_JOIN_MCAST] =
+		ABOUT_ID(rdma_ucm_join_mcast, .fn = urxe_command_join_mcast),
 };
 
-static int run(const struct urxe_command *c, const struct command *command)
+static int run_on_id(const struct urxe_command *c, uint8_t *body)
+{
+	const struct urxe_command_kind *kind = c->kind;
+	struct urxe_id *id;
+	uint32_t handle;
+	int ret;
+
+	memcpy(&handle, body + kind->id_at, sizeof(handle));
+	urxe_engine_lock();
+	ret = kind->bound ? urxe_id_find_bound(c->file, handle, &id)
+			  : urxe_id_find(c->file, handle, &id);
+	if (!ret)
+		ret = kind->on_id(id, c, body);
+	urxe_engine_unlock();
+	return ret;
+}
+
+static int run(const struct urxe_command *c)
 {
 	_Alignas(8) uint8_t body[URXE_COMMAND_MAX] = {0};
-	bool short_form = command->oldest && c->in < command->size;
+	const struct urxe_command_kind *kind = c->kind;
+	bool short_form = kind->oldest && c->in < kind->size;
 
-	if (c->out < command->room)
+	if (c->out < kind->room)
 		return -ENOSPC;
-	if (c->in < command->oldest)
+	if (c->in < kind->oldest)
 		return -EINVAL;
-	if (urxe_command_take(c, body, short_form ? command->oldest : command->size))
+	if (urxe_command_take(c, body, short_form ? kind->oldest : kind->size))
 		return -EFAULT;
-	return command->fn(c, body);
+	if (kind->check && !kind->check(body))
+		return -EINVAL;
+	return kind->fn ? kind->fn(c, body) : run_on_id(c, body);
 }
 
 ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t len)
@@ -333,13 +322,14 @@ ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t 
 		return -EINVAL;
 	if (urxe_user_read(&hdr, (uintptr_t)buf, sizeof(hdr)))
 		return -EFAULT;
-	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || hdr.in + sizeof(hdr) > len)
+	if (hdr.cmd >= sizeof(kinds) / sizeof(kinds[0]) || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
-	if (!commands[hdr.cmd].fn)
+	if (!kinds[hdr.cmd].size)
 		return -ENOSYS;
 	cmd.file = file;
 	cmd.fd = fd;
 	cmd.cmd = hdr.cmd;
+	cmd.kind = &kinds[hdr.cmd];
 	cmd.in = hdr.in;
 	cmd.out = hdr.out;
 	cmd.from = (uintptr_t)buf + sizeof(hdr);
@@ -348,6 +338,6 @@ ssize_t urxe_ucma_write(struct urxe_ucma *file, int fd, const void *buf, size_t 
 		return -EFAULT;
 	ret = urxe_kernel_pass(&cmd);
 	if (ret == URXE_OURS)
-		ret = run(&cmd, &commands[hdr.cmd]);
+		ret = run(&cmd);
 	return ret ? ret : (ssize_t)len;
 }

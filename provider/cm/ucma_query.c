@@ -61,20 +61,14 @@ static void fill_route(struct rdma_ucm_query_route_resp *resp, const struct urxe
 	}
 }
 
-int urxe_command_query_route(const struct urxe_command *c, void *body)
+int urxe_command_query_route(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_query_route_resp resp;
 	struct rdma_ucm_query *cmd = body;
-	struct urxe_id *id;
-	int ret;
 
 	memset(&resp, 0, sizeof(resp));
-	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd->id, &id);
-	if (!ret)
-		fill_route(&resp, id);
-	urxe_engine_unlock();
-	return ret ? ret : urxe_user_write(cmd->response, &resp, smaller(c->out, sizeof(resp)));
+	fill_route(&resp, id);
+	return urxe_user_write(cmd->response, &resp, smaller(c->out, sizeof(resp)));
 }
 
 static void fill_device(struct rdma_ucm_query_addr_resp *resp, const struct urxe_id *id)
@@ -161,25 +155,16 @@ static int query_path(const struct urxe_id *id, uint64_t response, size_t out)
 	return urxe_user_write(response, &resp, sizeof(resp.head) + n * sizeof(resp.data[0]));
 }
 
-int urxe_command_query(const struct urxe_command *c, void *body)
+int urxe_command_query(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_query *cmd = body;
-	struct urxe_id *id;
-	int ret;
 
-	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd->id, &id);
-	if (ret)
-		goto out;
 	switch (cmd->option) {
-	case RDMA_USER_CM_QUERY_ADDR: ret = query_addr(id, cmd->response, c->out, false); break;
-	case RDMA_USER_CM_QUERY_GID: ret = query_addr(id, cmd->response, c->out, true); break;
-	case RDMA_USER_CM_QUERY_PATH: ret = query_path(id, cmd->response, c->out); break;
-	default: ret = -ENOSYS; break;
+	case RDMA_USER_CM_QUERY_ADDR: return query_addr(id, cmd->response, c->out, false);
+	case RDMA_USER_CM_QUERY_GID: return query_addr(id, cmd->response, c->out, true);
+	case RDMA_USER_CM_QUERY_PATH: return query_path(id, cmd->response, c->out);
+	default: return -ENOSYS;
 	}
-out:
-	urxe_engine_unlock();
-	return ret;
 }
 
 static void copy_qp_attr(struct ib_uverbs_qp_attr *to, const struct ibv_qp_attr *from)
@@ -203,22 +188,18 @@ static void copy_qp_attr(struct ib_uverbs_qp_attr *to, const struct ibv_qp_attr 
 	to->rnr_retry = from->rnr_retry;
 }
 
-int urxe_command_init_qp_attr(const struct urxe_command *c, void *body)
+bool urxe_command_check_qp_state(void *body)
+{
+	return ((struct rdma_ucm_init_qp_attr *)body)->qp_state <= IBV_QPS_ERR;
+}
+
+int urxe_command_init_qp_attr(struct urxe_id *id, const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_init_qp_attr *cmd = body;
-	struct ibv_qp_attr attr = {0};
+	struct ibv_qp_attr attr = {.qp_state = cmd->qp_state};
 	struct ib_uverbs_qp_attr resp;
-	struct urxe_id *id;
-	int mask = 0, ret;
+	int mask = 0, ret = urxe_id_init_qp_attr(id, &attr, &mask);
 
-	if (cmd->qp_state > IBV_QPS_ERR)
-		return -EINVAL;
-	attr.qp_state = cmd->qp_state;
-	urxe_engine_lock();
-	ret = urxe_id_find_bound(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_init_qp_attr(id, &attr, &mask);
-	urxe_engine_unlock();
 	if (ret)
 		return ret;
 	memset(&resp, 0, sizeof(resp));
