@@ -81,7 +81,7 @@ struct urxe_cm_id *urxe_cm_id_new(struct urxe_cm *cm, uint32_t local_id)
 	CDS_INIT_LIST_HEAD(&id->waiting);
 	CDS_INIT_LIST_HEAD(&id->listener_node);
 	cds_list_add_tail(&id->node, &cm->ids);
-	urxe_cm_local_insert(id);
+	urxe_cm_enter(id, URXE_CM_BY_LOCAL);
 	cm->counts.ids++;
 	return id;
 }
@@ -92,9 +92,8 @@ void urxe_cm_id_free(struct urxe_cm_id *id)
 	cds_list_del(&id->waiting);
 	cds_list_del(&id->listener_node);
 	cds_list_del(&id->node);
-	urxe_cm_remote_remove(id);
-	urxe_cm_qpn_remove(id);
-	urxe_cm_local_remove(id);
+	for (unsigned by = 0; by < URXE_CM_TABLES; by++)
+		urxe_cm_remove(id, by);
 	id->cm->counts.ids--;
 	free(id->mad);
 	free(id->private_data);

@@ -34,6 +34,9 @@
 #define URXE_CM_ACK_DELAY 15
 #define URXE_CM_NO_ROW	  UINT32_MAX
 
+/* Tables of identifiers, by what they are found. */
+enum urxe_cm_by { URXE_CM_BY_LOCAL, URXE_CM_BY_REMOTE, URXE_CM_BY_QPN, URXE_CM_TABLES };
+
 struct urxe_cm_table {
 	struct cds_hlist_head *buckets;
 	unsigned size; /* a power of two */
@@ -50,7 +53,7 @@ struct urxe_cm {
 	uint64_t now;
 	uint64_t next_turn; /* of messages in the name of the dead */
 	struct urxe_wheel wheel;
-	struct urxe_cm_table local, remote, qpn;
+	struct urxe_cm_table tables[URXE_CM_TABLES];
 	struct cds_list_head ids;     /* all */
 	struct cds_list_head waiting; /* for their USER_ESTABLISHED */
 	struct cds_list_head unarmed; /* with a timer to start when somebody says what time it is */
@@ -65,7 +68,7 @@ struct urxe_cm_id {
 	struct cds_list_head waiting;	    /* in cm->waiting or cm->unarmed, else empty */
 	struct cds_list_head listener_node; /* in listener->ids while it counts there */
 	struct urxe_cm_listener *listener;
-	struct cds_hlist_node local_node, remote_node, qpn_node;
+	struct cds_hlist_node nodes[URXE_CM_TABLES];
 	struct urxe_timer timer;
 	struct urxe_cm_path path;
 	uint64_t remote_ca_guid;
@@ -87,7 +90,7 @@ struct urxe_cm_id {
 	uint8_t ack_timeout;	 /* of the QP, and the length of time-wait: 4.096 µs << n */
 	uint8_t service_timeout; /* of our MRA */
 	uint8_t max_cm_retries, retries_left;
-	bool in_remote, in_qpn; /* tables */
+	bool entered[URXE_CM_TABLES];
 	bool sidr;
 	bool busy;    /* its handler is running */
 	bool dead;    /* nobody holds it */
@@ -116,18 +119,15 @@ void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, u
 void urxe_cm_deliver_type(struct urxe_cm_id *id, enum urxe_cm_event_type type,
 			  const struct urxe_cm_msg *msg, uint64_t now);
 
-/* connection_table.c: inserting into remote and qpn takes the key from the identifier. */
+/* connection_table.c: entering takes the key from the identifier; removing one that is not there
+ * does nothing. */
 int urxe_cm_tables_create(struct urxe_cm *cm);
 void urxe_cm_tables_destroy(struct urxe_cm *cm);
-void urxe_cm_local_insert(struct urxe_cm_id *id);
-void urxe_cm_local_remove(struct urxe_cm_id *id);
+void urxe_cm_enter(struct urxe_cm_id *id, enum urxe_cm_by by);
+void urxe_cm_remove(struct urxe_cm_id *id, enum urxe_cm_by by);
 struct urxe_cm_id *urxe_cm_local_find(struct urxe_cm *cm, uint32_t local_id);
-void urxe_cm_remote_insert(struct urxe_cm_id *id);
-void urxe_cm_remote_remove(struct urxe_cm_id *id);
 struct urxe_cm_id *urxe_cm_remote_find(struct urxe_cm *cm, bool sidr, uint32_t remote_id,
 				       uint64_t guid, const struct urxe_link_addr *addr);
-void urxe_cm_qpn_insert(struct urxe_cm_id *id);
-void urxe_cm_qpn_remove(struct urxe_cm_id *id);
 struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t guid,
 				    const struct urxe_link_addr *addr);
 

@@ -66,7 +66,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	/* 12.9.8.3.1 */
 	other = urxe_cm_qpn_find(cm, qpn, rep->local_ca_guid, &rx->path->src);
 	if (other && is_request(other)) {
-		urxe_cm_qpn_remove(other);
+		urxe_cm_remove(other, URXE_CM_BY_QPN);
 	} else if (other) {
 		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_STALE_CONN, NULL, 0);
 		if (other->state == URXE_CM_ESTABLISHED)
@@ -81,8 +81,8 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	id->initiator_depth = rep->responder_resources;
 	id->rnr_retry_count = rep->rnr_retry_count;
 	id->ack_timeout = urxe_cm_ack_timeout(rep->target_ack_delay, id->ack_timeout - 1);
-	urxe_cm_remote_insert(id);
-	urxe_cm_qpn_insert(id);
+	urxe_cm_enter(id, URXE_CM_BY_REMOTE);
+	urxe_cm_enter(id, URXE_CM_BY_QPN);
 	urxe_cm_become(id, URXE_CM_REP_RCVD, now);
 	urxe_cm_deliver(id, &event, now);
 }

@@ -48,7 +48,7 @@ struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *r
 void urxe_cm_offer(struct urxe_cm_id *id, struct urxe_cm_listener *listener,
 		   enum urxe_cm_state state, const struct urxe_cm_event *event, uint64_t now)
 {
-	urxe_cm_remote_insert(id);
+	urxe_cm_enter(id, URXE_CM_BY_REMOTE);
 	urxe_cm_become(id, state, now);
 	id->listener = listener;
 	listener->pending++;
@@ -196,7 +196,7 @@ static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct 
 	if (!id)
 		return;
 	fill(id, &msg->req, &event.req);
-	urxe_cm_qpn_insert(id);
+	urxe_cm_enter(id, URXE_CM_BY_QPN);
 	event.req.listener = listener;
 	urxe_cm_offer(id, listener, URXE_CM_REQ_RCVD, &event, now);
 }

@@ -118,11 +118,11 @@ void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t no
 
 	if (state == URXE_CM_TIMEWAIT) {
 		/* The peer may use its QP anew, but a REQ that comes again is still known. */
-		urxe_cm_qpn_remove(id);
+		urxe_cm_remove(id, URXE_CM_BY_QPN);
 		urxe_cm_arm(id, now, urxe_cm_time(id->ack_timeout));
 	} else if (state == URXE_CM_IDLE) {
-		urxe_cm_qpn_remove(id);
-		urxe_cm_remote_remove(id);
+		urxe_cm_remove(id, URXE_CM_BY_QPN);
+		urxe_cm_remove(id, URXE_CM_BY_REMOTE);
 		urxe_cm_keep_private(id, NULL, 0);
 		id->remote_id = 0;
 		id->quiet = false;

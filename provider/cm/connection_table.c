@@ -16,69 +16,50 @@
 
 #define FIRST_SIZE 64
 
+/* What an identifier is found by: all that counts in its table, zeros else. */
 struct key {
 	uint64_t guid;
 	uint32_t number; /* communication ID, or QPN */
-	uint32_t kind;
+	uint32_t kind;	 /* the table, and whether it is a request ID of SIDR */
 	struct urxe_link_addr addr;
 };
+_Static_assert(sizeof(struct key) == 32, "no padding: keys are compared and hashed as bytes");
 
-enum { KIND_LOCAL, KIND_REMOTE, KIND_SIDR, KIND_QPN };
-
-static unsigned hash_key(const struct urxe_cm *cm, const struct key *key)
+static struct key key_of(const struct urxe_cm_id *id, enum urxe_cm_by by)
 {
-	return urxe_siphash(cm->key, key, sizeof(*key));
+	struct key key = {.kind = by, .guid = id->remote_ca_guid, .addr = id->path.av.dst};
+
+	switch (by) {
+	case URXE_CM_BY_REMOTE:
+		key.number = id->remote_id;
+		key.kind |= id->sidr << 8;
+		return key;
+	case URXE_CM_BY_QPN: key.number = id->remote_qpn; return key;
+	default: return (struct key){.kind = by, .number = id->local_id};
+	}
 }
 
-static unsigned hash_local(const struct urxe_cm *cm, uint32_t local_id)
+static struct urxe_cm_id *id_of(struct cds_hlist_node *node, enum urxe_cm_by by)
 {
-	return hash_key(cm, &(struct key){.number = local_id, .kind = KIND_LOCAL});
+	return caa_container_of(node - by, struct urxe_cm_id, nodes[0]);
 }
 
-static unsigned hash_remote(const struct urxe_cm *cm, bool sidr, uint32_t remote_id, uint64_t guid,
-			    const struct urxe_link_addr *addr)
+static struct cds_hlist_head *bucket(const struct urxe_cm *cm, const struct urxe_cm_table *table,
+				     const struct key *key)
 {
-	return hash_key(cm, &(struct key){.guid = guid,
-					  .number = remote_id,
-					  .kind = sidr ? KIND_SIDR : KIND_REMOTE,
-					  .addr = *addr});
+	return &table->buckets[urxe_siphash(cm->key, key, sizeof(*key)) & (table->size - 1)];
 }
 
-static unsigned hash_qpn(const struct urxe_cm *cm, uint32_t qpn, uint64_t guid,
-			 const struct urxe_link_addr *addr)
+static void put(const struct urxe_cm *cm, struct urxe_cm_table *table, struct cds_hlist_node *node,
+		enum urxe_cm_by by)
 {
-	return hash_key(
-		cm, &(struct key){.guid = guid, .number = qpn, .kind = KIND_QPN, .addr = *addr});
-}
+	struct key key = key_of(id_of(node, by), by);
 
-static struct cds_hlist_head *bucket(const struct urxe_cm_table *table, unsigned hash)
-{
-	return &table->buckets[hash & (table->size - 1)];
-}
-
-static unsigned hash_of_local(struct cds_hlist_node *node)
-{
-	struct urxe_cm_id *id = cds_hlist_entry(node, struct urxe_cm_id, local_node);
-
-	return hash_local(id->cm, id->local_id);
-}
-
-static unsigned hash_of_remote(struct cds_hlist_node *node)
-{
-	struct urxe_cm_id *id = cds_hlist_entry(node, struct urxe_cm_id, remote_node);
-
-	return hash_remote(id->cm, id->sidr, id->remote_id, id->remote_ca_guid, &id->path.av.dst);
-}
-
-static unsigned hash_of_qpn(struct cds_hlist_node *node)
-{
-	struct urxe_cm_id *id = cds_hlist_entry(node, struct urxe_cm_id, qpn_node);
-
-	return hash_qpn(id->cm, id->remote_qpn, id->remote_ca_guid, &id->path.av.dst);
+	cds_hlist_add_head(node, bucket(cm, table, &key));
 }
 
 /* Without memory it stays as it is: slower, not wrong. */
-static void grow(struct urxe_cm_table *table, unsigned (*hash)(struct cds_hlist_node *))
+static void grow(const struct urxe_cm *cm, struct urxe_cm_table *table, enum urxe_cm_by by)
 {
 	struct urxe_cm_table larger = {.size = table->size * 2, .used = table->used};
 	struct cds_hlist_node *node;
@@ -89,36 +70,19 @@ static void grow(struct urxe_cm_table *table, unsigned (*hash)(struct cds_hlist_
 	for (unsigned i = 0; i < table->size; i++) {
 		while ((node = table->buckets[i].next)) {
 			cds_hlist_del(node);
-			cds_hlist_add_head(node, bucket(&larger, hash(node)));
+			put(cm, &larger, node, by);
 		}
 	}
 	free(table->buckets);
 	*table = larger;
 }
 
-static void insert(struct urxe_cm_table *table, struct cds_hlist_node *node,
-		   unsigned (*hash)(struct cds_hlist_node *))
-{
-	if (table->used >= table->size)
-		grow(table, hash);
-	cds_hlist_add_head(node, bucket(table, hash(node)));
-	table->used++;
-}
-
-static void take_out(struct urxe_cm_table *table, struct cds_hlist_node *node)
-{
-	cds_hlist_del(node);
-	table->used--;
-}
-
 int urxe_cm_tables_create(struct urxe_cm *cm)
 {
-	struct urxe_cm_table *tables[] = {&cm->local, &cm->remote, &cm->qpn};
-
-	for (unsigned i = 0; i < 3; i++) {
-		tables[i]->size = FIRST_SIZE;
-		tables[i]->buckets = calloc(FIRST_SIZE, sizeof(*tables[i]->buckets));
-		if (!tables[i]->buckets) {
+	for (unsigned by = 0; by < URXE_CM_TABLES; by++) {
+		cm->tables[by].size = FIRST_SIZE;
+		cm->tables[by].buckets = calloc(FIRST_SIZE, sizeof(*cm->tables[by].buckets));
+		if (!cm->tables[by].buckets) {
 			urxe_cm_tables_destroy(cm);
 			return -ENOMEM;
 		}
@@ -128,85 +92,58 @@ int urxe_cm_tables_create(struct urxe_cm *cm)
 
 void urxe_cm_tables_destroy(struct urxe_cm *cm)
 {
-	free(cm->local.buckets);
-	free(cm->remote.buckets);
-	free(cm->qpn.buckets);
+	for (unsigned by = 0; by < URXE_CM_TABLES; by++)
+		free(cm->tables[by].buckets);
 }
 
-void urxe_cm_local_insert(struct urxe_cm_id *id)
+void urxe_cm_enter(struct urxe_cm_id *id, enum urxe_cm_by by)
 {
-	insert(&id->cm->local, &id->local_node, hash_of_local);
+	struct urxe_cm_table *table = &id->cm->tables[by];
+
+	if (table->used >= table->size)
+		grow(id->cm, table, by);
+	put(id->cm, table, &id->nodes[by], by);
+	table->used++;
+	id->entered[by] = true;
 }
 
-void urxe_cm_local_remove(struct urxe_cm_id *id)
+void urxe_cm_remove(struct urxe_cm_id *id, enum urxe_cm_by by)
 {
-	take_out(&id->cm->local, &id->local_node);
+	if (!id->entered[by])
+		return;
+	cds_hlist_del(&id->nodes[by]);
+	id->cm->tables[by].used--;
+	id->entered[by] = false;
 }
 
-struct urxe_cm_id *urxe_cm_local_find(struct urxe_cm *cm, uint32_t local_id)
+static struct urxe_cm_id *find(struct urxe_cm *cm, enum urxe_cm_by by, const struct key *key)
 {
-	struct urxe_cm_id *id;
+	struct cds_hlist_node *node = bucket(cm, &cm->tables[by], key)->next;
 
-	cds_hlist_for_each_entry_2(id, bucket(&cm->local, hash_local(cm, local_id)), local_node)
-	{
-		if (id->local_id == local_id)
-			return id;
+	for (; node; node = node->next) {
+		struct key own = key_of(id_of(node, by), by);
+
+		if (!memcmp(&own, key, sizeof(own)))
+			return id_of(node, by);
 	}
 	return NULL;
 }
 
-void urxe_cm_remote_insert(struct urxe_cm_id *id)
+struct urxe_cm_id *urxe_cm_local_find(struct urxe_cm *cm, uint32_t local_id)
 {
-	insert(&id->cm->remote, &id->remote_node, hash_of_remote);
-	id->in_remote = true;
-}
-
-void urxe_cm_remote_remove(struct urxe_cm_id *id)
-{
-	if (id->in_remote)
-		take_out(&id->cm->remote, &id->remote_node);
-	id->in_remote = false;
+	return find(cm, URXE_CM_BY_LOCAL,
+		    &(struct key){.kind = URXE_CM_BY_LOCAL, .number = local_id});
 }
 
 struct urxe_cm_id *urxe_cm_remote_find(struct urxe_cm *cm, bool sidr, uint32_t remote_id,
 				       uint64_t guid, const struct urxe_link_addr *addr)
 {
-	unsigned hash = hash_remote(cm, sidr, remote_id, guid, addr);
-	struct urxe_cm_id *id;
-
-	cds_hlist_for_each_entry_2(id, bucket(&cm->remote, hash), remote_node)
-	{
-		if (id->sidr == sidr && id->remote_id == remote_id && id->remote_ca_guid == guid &&
-		    urxe_same_addr(&id->path.av.dst, addr))
-			return id;
-	}
-	return NULL;
-}
-
-void urxe_cm_qpn_insert(struct urxe_cm_id *id)
-{
-	insert(&id->cm->qpn, &id->qpn_node, hash_of_qpn);
-	id->in_qpn = true;
-}
-
-void urxe_cm_qpn_remove(struct urxe_cm_id *id)
-{
-	if (id->in_qpn)
-		take_out(&id->cm->qpn, &id->qpn_node);
-	id->in_qpn = false;
+	return find(cm, URXE_CM_BY_REMOTE,
+		    &(struct key){guid, remote_id, URXE_CM_BY_REMOTE | sidr << 8, *addr});
 }
 
 struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t guid,
 				    const struct urxe_link_addr *addr)
 {
-	unsigned hash = hash_qpn(cm, qpn, guid, addr);
-	struct urxe_cm_id *id;
-
-	cds_hlist_for_each_entry_2(id, bucket(&cm->qpn, hash), qpn_node)
-	{
-		if (id->remote_qpn == qpn && id->remote_ca_guid == guid &&
-		    urxe_same_addr(&id->path.av.dst, addr))
-			return id;
-	}
-	return NULL;
+	return find(cm, URXE_CM_BY_QPN, &(struct key){guid, qpn, URXE_CM_BY_QPN, *addr});
 }
