@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The slow ways into a lock (owned_lock.h). System calls by syscall(2): no cancellation points. */
+#include <errno.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,6 +29,7 @@ static void pause_once(void)
 #endif
 }
 
+/* For an owner to be no longer at work. */
 static void wait_once(unsigned tries)
 {
 	static const struct timespec moment = {.tv_nsec = 50000};
@@ -41,8 +44,10 @@ static void wait_once(unsigned tries)
 
 static bool try(struct owned_lock *lock)
 {
+	int taken = OWNED_LOCK_FREE;
+
 	return !atomic_load(&lock->taken) &&
-	       !atomic_exchange_explicit(&lock->taken, 1, memory_order_acq_rel);
+	       atomic_compare_exchange_strong(&lock->taken, &taken, OWNED_LOCK_TAKEN);
 }
 
 /* In vain only if the one that has it will see, when it has given it back, that the owner is not at
@@ -53,6 +58,26 @@ static bool try_twice(struct owned_lock *lock)
 		return true;
 	atomic_thread_fence(memory_order_seq_cst);
 	return try(lock);
+}
+
+static void futex(struct owned_lock *lock, int op, int value)
+{
+	syscall(SYS_futex, &lock->taken, op | FUTEX_PRIVATE_FLAG, value, NULL);
+}
+
+/* It is awaited from now on also if nobody else waits: this thread cannot know. */
+static void wait_for_shared(struct owned_lock *lock)
+{
+	int saved = errno;
+
+	for (unsigned i = 0; i < SPINS; i++) {
+		pause_once();
+		if (try(lock))
+			return;
+	}
+	while (atomic_exchange(&lock->taken, OWNED_LOCK_AWAITED))
+		futex(lock, FUTEX_WAIT, OWNED_LOCK_AWAITED);
+	errno = saved;
 }
 
 static bool is_at_work(struct owned_lock *lock)
@@ -133,8 +158,8 @@ void owned_lock_shared(struct owned_lock *lock, bool often)
 	bool owner;
 
 	owner_comes(lock);
-	for (unsigned tries = 0; !try(lock); tries++)
-		wait_once(tries);
+	if (!try(lock))
+		wait_for_shared(lock);
 	owner = is_owner(lock, often);
 	if (!owner && hold_off(lock))
 		for (unsigned tries = 0; is_at_work(lock); tries++)
@@ -166,13 +191,12 @@ bool owned_lock_try_shared(struct owned_lock *lock, bool often)
 	return false;
 }
 
-/* The barrier is for owned_unlock()'s promise. */
 void owned_unlock_shared(struct owned_lock *lock)
 {
 	owner_goes(lock);
 	if (lock->strangers < MANY_STRANGERS &&
 	    atomic_load_explicit(&ownable, memory_order_relaxed))
 		atomic_store_explicit(&lock->revoked, 0, memory_order_release);
-	atomic_store_explicit(&lock->taken, 0, memory_order_release);
-	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_exchange(&lock->taken, OWNED_LOCK_FREE) == OWNED_LOCK_AWAITED)
+		futex(lock, FUTEX_WAKE, 1);
 }

@@ -14,8 +14,10 @@
  * gives the lock back, and by `revoked`, a release of the other's, which the owner acquires.
  *
  * After MANY_STRANGERS it stays revoked: all take the shared lock, which is one locked instruction,
- * until the owner has taken it AGAIN_OWNED times with nobody between. A waiter spins, then gives
- * way, then sleeps for moments, so that a holder that has lost its processor gets it back.
+ * until the owner has taken it AGAIN_OWNED times with nobody between. A waiter spins, so short is
+ * most of what is done under the lock. Then it sleeps until the shared lock is given back
+ * (futex(2)). An owner that is at work does not say when it ends: a waiter gives way, then sleeps
+ * for moments, so that an owner that has lost its processor gets it back.
  *
  * The owner is never another one: its thread may still be between two instructions of taking the
  * lock. For the same reason a lock is made anew where there is one thread alone. Zero is a lock that
@@ -34,11 +36,17 @@ enum owned_lock_held {
 	OWNED_LOCK_SHARED, /* the same by the shared lock */
 };
 
+enum owned_lock_taken {
+	OWNED_LOCK_FREE,
+	OWNED_LOCK_TAKEN,
+	OWNED_LOCK_AWAITED, /* taken, and a thread may sleep until it is free */
+};
+
 struct owned_lock {
 	_Atomic uintptr_t owner; /* 0: nobody */
 	atomic_int held;	 /* by the owner: enum owned_lock_held */
 	atomic_int revoked;	 /* the owner takes the shared lock, too */
-	atomic_int taken;	 /* the shared lock */
+	atomic_int taken;	 /* the shared lock: enum owned_lock_taken */
 	unsigned strangers;	 /* how often others have taken it */
 	unsigned again;		 /* how often the owner has, with nobody between */
 };
@@ -101,8 +109,9 @@ static inline bool owned_trylock(struct owned_lock *lock, bool often)
 
 /*
  * A thread that has left work for the holder, and then found the lock taken by owned_trylock(), relies on
- * the holder, which looks for work after this: to see it, or to have given the lock back before the
- * other tried. Between the two lies the barrier of the thread that tried, or that of the shared lock.
+ * the holder, which looks for work after this by a sequentially consistent load: to see it, or to
+ * have given the lock back before the other tried. Between the two lies the barrier of the thread
+ * that tried, or the shared lock's exchange.
  */
 static inline void owned_unlock(struct owned_lock *lock)
 {

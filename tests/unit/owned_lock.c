@@ -2,6 +2,7 @@
 /* The lock that a thread may own: that thread, others, and handlers of signals. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +23,9 @@
 static struct owned_lock lock;
 static unsigned counter; /* guarded by it */
 static atomic_bool over;
+
+static atomic_int sleeps; /* until the shared lock is given back */
+static atomic_int yields;
 
 static atomic_bool barriers_forbidden;
 static atomic_int barriers; /* that were asked for */
@@ -48,6 +52,10 @@ long syscall(long number, ...)
 			return -1;
 		}
 	}
+	if (number == SYS_futex && (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT)
+		atomic_fetch_add(&sleeps, 1);
+	if (number == SYS_sched_yield)
+		atomic_fetch_add(&yields, 1);
 	if (!real)
 		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
 	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -57,6 +65,8 @@ static int make_anew(void **state)
 {
 	atomic_store(&barriers_forbidden, false);
 	atomic_store(&barriers, 0);
+	atomic_store(&sleeps, 0);
+	atomic_store(&yields, 0);
 	at_barrier = NULL;
 	lock = (struct owned_lock){0};
 	counter = 0;
@@ -82,7 +92,7 @@ static void who_takes_it_often_owns_it(void **state)
 		skip();
 	owned_lock(&lock);
 	assert_int_equal(lock.held, OWNED_LOCK_OWN);
-	assert_int_equal(lock.taken, 0);
+	assert_int_equal(lock.taken, OWNED_LOCK_FREE);
 	owned_unlock(&lock);
 	assert_int_equal(lock.held, OWNED_LOCK_NOT);
 }
@@ -114,6 +124,25 @@ static void the_owner_keeps_it_after_a_stranger(void **state)
 	owned_unlock(&lock);
 }
 
+/* Several do, and each is woken. */
+static void waiters_sleep_until_it_is_given_back(void **state)
+{
+	pthread_t threads[3];
+
+	owned_lock(&lock);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_once, NULL), 0);
+	while (atomic_load(&sleeps) < 3)
+		sched_yield();
+	assert_int_equal(counter, 0);
+	owned_unlock(&lock);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(counter, 3);
+	assert_int_equal(yields, 0);
+	assert_int_equal(lock.taken, OWNED_LOCK_FREE);
+}
+
 static void *take_often(void *ignored)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -130,10 +159,10 @@ static void after_many_strangers_it_is_shared(void **state)
 		skip();
 	run(take_often);
 	owned_lock_often(&lock);
-	assert_int_equal(lock.taken, 1);
+	assert_int_equal(lock.taken, OWNED_LOCK_TAKEN);
 	assert_int_equal(lock.held, OWNED_LOCK_SHARED);
 	owned_unlock(&lock);
-	assert_int_equal(lock.taken, 0);
+	assert_int_equal(lock.taken, OWNED_LOCK_FREE);
 	assert_int_equal(lock.held, OWNED_LOCK_NOT);
 	assert_int_equal(counter, ROUNDS);
 }
@@ -323,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(who_takes_it_often_owns_it, make_anew),
 		cmocka_unit_test_setup(the_owner_keeps_it_after_a_stranger, make_anew),
+		cmocka_unit_test_setup(waiters_sleep_until_it_is_given_back, make_anew),
 		cmocka_unit_test_setup(after_many_strangers_it_is_shared, make_anew),
 		cmocka_unit_test_setup(the_owner_gets_it_back, make_anew),
 		cmocka_unit_test_setup(
