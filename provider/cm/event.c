@@ -222,7 +222,7 @@ int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint1
 			return -EAGAIN;
 		/* Once: what there is then is for the service thread, which sleep_on() wakes. */
 		if (!turned && file->manager && urxe_engine_waits()) {
-			urxe_engine_progress();
+			urxe_engine_progress(false);
 			turned = true;
 			continue;
 		}

@@ -44,8 +44,11 @@ void urxe_engine_lock(void);
 /* Runs what has become ready, gives the lock back, and sees to what was kicked meanwhile. */
 void urxe_engine_unlock(void);
 
-/* Takes what is on the wire and does all that is due, unless another thread is doing so. */
-void urxe_engine_progress(void);
+/*
+ * Takes what is on the wire and does all that is due, unless another thread is doing so. often: the
+ * caller polls for completions, so that it may own the lock (common/owned_lock.h).
+ */
+void urxe_engine_progress(bool often);
 /* Does a packet of a neighbour wait? Any thread of a program that keeps the engine. */
 bool urxe_engine_waits(void);
 /* A program sleeps on a descriptor of ours: the service thread watches the wire meanwhile. The second is a

@@ -464,7 +464,7 @@ static __attribute__((noinline)) void turn_engine(struct urxe_cq *cq)
 
 	if (urxe_engine_quiet())
 		return;
-	urxe_engine_progress();
+	urxe_engine_progress(true);
 	/* A turn that two pollers count as one does no harm. */
 	idle = atomic_load_explicit(&cq->idle, memory_order_relaxed);
 	atomic_store_explicit(&cq->idle, idle + 1, memory_order_relaxed);

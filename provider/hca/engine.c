@@ -315,9 +315,9 @@ void urxe_engine_locked(void)
 	take_kicked();
 }
 
-static bool try_lock(void)
+static bool try_lock(bool often)
 {
-	if (!urxe_engine_try(true))
+	if (!urxe_engine_try(often))
 		return false;
 	locked();
 	return true;
@@ -431,11 +431,11 @@ bool urxe_engine_turn(bool acks_may_wait)
 	return busy;
 }
 
-void urxe_engine_progress(void)
+void urxe_engine_progress(bool often)
 {
 	bool leased;
 
-	if (!try_lock()) {
+	if (!try_lock(often)) {
 		urxe_engine_polled(urxe_now());
 		return;
 	}
@@ -463,7 +463,7 @@ void urxe_engine_defer(struct urxe_qp *qp)
 
 void urxe_engine_kick(struct urxe_qp *qp)
 {
-	if (try_lock()) {
+	if (try_lock(true)) {
 		if (!urxe_requester_short(qp))
 			urxe_engine_ready(qp);
 		urxe_engine_unlock();
@@ -471,7 +471,7 @@ void urxe_engine_kick(struct urxe_qp *qp)
 	}
 	/* The lock's owner does it, unless it was given back before the QP was there to be seen. */
 	urxe_engine_defer(qp);
-	if (try_lock())
+	if (try_lock(true))
 		urxe_engine_unlock();
 }
 
@@ -542,7 +542,7 @@ static void send_acks(struct cds_list_head *list)
  */
 void urxe_ending(bool in_handler)
 {
-	if (!urxe_hca.users || !try_lock())
+	if (!urxe_hca.users || !try_lock(false))
 		return;
 	if (in_handler) {
 		urxe_wire_ending(urxe_hca.wire);
@@ -551,7 +551,7 @@ void urxe_ending(bool in_handler)
 		urxe_engine_give();
 	} else {
 		urxe_engine_unlock();
-		if (urxe_hca.users && try_lock()) {
+		if (urxe_hca.users && try_lock(false)) {
 			urxe_wire_drain(urxe_hca.wire);
 			urxe_engine_unlock();
 		}

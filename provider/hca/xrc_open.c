@@ -204,7 +204,7 @@ static void ask(unsigned owner, struct xrc_call *c)
 	urxe_engine_unlock();
 	while (!ret && !atomic_load(&w.done) && urxe_now() < until &&
 	       urxe_segment_slot_alive(urxe_hca.seg, owner)) {
-		urxe_engine_progress();
+		urxe_engine_progress(false);
 		usleep(LOOK_US);
 	}
 	urxe_engine_lock();

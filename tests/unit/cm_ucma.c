@@ -432,8 +432,8 @@ static void a_waiter_outlives_the_descriptor(void **state)
 
 bool __wrap_urxe_engine_waits(void);
 bool __real_urxe_engine_waits(void);
-void __wrap_urxe_engine_progress(void);
-void __real_urxe_engine_progress(void);
+void __wrap_urxe_engine_progress(bool often);
+void __real_urxe_engine_progress(bool often);
 
 static _Thread_local bool in_turn; /* the next one, and the waiter is cancelled in it */
 static bool turn_finds_an_event;
@@ -443,15 +443,16 @@ bool __wrap_urxe_engine_waits(void)
 	return in_turn || __real_urxe_engine_waits();
 }
 
-void __wrap_urxe_engine_progress(void)
+void __wrap_urxe_engine_progress(bool often)
 {
+	assert_false(often); /* the way of data is another thread's */
 	if (in_turn) {
 		in_turn = false;
 		pthread_cancel(pthread_self());
 		if (turn_finds_an_event)
 			report(URXE_EVENT_ADDR_ERROR);
 	}
-	__real_urxe_engine_progress();
+	__real_urxe_engine_progress(often);
 }
 
 static void *wait_in_turn(void *unused)
