@@ -47,7 +47,11 @@ static struct urxe_cm_id *id_of(struct cds_hlist_node *node, enum urxe_cm_by by)
 static struct cds_hlist_head *bucket(const struct urxe_cm *cm, const struct urxe_cm_table *table,
 				     const struct key *key)
 {
-	return &table->buckets[urxe_siphash(cm->key, key, sizeof(*key)) & (table->size - 1)];
+	unsigned hash = key->kind == URXE_CM_BY_LOCAL
+				? urxe_siphash(cm->key, &key->number, sizeof(key->number))
+				: urxe_siphash(cm->key, key, sizeof(*key));
+
+	return &table->buckets[hash & (table->size - 1)];
 }
 
 static void put(const struct urxe_cm *cm, struct urxe_cm_table *table, struct cds_hlist_node *node,

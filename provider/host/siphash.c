@@ -10,9 +10,10 @@ static uint64_t rotl(uint64_t x, unsigned n)
 	return x << n | x >> (64 - n);
 }
 
-static void rounds(uint64_t v[4], unsigned n)
+static inline __attribute__((always_inline)) void rounds(uint64_t v[4], unsigned n)
 {
-	while (n--) {
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < n; i++) {
 		v[0] += v[1];
 		v[1] = rotl(v[1], 13) ^ v[0];
 		v[0] = rotl(v[0], 32);
@@ -26,7 +27,7 @@ static void rounds(uint64_t v[4], unsigned n)
 	}
 }
 
-static void absorb(uint64_t v[4], uint64_t word)
+static inline __attribute__((always_inline)) void absorb(uint64_t v[4], uint64_t word)
 {
 	v[3] ^= word;
 	rounds(v, 2);
