@@ -14,12 +14,15 @@
 #define DEFAULT_LOW  32768
 #define DEFAULT_HIGH 60999
 #define RANGE_AGE    1000000000ull /* ns after which the range is read again */
+#define CHANCES	     32
 
 /* The ephemeral ports of this process. The segment lock. */
 static struct {
 	unsigned low, high;
-	uint64_t read_at; /* ns; 0: not yet */
-	uint16_t last;	  /* that was given out */
+	uint64_t read_at;	  /* ns; 0: not yet */
+	uint16_t last;		  /* that was given out */
+	uint32_t chance[CHANCES]; /* random numbers, of which */
+	unsigned left;		  /* these many are not used yet */
 } ephemeral;
 
 /* ---- addresses ---- */
@@ -113,6 +116,19 @@ static void read_range(void)
 	ephemeral.read_at = now;
 }
 
+/* Drawn by the dozen, as each call of the kernel costs more than the search for a port. */
+static int draw(uint32_t *number)
+{
+	if (!ephemeral.left) {
+		if (getrandom(ephemeral.chance, sizeof(ephemeral.chance), 0) !=
+		    sizeof(ephemeral.chance))
+			return -EIO;
+		ephemeral.left = CHANCES;
+	}
+	*number = ephemeral.chance[--ephemeral.left];
+	return 0;
+}
+
 /* A random one from which on the first that suits, but not the last one given out: it may still be
  * known to a peer. */
 static int choose_port(struct urxe_segment *seg, struct urxe_binding *b)
@@ -122,7 +138,7 @@ static int choose_port(struct urxe_segment *seg, struct urxe_binding *b)
 
 	read_range();
 	num = ephemeral.high - ephemeral.low + 1;
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+	if (draw(&random))
 		return -EIO;
 	start = random % num;
 	for (unsigned k = 0; k < num; k++) {
