@@ -295,16 +295,17 @@ static int run_on_id(const struct urxe_command *c, uint8_t *body)
 
 static int run(const struct urxe_command *c)
 {
-	_Alignas(8) uint8_t body[URXE_COMMAND_MAX] = {0};
+	_Alignas(8) uint8_t body[URXE_COMMAND_MAX]; /* of which it has kind->size bytes */
 	const struct urxe_command_kind *kind = c->kind;
-	bool short_form = kind->oldest && c->in < kind->size;
+	size_t size = kind->oldest && c->in < kind->size ? kind->oldest : kind->size;
 
 	if (c->out < kind->room)
 		return -ENOSPC;
 	if (c->in < kind->oldest)
 		return -EINVAL;
-	if (urxe_command_take(c, body, short_form ? kind->oldest : kind->size))
+	if (urxe_command_take(c, body, size))
 		return -EFAULT;
+	memset(body + size, 0, kind->size - size);
 	if (kind->check && !kind->check(body))
 		return -EINVAL;
 	return kind->fn ? kind->fn(c, body) : run_on_id(c, body);
