@@ -19,15 +19,6 @@
 
 /* ---- create and destroy ---- */
 
-static uint32_t create_flags_of(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_UD: return IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SOURCE_QPN;
-	case IBV_QPT_RAW_PACKET: return IBV_QP_CREATE_CVLAN_STRIPPING;
-	default: return 0;
-	}
-}
-
 static bool has_flag(const struct ibv_qp_init_attr_ex *attr, enum ibv_qp_create_flags flag)
 {
 	return (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && (attr->create_flags & flag);
@@ -59,7 +50,7 @@ static int check_create(const struct ibv_context *context, const struct ibv_qp_i
 				IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-	    (attr->create_flags & ~create_flags_of(attr->qp_type)))
+	    (attr->create_flags & ~transport->create_flags))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    (attr->send_ops_flags & ~(uint64_t)transport->operations))

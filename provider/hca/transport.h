@@ -25,10 +25,11 @@ struct urxe_transport {
 	enum urxe_service service; /* added to the opcodes of RC */
 	/* Requests are acknowledged and repeated; a WR that fails is the QP's error (else SQE). */
 	bool reliable;
-	bool connected;	     /* the QP has one peer, and its address */
-	bool shared_receive; /* each request names the SRQ that receives it (XRC) */
-	bool addressed;	     /* each send WR has an address, and a message is one packet */
-	uint32_t operations; /* IBV_QP_EX_WITH_… */
+	bool connected;	       /* the QP has one peer, and its address */
+	bool shared_receive;   /* each request names the SRQ that receives it (XRC) */
+	bool addressed;	       /* each send WR has an address, and a message is one packet */
+	uint32_t operations;   /* IBV_QP_EX_WITH_… */
+	uint32_t create_flags; /* IBV_QP_CREATE_… */
 	enum direct_service direct;
 	/* Sends what is in the send queue; takes a request packet (NULL: drops it). Engine lock. */
 	void (*run)(struct urxe_qp *qp);
