@@ -4,6 +4,7 @@
 
 #include "hca/engine.h"
 #include "hca/gsi.h"
+#include "hca/polling.h"
 
 struct urxe_segment *urxe_adapter_segment(void)
 {

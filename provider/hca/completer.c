@@ -13,10 +13,13 @@
  */
 #include <string.h>
 
+#include "hca/completer.h"
 #include "hca/engine.h"
 #include "hca/lost_memory.h"
 #include "hca/memory.h"
 #include "hca/path_migration.h"
+#include "hca/peer.h"
+#include "hca/requester.h"
 #include "hca/tag_matching.h"
 #include "host/log.h"
 #include "host/sysinfo.h"

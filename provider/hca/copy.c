@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "hca/engine.h"
+#include "hca/memory.h"
 
 void urxe_copy_visible(void *dst, const void *src, size_t len)
 {

@@ -16,6 +16,8 @@
 
 #include "common/owned_lock.h"
 #include "hca/moderation.h"
+#include "hca/polling.h"
+#include "hca/service.h"
 
 static uint32_t ring_size(uint32_t entries)
 {

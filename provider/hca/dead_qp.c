@@ -7,6 +7,7 @@
 
 #include "hca/dead_qp.h"
 #include "hca/engine.h"
+#include "hca/responder.h"
 #include "host/segment_records.h"
 #include "wire/opcode.h"
 

@@ -5,11 +5,13 @@
  * engine lock.
  */
 
+#include "hca/completer.h"
 #include "hca/dead_qp.h"
 #include "hca/engine.h"
 #include "hca/gsi.h"
 #include "hca/mcast.h"
 #include "hca/path_migration.h"
+#include "hca/responder.h"
 
 /* Connected QPs take packets of their peer alone. */
 static bool peer_fits(struct urxe_qp *qp, const struct urxe_packet *pkt,

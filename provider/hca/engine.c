@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hca/completer.h"
 #include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
@@ -16,7 +17,11 @@
 #include "hca/lost_memory.h"
 #include "hca/moderation.h"
 #include "hca/path_migration.h"
+#include "hca/peer.h"
+#include "hca/polling.h"
 #include "hca/raw_packet.h"
+#include "hca/requester.h"
+#include "hca/responder.h"
 #include "hca/service.h"
 #include "hca/xrc.h"
 #include "host/fd.h"

@@ -31,8 +31,6 @@
 #define URXE_MW_BUCKETS 256
 #define URXE_PSN_WINDOW (1 << 22) /* PSNs that may be under way: a quarter of them */
 
-struct urxe_batch;
-
 struct urxe_engine {
 	struct owned_lock lock;
 	_Atomic uintptr_t holder; /* the thread that has it, by its thread pointer; else 0 */
@@ -119,23 +117,6 @@ void urxe_engine_locked(void);
  * asked for. */
 void urxe_cancel_disable(int *cancel);
 
-/* polling.c */
-void urxe_polling_init(void);
-/*
- * For pollers, before a turn: it would find nothing, since no packet of a neighbour waits, nothing
- * is to be sent, and the last turn was some microseconds ago at most. Renews the lease. False where
- * there are no neighbours, whose packets can be seen.
- */
-bool urxe_engine_quiet(void);
-/* Under the lock: brings `now` up to date, to within some microseconds; returns urxe_ticks(). */
-uint64_t urxe_engine_clock(void);
-/* After so many turns in a row that found nothing: lets others have the CPU, if it is time for
- * that. head is that of the polled CQ: the service thread may add to it meanwhile. */
-void urxe_engine_give_way(unsigned idle, const atomic_uint *head);
-/* A program polls: renews the lease. */
-void urxe_engine_polled(uint64_t now);
-/* A program will sleep on a channel: the service thread must watch the wire from now on. */
-void urxe_engine_watch(void);
 /* New work on a QP's send queue: sends it now, or soon. Any thread, without the engine lock. */
 void urxe_engine_kick(struct urxe_qp *qp);
 /* The same, but it may wait for the next turn, which is certain to come. */
@@ -177,63 +158,7 @@ void urxe_engine_look_near(struct urxe_qp *qp);
  * the neighbour takes some, if it was that; a timer does so in either case. */
 void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn);
 
-/* peer.c: windows towards peers. Under the lock. */
-struct urxe_peer *urxe_peer_get(const struct urxe_link_addr *addr);
-void urxe_peer_put(struct urxe_peer *peer);
-bool urxe_peer_admits(struct urxe_qp *qp);
-void urxe_peer_sent(struct urxe_qp *qp, uint64_t bytes);
-void urxe_peer_acked(struct urxe_qp *qp, uint64_t bytes);
-void urxe_peer_lost(struct urxe_qp *qp, bool timeout);
-void urxe_peer_forget(struct urxe_qp *qp); /* what this QP has in flight is no more */
-void urxe_peer_wait(struct urxe_qp *qp);
-
-/* requester.c */
-void urxe_requester_run(struct urxe_qp *qp);
-/* The WR at the cursor, which had no PSN yet, was carried out without a packet. */
-void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe);
-/* Before the first packet of a flight: the clocks start. */
-void urxe_requester_start_clocks(struct urxe_qp *qp);
-/* requester_short.c: the same as urxe_requester_run() for one short WR; false: it is not that simple, and
- * nothing was done. */
-bool urxe_requester_short(struct urxe_qp *qp);
-void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn);
-bool urxe_requester_has_work(const struct urxe_qp *qp);
-/* Is there work, and may it be done now? Flushes what a QP in error has. */
-bool urxe_requester_may_run(struct urxe_qp *qp);
-/* The netdev or a neighbour has no room now: the QP's timer makes it ready again. */
-void urxe_requester_pause(struct urxe_qp *qp);
-/* completer.c */
-void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
-/* The short way of an acknowledgement, for the only WR that is under way. False: it is not that simple,
- * and nothing was done. */
-bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn);
-void urxe_completer_retire(struct urxe_qp *qp);
-/* The path is another: what is under way is sent again, with fresh retries. */
-void urxe_completer_restart(struct urxe_qp *qp);
-void urxe_completer_timer(struct urxe_qp *qp, uint64_t now);
-void urxe_completer_arm(struct urxe_qp *qp);
-void urxe_completer_arm_answers(struct urxe_qp *qp);
-void urxe_complete_send(struct urxe_qp *qp, struct urxe_send_wqe *wqe, enum ibv_wc_status status);
-/* responder_answer.c */
-/* Sends the answers that wait; false when the wire is full. */
-bool urxe_responder_run(struct urxe_qp *qp);
-/* Puts the acknowledgement, when it is the only answer, behind what the requester sends. It counts as
- * sent; urxe_responder_ack_again() when it was not. */
-bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
-void urxe_responder_ack_again(struct urxe_qp *qp);
-/* Is the acknowledgement the only answer, and may it go now? Its packet, which counts as sent. */
-#define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
-bool urxe_responder_ack_alone(const struct urxe_qp *qp);
-void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to);
-/* responder.c: acknowledges the last request unasked, if there can be one. */
-void urxe_responder_acknowledge(struct urxe_qp *qp);
-/* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer. False: it is not
- * that simple, and nothing was done. */
-bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);
 /* dispatch.c: from the wire to the QPs */
 void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg);
-
-/* copy.c */
-void urxe_copy_visible(void *dst, const void *src, size_t len);
 
 #endif

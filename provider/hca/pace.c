@@ -2,6 +2,7 @@
 /* Rate limits of QPs (pace.h). */
 #include <errno.h>
 
+#include "hca/completer.h"
 #include "hca/engine.h"
 #include "hca/pace.h"
 

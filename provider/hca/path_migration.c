@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Path migration (path_migration.h): the states, and the change from one path to the other. */
+#include "hca/completer.h"
 #include "hca/path_migration.h"
 
 #include <errno.h>
@@ -8,6 +9,8 @@
 #include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
+#include "hca/peer.h"
+#include "hca/responder.h"
 
 enum urxe_migration_action urxe_migration_action(enum ibv_mig_state state,
 						 enum urxe_migration_event event)

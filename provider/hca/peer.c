@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "hca/engine.h"
+#include "hca/peer.h"
 
 #define WINDOW_INITIAL (64u << 10)
 #define WINDOW_MIN     (8u << 10)

@@ -7,6 +7,8 @@
 #include <sched.h>
 
 #include "hca/engine.h"
+#include "hca/polling.h"
+#include "hca/service.h"
 #include "host/ticks.h"
 
 #define QUIET_TICKS  50000

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hca/completer.h"
 #include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/path_migration.h"
+#include "hca/peer.h"
 #include "hca/tag_matching.h"
 #include "hca/wq.h"
 #include "hca/xrc.h"

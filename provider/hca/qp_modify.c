@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hca/completer.h"
 #include "hca/dead_qp.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/pace.h"
 #include "hca/path_migration.h"
+#include "hca/peer.h"
 #include "hca/tag_matching.h"
 #include "hca/xrc.h"
 

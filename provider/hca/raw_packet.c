@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hca/completer.h"
 #include "hca/counters.h"
 #include "hca/flow_rule.h"
 #include "hca/memory.h"
 #include "hca/pace.h"
 #include "hca/raw_packet.h"
+#include "hca/requester.h"
 #include "hca/responder.h"
+#include "hca/service.h"
 #include "hca/wq.h"
 #include "wire/raw.h"
 

@@ -18,10 +18,15 @@
 #include <string.h>
 
 #include "hca/batch.h"
+#include "hca/completer.h"
 #include "hca/direct.h"
 #include "hca/engine.h"
 #include "hca/memory.h"
 #include "hca/pace.h"
+#include "hca/peer.h"
+#include "hca/polling.h"
+#include "hca/requester.h"
+#include "hca/responder.h"
 
 #define PACKET_OVERHEAD 64	    /* what a packet costs the window beside its payload */
 #define READ_CHUNK	(64u << 10) /* a multiple of every MTU */

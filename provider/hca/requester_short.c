@@ -9,9 +9,12 @@
  */
 #include <string.h>
 
+#include "hca/completer.h"
 #include "hca/engine.h"
 #include "hca/lost_memory.h"
 #include "hca/memory.h"
+#include "hca/requester.h"
+#include "hca/responder.h"
 
 /* Is there one WR, which has not begun, on a QP that sends without a hitch? */
 static bool is_simple(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t send)

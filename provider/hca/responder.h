@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Within the responder: responder.c (RC), responder_uc.c and responder_ud.c take request packets
- * apart and in order, responder_execute.c carries them out, responder_answer.c sends the answers.
- * Under the engine lock.
+ * The responder: responder.c (RC), responder_uc.c and responder_ud.c take request packets apart and
+ * in order, responder_execute.c carries them out, responder_answer.c sends the answers. What the
+ * requester and the engine ask of it comes last. Under the engine lock.
  */
 #ifndef URXE_HCA_RESPONDER_H
 #define URXE_HCA_RESPONDER_H
 
 #include "hca/engine.h"
+
+struct urxe_batch;
 
 /* What became of a request packet. */
 enum urxe_verdict {
@@ -83,5 +85,21 @@ static inline void urxe_responder_expect(struct urxe_qp *qp, uint32_t psn)
 
 /* Answers a request by a NAK, after which the QP is in error (9.9.3). */
 void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32_t psn);
+
+/* Sends the answers that wait; false when the wire is full. */
+bool urxe_responder_run(struct urxe_qp *qp);
+/* Puts the acknowledgement, when it is the only answer, behind what the requester sends. It counts as
+ * sent; urxe_responder_ack_again() when it was not. */
+bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
+void urxe_responder_ack_again(struct urxe_qp *qp);
+/* Is the acknowledgement the only answer, and may it go now? Its packet, which counts as sent. */
+#define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
+bool urxe_responder_ack_alone(const struct urxe_qp *qp);
+void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to);
+/* responder.c: acknowledges the last request unasked, if there can be one. */
+void urxe_responder_acknowledge(struct urxe_qp *qp);
+/* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer. False: it is not
+ * that simple, and nothing was done. */
+bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hca/batch.h"
+#include "hca/completer.h"
 #include "hca/memory.h"
 #include "hca/responder.h"
 

@@ -2,6 +2,7 @@
 /* The table of transport services (transport.h). */
 #include "hca/engine.h"
 #include "hca/raw_packet.h"
+#include "hca/requester.h"
 #include "hca/responder.h"
 #include "hca/transport.h"
 #include "hca/xrc.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hca/requester.h"
 #include "hca/responder.h"
 #include "hca/xrc_private.h"
 

@@ -12,9 +12,12 @@
 #include <sys/mman.h>
 
 #include "fuzz_edges.h"
+#include "hca/completer.h"
 #include "hca/device.h"
 #include "hca/engine.h"
 #include "hca/query.h"
+#include "hca/requester.h"
+#include "hca/responder.h"
 #include "hca/service.h"
 #include "host/segment_ports.h"
 #include "host/segment_records.h"

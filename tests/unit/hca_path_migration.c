@@ -7,8 +7,10 @@
 #include "wire_test.h"
 #include "qp_test.h"
 
+#include "hca/completer.h"
 #include "hca/engine.h"
 #include "hca/path_migration.h"
+#include "hca/peer.h"
 #include "hca/verbs.h"
 
 #define PEER_QPN 0x12303 /* of a slot that nobody has */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "hca/engine.h"
+#include "hca/peer.h"
 
 #define INITIAL	  (64u << 10)
 #define LARGEST	  (1u << 20)
