@@ -218,15 +218,21 @@ void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, u
 		urxe_cm_id_free(id);
 }
 
+struct urxe_cm_event urxe_cm_event_of(enum urxe_cm_event_type type, const struct urxe_cm_msg *msg)
+{
+	return (struct urxe_cm_event){
+		.type = type,
+		.msg = msg,
+		.private_data = msg ? msg->private_data : NULL,
+		.private_data_len = msg ? urxe_cm_private_size(msg->attr) : 0,
+	};
+}
+
 void urxe_cm_deliver_type(struct urxe_cm_id *id, enum urxe_cm_event_type type,
 			  const struct urxe_cm_msg *msg, uint64_t now)
 {
-	struct urxe_cm_event event = {.type = type};
+	struct urxe_cm_event event = urxe_cm_event_of(type, msg);
 
-	if (msg) {
-		event.private_data = msg->private_data;
-		event.private_data_len = urxe_cm_private_size(msg->attr);
-	}
 	urxe_cm_deliver(id, &event, now);
 }
 

@@ -102,80 +102,25 @@ struct urxe_cm_listener {
 	struct cds_list_head ids;
 };
 
-struct urxe_cm_req_event {
-	struct urxe_cm_listener *listener;
-	struct urxe_cm_path path; /* primary; packet_life_time out of the REQ's ack timeout */
-	uint64_t remote_ca_guid;  /* host order, as everything here */
-	uint64_t service_id;
-	uint32_t remote_qkey;
-	uint32_t remote_qpn;
-	enum ibv_qp_type qp_type;
-	uint32_t starting_psn;
-	/* From this side: responder_resources is what the peer's initiator depth asks of us. */
-	uint8_t responder_resources;
-	uint8_t initiator_depth;
-	uint8_t local_cm_response_timeout;
-	uint8_t remote_cm_response_timeout;
-	uint8_t retry_count;
-	uint8_t rnr_retry_count;
-	bool flow_control;
-	bool srq;
-	uint16_t bth_pkey;
-	struct urxe_cm_ece ece;
-};
-
-struct urxe_cm_rep_event {
-	uint64_t remote_ca_guid;
-	uint32_t remote_qkey;
-	uint32_t remote_qpn;
-	uint32_t starting_psn;
-	uint8_t responder_resources; /* from this side, as above */
-	uint8_t initiator_depth;
-	uint8_t target_ack_delay;
-	uint8_t failover_accepted;
-	uint8_t rnr_retry_count;
-	bool flow_control;
-	bool srq;
-	struct urxe_cm_ece ece;
-};
-
-struct urxe_cm_rej_event {
-	uint16_t reason; /* enum urxe_cm_rej_reason */
-	uint8_t ari_len;
-	const uint8_t *ari;
-};
-
-struct urxe_cm_sidr_req_event {
-	struct urxe_cm_listener *listener;
-	struct urxe_path path; /* back to the sender */
-	uint64_t service_id;
-	uint16_t pkey;
-	uint16_t bth_pkey;
-};
-
-struct urxe_cm_sidr_rep_event {
-	uint8_t status; /* enum urxe_cm_sidr_status */
-	uint32_t qkey;
-	uint32_t qpn;
-	uint8_t info_len;
-	const uint8_t *info;
-	struct urxe_cm_ece ece;
-};
-
 struct urxe_cm_event {
 	enum urxe_cm_event_type type;
-	union {
-		struct urxe_cm_req_event req;
-		struct urxe_cm_rep_event rep;
-		struct urxe_cm_rej_event rej;
-		struct urxe_cm_sidr_req_event sidr_req;
-		struct urxe_cm_sidr_rep_event sidr_rep;
-		uint8_t mra_service_timeout;
-	};
-	/* All bytes that the message has room for (URXE_CM_*_PRIVATE), valid during the call; NULL
-	 * for events without a message. */
+	/* NULL for events without a message, else valid during the call, as its private data is: all
+	 * bytes that it has room for (URXE_CM_*_PRIVATE). */
+	const struct urxe_cm_msg *msg;
 	const uint8_t *private_data;
 	uint8_t private_data_len;
+
+	/* Of URXE_CM_REQ_RECEIVED and URXE_CM_SIDR_REQ_RECEIVED. */
+	struct urxe_cm_listener *listener;
+	struct urxe_cm_path path; /* back to the sender; of SIDR only av and pkey */
+	uint64_t service_id;
+	enum ibv_qp_type qp_type;
+
+	/* Of URXE_CM_REQ_RECEIVED and URXE_CM_REP_RECEIVED, from this side: responder_resources is
+	 * what the peer's initiator depth asks of us. */
+	uint32_t remote_qpn;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
 };
 
 /*

@@ -115,7 +115,8 @@ void urxe_cm_arm(struct urxe_cm_id *id, uint64_t now, uint64_t delay);
 void urxe_cm_disarm(struct urxe_cm_id *id);
 /* Reports to the consumer and does what it answers. The identifier may be gone afterwards. */
 void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, uint64_t now);
-/* The same for events without anything to them but private data (NULL: none). */
+struct urxe_cm_event urxe_cm_event_of(enum urxe_cm_event_type type, const struct urxe_cm_msg *msg);
+/* The same for events without anything to them but a message (NULL: none). */
 void urxe_cm_deliver_type(struct urxe_cm_id *id, enum urxe_cm_event_type type,
 			  const struct urxe_cm_msg *msg, uint64_t now);
 

@@ -40,26 +40,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	uint32_t qpn = id->qp_type == IBV_QPT_XRC_SEND ? rep->local_eecn : rep->local_qpn;
 	struct urxe_cm *cm = id->cm;
 	struct urxe_cm_id *other;
-	struct urxe_cm_event event = {
-		.type = URXE_CM_REP_RECEIVED,
-		.rep =
-			{
-				.remote_ca_guid = rep->local_ca_guid,
-				.remote_qkey = rep->local_qkey,
-				.remote_qpn = qpn,
-				.starting_psn = rep->starting_psn,
-				.responder_resources = rep->initiator_depth,
-				.initiator_depth = rep->responder_resources,
-				.target_ack_delay = rep->target_ack_delay,
-				.failover_accepted = rep->failover_accepted,
-				.rnr_retry_count = rep->rnr_retry_count,
-				.flow_control = rep->flow_control,
-				.srq = rep->srq,
-				.ece = {.vendor_id = rep->vendor_id, .attr_mod = msg->attr_mod},
-			},
-		.private_data = msg->private_data,
-		.private_data_len = URXE_CM_REP_PRIVATE,
-	};
+	struct urxe_cm_event event = urxe_cm_event_of(URXE_CM_REP_RECEIVED, msg);
 
 	if (urxe_cm_remote_find(cm, false, msg->local_id, rep->local_ca_guid, &rx->path->src))
 		return;
@@ -75,10 +56,10 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	}
 	id->remote_id = msg->local_id;
 	id->remote_ca_guid = rep->local_ca_guid;
-	id->remote_qpn = qpn;
+	id->remote_qpn = event.remote_qpn = qpn;
 	id->sq_psn = rep->starting_psn;
-	id->responder_resources = rep->initiator_depth;
-	id->initiator_depth = rep->responder_resources;
+	id->responder_resources = event.responder_resources = rep->initiator_depth;
+	id->initiator_depth = event.initiator_depth = rep->responder_resources;
 	id->rnr_retry_count = rep->rnr_retry_count;
 	id->ack_timeout = urxe_cm_ack_timeout(rep->target_ack_delay, id->ack_timeout - 1);
 	urxe_cm_enter(id, URXE_CM_BY_REMOTE);
@@ -136,12 +117,6 @@ static void receive_mra(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, about_req ? 0 : msg->local_id);
 	enum urxe_cm_state from = about_req ? URXE_CM_REQ_SENT : URXE_CM_REP_SENT;
 	enum urxe_cm_state to = about_req ? URXE_CM_MRA_REQ_RCVD : URXE_CM_MRA_REP_RCVD;
-	struct urxe_cm_event event = {
-		.type = URXE_CM_MRA_RECEIVED,
-		.mra_service_timeout = msg->mra.service_timeout,
-		.private_data = msg->private_data,
-		.private_data_len = URXE_CM_MRA_PRIVATE,
-	};
 	bool again;
 
 	/* Nothing else can be acknowledged. */
@@ -156,7 +131,7 @@ static void receive_mra(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	if (again)
 		cm->counts.duplicates++;
 	else
-		urxe_cm_deliver(id, &event, now);
+		urxe_cm_deliver_type(id, URXE_CM_MRA_RECEIVED, msg, now);
 }
 
 /*
@@ -194,17 +169,6 @@ static void receive_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 {
 	struct urxe_cm_id *id = rejected(cm, rx, msg);
 	enum urxe_cm_state next = URXE_CM_TIMEWAIT;
-	struct urxe_cm_event event = {
-		.type = URXE_CM_REJ_RECEIVED,
-		.rej =
-			{
-				.reason = msg->rej.reason,
-				.ari_len = msg->rej.ari_len,
-				.ari = msg->rej.ari,
-			},
-		.private_data = msg->private_data,
-		.private_data_len = URXE_CM_REJ_PRIVATE,
-	};
 
 	if (!id)
 		return;
@@ -225,7 +189,7 @@ static void receive_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	default: cm->counts.duplicates++; return;
 	}
 	urxe_cm_become(id, next, now);
-	urxe_cm_deliver(id, &event, now);
+	urxe_cm_deliver_type(id, URXE_CM_REJ_RECEIVED, msg, now);
 }
 
 /* A DREQ about a connection that is no more: its DREP was lost, or we came back without memory. */

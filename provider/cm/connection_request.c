@@ -123,45 +123,25 @@ static void make_event(struct urxe_cm_event *event, const struct urxe_cm_rx *rx,
 		.sl = path->sl,
 	};
 
-	*event = (struct urxe_cm_event){
-		.type = URXE_CM_REQ_RECEIVED,
-		.req =
-			{
-				.path =
-					{
-						.pkey = req->pkey,
-						.sl = path->sl,
-						.mtu = req->mtu,
-						.rate = path->packet_rate,
-						.packet_life_time =
-							path->ack_timeout - (path->ack_timeout > 0),
-					},
-				.remote_ca_guid = req->local_ca_guid,
-				.service_id = req->service_id,
-				.remote_qkey = req->local_qkey,
-				.remote_qpn = req->local_qpn,
-				.qp_type = qp_type_of(req),
-				.starting_psn = req->starting_psn,
-				.responder_resources = req->initiator_depth,
-				.initiator_depth = req->responder_resources,
-				.local_cm_response_timeout = req->remote_cm_response_timeout,
-				.remote_cm_response_timeout = req->local_cm_response_timeout,
-				.retry_count = req->retry_count,
-				.rnr_retry_count = req->rnr_retry_count,
-				.flow_control = req->flow_control,
-				.srq = req->srq,
-				.bth_pkey = rx->pkey,
-				.ece = {.vendor_id = req->vendor_id, .attr_mod = msg->attr_mod},
-			},
-		.private_data = msg->private_data,
-		.private_data_len = URXE_CM_REQ_PRIVATE,
+	*event = urxe_cm_event_of(URXE_CM_REQ_RECEIVED, msg);
+	event->service_id = req->service_id;
+	event->qp_type = qp_type_of(req);
+	event->remote_qpn = req->local_qpn;
+	event->responder_resources = req->initiator_depth;
+	event->initiator_depth = req->responder_resources;
+	event->path = (struct urxe_cm_path){
+		.pkey = req->pkey,
+		.sl = path->sl,
+		.mtu = req->mtu,
+		.rate = path->packet_rate,
+		.packet_life_time = path->ack_timeout - (path->ack_timeout > 0),
 	};
-	urxe_link_of(rx->path)->reverse(&event->req.path.av, rx->path);
-	urxe_link_of(rx->path)->adjust(&event->req.path.av, &attr);
+	urxe_link_of(rx->path)->reverse(&event->path.av, rx->path);
+	urxe_link_of(rx->path)->adjust(&event->path.av, &attr);
 }
 
 static void fill(struct urxe_cm_id *id, const struct urxe_cm_req *req,
-		 const struct urxe_cm_req_event *event)
+		 const struct urxe_cm_event *event)
 {
 	id->path = event->path;
 	id->remote_ca_guid = req->local_ca_guid;
@@ -195,9 +175,9 @@ static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct 
 	id = urxe_cm_accept(cm, rx, msg, listener);
 	if (!id)
 		return;
-	fill(id, &msg->req, &event.req);
+	fill(id, &msg->req, &event);
 	urxe_cm_enter(id, URXE_CM_BY_QPN);
-	event.req.listener = listener;
+	event.listener = listener;
 	urxe_cm_offer(id, listener, URXE_CM_REQ_RCVD, &event, now);
 }
 

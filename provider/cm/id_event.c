@@ -41,33 +41,33 @@ static void set_data(struct urxe_id_event *event, const struct urxe_cm_event *fr
 	}
 }
 
-static void set_req(struct urxe_id_event *event, const struct urxe_cm_req_event *req)
+static void set_req(struct urxe_id_event *event, const struct urxe_cm_event *from)
 {
 	struct rdma_ucm_conn_param *conn = &event->resp.param.conn;
+	const struct urxe_cm_req *req = &from->msg->req;
 
-	conn->responder_resources = req->responder_resources;
-	conn->initiator_depth = req->initiator_depth;
+	conn->responder_resources = from->responder_resources;
+	conn->initiator_depth = from->initiator_depth;
 	conn->flow_control = req->flow_control;
 	conn->retry_count = req->retry_count;
 	conn->rnr_retry_count = req->rnr_retry_count;
 	conn->srq = req->srq;
-	conn->qp_num = req->remote_qpn;
-	event->resp.ece.vendor_id = req->ece.vendor_id;
-	event->resp.ece.attr_mod = req->ece.attr_mod;
+	conn->qp_num = from->remote_qpn;
+	event->resp.ece = (struct rdma_ucm_ece){req->vendor_id, from->msg->attr_mod};
 }
 
-static void set_rep(struct urxe_id_event *event, const struct urxe_cm_rep_event *rep)
+static void set_rep(struct urxe_id_event *event, const struct urxe_cm_event *from)
 {
 	struct rdma_ucm_conn_param *conn = &event->resp.param.conn;
+	const struct urxe_cm_rep *rep = &from->msg->rep;
 
-	conn->responder_resources = rep->responder_resources;
-	conn->initiator_depth = rep->initiator_depth;
+	conn->responder_resources = from->responder_resources;
+	conn->initiator_depth = from->initiator_depth;
 	conn->flow_control = rep->flow_control;
 	conn->rnr_retry_count = rep->rnr_retry_count;
 	conn->srq = rep->srq;
-	conn->qp_num = rep->remote_qpn;
-	event->resp.ece.vendor_id = rep->ece.vendor_id;
-	event->resp.ece.attr_mod = rep->ece.attr_mod;
+	conn->qp_num = from->remote_qpn;
+	event->resp.ece = (struct rdma_ucm_ece){rep->vendor_id, from->msg->attr_mod};
 }
 
 /* The event for each that a connection may have. */
@@ -106,22 +106,22 @@ int urxe_id_on_event(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
 	if (from->type == URXE_CM_REP_RECEIVED)
 		urxe_cm_send_mra(conn, MRA_SETTING, NULL, 0);
 	if (from->type == URXE_CM_REJ_RECEIVED)
-		status = from->rej.reason;
+		status = from->msg->rej.reason;
 	event = urxe_id_event_new(id, type, status);
 	if (!event)
 		return 0;
 	if (from->type == URXE_CM_REP_RECEIVED)
-		set_rep(event, &from->rep);
+		set_rep(event, from);
 	if (from->type == URXE_CM_REP_RECEIVED || from->type == URXE_CM_REJ_RECEIVED)
 		set_data(event, from, 0);
 	urxe_id_event_push(event);
 	return 0;
 }
 
-static void resolved(struct urxe_id *id, struct urxe_id_event *event,
-		     const struct urxe_cm_sidr_rep_event *rep)
+static void resolved(struct urxe_id *id, struct urxe_id_event *event, const struct urxe_cm_msg *msg)
 {
 	struct rdma_ucm_ud_param *ud = &event->resp.param.ud;
+	const struct urxe_cm_sidr_rep *rep = &msg->sidr_rep;
 	int ret;
 
 	if (rep->status != URXE_CM_SIDR_SUCCESS) {
@@ -139,8 +139,7 @@ static void resolved(struct urxe_id *id, struct urxe_id_event *event,
 	}
 	ud->qp_num = rep->qpn;
 	ud->qkey = rep->qkey;
-	event->resp.ece.vendor_id = rep->ece.vendor_id;
-	event->resp.ece.attr_mod = rep->ece.attr_mod;
+	event->resp.ece = (struct rdma_ucm_ece){rep->vendor_id, msg->attr_mod};
 }
 
 int urxe_id_on_sidr_rep(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
@@ -160,23 +159,23 @@ int urxe_id_on_sidr_rep(struct urxe_cm_id *conn, const struct urxe_cm_event *fro
 	if (!event)
 		return 0;
 	set_data(event, from, 0);
-	resolved(id, event, &from->sidr_rep);
+	resolved(id, event, from->msg);
 	urxe_id_event_push(event);
 	return 0;
 }
 
 /* The addresses that the request names, as the new id has them. */
 static int set_addresses(struct urxe_id *id, const struct urxe_id *listener,
-			 const struct urxe_cm_event *event, const struct urxe_path *path,
-			 uint64_t service_id)
+			 const struct urxe_cm_event *event)
 {
+	const struct urxe_path *path = &event->path.av;
 	struct urxe_cma_header header;
 	int ret;
 
 	urxe_link_of(path)->gids(path, &id->sgid, &id->dgid);
 	if (listener->src.family == AF_IB) {
 		id->src.ib = listener->src.ib;
-		id->src.ib.sid = htobe64(service_id);
+		id->src.ib.sid = htobe64(event->service_id);
 		id->src.ib.sid_mask = ~(__be64)0;
 		id->src.ib.addr = id->sgid;
 		id->dst.ib = (struct urxe_sockaddr_ib){
@@ -188,7 +187,7 @@ static int set_addresses(struct urxe_id *id, const struct urxe_id *listener,
 	ret = urxe_cma_decode(&header, event->private_data);
 	if (ret)
 		return ret;
-	urxe_sockaddr_of_in6(&id->src, &header.destination, (uint16_t)service_id);
+	urxe_sockaddr_of_in6(&id->src, &header.destination, (uint16_t)event->service_id);
 	urxe_sockaddr_of_in6(&id->dst, &header.source, header.source_port);
 	return 0;
 }
@@ -198,21 +197,19 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 		   struct urxe_id **out)
 {
 	bool ud = event->type == URXE_CM_SIDR_REQ_RECEIVED;
-	const struct urxe_path *path = ud ? &event->sidr_req.path : &event->req.path.av;
+	const struct urxe_path *path = &event->path.av;
 	struct urxe_port *port = urxe_port(path->port);
-	uint64_t service_id = ud ? event->sidr_req.service_id : event->req.service_id;
-	uint8_t qp_type = ud ? IBV_QPT_UD : event->req.qp_type;
 	struct urxe_id *id;
 	union ibv_gid gid;
 	int ret;
 
-	if (listener->qp_type && listener->qp_type != qp_type)
+	if (listener->qp_type && listener->qp_type != event->qp_type)
 		return -EINVAL;
-	ret = urxe_id_create(listener->file, listener->ps, qp_type, 0, &id);
+	ret = urxe_id_create(listener->file, listener->ps, event->qp_type, 0, &id);
 	if (ret)
 		return ret;
-	id->qp_type = qp_type;
-	ret = set_addresses(id, listener, event, path, service_id);
+	id->qp_type = event->qp_type;
+	ret = set_addresses(id, listener, event);
 	if (!ret && !port)
 		ret = -ENODEV;
 	if (!ret)
@@ -232,13 +229,13 @@ static int make_id(struct urxe_id *listener, const struct urxe_cm_event *event,
 
 		urxe_link_of(path)->describe(path, &attr);
 		attr.grh.dgid = id->dgid;
-		urxe_path_record(&id->paths[0], &event->req.path, &id->sgid, &attr, service_id);
+		urxe_path_record(&id->paths[0], &event->path, &id->sgid, &attr, event->service_id);
 		if (port->lid)
 			id->paths[0].slid = htobe16(port->lid | attr.src_path_bits);
 		id->num_paths = 1;
 	}
 	urxe_id_attach(id, port);
-	id->pkey = ud ? event->sidr_req.pkey : event->req.path.pkey;
+	id->pkey = event->path.pkey;
 	id->state = URXE_ID_CONNECT;
 	*out = id;
 	return 0;
@@ -269,7 +266,7 @@ int urxe_id_request(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
 	id->request = event;
 	event->resp.id = id->handle;
 	if (from->type == URXE_CM_REQ_RECEIVED)
-		set_req(event, &from->req);
+		set_req(event, from);
 	set_data(event, from, listener->src.family == AF_IB ? 0 : URXE_CMA_HEADER);
 	urxe_id_event_push(event);
 	if (id->qp_type != IBV_QPT_UD)

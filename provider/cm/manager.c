@@ -74,10 +74,9 @@ static uint32_t own_host(void)
 
 static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_cm_event *event)
 {
-	bool sidr = event->type == URXE_CM_SIDR_REQ_RECEIVED;
-	const struct urxe_path *path = sidr ? &event->sidr_req.path : &event->req.path.av;
+	const struct urxe_path *path = &event->path.av;
 	struct request req = {
-		.service_id = sidr ? event->sidr_req.service_id : event->req.service_id,
+		.service_id = event->service_id,
 		.data = event->private_data,
 		.len = event->private_data_len,
 		.host = own_host(),

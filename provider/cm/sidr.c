@@ -91,17 +91,7 @@ static void reply_unsupported(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			      const struct urxe_cm_msg *msg, uint64_t now)
 {
-	struct urxe_cm_event event = {
-		.type = URXE_CM_SIDR_REQ_RECEIVED,
-		.sidr_req =
-			{
-				.service_id = msg->sidr_req.service_id,
-				.pkey = msg->sidr_req.pkey,
-				.bth_pkey = rx->pkey,
-			},
-		.private_data = msg->private_data,
-		.private_data_len = URXE_CM_SIDR_REQ_PRIVATE,
-	};
+	struct urxe_cm_event event = urxe_cm_event_of(URXE_CM_SIDR_REQ_RECEIVED, msg);
 	struct urxe_cm_listener *listener;
 	struct urxe_cm_id *id;
 
@@ -109,7 +99,10 @@ void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		cm->counts.duplicates++;
 		return;
 	}
-	urxe_link_of(rx->path)->reverse(&event.sidr_req.path, rx->path);
+	event.service_id = msg->sidr_req.service_id;
+	event.qp_type = IBV_QPT_UD;
+	event.path.pkey = msg->sidr_req.pkey;
+	urxe_link_of(rx->path)->reverse(&event.path.av, rx->path);
 	listener = cm->ops->listener(cm, &event);
 	if (!listener) {
 		reply_unsupported(cm, rx, msg);
@@ -121,7 +114,7 @@ void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	id->sidr = true;
 	id->service_id = msg->sidr_req.service_id;
 	id->path.pkey = msg->sidr_req.pkey;
-	event.sidr_req.listener = listener;
+	event.listener = listener;
 	urxe_cm_offer(id, listener, URXE_CM_SIDR_REQ_RCVD, &event, now);
 }
 
@@ -129,25 +122,10 @@ void urxe_cm_receive_sidr_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			      const struct urxe_cm_msg *msg, uint64_t now)
 {
 	struct urxe_cm_id *id = urxe_cm_local_find(cm, msg->local_id);
-	struct urxe_cm_event event = {
-		.type = URXE_CM_SIDR_REP_RECEIVED,
-		.sidr_rep =
-			{
-				.status = msg->sidr_rep.status,
-				.qkey = msg->sidr_rep.qkey,
-				.qpn = msg->sidr_rep.qpn,
-				.info_len = msg->sidr_rep.info_len,
-				.info = msg->sidr_rep.info,
-				.ece = {.vendor_id = msg->sidr_rep.vendor_id,
-					.attr_mod = msg->attr_mod},
-			},
-		.private_data = msg->private_data,
-		.private_data_len = URXE_CM_SIDR_REP_PRIVATE,
-	};
 
 	if (!id || id->state != URXE_CM_SIDR_REQ_SENT ||
 	    !urxe_same_addr(&id->path.av.dst, &rx->path->src))
 		return;
 	urxe_cm_become(id, URXE_CM_IDLE, now);
-	urxe_cm_deliver(id, &event, now);
+	urxe_cm_deliver_type(id, URXE_CM_SIDR_REP_RECEIVED, msg, now);
 }

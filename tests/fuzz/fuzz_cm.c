@@ -120,7 +120,7 @@ static int handler(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 	for (unsigned i = 0; i < event->private_data_len; i++)
 		sink ^= event->private_data[i];
 	if (event->type == URXE_CM_REJ_RECEIVED)
-		CHECK(event->rej.ari_len <= URXE_CM_REJ_ARI);
+		CHECK(event->msg->rej.ari_len <= URXE_CM_REJ_ARI);
 	if ((event->type == URXE_CM_REQ_RECEIVED || event->type == URXE_CM_SIDR_REQ_RECEIVED) &&
 	    !keep(id))
 		return -ENOMEM;

@@ -602,8 +602,8 @@ static void test_sidr_passive(void **state)
 	feed(&msg);
 	assert_int_equal(b.num_events, 1);
 	assert_int_equal(last_event()->event.type, URXE_CM_SIDR_REQ_RECEIVED);
-	assert_true(last_event()->event.sidr_req.service_id == SERVICE);
-	assert_ptr_equal(last_event()->event.sidr_req.listener, &b.listener);
+	assert_true(last_event()->event.service_id == SERVICE);
+	assert_ptr_equal(last_event()->event.listener, &b.listener);
 	assert_string_equal(last_event()->private_data, "who");
 	assert_int_equal(b.listener.pending, 1);
 	assert_int_equal(urxe_cm_send_sidr_rep(b.passive, &rep), 0);
@@ -658,9 +658,9 @@ static void test_sidr_active(void **state)
 	assert_int_equal(b.num_events, 0);
 	feed(&msg);
 	assert_int_equal(last_event()->event.type, URXE_CM_SIDR_REP_RECEIVED);
-	assert_int_equal(last_event()->event.sidr_rep.qpn, 0x4321);
-	assert_int_equal(last_event()->event.sidr_rep.qkey, 7);
-	assert_int_equal(last_event()->event.sidr_rep.info_len, 2);
+	assert_int_equal(last_event()->msg.sidr_rep.qpn, 0x4321);
+	assert_int_equal(last_event()->msg.sidr_rep.qkey, 7);
+	assert_int_equal(last_event()->msg.sidr_rep.info_len, 2);
 	assert_string_equal(last_event()->private_data, "told");
 	assert_int_equal(state_of(id), URXE_CM_IDLE);
 	feed(&msg);

@@ -112,9 +112,8 @@ static struct urxe_cm_listener *listener_of(struct urxe_cm *cm, const struct urx
 {
 	struct host *host = host_of(cm);
 
-	return event->type == URXE_CM_REQ_RECEIVED && event->req.service_id == SERVICE
-		       ? &host->listener
-		       : NULL;
+	return event->type == URXE_CM_REQ_RECEIVED && event->service_id == SERVICE ? &host->listener
+										   : NULL;
 }
 
 static const struct urxe_cm_ops ops = {.send = send_mad, .listener = listener_of};
@@ -167,10 +166,10 @@ static int on_request(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 		return -ECONNREFUSED;
 	}
 	end->id = id;
-	end->peer = IN6_ARE_ADDR_EQUAL(&event->req.path.av.dst.gid, &hosts[0].addr) ? &hosts[0]
-										    : &hosts[1];
-	end->peer_qpn = event->req.remote_qpn;
-	urxe_cm_id_set(id, event->req.listener->handler, end);
+	end->peer =
+		IN6_ARE_ADDR_EQUAL(&event->path.av.dst.gid, &hosts[0].addr) ? &hosts[0] : &hosts[1];
+	end->peer_qpn = event->remote_qpn;
+	urxe_cm_id_set(id, event->listener->handler, end);
 	end->act_at = now + 1 + chance(100 * MS);
 	return 0;
 }
@@ -184,7 +183,7 @@ static int on_event(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 	assert_ptr_equal(end->id, id);
 	switch (event->type) {
 	case URXE_CM_REP_RECEIVED:
-		end->peer_qpn = event->rep.remote_qpn;
+		end->peer_qpn = event->remote_qpn;
 		end->act_at = now + 1 + chance(60 * MS);
 		break;
 	case URXE_CM_RTU_RECEIVED:

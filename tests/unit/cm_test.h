@@ -39,6 +39,7 @@
 struct event {
 	struct urxe_cm_id *id;
 	struct urxe_cm_event event;
+	struct urxe_cm_msg msg; /* of the event */
 	uint8_t private_data[URXE_CM_MAX_PRIVATE];
 };
 
@@ -79,10 +80,7 @@ static inline int bench_send(struct urxe_cm *cm, const struct urxe_path *path, u
 static inline struct urxe_cm_listener *bench_listener(struct urxe_cm *cm,
 						      const struct urxe_cm_event *event)
 {
-	uint64_t service = event->type == URXE_CM_REQ_RECEIVED ? event->req.service_id
-							       : event->sidr_req.service_id;
-
-	return b.listens && service == SERVICE ? &b.listener : NULL;
+	return b.listens && event->service_id == SERVICE ? &b.listener : NULL;
 }
 
 static inline void bench_record(struct urxe_cm *cm, const struct urxe_cm_record *record,
@@ -115,6 +113,8 @@ static inline int handler(struct urxe_cm_id *id, const struct urxe_cm_event *eve
 
 	e->id = id;
 	e->event = *event;
+	if (event->msg)
+		e->msg = *event->msg;
 	if (event->private_data)
 		memcpy(e->private_data, event->private_data, event->private_data_len);
 	if (event->type == URXE_CM_REQ_RECEIVED || event->type == URXE_CM_SIDR_REQ_RECEIVED)
