@@ -260,7 +260,7 @@ int urxe_id_disconnect(struct urxe_id *id);
 int urxe_id_notify(struct urxe_id *id, uint32_t event);
 /* Takes the connection away from an id that ends. */
 void urxe_id_drop_connection(struct urxe_id *id);
-int urxe_id_default_qkey(struct urxe_id *id);
+void urxe_id_default_qkey(struct urxe_id *id);
 
 /* id_path.c: path records, address vectors, and what a QP is to be set to. */
 

@@ -14,27 +14,20 @@
 #include "cm/manager.h"
 #include "hca/adapter.h"
 
-/* 4.096 µs << 20, which is 4.3 s, and 16 times: as rdma_cm has them. */
+/* 4.096 µs << 20, which is 4.3 s, and 16 times: as rdma_cm has them. A coarse clock will do. */
 #define RESPONSE_TIMEOUT 20
 #define MAX_CM_RETRIES	 15
 
 #define UDP_QKEY   0x01234567u /* RDMA_UDP_QKEY */
 #define IPOIB_QKEY 0x00000b1bu /* of IPoIB's broadcast group, by default */
 
-/* Retries are seconds long, and a clock may be slow to read. */
-static uint64_t now(void)
-{
-	return urxe_now_coarse();
-}
-
-int urxe_id_default_qkey(struct urxe_id *id)
+void urxe_id_default_qkey(struct urxe_id *id)
 {
 	switch (id->ps) {
 	case RDMA_PS_UDP:
 	case RDMA_PS_IB: id->qkey = UDP_QKEY; break;
 	case RDMA_PS_IPOIB: id->qkey = IPOIB_QKEY; break;
 	}
-	return 0;
 }
 
 int urxe_id_set_qkey(struct urxe_id *id, uint32_t qkey)
@@ -96,7 +89,7 @@ static int send_req(struct urxe_id *id, const struct urxe_cm_path *path,
 	if (len < 0)
 		return len;
 	req.private_data_len = len;
-	return urxe_cm_send_req(id->conn, &req, now());
+	return urxe_cm_send_req(id->conn, &req, urxe_now_coarse());
 }
 
 static int send_sidr_req(struct urxe_id *id, const struct urxe_cm_path *path,
@@ -115,7 +108,7 @@ static int send_sidr_req(struct urxe_id *id, const struct urxe_cm_path *path,
 	if (len < 0)
 		return len;
 	req.private_data_len = len;
-	return urxe_cm_send_sidr_req(id->conn, &req, now());
+	return urxe_cm_send_sidr_req(id->conn, &req, urxe_now_coarse());
 }
 
 int urxe_id_connect(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
@@ -161,7 +154,7 @@ static int send_rep(struct urxe_id *id, const struct rdma_ucm_conn_param *param)
 		.private_data_len = param->private_data_len,
 	};
 
-	return urxe_cm_send_rep(id->conn, &rep, now());
+	return urxe_cm_send_rep(id->conn, &rep, urxe_now_coarse());
 }
 
 static int send_sidr_rep(struct urxe_id *id, enum urxe_cm_sidr_status status, uint32_t qkey,
@@ -172,12 +165,12 @@ static int send_sidr_rep(struct urxe_id *id, enum urxe_cm_sidr_status status, ui
 		.private_data = data,
 		.private_data_len = len,
 	};
-	int ret;
 
 	if (status == URXE_CM_SIDR_SUCCESS) {
-		ret = qkey ? urxe_id_set_qkey(id, qkey) : urxe_id_default_qkey(id);
-		if (ret)
-			return ret;
+		if (!qkey)
+			urxe_id_default_qkey(id);
+		else if (urxe_id_set_qkey(id, qkey))
+			return -EINVAL;
 		rep.qpn = id->qp_num;
 		rep.qkey = id->qkey;
 		rep.ece = (struct urxe_cm_ece){id->ece.vendor_id, id->ece.attr_mod};
@@ -224,7 +217,7 @@ int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t re
 		return -EINVAL;
 	if (id->qp_type == IBV_QPT_UD)
 		return send_sidr_rep(id, URXE_CM_SIDR_REJECT, 0, data, len);
-	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, now());
+	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, urxe_now_coarse());
 }
 
 /*
@@ -237,8 +230,8 @@ int urxe_id_disconnect(struct urxe_id *id)
 		return 0;
 	if (!id->conn)
 		return -EINVAL;
-	if (urxe_cm_send_dreq(id->conn, NULL, 0, now()))
-		urxe_cm_send_drep(id->conn, NULL, 0, now());
+	if (urxe_cm_send_dreq(id->conn, NULL, 0, urxe_now_coarse()))
+		urxe_cm_send_drep(id->conn, NULL, 0, urxe_now_coarse());
 	return 0;
 }
 
@@ -246,7 +239,7 @@ int urxe_id_notify(struct urxe_id *id, uint32_t event)
 {
 	if (!id->port || !id->conn || event != IBV_EVENT_COMM_EST)
 		return -EINVAL;
-	return urxe_cm_notify_established(id->conn, now());
+	return urxe_cm_notify_established(id->conn, urxe_now_coarse());
 }
 
 void urxe_id_drop_connection(struct urxe_id *id)

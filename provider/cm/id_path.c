@@ -106,9 +106,8 @@ int urxe_id_ah_attr(const struct urxe_id *id, const struct ibv_path_record *reco
 /* An id without a connection of its own: UD, or one that only prepares its QP. */
 static int init_unconnected(struct urxe_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	int index, ret;
+	int index = urxe_port_partition(id->port, id->pkey);
 
-	index = urxe_port_partition(id->port, id->pkey);
 	if (index < 0)
 		return -EINVAL;
 	attr->pkey_index = index;
@@ -119,9 +118,7 @@ static int init_unconnected(struct urxe_id *id, struct ibv_qp_attr *attr, int *m
 		*mask |= IBV_QP_ACCESS_FLAGS;
 		return 0;
 	}
-	ret = urxe_id_default_qkey(id);
-	if (ret)
-		return ret;
+	urxe_id_default_qkey(id);
 	attr->qkey = id->qkey;
 	*mask |= IBV_QP_QKEY;
 	return 0;

@@ -10,6 +10,7 @@
 
 #include "cm/port_space.h"
 #include "host/sysinfo.h"
+#include "host/ticks.h"
 
 #define DEFAULT_LOW  32768
 #define DEFAULT_HIGH 60999
@@ -99,12 +100,9 @@ static int check_distinct(const struct urxe_binding *other, enum urxe_port_state
 
 static void read_range(void)
 {
-	struct timespec ts;
-	uint64_t now;
+	uint64_t now = urxe_now_coarse();
 	char text[64];
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	now = ts.tv_sec * 1000000000ull + ts.tv_nsec;
 	if (ephemeral.read_at && now - ephemeral.read_at < RANGE_AGE)
 		return;
 	if (urxe_read_file("/proc/sys/net/ipv4/ip_local_port_range", text, sizeof(text)) < 0 ||

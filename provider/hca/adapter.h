@@ -9,28 +9,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "host/segment.h"
+#include "host/ticks.h"
 #include "wire/link.h"
-
-static inline uint64_t urxe_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-/* Some milliseconds behind it at most, and never a system call, however slow the clock is to
- * read. */
-static inline uint64_t urxe_now_coarse(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 /* First user starts it, last one stops it. -errno as from the segment and the wire. */
 int urxe_engine_get(void);

@@ -31,16 +31,9 @@
 
 #define DEFAULT_SPEED_MBPS 10000
 
-enum change {
-	CHANGE_UP = 1 << 0,
-	CHANGE_DOWN = 1 << 1,
-	CHANGE_GIDS = 1 << 2,
-};
-
 struct entry {
 	struct urxe_device dev;
 	struct urxe_port port;
-	unsigned changes; /* enum change; device lock */
 };
 
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -198,13 +191,14 @@ static void entry_update(struct entry *e, const struct urxe_netdevs *nds)
 	old = port->state;
 	/* GIDs are resolved to it: programs learn it by the event that the kernel has for it. */
 	if (nd && !port->gone && memcmp(port->netdev.mac, nd->mac, sizeof(nd->mac)))
-		e->changes |= CHANGE_GIDS;
+		urxe_port_changed(port, IBV_EVENT_GID_CHANGE);
 	port_update(port, nd, speed);
 	if (urxe_gid_table_update(port->gids, &port->gid_len, nds->addrs, nd ? nds->num_addrs : 0,
 				  nd ? nd->ifindex : 0))
-		e->changes |= CHANGE_GIDS;
+		urxe_port_changed(port, IBV_EVENT_GID_CHANGE);
 	if (port->state != old)
-		e->changes |= port->state == IBV_PORT_ACTIVE ? CHANGE_UP : CHANGE_DOWN;
+		urxe_port_changed(port, port->state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE
+								       : IBV_EVENT_PORT_ERR);
 	urxe_device_unlock();
 }
 
@@ -403,30 +397,4 @@ bool urxe_devices_concern(unsigned ifindex)
 			return true;
 	}
 	return false;
-}
-
-void urxe_devices_changes(urxe_port_event_fn *fn, void *arg)
-{
-	static const struct {
-		enum change change;
-		enum ibv_event_type event;
-	} events[] = {
-		{CHANGE_DOWN, IBV_EVENT_PORT_ERR},
-		{CHANGE_UP, IBV_EVENT_PORT_ACTIVE},
-		{CHANGE_GIDS, IBV_EVENT_GID_CHANGE},
-	};
-	int n = count_entries();
-
-	for (int i = 0; i < n; i++) {
-		struct entry *e = entries[i];
-		unsigned changes;
-
-		urxe_device_lock();
-		changes = e->changes;
-		e->changes = 0;
-		urxe_device_unlock();
-		for (size_t j = 0; fn && j < sizeof(events) / sizeof(events[0]); j++)
-			if (changes & events[j].change)
-				fn(&e->port, events[j].event, arg);
-	}
 }

@@ -74,6 +74,7 @@ struct urxe_port {
 	uint8_t lmc, sm_sl;
 	uint8_t width, speed; /* as struct ibv_port_attr has them; 0: what goes with speed_mbps */
 	uint32_t cap_flags;   /* IBV_PORT_…_SUP, beside those of its kind */
+	uint32_t changes;     /* not yet reported: a bit for each enum ibv_event_type */
 	/* An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE:
 	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative addresses
 	 * have none. */

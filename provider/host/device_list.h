@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What device.c and monitor.c share. */
+/* What device.c, fabric_device.c and monitor.c share. */
 #ifndef URXE_HOST_DEVICE_LIST_H
 #define URXE_HOST_DEVICE_LIST_H
 
@@ -8,14 +8,20 @@
 
 /*
  * Brings the devices that exist (and, if make_new, new ones) up to the kernel's state. What
- * changed is kept until urxe_devices_changes() takes it. -errno.
+ * changed is kept until urxe_ports_report() takes it. -errno.
  */
 int urxe_devices_refresh(bool make_new);
 
 /* Does a message about this netdev concern a device, or may it bring a gone netdev back? */
 bool urxe_devices_concern(unsigned ifindex);
 
-/* Calls fn (NULL: nothing) for every change since the last call, and forgets them. */
-void urxe_devices_changes(urxe_port_event_fn *fn, void *arg);
+/* Notes that something of a port has changed; under the device lock. */
+static inline void urxe_port_changed(struct urxe_port *port, enum ibv_event_type event)
+{
+	port->changes |= 1u << event;
+}
+
+/* Calls fn (NULL: nothing) for every change of any port since the last call, and forgets them. */
+void urxe_ports_report(urxe_port_event_fn *fn, void *arg);
 
 #endif

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 
+#include "host/device_list.h"
 #include "host/fabric.h"
 #include "host/fabric_device.h"
 #include "host/fabric_sa.h"
@@ -28,19 +29,8 @@
 
 #define LOOK_AGAIN_NS 100000000 /* for a fabric that is off */
 
-enum change {
-	CHANGE_DOWN = 1 << 0,
-	CHANGE_UP = 1 << 1,
-	CHANGE_LID = 1 << 2,
-	CHANGE_SM = 1 << 3,
-	CHANGE_PKEYS = 1 << 4,
-	CHANGE_GIDS = 1 << 5,
-	CHANGE_REREGISTER = 1 << 6,
-};
-
 struct entry {
 	struct urxe_device dev;
-	unsigned *changes; /* enum change, by port; the device lock */
 	struct urxe_port ports[];
 };
 
@@ -132,32 +122,31 @@ static bool read_pkeys(struct urxe_port *port, const struct fabric_map *map,
 	return changed;
 }
 
-static unsigned read_state(struct urxe_port *port, enum ibv_port_state state)
+static void read_state(struct urxe_port *port, enum ibv_port_state state)
 {
-	enum ibv_port_state old = port->state;
+	bool was = port->state == IBV_PORT_ACTIVE, is = state == IBV_PORT_ACTIVE;
 
 	port->state = state;
-	if (old != IBV_PORT_ACTIVE && state == IBV_PORT_ACTIVE)
-		return CHANGE_UP;
-	return old == IBV_PORT_ACTIVE && state != IBV_PORT_ACTIVE ? CHANGE_DOWN : 0;
+	if (was != is)
+		urxe_port_changed(port, is ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
-unsigned urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,
-			       const struct fabric_port *from)
+void urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,
+			   const struct fabric_port *from)
 {
 	const uint8_t *info = from->info;
-	unsigned changes = read_state(port, fabric_port_state(from));
 	uint16_t lid = fabric_port_lid(from), sm_lid = get16(info + PI_SM_LID);
 	uint8_t lmc = fabric_port_lmc(from), sm_sl = lo4(info[PI_MTU_SMSL]);
 
+	read_state(port, fabric_port_state(from));
 	if (port->lid != lid || port->lmc != lmc)
-		changes |= CHANGE_LID;
+		urxe_port_changed(port, IBV_EVENT_LID_CHANGE);
 	if (port->sm_lid != sm_lid || port->sm_sl != sm_sl)
-		changes |= CHANGE_SM;
+		urxe_port_changed(port, IBV_EVENT_SM_CHANGE);
 	if (read_pkeys(port, map, from))
-		changes |= CHANGE_PKEYS;
+		urxe_port_changed(port, IBV_EVENT_PKEY_CHANGE);
 	if (read_gids(port, map, from))
-		changes |= CHANGE_GIDS;
+		urxe_port_changed(port, IBV_EVENT_GID_CHANGE);
 	read_rate(port, from);
 	port->lid = lid;
 	port->lmc = lmc;
@@ -168,7 +157,6 @@ unsigned urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *
 	port->cap_flags = get32(info + PI_CAP);
 	__atomic_store_n(&port->fabric_port, from - fabric_map_port(map, 0), __ATOMIC_RELAXED);
 	__atomic_store_n(&port->gone, false, __ATOMIC_RELAXED);
-	return changes;
 }
 
 /* ---- the list ---- */
@@ -184,12 +172,8 @@ static struct entry *entry_create(int index, const struct fabric_map *map,
 		return NULL;
 	}
 	e = calloc(1, sizeof(*e) + hca->num_ports * sizeof(*e->ports));
-	if (e)
-		e->changes = calloc(hca->num_ports, sizeof(*e->changes));
-	if (!e || !e->changes) {
-		free(e);
+	if (!e)
 		return NULL;
-	}
 	snprintf(e->dev.name, sizeof(e->dev.name), "urxe%d", index);
 	e->dev.index = index;
 	e->dev.guid = htobe64(hca->guid);
@@ -203,6 +187,7 @@ static struct entry *entry_create(int index, const struct fabric_map *map,
 		port->num = i + 1;
 		port->index = num_ports++;
 		urxe_fabric_port_read(port, map, fabric_node_port(map, hca, port->num));
+		port->changes = 0;
 	}
 	urxe_ports_add(&e->dev);
 	return e;
@@ -214,10 +199,9 @@ static void entry_update(struct entry *e, const struct fabric_map *map,
 	urxe_device_lock();
 	for (unsigned i = 0; i < e->dev.num_ports; i++) {
 		if (hca && i < hca->num_ports)
-			e->changes[i] |= urxe_fabric_port_read(&e->ports[i], map,
-							       fabric_node_port(map, hca, i + 1));
+			urxe_fabric_port_read(&e->ports[i], map, fabric_node_port(map, hca, i + 1));
 		else
-			e->changes[i] |= read_state(&e->ports[i], IBV_PORT_DOWN);
+			read_state(&e->ports[i], IBV_PORT_DOWN);
 	}
 	urxe_device_unlock();
 }
@@ -294,36 +278,6 @@ static void connect_events(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-static void report(urxe_port_event_fn *fn, void *arg)
-{
-	static const struct {
-		enum change change;
-		enum ibv_event_type event;
-	} events[] = {
-		{CHANGE_DOWN, IBV_EVENT_PORT_ERR},
-		{CHANGE_LID, IBV_EVENT_LID_CHANGE},
-		{CHANGE_PKEYS, IBV_EVENT_PKEY_CHANGE},
-		{CHANGE_GIDS, IBV_EVENT_GID_CHANGE},
-		{CHANGE_SM, IBV_EVENT_SM_CHANGE},
-		{CHANGE_UP, IBV_EVENT_PORT_ACTIVE},
-		{CHANGE_REREGISTER, IBV_EVENT_CLIENT_REREGISTER},
-	};
-	int n = __atomic_load_n(&num_entries, __ATOMIC_ACQUIRE);
-
-	for (int i = 0; i < n; i++)
-		for (unsigned p = 0; p < entries[i]->dev.num_ports; p++) {
-			unsigned changes;
-
-			urxe_device_lock();
-			changes = entries[i]->changes[p];
-			entries[i]->changes[p] = 0;
-			urxe_device_unlock();
-			for (size_t k = 0; fn && k < sizeof(events) / sizeof(*events); k++)
-				if (changes & events[k].change)
-					fn(&entries[i]->ports[p], events[k].event, arg);
-		}
-}
-
 int urxe_fabric_monitor_open(void)
 {
 	epoll_fd = urxe_fd_keep(urxe_libc.epoll_create1(EPOLL_CLOEXEC));
@@ -338,16 +292,18 @@ int urxe_fabric_monitor_open(void)
 	urxe_fabric_monitor_watch(timer_fd);
 	connect_events();
 	/* What changed before this is nobody's news. */
-	report(NULL, NULL);
+	urxe_ports_report(NULL, NULL);
 	return epoll_fd;
 }
 
 static void reregister(uint32_t index)
 {
-	for (int i = 0; i < num_entries; i++)
-		for (unsigned p = 0; p < entries[i]->dev.num_ports; p++)
-			if (entries[i]->ports[p].fabric_port == index)
-				entries[i]->changes[p] |= CHANGE_REREGISTER;
+	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
+		struct urxe_port *port = urxe_port(i);
+
+		if (port && port->fabric_port == index)
+			urxe_port_changed(port, IBV_EVENT_CLIENT_REREGISTER);
+	}
 }
 
 /* Takes what the connection has; false: it has ended. */
@@ -388,7 +344,7 @@ void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg)
 		urxe_fd_close(fd);
 		connect_events();
 	}
-	report(fn, arg);
+	urxe_ports_report(fn, arg);
 	urxe_fabric_sa_read();
 }
 

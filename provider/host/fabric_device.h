@@ -17,10 +17,10 @@ int urxe_fabric_devices(struct urxe_device **devs, int max);
 int urxe_fabric_monitor_open(void);
 void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg);
 void urxe_fabric_monitor_close(int fd);
-/* Fills a port from the map, under the device lock if it is one of a device: enum change of
- * fabric_device.c says what has changed. */
-unsigned urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,
-			       const struct fabric_port *from);
+/* Fills a port from the map, under the device lock if it is one of a device, and notes what has
+ * changed. */
+void urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,
+			   const struct fabric_port *from);
 /* For fabric_sa.c: wakes the monitor when something has come there. */
 void urxe_fabric_monitor_watch(int fd);
 

@@ -31,6 +31,7 @@
 #include "host/guardian.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
+#include "host/ticks.h"
 
 #define STACK	  65536
 #define AGAIN_MIN 1000000000ull /* ns until another is started */
@@ -139,14 +140,6 @@ static bool would_adopt(void)
 	return getpid() == 1 || prctl(PR_GET_CHILD_SUBREAPER, &subreaper) || subreaper;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 static bool there_is_one(struct urxe_segment *seg)
 {
 	int fd = segment_file_fd(seg);
@@ -161,7 +154,7 @@ void urxe_guardian_keep(struct urxe_segment *seg)
 
 	if (!seg->guarded || there_is_one(seg))
 		return;
-	now = now_ns();
+	now = urxe_now();
 	if (now < seg->guard_again)
 		return;
 	seg->guard_wait = seg->guard_wait ? seg->guard_wait * 2 : AGAIN_MIN;

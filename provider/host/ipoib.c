@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "host/libc.h"
+#include "host/ticks.h"
 
 #define SOCKET	    "urxe-ipoib/" /* and the interface's name; abstract */
 #define WAIT_MS	    100
@@ -33,14 +34,6 @@ struct answer {
 
 static struct answer answers[NUM_ANSWERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 /* Whether it is one that this user may believe: its own, or root's. */
 static bool is_trusted(int fd)
@@ -190,7 +183,7 @@ static bool is_nobodys(const struct in6_addr *ip)
 int urxe_ipoib_look(const struct in6_addr *ip, struct urxe_ipoib *found)
 {
 	struct answer *slot = slot_of(ip);
-	uint64_t now = now_ns();
+	uint64_t now = urxe_now();
 	int ret;
 
 	memset(found, 0, sizeof(*found));

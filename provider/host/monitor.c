@@ -31,7 +31,7 @@ int urxe_device_monitor_open(void)
 	}
 	/* Changes before this line need no event, and no later change is missed. */
 	urxe_devices_refresh(false);
-	urxe_devices_changes(NULL, NULL);
+	urxe_ports_report(NULL, NULL);
 	return fd;
 }
 
@@ -73,7 +73,7 @@ void urxe_device_monitor_read(int fd, urxe_port_event_fn *fn, void *arg)
 	free(buf);
 	if (changed)
 		urxe_devices_refresh(false);
-	urxe_devices_changes(fn, arg);
+	urxe_ports_report(fn, arg);
 }
 
 void urxe_device_monitor_close(int fd)

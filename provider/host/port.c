@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "host/device.h"
+#include "host/device_list.h"
 
 #define PKEY_FULL 0x8000 /* full membership of a partition */
 
@@ -105,4 +105,28 @@ void urxe_port_mac(const struct urxe_port *port, uint8_t mac[6])
 	urxe_device_lock();
 	memcpy(mac, port->netdev.mac, sizeof(port->netdev.mac));
 	urxe_device_unlock();
+}
+
+void urxe_ports_report(urxe_port_event_fn *fn, void *arg)
+{
+	static const enum ibv_event_type events[] = {
+		IBV_EVENT_PORT_ERR,	     IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE,
+		IBV_EVENT_GID_CHANGE,	     IBV_EVENT_SM_CHANGE,  IBV_EVENT_PORT_ACTIVE,
+		IBV_EVENT_CLIENT_REREGISTER,
+	};
+
+	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
+		struct urxe_port *port = urxe_port(i);
+		uint32_t changes;
+
+		if (!port)
+			continue;
+		urxe_device_lock();
+		changes = port->changes;
+		port->changes = 0;
+		urxe_device_unlock();
+		for (size_t k = 0; fn && k < sizeof(events) / sizeof(events[0]); k++)
+			if (changes & 1u << events[k])
+				fn(port, events[k], arg);
+	}
 }

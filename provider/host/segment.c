@@ -29,6 +29,7 @@
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
+#include "host/ticks.h"
 
 /* A process that has not been seen running for longer is taken to be stopped. */
 #define AWAKE_SECONDS 2
@@ -432,10 +433,7 @@ struct urxe_unacked *urxe_segment_unacked(struct urxe_segment *seg, unsigned slo
 
 static uint32_t seconds(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return urxe_now() / 1000000000;
 }
 
 void urxe_segment_beat(struct urxe_segment *seg)

@@ -19,8 +19,8 @@
 #include <endian.h>
 #include <isa-l/crc.h>
 #include <string.h>
-#include <time.h>
 
+#include "host/ticks.h"
 #include "wire/crc32.h"
 
 #define POLY  0xedb88320u /* reflected */
@@ -114,14 +114,6 @@ uint32_t urxe_crc32_shifts(uint32_t crc, const void *bytes, size_t len)
 	return ~by_tables(crc, at + BLOCK, len - done - BLOCK);
 }
 
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 /* ns; the best of several, since anything may come in between. */
 static uint64_t time_of(urxe_crc32_fn *fn)
 {
@@ -129,10 +121,10 @@ static uint64_t time_of(urxe_crc32_fn *fn)
 	uint64_t best = UINT64_MAX;
 
 	for (unsigned k = 0; k < TRIES; k++) {
-		uint64_t start = now(), took;
+		uint64_t start = urxe_now(), took;
 
 		bytes[0] = fn(0, bytes, sizeof(bytes));
-		took = now() - start;
+		took = urxe_now() - start;
 		if (took < best)
 			best = took;
 	}

@@ -460,7 +460,7 @@ static void refused(const struct urxe_rx_packet *rx, bool qkey)
 		.of_qkey = qkey,
 		.count = refusals[qkey].last.count + 1,
 	};
-	report_refusals(qkey, urxe_wire_now());
+	report_refusals(qkey, urxe_now());
 }
 
 /* ---- the wire ---- */
@@ -483,8 +483,8 @@ static void forked(struct urxe_wire *wire)
 
 static void housekeep(struct urxe_wire *wire)
 {
-	report_refusals(false, urxe_wire_now());
-	report_refusals(true, urxe_wire_now());
+	report_refusals(false, urxe_now());
+	report_refusals(true, urxe_now());
 }
 
 static void ports_changed(struct urxe_wire *wire)

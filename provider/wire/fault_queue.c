@@ -220,12 +220,14 @@ static void release_passed(struct urxe_wire *wire, uint64_t now)
 		let_go(wire, unlink_at(&ready, &ready.head));
 }
 
-static struct urxe_fault_packet *copy(const void *packet, uint32_t len)
+static struct urxe_fault_packet *copy(const struct urxe_fault_packet *like, const void *packet,
+				      uint32_t len)
 {
-	struct urxe_fault_packet *held = calloc(1, sizeof(*held) + len);
+	struct urxe_fault_packet *held = malloc(sizeof(*held) + len);
 
 	if (!held)
 		return NULL;
+	*held = *like;
 	held->len = len;
 	memcpy(held->packet, packet, len);
 	return held;
@@ -235,7 +237,7 @@ static struct urxe_fault_packet *copy(const void *packet, uint32_t len)
 static void dispatch(struct urxe_wire *wire, struct urxe_fault_packet *held,
 		     const struct urxe_fault *fault, unsigned reorder)
 {
-	uint64_t now = fault->delay || reorder || held->lag ? urxe_wire_now() : 0;
+	uint64_t now = fault->delay || reorder || held->lag ? urxe_now() : 0;
 	bool out = held->out;
 
 	if (wire->delayed.len + wire->passed.len >= MAX_HELD) {
@@ -272,19 +274,10 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault,
 	if (fate.corrupt && like->kind)
 		fate.corrupt = fate.dup = false; /* one of the two */
 	for (int copies = fate.dup ? 2 : 1; copies; copies--) {
-		struct urxe_fault_packet *held = copy(packet, len);
+		struct urxe_fault_packet *held = copy(like, packet, len);
 
 		if (!held)
 			return;
-		held->out = like->out;
-		held->kind = like->kind;
-		held->span = like->span;
-		held->slot = like->slot;
-		held->lag = like->lag;
-		if (held->out)
-			held->path = like->path;
-		else
-			held->from = like->from;
 		if (fate.corrupt)
 			urxe_fault_corrupt(fault, held->packet, len);
 		dispatch(wire, held, fault, copies == 1 ? fate.reorder : 0);
@@ -367,7 +360,7 @@ void urxe_fault_release(struct urxe_wire *wire, uint64_t now)
 /* True: it is time now. */
 static bool sleep_until(uint64_t when)
 {
-	uint64_t now = urxe_wire_now(), ns = when > now ? when - now : 0;
+	uint64_t now = urxe_now(), ns = when > now ? when - now : 0;
 	const struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 
 	if (ns)
@@ -388,7 +381,7 @@ void urxe_wire_drain(struct urxe_wire *wire)
 		if (!sleep_until(held->due))
 			continue;
 		if (emit(wire, held) == -EAGAIN) {
-			sleep_until(urxe_wire_now() + DRAIN_PAUSE);
+			sleep_until(urxe_now() + DRAIN_PAUSE);
 			continue;
 		}
 		unlink_at(&wire->delayed, link);

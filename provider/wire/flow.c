@@ -44,7 +44,7 @@ static bool is_behind(struct urxe_wire *wire, unsigned slot, const struct urxe_u
 
 	if (ahead <= MOST)
 		return false;
-	now = urxe_wire_now();
+	now = urxe_now();
 	if (!stall->since || stall->taken != taken)
 		*stall = (struct urxe_stall){.since = now, .taken = taken};
 	return now - stall->since < PATIENCE;

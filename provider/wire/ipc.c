@@ -131,7 +131,7 @@ static void postpone(struct urxe_ipc *ipc, unsigned slot, const struct iovec *io
 	w = malloc(sizeof(*w) + len);
 	if (!w)
 		return;
-	*w = (struct postponed){.since = urxe_wire_now(), .slot = slot};
+	*w = (struct postponed){.since = urxe_now(), .slot = slot};
 	for (unsigned k = 0; k < iovs; k++) {
 		memcpy(w->bytes + w->len, iov[k].iov_base, iov[k].iov_len);
 		w->len += iov[k].iov_len;

@@ -141,7 +141,7 @@ static void close_link(struct urxe_link *link)
 struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot)
 {
 	struct urxe_link *link;
-	uint64_t now = urxe_wire_now();
+	uint64_t now = urxe_now();
 	int ret;
 
 	if (slot < URXE_SLOT_FIRST || slot > urxe_slots.last)

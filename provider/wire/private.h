@@ -27,6 +27,7 @@
 
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/ticks.h"
 #include "wire/fault.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
@@ -165,8 +166,6 @@ struct urxe_wire {
 	void *arg;
 	urxe_wire_message_fn *on_message;
 };
-
-uint64_t urxe_wire_now(void);
 
 /* The slot of the process that a packet is for, by the QPN in its BTH; 0: see urxe_owner_of(). */
 static inline unsigned urxe_packet_owner(const struct urxe_wire *wire, const void *bth)

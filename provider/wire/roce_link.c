@@ -6,6 +6,7 @@
  * thread.
  */
 #include <errno.h>
+#include <netinet/ip.h>
 #include <string.h>
 
 #include "wire/private.h"
@@ -264,7 +265,7 @@ unsigned urxe_roce_port_at(struct urxe_wire *wire, const struct in6_addr *addr, 
 		    IN6_ARE_ADDR_EQUAL(&wire->memo[k].addr, addr))
 			return wire->memo[k].port;
 	port = search(addr, ifindex);
-	now = urxe_wire_now();
+	now = urxe_now();
 	if (port == URXE_NO_PORT && now - wire->devs_read > DEVS_AGE) {
 		urxe_devices(devs, URXE_MAX_DEVICES);
 		wire->devs_read = now;
@@ -308,12 +309,6 @@ static uint16_t ip_checksum(const uint8_t *header)
 	return ~sum;
 }
 
-static void put16(uint8_t *at, uint16_t value)
-{
-	at[0] = value >> 8;
-	at[1] = value;
-}
-
 /*
  * RoCE has no SL. What stands in its place says of which kind the header before the payload is
  * (A17.4.5.1 asks for that, and ibv_wc has no field for it): these are the values of mlx5 and hns,
@@ -332,17 +327,20 @@ static void received(const struct urxe_rx_packet *rx, uint8_t grh[40], struct ur
 	*wc = (struct urxe_link_wc){.grh = true};
 	memset(grh, 0, 40);
 	if (urxe_is_ipv4(&path->src.gid)) {
-		uint8_t *ip = grh + 20;
+		struct iphdr ip = {
+			.version = 4,
+			.ihl = sizeof(ip) / 4,
+			.tos = path->roce.traffic_class,
+			.tot_len = htobe16(sizeof(ip) + udp_len),
+			.frag_off = htobe16(IP_DF),
+			.ttl = path->roce.hop_limit,
+			.protocol = IPPROTO_UDP,
+			.saddr = path->src.gid.s6_addr32[3],
+			.daddr = path->dst.gid.s6_addr32[3],
+		};
 
-		ip[0] = 0x45;
-		ip[1] = path->roce.traffic_class;
-		put16(ip + 2, 20 + udp_len);
-		put16(ip + 6, 0x4000);
-		ip[8] = path->roce.hop_limit;
-		ip[9] = IPPROTO_UDP;
-		memcpy(ip + 12, &path->src.gid.s6_addr[12], 4);
-		memcpy(ip + 16, &path->dst.gid.s6_addr[12], 4);
-		put16(ip + 10, ip_checksum(ip));
+		ip.check = htobe16(ip_checksum((const uint8_t *)&ip));
+		memcpy(grh + 20, &ip, sizeof(ip));
 		wc->sl = WC_SL_IPV4;
 		return;
 	}

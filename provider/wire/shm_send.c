@@ -248,7 +248,7 @@ static void look_at_taken(struct urxe_link *link, uint64_t now)
 /* Has the neighbour taken nothing for so long that packets are to be lost, or has it died? */
 static bool is_stuck(struct urxe_wire *wire, struct urxe_link *link)
 {
-	uint64_t now = urxe_wire_now();
+	uint64_t now = urxe_now();
 
 	look_at_taken(link, now);
 	if (now - link->asked_at >= ASK_EVERY) {
@@ -469,7 +469,7 @@ bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)
 
 	if (!link || !link->up)
 		return false;
-	return urxe_ring_moved(&link->out) || (urxe_wire_now() - link->full_since >= BEHIND &&
+	return urxe_ring_moved(&link->out) || (urxe_now() - link->full_since >= BEHIND &&
 					       may_refer(link) && has_room(link, REFS_MOST));
 }
 

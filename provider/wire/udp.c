@@ -54,52 +54,90 @@ static void set_buffers(int fd)
 		set(fd, SOL_SOCKET, SO_RCVBUF, RECV_BUFFER);
 }
 
-/* What a packet's headers said comes with it as control messages. */
-static int set_receive4(int fd)
-{
-	int ret = set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+/* An option of a socket; a list of them ends with no name. */
+struct option {
+	int level, name, value;
+	bool optional; /* it works without */
+};
 
-	if (!ret)
-		ret = set(fd, IPPROTO_IP, IP_RECVTOS, 1);
-	if (!ret)
-		ret = set(fd, IPPROTO_IP, IP_RECVTTL, 1);
-	/* Groups that another process joined are not ours. */
-	if (!ret)
-		ret = set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+static const struct option receive_options[URXE_NUM_FAMILIES][8] = {
+	/* What a packet's headers said comes with it as control messages. Groups that another process
+	 * joined are not ours. */
+	[URXE_IPV4] =
+		{
+			{IPPROTO_IP, IP_PKTINFO, 1},
+			{IPPROTO_IP, IP_RECVTOS, 1},
+			{IPPROTO_IP, IP_RECVTTL, 1},
+			{IPPROTO_IP, IP_MULTICAST_ALL, 0},
+			{SOL_SOCKET, SO_REUSEPORT, 1},
+			{SOL_UDP, UDP_GRO, 1, true}, /* faster where the kernel knows it (5.0) */
+		},
+	[URXE_IPV6] =
+		{
+			{IPPROTO_IPV6, IPV6_RECVPKTINFO, 1},
+			{IPPROTO_IPV6, IPV6_RECVTCLASS, 1},
+			{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1},
+			{IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, true},
+			/* The kernel's rxe sends no UDP checksum, over IPv6 either. */
+			{SOL_UDP, UDP_NO_CHECK6_RX, 1},
+			{SOL_SOCKET, SO_REUSEPORT, 1},
+			{SOL_UDP, UDP_GRO, 1, true},
+		},
+};
+
+static const struct option send_options[URXE_NUM_FAMILIES][5] = {
+	/* DF; a packet that is too large for the path is EMSGSIZE. */
+	[URXE_IPV4] =
+		{
+			{IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO},
+			{IPPROTO_IP, IP_MULTICAST_TTL, 64, true},
+			{IPPROTO_IP, IP_MULTICAST_LOOP, 1, true},
+		},
+	[URXE_IPV6] =
+		{
+			{IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO},
+			{IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 64, true},
+			{IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, true},
+			{IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1, true},
+		},
+};
+
+static int set_all(int fd, const struct option *option)
+{
+	int ret = 0;
+
+	for (; option->name && !ret; option++) {
+		ret = set(fd, option->level, option->name, option->value);
+		if (option->optional)
+			ret = 0;
+	}
 	return ret;
 }
 
-static int set_receive6(int fd)
-{
-	int ret = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-
-	if (!ret)
-		ret = set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-	if (!ret)
-		ret = set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-	if (!ret)
-		ret = set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
-	if (ret)
-		return ret;
-	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
-	/* The kernel's rxe sends no UDP checksum, over IPv6 either. */
-	return set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
-}
-
-static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr, socklen_t len)
+/* Of that family alone; -errno. */
+static int open_socket(enum urxe_family family)
 {
 	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
 	int fd = urxe_fd_keep(
 		urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	int ret;
+	int ret = fd < 0 ? -errno : 0;
+
+	if (!ret && family == URXE_IPV6)
+		ret = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (!ret)
+		return fd;
+	urxe_fd_close(fd);
+	return ret;
+}
+
+static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr, socklen_t len)
+{
+	int fd = open_socket(family), ret;
 
 	if (fd < 0)
-		return -errno;
-	ret = family == URXE_IPV4 ? set_receive4(fd) : set_receive6(fd);
-	if (!ret)
-		ret = set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		return fd;
+	ret = set_all(fd, receive_options[family]);
 	if (!ret) {
-		set(fd, SOL_UDP, UDP_GRO, 1); /* faster where the kernel knows it (5.0) */
 		set_buffers(fd);
 		if (urxe_libc.bind(fd, &addr->sa, len))
 			ret = -errno;
@@ -132,19 +170,15 @@ static int open_recv(enum urxe_family family)
 
 int urxe_udp_probe(enum urxe_family family)
 {
-	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
-	int fd = urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	union urxe_sockaddr addr;
 	socklen_t len = everywhere(&addr, family);
-	int ret = 0;
+	int fd = open_socket(family), ret = 0;
 
 	if (fd < 0)
 		return 0; /* the call that opens it for good says why not */
-	if (family == URXE_IPV6)
-		set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (urxe_libc.bind(fd, &addr.sa, len) && errno == EADDRINUSE)
 		ret = -EADDRINUSE;
-	urxe_libc.close(fd);
+	urxe_fd_close(fd);
 	return ret;
 }
 
@@ -157,42 +191,18 @@ int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, u
 	return open_receive(family, &addr, len);
 }
 
-static int set_send(int fd, enum urxe_family family)
+int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
 {
-	/* DF; a packet that is too large for the path is EMSGSIZE. */
-	int ret = family == URXE_IPV4 ? set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
-				      : set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+	union urxe_sockaddr addr = {.sa.sa_family = family == URXE_IPV4 ? AF_INET : AF_INET6};
+	socklen_t len = family == URXE_IPV4 ? sizeof(addr.in) : sizeof(addr.in6);
+	int fd = open_socket(family), ret;
 
-	if (ret)
-		return ret;
-	if (family == URXE_IPV4) {
-		set(fd, IPPROTO_IP, IP_MULTICAST_TTL, 64);
-		set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
-	} else {
-		set(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 64);
-		set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
-		set(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
-	}
+	if (fd < 0)
+		return fd;
+	ret = set_all(fd, send_options[family]);
 	if (set(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER))
 		set(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
 	set(fd, SOL_SOCKET, SO_RCVBUF, 0); /* nothing is read from it */
-	return 0;
-}
-
-int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
-{
-	int domain = family == URXE_IPV4 ? AF_INET : AF_INET6;
-	int fd = urxe_fd_keep(
-		urxe_libc.socket(domain, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	union urxe_sockaddr addr = {.sa.sa_family = domain};
-	socklen_t len = family == URXE_IPV4 ? sizeof(addr.in) : sizeof(addr.in6);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = family == URXE_IPV4 ? 0 : set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (!ret)
-		ret = set_send(fd, family);
 	/* The ICRC covers the source port: it must be known before the first packet. */
 	if (!ret &&
 	    (urxe_libc.bind(fd, &addr.sa, len) || urxe_libc.getsockname(fd, &addr.sa, &len)))

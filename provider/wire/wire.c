@@ -22,14 +22,6 @@ volatile bool urxe_payload_lost __attribute__((aligned(64)));
 #define ASK_ALL	     20000ull /* the sockets that are silent while another one is busy */
 #define SOLE	     8	      /* times in a row that only one socket had anything */
 
-uint64_t urxe_wire_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 /* Ports of one kind alone: a host of a fabric has no others. */
 const struct urxe_link_ops *const urxe_links[URXE_NUM_LINKS] = {
 	[URXE_LINK_ROCE] = &urxe_roce_link,

@@ -179,7 +179,7 @@ static void take(const struct urxe_rx_packet *pkt, void *arg)
 
 	if (in->have < 3 * SENT) {
 		in->psn[in->have] = urxe_bth_psn((const struct urxe_bth *)pkt->bth);
-		in->at[in->have] = urxe_wire_now();
+		in->at[in->have] = urxe_now();
 	}
 	in->have++;
 }
@@ -204,7 +204,7 @@ static struct arrivals *run(const char *spec, bool ipv6, uint64_t *icrc_errors, 
 		for (unsigned k = 0; k < 20; k++)
 			fill_packet(&pkts[k], qpn, psn++, &iov, 1);
 		assert_int_equal(urxe_wire_send(wire, &path, pkts, 20), 20);
-		while (urxe_wire_poll(wire, 64, urxe_wire_now(), take, &in))
+		while (urxe_wire_poll(wire, 64, urxe_now(), take, &in))
 			;
 	}
 	poll_for(wire, take, &in, &in.have, 3 * SENT, 30);
@@ -305,7 +305,7 @@ static void delays(void **state)
 	static const char *const specs[] = {"delay=20ms", "delay=20ms,dir=in"};
 
 	for (int k = 0; k < 2; k++) {
-		uint64_t start = urxe_wire_now();
+		uint64_t start = urxe_now();
 		struct arrivals *in = run(specs[k], k, NULL, 200);
 
 		assert_int_equal(in->have, 200);

@@ -130,7 +130,7 @@ static void live(struct child *me)
 	while ((command = me->command) != QUIT) {
 		if (command != IDLE)
 			obey(me, own, command);
-		if (!urxe_wire_poll(own, 64, urxe_wire_now(), take, me))
+		if (!urxe_wire_poll(own, 64, urxe_now(), take, me))
 			poll(&p, 1, 2);
 	}
 	urxe_wire_destroy(own);
@@ -206,11 +206,11 @@ static void to_parent(const struct urxe_rx_packet *pkt, void *arg)
 /* Keeps our own wire going, which forwards what was given to it, until *count is reached. */
 static void attend(const volatile unsigned *count, unsigned want)
 {
-	uint64_t start = urxe_wire_now();
+	uint64_t start = urxe_now();
 	unsigned ours = 0;
 
-	while (*count < want && urxe_wire_now() - start < 3000000000ull) {
-		if (!urxe_wire_poll(wire, 64, urxe_wire_now(), to_parent, &ours))
+	while (*count < want && urxe_now() - start < 3000000000ull) {
+		if (!urxe_wire_poll(wire, 64, urxe_now(), to_parent, &ours))
 			pause_ms(1);
 	}
 	assert_int_equal(ours, 0);

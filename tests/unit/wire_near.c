@@ -447,7 +447,7 @@ static void a_sleeper_is_woken(void **state)
 	pid_t pid = child_of(send_late);
 
 	await(1);
-	urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
+	urxe_wire_poll(wire, 64, urxe_now(), receive, NULL);
 	assert_true(urxe_wire_sleep(wire));
 	assert_int_equal(poll(&pfd, 1, 3000), 1);
 	urxe_wire_awake(wire);
@@ -473,7 +473,7 @@ static void who_finds_a_packet_does_not_sleep(void **state)
 	for (int i = 0; i < 100 && !wire->shm->woken; i++) {
 		wire->asked_at = 0;
 		pause_ms(1);
-		urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
+		urxe_wire_poll(wire, 64, urxe_now(), receive, NULL);
 	}
 	assert_true(urxe_wire_missed(wire));
 	assert_false(urxe_wire_missed(wire));
@@ -528,11 +528,11 @@ static void no_other_user_can_wake_us(void **state)
 	if (!wake_as(65534))
 		skip(); /* this user may not speak for another */
 	wire->asked_at = 0;
-	urxe_wire_poll(wire, 64, urxe_wire_now(), receive, NULL);
+	urxe_wire_poll(wire, 64, urxe_now(), receive, NULL);
 	assert_false(wire->shm->woken);
 	assert_true(wake_as(geteuid()));
 	wire->asked_at = 0;
-	urxe_wire_poll(wire, 64, urxe_wire_now() + 1000000000, receive, NULL);
+	urxe_wire_poll(wire, 64, urxe_now() + 1000000000, receive, NULL);
 	assert_true(wire->shm->woken);
 }
 
@@ -567,7 +567,7 @@ static void send_datagram(const void *bytes, size_t len, unsigned num_fds)
 	assert_int_equal(sendmsg(fd, &msg, 0), len);
 	close(fd);
 	wire->asked_at = 0;
-	urxe_wire_poll(wire, 64, urxe_wire_now() + 1000000000, receive, NULL);
+	urxe_wire_poll(wire, 64, urxe_now() + 1000000000, receive, NULL);
 }
 
 /* The header of a message (ipc.c): its mark, and the slot of the process that sends it. */

@@ -157,11 +157,11 @@ static inline void fill_packet(struct urxe_tx_packet *pkt, uint32_t qpn, uint32_
 static inline void poll_for(struct urxe_wire *wire, urxe_wire_rx_fn *fn, void *arg,
 			    const unsigned *have, unsigned want, unsigned ms)
 {
-	uint64_t quiet = urxe_wire_now();
+	uint64_t quiet = urxe_now();
 	unsigned before = *have;
 
 	while (*have < want) {
-		uint64_t now = urxe_wire_now();
+		uint64_t now = urxe_now();
 
 		urxe_wire_poll(wire, 64, now, fn, arg);
 		if (*have != before)
