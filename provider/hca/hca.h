@@ -213,8 +213,7 @@ struct urxe_cq {
 	struct urxe_lock lock;
 	/* From start_poll to end_poll: tail is that thread's. Taken under lock. */
 	struct urxe_lock batch;
-	uintptr_t
-		batch_owner; /* owned_lock_self() of who took it last. Under lock. */
+	uintptr_t batch_owner; /* owned_lock_self() of who took it last. Under lock. */
 	struct urxe_cqe *ring;
 	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
 	_Atomic uint32_t head; /* next to fill */

@@ -208,11 +208,6 @@ int urxe_wire_watch(struct urxe_wire *w, int fd, struct urxe_recv_socket *sock)
 	return 0;
 }
 
-uint64_t urxe_wire_now(void)
-{
-	return edges.clock_now;
-}
-
 void urxe_shm_woken(struct urxe_wire *w);
 void urxe_shm_woken(struct urxe_wire *w)
 {
