@@ -134,7 +134,7 @@ static int report_progress(struct job *job)
 	pthread_mutex_lock(&job->lock);
 	so_far = job->report;
 	pthread_mutex_unlock(&job->lock);
-	return job->attr->progress(job->attr->arg, &so_far) ? -ECANCELED : 0;
+	return job->attr->progress(job->attr->arg, &so_far, sizeof(so_far)) ? -ECANCELED : 0;
 }
 
 /* Whether to go on, given the answers so far. Under job->lock. */

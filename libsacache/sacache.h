@@ -436,8 +436,9 @@ struct sacache_prefetch_attr {
 	size_t count;
 	const uint32_t *masks; /* masks of later keys, as with sacache_import() */
 	unsigned nmasks;       /* 1 … 16 */
-	/* Called in this thread from time to time; other than 0 ends it. May be NULL. */
-	int (*progress)(void *arg, const struct sacache_prefetch *so_far);
+	/* Called in this thread from time to time; other than 0 ends it. May be NULL. size: of
+	 * so_far, as the library knows it. */
+	int (*progress)(void *arg, const struct sacache_prefetch *so_far, size_t size);
 	void *arg;
 };
 

@@ -359,7 +359,7 @@ static void save_at_end(struct warm *warm)
 
 /* Querying ahead. */
 
-static int prefetch_progress(void *arg, const struct sacache_prefetch *so_far)
+static int prefetch_progress(void *arg, const struct sacache_prefetch *so_far, size_t size)
 {
 	struct warm *warm = arg;
 

@@ -147,7 +147,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int prefetch(unsigned count, int (*progress)(void *, const struct sacache_prefetch *))
+static int prefetch(unsigned count,
+		    int (*progress)(void *, const struct sacache_prefetch *, size_t))
 {
 	static const uint32_t masks[] = {SACACHE_DGID | SACACHE_SGID, SACACHE_DGID,
 					 SACACHE_DLID | SACACHE_SLID};
@@ -307,8 +308,9 @@ static void a_full_queue_is_waited_for(void **state)
 	assert_int_equal(report.answered, 90);
 }
 
-static int stop_soon(void *arg, const struct sacache_prefetch *so_far)
+static int stop_soon(void *arg, const struct sacache_prefetch *so_far, size_t size)
 {
+	assert_int_equal(size, sizeof(*so_far));
 	return so_far->answered > 50;
 }
 
