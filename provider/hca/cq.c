@@ -44,13 +44,13 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 
 	if (!urxe_context_here(context))
 		return NULL;
-	if (channel && urxe_channel_inherited(channel)) {
-		errno = EIO;
-		return NULL;
-	}
 	if (!cqe || cqe > URXE_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors ||
 	    (channel && channel->context != context)) {
 		errno = EINVAL;
+		return NULL;
+	}
+	if (channel && urxe_channel_inherited(channel)) {
+		errno = EIO;
 		return NULL;
 	}
 	cq = urxe_object_new(context, URXE_CQS, sizeof(*cq));

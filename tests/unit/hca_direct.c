@@ -784,6 +784,14 @@ static void open_lo(void)
 	assert_true(pd && cq && mr);
 }
 
+static void close_lo(void)
+{
+	assert_int_equal(urxe_dereg_mr(mr), 0);
+	assert_int_equal(urxe_destroy_cq(cq), 0);
+	assert_int_equal(urxe_dealloc_pd(pd), 0);
+	urxe_close_device(ctx);
+}
+
 /* A QP that neighbours may write through, with a receive posted. */
 static struct ibv_qp *shown_qp(void)
 {
@@ -953,7 +961,7 @@ static void nobody_waits_with_the_lock(void **state)
 	assert_int_equal(urxe_destroy_qp(refused), 0);
 	assert_int_equal(urxe_destroy_qp(other), 0);
 	urxe_dealloc_mw(mw);
-	urxe_close_device(ctx);
+	close_lo();
 }
 
 static void close_device(void *context)
@@ -965,13 +973,15 @@ static void close_device(void *context)
 static void closing_waits_without_the_lock(void **state)
 {
 	struct verb close = {.call = close_device}, lock = {.call = take_the_lock};
+	static struct ibv_qp *left_behind;
 	struct ibv_context *other;
 	struct child *c;
 
 	open_lo();
 	other = urxe_open_device(ctx->device);
 	assert_non_null(other);
-	shown_qp();
+	left_behind = shown_qp();
+	assert_non_null(left_behind);
 	close.object = ctx;
 	c = start_child(HOLDS_TOO);
 	assert_int_equal(pthread_create(&close.thread, NULL, call_verb, &close), 0);
