@@ -140,14 +140,11 @@ static bool has(const struct urxe_port *port, const union urxe_sockaddr *addr)
 static struct urxe_port *find(const union urxe_sockaddr *addr)
 {
 	unsigned scope = urxe_sockaddr_is_linklocal(addr) ? addr->v6.sin6_scope_id : 0;
+	struct urxe_port *port;
 
-	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
-		struct urxe_port *port = urxe_port(i);
-
-		if (port && !urxe_port_is_gone(port) &&
-		    (!scope || scope == urxe_port_ifindex(port)) && has(port, addr))
-			return port;
-	}
+	urxe_for_each_port(port) if (!urxe_port_is_gone(port) &&
+				     (!scope || scope == urxe_port_ifindex(port)) &&
+				     has(port, addr)) return port;
 	return NULL;
 }
 
@@ -306,15 +303,11 @@ static bool take_from(const struct urxe_port *port, union urxe_sockaddr *addr)
 void urxe_address_this_host(union urxe_sockaddr *dst)
 {
 	bool any_gid = dst->family == AF_IB && urxe_sockaddr_is_any(dst);
+	const struct urxe_port *port;
 
 	if (!any_gid && (!is_loopback(dst) || port_of(dst, true)))
 		return;
-	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
-		const struct urxe_port *port = urxe_port(i);
-
-		if (port && !urxe_port_is_gone(port) && take_from(port, dst))
-			return;
-	}
+	urxe_for_each_port(port) if (!urxe_port_is_gone(port) && take_from(port, dst)) return;
 }
 
 /* The kernel's choice of source, in found->addr. */
@@ -366,7 +359,7 @@ static void source_by_kernel(const union urxe_sockaddr *src, const union urxe_so
 
 static bool is_active(const struct urxe_port *port)
 {
-	return port && !urxe_port_is_gone(port) && port->state == IBV_PORT_ACTIVE;
+	return !urxe_port_is_gone(port) && port->state == IBV_PORT_ACTIVE;
 }
 
 /* How well a port leads to dst, as cma_resolve_ib_dev() of the kernel has it for AF_IB: by its GID,
@@ -404,11 +397,11 @@ static void set_source(const struct urxe_port *port, const union urxe_sockaddr *
 static int why_unreached(const union urxe_sockaddr *dst)
 {
 	static _Atomic bool said;
+	const struct urxe_port *port;
 	union ibv_gid gid;
 
-	for (unsigned i = 0; i < URXE_MAX_PORTS; i++)
-		if (is_active(urxe_port(i)))
-			return urxe_address_gid(urxe_port(i), dst, &gid) ?: -EADDRNOTAVAIL;
+	urxe_for_each_port(port) if (is_active(port)) return urxe_address_gid(port, dst, &gid)
+		?: -EADDRNOTAVAIL;
 	if (!atomic_exchange(&said, true))
 		urxe_log(URXE_LOG_ERROR,
 			 "no port of this host is active: a fabric needs a subnet manager "
@@ -421,6 +414,7 @@ static bool source_by_ipoib(const union urxe_sockaddr *src, const union urxe_soc
 			    struct urxe_source *found)
 {
 	struct urxe_ipoib ipoib;
+	struct urxe_port *port;
 	struct in6_addr to;
 	int ret;
 
@@ -433,13 +427,10 @@ static bool source_by_ipoib(const union urxe_sockaddr *src, const union urxe_soc
 	found->addr = *src;
 	found->error = ret == -EINPROGRESS ? 0 : ret;
 	found->unresolved = ret == -EINPROGRESS;
-	for (unsigned i = 0; i < URXE_MAX_PORTS && !found->error; i++) {
-		struct urxe_port *port = urxe_port(i);
-
-		if (is_active(port) && urxe_port_gid_index(port, &ipoib.own) >= 0 &&
-		    (urxe_sockaddr_is_any(src) || has(port, src)))
-			found->port = port;
-	}
+	urxe_for_each_port(port) if (!found->error && is_active(port) &&
+				     urxe_port_gid_index(port, &ipoib.own) >= 0 &&
+				     (urxe_sockaddr_is_any(src) || has(port, src))) found->port =
+		port;
 	if (!found->error && !found->port)
 		found->error = -EADDRNOTAVAIL;
 	if (urxe_sockaddr_is_any(src))
@@ -451,13 +442,14 @@ static bool source_by_ipoib(const union urxe_sockaddr *src, const union urxe_soc
 static void source_by_port(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 			   struct urxe_source *found)
 {
+	struct urxe_port *port;
 	unsigned best = 0;
 
 	if (source_by_ipoib(src, dst, found))
 		return;
-	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
-		struct urxe_port *port = urxe_port(i);
-		unsigned fit = port ? leads_to(port, dst) : 0;
+	urxe_for_each_port(port)
+	{
+		unsigned fit = leads_to(port, dst);
 
 		if (fit > best && (urxe_sockaddr_is_any(src) || has(port, src))) {
 			best = fit;

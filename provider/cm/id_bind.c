@@ -195,9 +195,8 @@ int urxe_id_listen(struct urxe_id *id, uint32_t backlog)
 	int ret = 0;
 
 	if (id->state != URXE_ID_ADDR_BOUND)
-		ret = urxe_id_bind(id, &any, &anywhere);
-	if (!ret)
-		ret = urxe_port_space_listen(urxe_adapter_segment(), id->binding->row);
+		ret = urxe_id_bind(id, &any, &anywhere)
+			      ?: urxe_port_space_listen(urxe_adapter_segment(), id->binding->row);
 	if (ret)
 		return ret;
 	id->options.reuse = false;
@@ -376,10 +375,7 @@ int urxe_id_resolve_route(struct urxe_id *id, uint32_t timeout_ms)
 	if (ret <= 0)
 		return ret;
 	make_record(id, &record);
-	ret = set_paths(id, &record);
-	if (!ret)
-		urxe_id_report(id, URXE_EVENT_ROUTE_RESOLVED, 0);
-	return ret;
+	return urxe_id_set_path(id, &record);
 }
 
 int urxe_id_set_path(struct urxe_id *id, const struct ibv_path_record *path)

@@ -129,9 +129,7 @@ static void resolved(struct urxe_id *id, struct urxe_id_event *event, const stru
 		event->resp.status = rep->status;
 		return;
 	}
-	ret = urxe_id_set_qkey(id, rep->qkey);
-	if (!ret)
-		ret = urxe_id_ah_attr(id, &id->paths[0], &ud->ah_attr);
+	ret = urxe_id_set_qkey(id, rep->qkey) ?: urxe_id_ah_attr(id, &id->paths[0], &ud->ah_attr);
 	if (ret) {
 		event->resp.event = URXE_EVENT_ADDR_ERROR;
 		event->resp.status = ret;

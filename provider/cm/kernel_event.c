@@ -62,11 +62,9 @@ static int fetch(struct urxe_ucma *file, uint64_t response, uint16_t out)
 	int ret;
 
 	pthread_mutex_lock(&file->fetching);
-	ret = need_spare(file);
-	if (!ret)
-		ret = urxe_kernel_command(file, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), out);
-	if (!ret)
-		ret = urxe_user_read(&head, response, sizeof(head));
+	ret = need_spare(file)
+		      ?: urxe_kernel_command(file, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), out)
+		      ?: urxe_user_read(&head, response, sizeof(head));
 	if (!ret) {
 		urxe_engine_lock();
 		head.id = our_handle(file, &head);

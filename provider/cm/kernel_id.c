@@ -272,9 +272,7 @@ int urxe_kernel_bind_any(struct urxe_ucma *file, uint32_t handle)
 	int ret;
 
 	begin();
-	ret = urxe_kernel_open(file);
-	if (!ret)
-		ret = make_twin(file, handle, &kernel);
+	ret = urxe_kernel_open(file) ?: make_twin(file, handle, &kernel);
 	end();
 	return ret == -EADDRINUSE ? ret : 0;
 }
@@ -312,10 +310,9 @@ int urxe_kernel_migrate(struct urxe_ucma *from, struct urxe_ucma *to, uint32_t k
 	int ret;
 
 	begin();
-	ret = urxe_kernel_open(to);
-	if (!ret)
-		ret = urxe_kernel_command(to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd),
-					  sizeof(resp));
+	ret = urxe_kernel_open(to)
+		      ?: urxe_kernel_command(to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd),
+					     sizeof(resp));
 	end();
 	if (ret)
 		return ret;
@@ -378,9 +375,8 @@ int urxe_kernel_join(const struct urxe_command *c, uint32_t handle)
 	ret = forward(c, kernel, (uintptr_t)&resp);
 	if (ret)
 		return ret;
-	ret = add_mcast(c->file, handle, resp.id, &ours);
-	if (!ret)
-		ret = urxe_user_write(response, &ours, sizeof(ours));
+	ret = add_mcast(c->file, handle, resp.id, &ours)
+		      ?: urxe_user_write(response, &ours, sizeof(ours));
 	if (!ret)
 		return 0;
 	if (ours == UINT32_MAX)

@@ -325,9 +325,7 @@ static int start(void)
 	(void)!getrandom(config.seed, sizeof(config.seed), 0);
 	urxe_engine_lock();
 	config.slot = urxe_segment_slot(urxe_adapter_segment());
-	ret = urxe_cm_create(&manager, &config);
-	if (!ret)
-		ret = urxe_gsi_register(&gsi_user);
+	ret = urxe_cm_create(&manager, &config) ?: urxe_gsi_register(&gsi_user);
 	if (ret && manager) {
 		urxe_cm_destroy(manager);
 		manager = NULL;

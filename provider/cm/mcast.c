@@ -154,9 +154,7 @@ int urxe_id_join(struct urxe_id *id, const union urxe_sockaddr *addr, uint64_t u
 	mcast->uid = uid;
 	mcast->addr = *addr;
 	mcast->send_only = send_only;
-	ret = set_group(mcast);
-	if (!ret)
-		ret = urxe_handle_new(URXE_HANDLE_MCAST, mcast, &mcast->handle);
+	ret = set_group(mcast) ?: urxe_handle_new(URXE_HANDLE_MCAST, mcast, &mcast->handle);
 	if (ret)
 		goto err_mcast;
 	ret = start(mcast);

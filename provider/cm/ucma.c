@@ -113,15 +113,11 @@ static int listen_id(const struct urxe_command *c, void *body)
 		if (ret != URXE_OURS)
 			return ret;
 	}
-	ret = urxe_command_bind_any(c, cmd->id);
-	if (!ret)
-		ret = urxe_kernel_also(c, cmd->id);
+	ret = urxe_command_bind_any(c, cmd->id) ?: urxe_kernel_also(c, cmd->id);
 	if (ret)
 		return ret;
 	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_id_listen(id, cmd->backlog);
+	ret = urxe_id_find(c->file, cmd->id, &id) ?: urxe_id_listen(id, cmd->backlog);
 	urxe_engine_unlock();
 	if (ret)
 		urxe_kernel_unlisten(c->file, cmd->id);

@@ -45,9 +45,7 @@ static int bind_here(struct urxe_ucma *file, uint32_t handle, const union urxe_s
 	int ret;
 
 	urxe_engine_lock();
-	ret = urxe_id_find(file, handle, &id);
-	if (!ret)
-		ret = urxe_id_bind(id, addr, found);
+	ret = urxe_id_find(file, handle, &id) ?: urxe_id_bind(id, addr, found);
 	urxe_engine_unlock();
 	return ret;
 }
@@ -194,9 +192,8 @@ static int resolve(const struct urxe_command *c, uint32_t handle, const union ur
 	}
 	urxe_kernel_leave(file, handle);
 	urxe_engine_lock();
-	ret = urxe_id_find(file, handle, &id);
-	if (!ret)
-		ret = urxe_id_resolve_addr(id, src, &local, dst, &found, timeout_ms);
+	ret = urxe_id_find(file, handle, &id)
+		      ?: urxe_id_resolve_addr(id, src, &local, dst, &found, timeout_ms);
 	urxe_engine_unlock();
 	return ret;
 }

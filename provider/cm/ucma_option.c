@@ -85,11 +85,9 @@ int urxe_command_set_option(const struct urxe_command *c, void *body)
 	if (!value)
 		return -ENOMEM;
 	urxe_engine_lock();
-	ret = urxe_id_find(c->file, cmd->id, &id);
-	if (!ret)
-		ret = urxe_user_read(value, cmd->optval, cmd->optlen);
-	if (!ret)
-		ret = set_option(id, cmd, value);
+	ret = urxe_id_find(c->file, cmd->id, &id)
+		      ?: urxe_user_read(value, cmd->optval, cmd->optlen)
+		      ?: set_option(id, cmd, value);
 	urxe_engine_unlock();
 	free(value);
 	return ret ? ret : urxe_kernel_also(c, cmd->id);

@@ -49,41 +49,36 @@ static int result(ssize_t done, size_t len)
 	return errno == EFAULT ? -EFAULT : 1;
 }
 
-typedef ssize_t transfer_fn(pid_t pid, const struct iovec *ours, unsigned long num_ours,
-			    const struct iovec *theirs, unsigned long num_theirs,
-			    unsigned long flags);
-
-/* False: these bytes may be copied as any others. */
-static bool transfer(transfer_fn *fn, void *ours, uint64_t theirs, size_t len, int *ret)
-{
-	struct iovec local = {ours, len}, remote = {(void *)(uintptr_t)theirs, len};
-	int saved = errno;
-
-	*ret = 0;
-	if (is_safe(theirs, len))
-		return false;
-	*ret = result(fn(getpid(), &local, 1, &remote, 1, 0), len);
-	errno = saved;
-	if (*ret <= 0)
-		return true;
-	*ret = 0;
-	return false;
-}
-
 int urxe_user_read_checked(void *to, uint64_t from, size_t len)
 {
-	int ret;
+	struct iovec local = {to, len}, remote = {(void *)(uintptr_t)from, len};
+	int saved, ret;
 
-	if (!transfer(process_vm_readv, to, from, len, &ret))
-		memcpy(to, (void *)(uintptr_t)from, len);
-	return ret;
+	if (is_safe(from, len)) {
+		memcpy(to, remote.iov_base, len);
+		return 0;
+	}
+	saved = errno;
+	ret = result(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), len);
+	errno = saved;
+	if (ret > 0)
+		memcpy(to, remote.iov_base, len);
+	return ret < 0 ? ret : 0;
 }
 
 int urxe_user_write_checked(uint64_t to, const void *from, size_t len)
 {
-	int ret;
+	struct iovec local = {(void *)from, len}, remote = {(void *)(uintptr_t)to, len};
+	int saved, ret;
 
-	if (!transfer(process_vm_writev, (void *)from, to, len, &ret))
-		memcpy((void *)(uintptr_t)to, from, len);
-	return ret;
+	if (is_safe(to, len)) {
+		memcpy(remote.iov_base, from, len);
+		return 0;
+	}
+	saved = errno;
+	ret = result(process_vm_writev(getpid(), &local, 1, &remote, 1, 0), len);
+	errno = saved;
+	if (ret > 0)
+		memcpy(remote.iov_base, from, len);
+	return ret < 0 ? ret : 0;
 }

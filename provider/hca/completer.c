@@ -448,7 +448,7 @@ static void on_answer(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_
 
 		if (!urxe_op_any(pkt->mask, URXE_OP_ATOMIC_ACK))
 			return;
-		original = urxe_atomic_ack_original(pkt->atomic_ack);
+		original = be64toh(pkt->atomic_ack->original);
 		if (!scatter(qp, wqe, 0, &original, sizeof(original)))
 			wqe->error = IBV_WC_LOC_PROT_ERR;
 		answered(qp, wqe, psn);

@@ -58,19 +58,18 @@ void direct_window_open(int memfd, struct direct_tables *tables)
 {
 	int fd = urxe_window_create(urxe_hca.seg, URXE_WINDOW_TABLES, sizeof(*window));
 	struct urxe_stat st;
-	void *p = MAP_FAILED;
+	void *p = NULL;
 
 	if (fd < 0)
 		return;
 	if (!urxe_window_back(fd, 0, offsetof(struct direct_window, hazards)) &&
 	    !urxe_fstat(memfd, &st))
-		p = mmap(NULL, sizeof(*window), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		p = urxe_window_map(fd, 0, sizeof(*window));
 	urxe_libc.close(fd);
-	if (p == MAP_FAILED) {
+	if (!p) {
 		urxe_window_remove(urxe_hca.seg, URXE_WINDOW_TABLES);
 		return;
 	}
-	madvise(p, sizeof(*window), MADV_DONTFORK);
 	window = p;
 	window->ino = st.ino;
 	window->dev = st.dev;

@@ -168,7 +168,7 @@ static void complete_message(struct urxe_qp *qp, const struct urxe_packet *pkt)
 		cqe.imm = pkt->imm->imm;
 	} else if (pkt->ieth) {
 		cqe.wc_flags = IBV_WC_WITH_INV;
-		cqe.imm = urxe_ieth_rkey(pkt->ieth);
+		cqe.imm = be32toh(pkt->ieth->rkey);
 	}
 	if (urxe_op_any(pkt->mask, URXE_OP_WRITE)) {
 		cqe.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
@@ -215,7 +215,7 @@ static enum urxe_verdict execute_send(struct urxe_qp *qp, const struct urxe_pack
 		return URXE_LOST;
 	if (!urxe_op_any(pkt->mask, URXE_OP_END))
 		return URXE_DONE;
-	switch (pkt->ieth ? urxe_invalidate(qp, urxe_ieth_rkey(pkt->ieth)) : URXE_BOUND) {
+	switch (pkt->ieth ? urxe_invalidate(qp, be32toh(pkt->ieth->rkey)) : URXE_BOUND) {
 	case URXE_BOUND: break;
 	case URXE_NOT_BOUND: urxe_recv_failed(qp, IBV_WC_LOC_PROT_ERR); return URXE_ACCESS;
 	case URXE_BOUND_LATER: qp->proto.recv_offset = before; return URXE_LOST;
@@ -354,13 +354,12 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet *pkt,
 					uint32_t psn)
 {
-	uint64_t addr = urxe_atomic_va(pkt->atomic), va, value, *target;
+	uint64_t addr = be64toh(pkt->atomic->va), va, value, *target;
 	struct urxe_atomic_result *result;
 
 	if (addr & 7)
 		return URXE_INVALID;
-	if (!urxe_reach(qp, urxe_atomic_rkey(pkt->atomic), addr, 8, RMEMPOOL_REMOTE_ATOMIC, true,
-			&va))
+	if (!urxe_reach(qp, be32toh(pkt->atomic->rkey), addr, 8, RMEMPOOL_REMOTE_ATOMIC, true, &va))
 		return URXE_ACCESS;
 	if (va & 7)
 		return URXE_INVALID;
@@ -369,12 +368,12 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 		return URXE_INVALID;
 	target = (uint64_t *)(uintptr_t)va;
 	if ((pkt->opcode & ~URXE_SERVICE_MASK) == URXE_RC_FETCH_ADD) {
-		value = __atomic_fetch_add(target, urxe_atomic_swap_add(pkt->atomic),
+		value = __atomic_fetch_add(target, be64toh(pkt->atomic->swap_add),
 					   __ATOMIC_SEQ_CST);
 	} else {
-		value = urxe_atomic_compare(pkt->atomic);
-		__atomic_compare_exchange_n(target, &value, urxe_atomic_swap_add(pkt->atomic),
-					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		value = be64toh(pkt->atomic->compare);
+		__atomic_compare_exchange_n(target, &value, be64toh(pkt->atomic->swap_add), false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
 	if (urxe_memory_lost())
 		return URXE_ACCESS;

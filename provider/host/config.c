@@ -235,9 +235,7 @@ int urxe_config_parse_devices(struct urxe_config *cfg, const char *value,
 			ret = bad(&at, "%s is named twice: keep one of them", name);
 			break;
 		}
-		ret = add_device(cfg, &at, name, &dev);
-		if (!ret)
-			ret = set_netdev(cfg, dev, &at, trim(eq + 1));
+		ret = add_device(cfg, &at, name, &dev) ?: set_netdev(cfg, dev, &at, trim(eq + 1));
 		if (!ret) {
 			section = urxe_config_find(&file, name);
 			dev->guid = section ? section->guid : 0;

@@ -118,6 +118,11 @@ static inline struct urxe_port *urxe_port(unsigned index)
 			       __ATOMIC_ACQUIRE);
 }
 
+/* Each port that there is. */
+#define urxe_for_each_port(port)                         \
+	for (unsigned i_ = 0; i_ < URXE_MAX_PORTS; i_++) \
+		if (((port) = urxe_port(i_)))
+
 static inline unsigned urxe_port_ifindex(const struct urxe_port *port)
 {
 	return __atomic_load_n(&port->netdev.ifindex, __ATOMIC_RELAXED);

@@ -117,9 +117,7 @@ static int greet(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *we
 	if (sock < 0)
 		return sock;
 	snprintf(hello.host, sizeof(hello.host), "%s", host ? host : "");
-	ret = send_hello(sock, &hello, fd);
-	if (!ret)
-		ret = receive_welcome(sock, welcome, fds);
+	ret = send_hello(sock, &hello, fd) ?: receive_welcome(sock, welcome, fds);
 	if (!ret)
 		return sock;
 	close_all(fds);

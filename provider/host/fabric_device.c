@@ -298,12 +298,10 @@ int urxe_fabric_monitor_open(void)
 
 static void reregister(uint32_t index)
 {
-	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
-		struct urxe_port *port = urxe_port(i);
+	struct urxe_port *port;
 
-		if (port && port->fabric_port == index)
-			urxe_port_changed(port, IBV_EVENT_CLIENT_REREGISTER);
-	}
+	urxe_for_each_port(port) if (port->fabric_port == index)
+		urxe_port_changed(port, IBV_EVENT_CLIENT_REREGISTER);
 }
 
 /* Takes what the connection has; false: it has ended. */

@@ -53,9 +53,8 @@ int urxe_mad_agent_add(struct urxe_segment *seg, const struct urxe_mad_agent *ag
 	/* What a process had that has died is nobody's. */
 	urxe_segment_reap(seg);
 	urxe_segment_lock(seg);
-	ret = urxe_segment_port_walk(seg, b.ps, b.port, 0, conflicts, &b);
-	if (!ret)
-		ret = urxe_segment_port_add(seg, &b, row);
+	ret = urxe_segment_port_walk(seg, b.ps, b.port, 0, conflicts, &b)
+		      ?: urxe_segment_port_add(seg, &b, row);
 	urxe_segment_unlock(seg);
 	return ret;
 }

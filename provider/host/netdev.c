@@ -234,9 +234,8 @@ static int load_once(struct urxe_netdevs *nds, void *buf)
 
 	if (fd < 0)
 		return fd;
-	ret = dump(fd, 1, RTM_GETLINK, buf, nds, take_link);
-	if (!ret)
-		ret = dump(fd, 2, RTM_GETADDR, buf, nds, take_address);
+	ret = dump(fd, 1, RTM_GETLINK, buf, nds, take_link)
+		      ?: dump(fd, 2, RTM_GETADDR, buf, nds, take_address);
 	urxe_libc.close(fd);
 	return ret;
 }

@@ -115,12 +115,12 @@ void urxe_ports_report(urxe_port_event_fn *fn, void *arg)
 		IBV_EVENT_CLIENT_REREGISTER,
 	};
 
-	for (unsigned i = 0; i < URXE_MAX_PORTS; i++) {
-		struct urxe_port *port = urxe_port(i);
+	struct urxe_port *port;
+
+	urxe_for_each_port(port)
+	{
 		uint32_t changes;
 
-		if (!port)
-			continue;
 		urxe_device_lock();
 		changes = port->changes;
 		port->changes = 0;

@@ -291,9 +291,7 @@ static int join_locked(struct urxe_segment *seg)
 	} else {
 		seg->map = p;
 		madvise(p, sizeof(*seg->map), MADV_DONTFORK);
-		ret = segment_numbers_init(seg);
-		if (!ret)
-			ret = slot_take(seg, fd);
+		ret = segment_numbers_init(seg) ?: slot_take(seg, fd);
 	}
 	urxe_libc.close(fd);
 	return ret;

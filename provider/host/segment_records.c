@@ -27,6 +27,7 @@
 #include "host/libc.h"
 #include "host/segment_layout.h"
 #include "host/segment_records.h"
+#include "host/segment_window.h"
 #include "host/sysinfo.h"
 
 #define MAX_RECORDS 65536
@@ -48,32 +49,16 @@ struct segment_records {
 
 static int make_file(struct urxe_segment *seg, struct segment_records *rec)
 {
-	char name[SEGMENT_NAME_LEN];
-	int fd, ret = 0;
-	void *p;
+	int fd = urxe_window_create(seg, URXE_WINDOW_RECORDS, sizeof(struct record) * MAX_RECORDS);
 
-	segment_slot_file(seg, 'r', seg->slot, name);
-	/* The file there is that of a process whose end was not noticed. */
-	unlink(name);
-	fd = urxe_libc.open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return -errno;
-	if (urxe_fd_size(fd, sizeof(struct record) * MAX_RECORDS) < 0) {
-		ret = -errno;
-	} else {
-		p = mmap(NULL, sizeof(struct record) * MAX_RECORDS, PROT_READ | PROT_WRITE,
-			 MAP_SHARED, fd, 0);
-		if (p == MAP_FAILED) {
-			ret = -errno;
-		} else {
-			madvise(p, sizeof(struct record) * MAX_RECORDS, MADV_DONTFORK);
-			rec->map = p;
-		}
-	}
+		return fd;
+	rec->map = urxe_window_map(fd, 0, sizeof(struct record) * MAX_RECORDS);
 	urxe_libc.close(fd);
-	if (ret)
-		unlink(name);
-	return ret;
+	if (rec->map)
+		return 0;
+	urxe_window_remove(seg, URXE_WINDOW_RECORDS);
+	return -ENOMEM;
 }
 
 static struct segment_records *records_of(struct urxe_segment *seg)
@@ -97,17 +82,15 @@ static struct segment_records *records_of(struct urxe_segment *seg)
 /* The file is not kept open: descriptors are the program's to close. */
 static int grow(struct urxe_segment *seg, struct segment_records *rec)
 {
-	char name[SEGMENT_NAME_LEN];
 	int fd, ret;
 
 	if (rec->backed + GROW > MAX_RECORDS)
 		return -ENOSPC;
-	segment_slot_file(seg, 'r', seg->slot, name);
-	fd = urxe_libc.open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	fd = urxe_window_open(seg, seg->slot, URXE_WINDOW_RECORDS, true, 0);
 	if (fd < 0)
 		return -ENOSPC;
-	ret = posix_fallocate(fd, rec->backed * sizeof(struct record),
-			      GROW * sizeof(struct record));
+	ret = urxe_window_back(fd, rec->backed * sizeof(struct record),
+			       GROW * sizeof(struct record));
 	urxe_libc.close(fd);
 	if (ret)
 		return -ENOSPC;
@@ -159,12 +142,9 @@ void segment_records_forked(struct urxe_segment *seg)
 
 void segment_records_close(struct urxe_segment *seg)
 {
-	char name[SEGMENT_NAME_LEN];
-
 	if (!seg->records)
 		return;
-	segment_slot_file(seg, 'r', seg->slot, name);
-	unlink(name);
+	urxe_window_remove(seg, URXE_WINDOW_RECORDS);
 	munmap(seg->records->map, sizeof(struct record) * MAX_RECORDS);
 	munmap(seg->records, sizeof(*seg->records));
 	seg->records = NULL;
@@ -176,8 +156,8 @@ void segment_records_orphan(struct urxe_segment *seg, unsigned slot)
 {
 	char from[SEGMENT_NAME_LEN], to[SEGMENT_NAME_LEN];
 
-	segment_slot_file(seg, 'r', slot, from);
-	segment_slot_file(seg, 'd', slot, to);
+	segment_slot_file(seg, URXE_WINDOW_RECORDS, slot, from);
+	segment_slot_file(seg, URXE_WINDOW_DEAD, slot, to);
 	/* In this order, so that a death in between leaves no file that no process looks for. */
 	__atomic_store_n(&seg->map->orphan[slot], 1, __ATOMIC_RELEASE);
 	if (rename(from, to) < 0)
@@ -205,8 +185,8 @@ unsigned urxe_segment_dead_take(struct urxe_segment *seg)
 	urxe_segment_lock(seg);
 	slot = next_orphan(seg);
 	if (slot) {
-		segment_slot_file(seg, 'd', slot, name);
-		seg->dead_fd = urxe_libc.open(name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		segment_slot_file(seg, URXE_WINDOW_DEAD, slot, name);
+		seg->dead_fd = urxe_window_open(seg, slot, URXE_WINDOW_DEAD, false, 0);
 		unlink(name);
 		__atomic_store_n(&seg->map->orphan[slot], 0, __ATOMIC_RELEASE);
 	}
@@ -232,8 +212,7 @@ void urxe_segment_records_walk(struct urxe_segment *seg, enum urxe_record_kind k
 	ssize_t len;
 	off_t at;
 
-	/* Another user may have put a file under that name. */
-	if (seg->dead_fd < 0 || urxe_fstat(seg->dead_fd, &st) || st.uid != geteuid())
+	if (seg->dead_fd < 0 || urxe_fstat(seg->dead_fd, &st))
 		return;
 	for (at = 0; (at = next_data(seg->dead_fd, at, st.size)) < (off_t)st.size; at += len) {
 		len = urxe_libc.pread(seg->dead_fd, records, sizeof(records), at);

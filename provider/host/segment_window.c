@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +62,16 @@ int urxe_window_open(struct urxe_segment *seg, unsigned slot, enum urxe_window_k
 int urxe_window_back(int fd, size_t offset, size_t len)
 {
 	return -posix_fallocate(fd, offset, len);
+}
+
+void *urxe_window_map(int fd, size_t offset, size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, len, MADV_DONTFORK);
+	return p;
 }
 
 void urxe_window_remove(struct urxe_segment *seg, enum urxe_window_kind kind)

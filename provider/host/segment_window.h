@@ -9,8 +9,7 @@
  * A window has its full length from the beginning and is a hole; what is written must be backed
  * first, so that a full /dev/shm is -ENOSPC and not SIGBUS.
  *
- * Any thread. Callers map the descriptors themselves (MADV_DONTFORK) and close them soon with
- * urxe_libc.close().
+ * Any thread. Callers close the descriptors soon with urxe_libc.close().
  */
 #ifndef URXE_HOST_SEGMENT_WINDOW_H
 #define URXE_HOST_SEGMENT_WINDOW_H
@@ -21,8 +20,10 @@
 #include "host/segment.h"
 
 enum urxe_window_kind {
-	URXE_WINDOW_RINGS = 'w',  /* written by its neighbours: wire/shm.c */
-	URXE_WINDOW_TABLES = 't', /* read by its neighbours */
+	URXE_WINDOW_RINGS = 'w',   /* written by its neighbours: wire/shm.c */
+	URXE_WINDOW_TABLES = 't',  /* read by its neighbours */
+	URXE_WINDOW_RECORDS = 'r', /* read by the survivors: segment_records.c */
+	URXE_WINDOW_DEAD = 'd',	   /* records, when their process has died */
 };
 
 /* Makes this process's window of a kind, in place of what an earlier owner of the slot may have left.
@@ -34,6 +35,8 @@ int urxe_window_open(struct urxe_segment *seg, unsigned slot, enum urxe_window_k
 		     bool writable, size_t size);
 /* Backs a part of it, which reads as zeros then unless it was backed before. 0 or -ENOSPC. */
 int urxe_window_back(int fd, size_t offset, size_t len);
+/* Maps a part of one, for this process and not for its children; NULL with errno: no memory. */
+void *urxe_window_map(int fd, size_t offset, size_t len);
 /* Removes the name of this process's window. */
 void urxe_window_remove(struct urxe_segment *seg, enum urxe_window_kind kind);
 

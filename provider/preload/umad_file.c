@@ -623,8 +623,8 @@ ssize_t urxe_umad_file_write(struct urxe_umad *file, const void *buf, size_t len
 
 /* ---- ioctl ---- */
 
-/* Under the lock. The agent's number, or -errno. */
-static int register_agent(struct urxe_umad *file, struct fabric_request *r)
+/* Under the lock. The agent's number goes to the beginning of what the program has asked with. */
+static int register_agent(struct urxe_umad *file, struct fabric_request *r, void *arg)
 {
 	struct fabric_reply reply;
 	int ret;
@@ -645,14 +645,18 @@ static int register_agent(struct urxe_umad *file, struct fabric_request *r)
 	file->agents[reply.id % FABRIC_AGENTS] = *r;
 	file->registered |= 1u << reply.id % FABRIC_AGENTS;
 	file->used = true;
-	return reply.id;
+	memcpy(arg, &reply.id, sizeof(reply.id));
+	return 0;
 }
+
+_Static_assert(!offsetof(struct ib_user_mad_reg_req, id) &&
+		       !offsetof(struct ib_user_mad_reg_req2, id),
+	       "ABI");
 
 static int ioctl_register(struct urxe_umad *file, void *arg)
 {
 	struct fabric_request r = {0};
 	struct ib_user_mad_reg_req u;
-	int id;
 
 	if (urxe_user_read(&u, (uintptr_t)arg, sizeof(u)))
 		return -EFAULT;
@@ -662,19 +666,13 @@ static int ioctl_register(struct urxe_umad *file, void *arg)
 	r.rmpp_version = u.rmpp_version;
 	r.oui = u.oui[0] << 16 | u.oui[1] << 8 | u.oui[2];
 	memcpy(r.method_mask, u.method_mask, sizeof(r.method_mask));
-	id = register_agent(file, &r);
-	if (id < 0)
-		return id;
-	u.id = id;
-	memcpy(arg, &u, sizeof(u));
-	return 0;
+	return register_agent(file, &r, arg);
 }
 
 static int ioctl_register2(struct urxe_umad *file, void *arg)
 {
 	struct fabric_request r = {0};
 	struct ib_user_mad_reg_req2 u;
-	int id;
 
 	if (urxe_user_read(&u, (uintptr_t)arg, sizeof(u)))
 		return -EFAULT;
@@ -692,12 +690,7 @@ static int ioctl_register2(struct urxe_umad *file, void *arg)
 	r.rmpp_version = u.rmpp_version;
 	r.oui = u.oui;
 	memcpy(r.method_mask, u.method_mask, sizeof(r.method_mask));
-	id = register_agent(file, &r);
-	if (id < 0)
-		return id;
-	u.id = id;
-	memcpy(arg, &u, sizeof(u));
-	return 0;
+	return register_agent(file, &r, arg);
 }
 
 static int ioctl_unregister(struct urxe_umad *file, const void *arg)

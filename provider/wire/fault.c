@@ -5,7 +5,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +84,7 @@ static const char *parse_number(const char *text, double *value)
 	return p;
 }
 
-static int parse_chance(const char *text, void *chance)
+static int parse_chance(const char *text, uint64_t *chance)
 {
 	double value;
 	const char *rest = parse_number(text, &value);
@@ -98,11 +97,11 @@ static int parse_chance(const char *text, void *chance)
 	}
 	if (*rest || value > 1)
 		return -EINVAL;
-	*(uint64_t *)chance = (uint64_t)(value * (double)CERTAIN + 0.5);
+	*chance = (uint64_t)(value * (double)CERTAIN + 0.5);
 	return 0;
 }
 
-static int parse_time(const char *text, void *ns)
+static int parse_time(const char *text, uint64_t *ns)
 {
 	static const struct {
 		const char *unit;
@@ -114,7 +113,7 @@ static int parse_time(const char *text, void *ns)
 	if (!rest)
 		return -EINVAL;
 	if (!*rest && !value) { /* 0 has no unit */
-		*(uint64_t *)ns = 0;
+		*ns = 0;
 		return 0;
 	}
 	for (size_t k = 0; k < sizeof(units) / sizeof(units[0]); k++) {
@@ -122,22 +121,22 @@ static int parse_time(const char *text, void *ns)
 			continue;
 		if (value * units[k].ns > 10e9)
 			return -EINVAL;
-		*(uint64_t *)ns = (uint64_t)(value * units[k].ns + 0.5);
+		*ns = (uint64_t)(value * units[k].ns + 0.5);
 		return 0;
 	}
 	return -EINVAL;
 }
 
-static int parse_seed(const char *text, void *seed)
+static int parse_seed(const char *text, uint64_t *seed)
 {
 	char *end;
 
 	errno = 0;
-	*(uint64_t *)seed = strtoull(text, &end, 0);
+	*seed = strtoull(text, &end, 0);
 	return !isdigit((unsigned char)*text) || *end || errno ? -EINVAL : 0;
 }
 
-static int parse_dir(const char *text, void *dir)
+static int parse_dir(const char *text, enum urxe_fault_dir *dir)
 {
 	static const struct {
 		const char *name;
@@ -146,34 +145,12 @@ static int parse_dir(const char *text, void *dir)
 
 	for (size_t k = 0; k < sizeof(dirs) / sizeof(dirs[0]); k++) {
 		if (!strcmp(text, dirs[k].name)) {
-			*(enum urxe_fault_dir *)dir = dirs[k].dir;
+			*dir = dirs[k].dir;
 			return 0;
 		}
 	}
 	return -EINVAL;
 }
-
-#define CHANCE(name)                                                    \
-	{                                                               \
-#name, offsetof(struct urxe_fault, name), parse_chance, \
-			"a chance is 0% to 100% or 0 to 1"              \
-	}
-
-static const struct key {
-	const char *name;
-	size_t at; /* in struct urxe_fault */
-	int (*parse)(const char *text, void *value);
-	const char *rule;
-} keys[] = {
-	CHANCE(drop),
-	CHANCE(dup),
-	CHANCE(reorder),
-	CHANCE(corrupt),
-	{"delay", offsetof(struct urxe_fault, delay), parse_time,
-	 "a delay is a number with ns, us, ms or s, at most 10s"},
-	{"seed", offsetof(struct urxe_fault, seed), parse_seed, "a seed is a whole number"},
-	{"dir", offsetof(struct urxe_fault, dir), parse_dir, "a direction is out, in or both"},
-};
 
 static int parse_item(char *item, struct urxe_fault *fault, char *err, size_t size)
 {
@@ -185,11 +162,28 @@ static int parse_item(char *item, struct urxe_fault *fault, char *err, size_t si
 	if (!value)
 		return fail(err, size, shown, len, "is not key=value");
 	*value++ = 0;
-	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
-		if (!strcmp(item, keys[k].name))
-			return keys[k].parse(value, (char *)fault + keys[k].at)
-				       ? fail(err, size, shown, len, keys[k].rule)
-				       : 0;
+	uint64_t *chance = !strcmp(item, "drop")      ? &fault->drop
+			   : !strcmp(item, "dup")     ? &fault->dup
+			   : !strcmp(item, "reorder") ? &fault->reorder
+			   : !strcmp(item, "corrupt") ? &fault->corrupt
+						      : NULL;
+	if (chance)
+		return parse_chance(value, chance)
+			       ? fail(err, size, shown, len, "a chance is 0% to 100% or 0 to 1")
+			       : 0;
+	if (!strcmp(item, "delay"))
+		return parse_time(value, &fault->delay)
+			       ? fail(err, size, shown, len,
+				      "a delay is a number with ns, us, ms or s, at most 10s")
+			       : 0;
+	if (!strcmp(item, "seed"))
+		return parse_seed(value, &fault->seed)
+			       ? fail(err, size, shown, len, "a seed is a whole number")
+			       : 0;
+	if (!strcmp(item, "dir"))
+		return parse_dir(value, &fault->dir)
+			       ? fail(err, size, shown, len, "a direction is out, in or both")
+			       : 0;
 	return fail(err, size, shown, len,
 		    "unknown; there are drop, dup, reorder, corrupt, delay, seed and dir");
 }

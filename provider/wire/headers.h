@@ -251,39 +251,9 @@ static inline void urxe_atomic_fill(struct urxe_atomic_eth *eth, uint64_t va, ui
 	eth->compare = htobe64(compare);
 }
 
-static inline uint64_t urxe_atomic_va(const struct urxe_atomic_eth *eth)
-{
-	return be64toh(eth->va);
-}
-
-static inline uint32_t urxe_atomic_rkey(const struct urxe_atomic_eth *eth)
-{
-	return be32toh(eth->rkey);
-}
-
-static inline uint64_t urxe_atomic_swap_add(const struct urxe_atomic_eth *eth)
-{
-	return be64toh(eth->swap_add);
-}
-
-static inline uint64_t urxe_atomic_compare(const struct urxe_atomic_eth *eth)
-{
-	return be64toh(eth->compare);
-}
-
 static inline void urxe_atomic_ack_fill(struct urxe_atomic_ack_eth *eth, uint64_t original)
 {
 	eth->original = htobe64(original);
-}
-
-static inline uint64_t urxe_atomic_ack_original(const struct urxe_atomic_ack_eth *eth)
-{
-	return be64toh(eth->original);
-}
-
-static inline uint32_t urxe_ieth_rkey(const struct urxe_ieth *ieth)
-{
-	return be32toh(ieth->rkey);
 }
 
 static inline uint32_t urxe_xrceth_srqn(const struct urxe_xrceth *xrceth)
@@ -329,11 +299,6 @@ static inline void urxe_aeth_fill(struct urxe_aeth *aeth, uint8_t syndrome, uint
 static inline uint8_t urxe_aeth_syndrome(const struct urxe_aeth *aeth)
 {
 	return be32toh(aeth->syndrome_msn) >> 24;
-}
-
-static inline uint32_t urxe_aeth_msn(const struct urxe_aeth *aeth)
-{
-	return be32toh(aeth->syndrome_msn) & 0xffffff;
 }
 
 /* URXE_AETH_ACK, _RNR_NAK, _RESERVED or _NAK; the top bit of the byte is reserved and ignored. */

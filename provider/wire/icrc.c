@@ -5,9 +5,6 @@
  * the wire's lock; the constant tables are filled once before first use.
  */
 #include <errno.h>
-#include <netinet/ip.h>
-#include <netinet/ip6.h>
-#include <netinet/udp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,45 +152,41 @@ uint32_t urxe_icrc_bth(uint32_t crc, void *bth, size_t len)
 
 struct prefix4 {
 	uint8_t lrh[8];
-	struct iphdr ip;
-	struct udphdr udp;
-};
+	uint8_t version_ihl, tos;
+	__be16 len, id, flags;
+	uint8_t ttl, protocol;
+	__be16 check;
+	__be32 saddr, daddr;
+	__be16 sport, dport, udp_len, udp_check;
+} URXE_PACKED;
 static_assert(sizeof(struct prefix4) == 8 + IPV4_LEN + UDP_LEN, "LRH, IPv4, UDP");
 
 struct prefix6 {
 	uint8_t lrh[8];
-	struct ip6_hdr ip;
-	struct udphdr udp;
-};
+	__be32 version_tclass_flow;
+	__be16 payload_len;
+	uint8_t next_header, hop_limit;
+	struct in6_addr saddr, daddr;
+	__be16 sport, dport, udp_len, udp_check;
+} URXE_PACKED;
 static_assert(sizeof(struct prefix6) == 8 + IPV6_LEN + UDP_LEN, "LRH, IPv6, UDP");
-
-static struct udphdr udp_of(const struct urxe_flow *flow, uint32_t len)
-{
-	return (struct udphdr){
-		.source = htobe16(flow->sport),
-		.dest = htobe16(flow->dport),
-		.len = htobe16(UDP_LEN + len),
-		.check = 0xffff,
-	};
-}
 
 static uint32_t prefix4(const struct urxe_flow *flow, uint32_t len)
 {
 	struct prefix4 p = {
-		.ip =
-			{
-				.version = 4,
-				.ihl = IPV4_LEN / 4,
-				.tos = 0xff,
-				.tot_len = htobe16(IPV4_LEN + UDP_LEN + len),
-				.frag_off = htobe16(IP_DF),
-				.ttl = 0xff,
-				.protocol = IPPROTO_UDP,
-				.check = 0xffff,
-				.saddr = flow->saddr.s6_addr32[3],
-				.daddr = flow->daddr.s6_addr32[3],
-			},
-		.udp = udp_of(flow, len),
+		.version_ihl = 0x45,
+		.tos = 0xff,
+		.len = htobe16(IPV4_LEN + UDP_LEN + len),
+		.flags = htobe16(0x4000), /* DF */
+		.ttl = 0xff,
+		.protocol = IPPROTO_UDP,
+		.check = 0xffff,
+		.saddr = flow->saddr.s6_addr32[3],
+		.daddr = flow->daddr.s6_addr32[3],
+		.sport = htobe16(flow->sport),
+		.dport = htobe16(flow->dport),
+		.udp_len = htobe16(UDP_LEN + len),
+		.udp_check = 0xffff,
 	};
 
 	memset(p.lrh, 0xff, sizeof(p.lrh));
@@ -203,16 +196,16 @@ static uint32_t prefix4(const struct urxe_flow *flow, uint32_t len)
 static uint32_t prefix6(const struct urxe_flow *flow, uint32_t len)
 {
 	struct prefix6 p = {
-		.ip =
-			{
-				.ip6_flow = htobe32(0x6fffffff),
-				.ip6_plen = htobe16(UDP_LEN + len),
-				.ip6_nxt = IPPROTO_UDP,
-				.ip6_hlim = 0xff,
-				.ip6_src = flow->saddr,
-				.ip6_dst = flow->daddr,
-			},
-		.udp = udp_of(flow, len),
+		.version_tclass_flow = htobe32(0x6fffffff),
+		.payload_len = htobe16(UDP_LEN + len),
+		.next_header = IPPROTO_UDP,
+		.hop_limit = 0xff,
+		.saddr = flow->saddr,
+		.daddr = flow->daddr,
+		.sport = htobe16(flow->sport),
+		.dport = htobe16(flow->dport),
+		.udp_len = htobe16(UDP_LEN + len),
+		.udp_check = 0xffff,
 	};
 
 	memset(p.lrh, 0xff, sizeof(p.lrh));

@@ -106,8 +106,7 @@ void urxe_ipc_close(struct urxe_wire *wire)
 		wire->ipc->first = w->next;
 		free(w);
 	}
-	if (wire->ipc->fd >= 0)
-		urxe_fd_close(wire->ipc->fd);
+	urxe_fd_close(wire->ipc->fd);
 	free(wire->ipc);
 	wire->ipc = NULL;
 }

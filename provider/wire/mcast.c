@@ -73,9 +73,8 @@ int urxe_roce_join(struct urxe_wire *wire, const struct urxe_port *port,
 		return ret;
 	}
 	group->sock = (struct urxe_recv_socket){.fd = ret, .vlen = 1, .receive = urxe_receive};
-	ret = join(group->sock.fd, &addr, ifindex);
-	if (!ret)
-		ret = urxe_wire_watch(wire, group->sock.fd, &group->sock);
+	ret = join(group->sock.fd, &addr, ifindex)
+		      ?: urxe_wire_watch(wire, group->sock.fd, &group->sock);
 	if (ret) {
 		urxe_fd_close(group->sock.fd);
 		free(group);

@@ -34,17 +34,6 @@ static size_t window_size(void)
 	return ring_at(urxe_slots.last + 1);
 }
 
-/* A part of a window; NULL: no memory. */
-static void *map_part(int fd, size_t at, size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, at);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, size, MADV_DONTFORK);
-	return p;
-}
-
 static struct urxe_window *make_window(struct urxe_wire *wire)
 {
 	int fd = urxe_window_create(wire->seg, URXE_WINDOW_RINGS, window_size());
@@ -53,7 +42,7 @@ static struct urxe_window *make_window(struct urxe_wire *wire)
 	if (fd < 0)
 		return NULL;
 	if (!urxe_window_back(fd, 0, offsetof(struct urxe_window, rings)))
-		window = map_part(fd, 0, window_size());
+		window = urxe_window_map(fd, 0, window_size());
 	urxe_libc.close(fd);
 	if (!window) {
 		urxe_window_remove(wire->seg, URXE_WINDOW_RINGS);
@@ -86,7 +75,7 @@ static int open_ring(struct urxe_wire *wire, struct urxe_link *link, int fd)
 	ret = urxe_window_back(fd, ring_at(wire->slot), sizeof(*ring));
 	if (ret)
 		return ret;
-	ring = link->ring = map_part(fd, ring_at(wire->slot), sizeof(*ring));
+	ring = link->ring = urxe_window_map(fd, ring_at(wire->slot), sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	ring->cookie = wire->shm->cookie;
@@ -115,7 +104,7 @@ static int open_link(struct urxe_wire *wire, struct urxe_link *link)
 	fd = urxe_window_open(wire->seg, slot, URXE_WINDOW_RINGS, true, window_size());
 	if (fd < 0)
 		return fd;
-	link->window = map_part(fd, 0, sizeof(*link->window));
+	link->window = urxe_window_map(fd, 0, sizeof(*link->window));
 	if (!link->window)
 		ret = -ENOMEM;
 	else if (!is_usable(link->window, life))

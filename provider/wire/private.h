@@ -226,9 +226,9 @@ static inline bool urxe_is_multicast(const struct in6_addr *addr)
 	return urxe_is_ipv4(addr) ? addr->s6_addr[12] >> 4 == 0xe : IN6_IS_ADDR_MULTICAST(addr);
 }
 
-/* roce_link.c: ifindex is the scope of link-local and multicast IPv6 addresses. */
-void urxe_roce_sockaddr(union urxe_sockaddr *to, socklen_t *len, const struct in6_addr *addr,
-			uint16_t port, unsigned ifindex);
+/* roce_link.c: an address and its length; ifindex is the scope of link-local and multicast IPv6 addresses. */
+socklen_t urxe_roce_sockaddr(union urxe_sockaddr *to, const struct in6_addr *addr, uint16_t port,
+			     unsigned ifindex);
 /* A path from a GID of the port by the rest of an address vector. -EINVAL when the families differ or the
  * destination is not reachable from such a source. */
 int urxe_roce_path(struct urxe_path *path, const struct urxe_port *port, const union ibv_gid *sgid,

@@ -229,9 +229,7 @@ static int start(struct urxe_raw *raw)
 	if (fd < 0)
 		return fd;
 	raw->sock = (struct urxe_recv_socket){.fd = fd, .vlen = 1, .receive = receive};
-	ret = set_ring(raw, fd);
-	if (!ret)
-		ret = join_all(raw, fd);
+	ret = set_ring(raw, fd) ?: join_all(raw, fd);
 	if (!ret && urxe_libc.bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
 		ret = -errno;
 	if (!ret)

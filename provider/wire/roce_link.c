@@ -26,23 +26,22 @@ static void group(struct urxe_link_addr *addr, const union ibv_gid *gid)
 	}
 }
 
-void urxe_roce_sockaddr(union urxe_sockaddr *to, socklen_t *len, const struct in6_addr *addr,
-			uint16_t port, unsigned ifindex)
+socklen_t urxe_roce_sockaddr(union urxe_sockaddr *to, const struct in6_addr *addr, uint16_t port,
+			     unsigned ifindex)
 {
 	memset(to, 0, sizeof(*to));
 	if (urxe_is_ipv4(addr)) {
 		to->in.sin_family = AF_INET;
 		to->in.sin_port = htons(port);
 		to->in.sin_addr.s_addr = addr->s6_addr32[3];
-		*len = sizeof(to->in);
-		return;
+		return sizeof(to->in);
 	}
 	to->in6.sin6_family = AF_INET6;
 	to->in6.sin6_port = htons(port);
 	to->in6.sin6_addr = *addr;
 	if (IN6_IS_ADDR_LINKLOCAL(addr) || IN6_IS_ADDR_MULTICAST(addr))
 		to->in6.sin6_scope_id = ifindex;
-	*len = sizeof(to->in6);
+	return sizeof(to->in6);
 }
 
 static unsigned ifindex_of(const struct urxe_path *path)
@@ -67,8 +66,8 @@ static int probe_route(const struct urxe_path *path)
 
 	if (fd < 0)
 		return 0;
-	urxe_roce_sockaddr(&from, &from_len, &path->src.gid, 0, ifindex);
-	urxe_roce_sockaddr(&to, &to_len, &path->dst.gid, URXE_UDP_PORT, ifindex);
+	from_len = urxe_roce_sockaddr(&from, &path->src.gid, 0, ifindex);
+	to_len = urxe_roce_sockaddr(&to, &path->dst.gid, URXE_UDP_PORT, ifindex);
 	if (urxe_libc.bind(fd, &from.sa, from_len) || urxe_libc.connect(fd, &to.sa, to_len))
 		ret = -EINVAL;
 	urxe_libc.close(fd);

@@ -102,8 +102,7 @@ void urxe_send_close(struct urxe_wire *wire)
 {
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		for (unsigned k = 0; k < URXE_SEND_SOCKETS; k++) {
-			if (wire->send[f][k].fd >= 0)
-				urxe_fd_close(wire->send[f][k].fd);
+			urxe_fd_close(wire->send[f][k].fd);
 			wire->send[f][k].fd = -1;
 		}
 	}
@@ -178,7 +177,7 @@ static int job_init(struct send_job *job, struct urxe_wire *wire, const struct u
 		.dport = URXE_UDP_PORT,
 		.ipv6 = ipv6,
 	};
-	urxe_roce_sockaddr(&job->to, &job->to_len, &path->dst.gid, URXE_UDP_PORT, job->ifindex);
+	job->to_len = urxe_roce_sockaddr(&job->to, &path->dst.gid, URXE_UDP_PORT, job->ifindex);
 	if (ipv6)
 		job->to.in6.sin6_flowinfo = htobe32(path->roce_own.flow_label);
 	job->gso = !job->port->no_gso;

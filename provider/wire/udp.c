@@ -54,64 +54,40 @@ static void set_buffers(int fd)
 		set(fd, SOL_SOCKET, SO_RCVBUF, RECV_BUFFER);
 }
 
-/* An option of a socket; a list of them ends with no name. */
-struct option {
-	int level, name, value;
-	bool optional; /* it works without */
-};
-
-static const struct option receive_options[URXE_NUM_FAMILIES][8] = {
-	/* What a packet's headers said comes with it as control messages. Groups that another process
-	 * joined are not ours. */
-	[URXE_IPV4] =
-		{
-			{IPPROTO_IP, IP_PKTINFO, 1},
-			{IPPROTO_IP, IP_RECVTOS, 1},
-			{IPPROTO_IP, IP_RECVTTL, 1},
-			{IPPROTO_IP, IP_MULTICAST_ALL, 0},
-			{SOL_SOCKET, SO_REUSEPORT, 1},
-			{SOL_UDP, UDP_GRO, 1, true}, /* faster where the kernel knows it (5.0) */
-		},
-	[URXE_IPV6] =
-		{
-			{IPPROTO_IPV6, IPV6_RECVPKTINFO, 1},
-			{IPPROTO_IPV6, IPV6_RECVTCLASS, 1},
-			{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1},
-			{IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, true},
-			/* The kernel's rxe sends no UDP checksum, over IPv6 either. */
-			{SOL_UDP, UDP_NO_CHECK6_RX, 1},
-			{SOL_SOCKET, SO_REUSEPORT, 1},
-			{SOL_UDP, UDP_GRO, 1, true},
-		},
-};
-
-static const struct option send_options[URXE_NUM_FAMILIES][5] = {
-	/* DF; a packet that is too large for the path is EMSGSIZE. */
-	[URXE_IPV4] =
-		{
-			{IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO},
-			{IPPROTO_IP, IP_MULTICAST_TTL, 64, true},
-			{IPPROTO_IP, IP_MULTICAST_LOOP, 1, true},
-		},
-	[URXE_IPV6] =
-		{
-			{IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO},
-			{IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 64, true},
-			{IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, true},
-			{IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1, true},
-		},
-};
-
-static int set_all(int fd, const struct option *option)
+/* What a packet's headers said comes with it as control messages. Groups that another process joined
+ * are not ours. */
+static int set_receive4(int fd)
 {
-	int ret = 0;
+	return set(fd, IPPROTO_IP, IP_PKTINFO, 1)
+		       ?: set(fd, IPPROTO_IP, IP_RECVTOS, 1)
+		       ?: set(fd, IPPROTO_IP, IP_RECVTTL, 1)
+		       ?: set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+}
 
-	for (; option->name && !ret; option++) {
-		ret = set(fd, option->level, option->name, option->value);
-		if (option->optional)
-			ret = 0;
-	}
-	return ret;
+static int set_receive6(int fd)
+{
+	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	/* The kernel's rxe sends no UDP checksum, over IPv6 either. */
+	return set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
+		       ?: set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)
+		       ?: set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1)
+		       ?: set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+/* DF; a packet that is too large for the path is EMSGSIZE. */
+static int set_send4(int fd)
+{
+	set(fd, IPPROTO_IP, IP_MULTICAST_TTL, 64);
+	set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, 1);
+	return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+}
+
+static int set_send6(int fd)
+{
+	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 64);
+	set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1);
+	set(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+	return set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
 }
 
 /* Of that family alone; -errno. */
@@ -136,8 +112,10 @@ static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr
 
 	if (fd < 0)
 		return fd;
-	ret = set_all(fd, receive_options[family]);
+	ret = (family == URXE_IPV4 ? set_receive4(fd) : set_receive6(fd))
+		      ?: set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (!ret) {
+		set(fd, SOL_UDP, UDP_GRO, 1); /* faster where the kernel knows it (5.0) */
 		set_buffers(fd);
 		if (urxe_libc.bind(fd, &addr->sa, len))
 			ret = -errno;
@@ -151,21 +129,11 @@ static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr
 /* The port at all addresses of a family. */
 static socklen_t everywhere(union urxe_sockaddr *addr, enum urxe_family family)
 {
-	socklen_t len;
 	struct in6_addr any = IN6ADDR_ANY_INIT;
 
 	if (family == URXE_IPV4)
 		any = urxe_v4mapped((struct in_addr){INADDR_ANY});
-	urxe_roce_sockaddr(addr, &len, &any, URXE_UDP_PORT, 0);
-	return len;
-}
-
-static int open_recv(enum urxe_family family)
-{
-	union urxe_sockaddr addr;
-	socklen_t len = everywhere(&addr, family);
-
-	return open_receive(family, &addr, len);
+	return urxe_roce_sockaddr(addr, &any, URXE_UDP_PORT, 0);
 }
 
 int urxe_udp_probe(enum urxe_family family)
@@ -185,9 +153,8 @@ int urxe_udp_probe(enum urxe_family family)
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex)
 {
 	union urxe_sockaddr addr;
-	socklen_t len;
+	socklen_t len = urxe_roce_sockaddr(&addr, group, URXE_UDP_PORT, ifindex);
 
-	urxe_roce_sockaddr(&addr, &len, group, URXE_UDP_PORT, ifindex);
 	return open_receive(family, &addr, len);
 }
 
@@ -199,7 +166,7 @@ int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
 
 	if (fd < 0)
 		return fd;
-	ret = set_all(fd, send_options[family]);
+	ret = family == URXE_IPV4 ? set_send4(fd) : set_send6(fd);
 	if (set(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER))
 		set(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
 	set(fd, SOL_SOCKET, SO_RCVBUF, 0); /* nothing is read from it */
@@ -273,7 +240,9 @@ int urxe_udp_open(struct urxe_wire *wire)
 	urxe_segment_lock(wire->seg);
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		bool strangers = has_strangers(wire, f);
-		int fd = open_recv(f);
+		union urxe_sockaddr addr;
+		socklen_t len = everywhere(&addr, f);
+		int fd = open_receive(f, &addr, len);
 
 		if (fd >= 0 && strangers) {
 			urxe_fd_close(fd);
@@ -333,8 +302,7 @@ void urxe_udp_close(struct urxe_wire *wire)
 void urxe_udp_forked(struct urxe_wire *wire)
 {
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
-		if (wire->recv[f].fd >= 0)
-			urxe_fd_close(wire->recv[f].fd);
+		urxe_fd_close(wire->recv[f].fd);
 	urxe_mcast_close(wire);
 	urxe_send_close(wire);
 }

@@ -52,8 +52,7 @@ static void release(struct urxe_wire *wire)
 {
 	urxe_fault_close(wire);
 	urxe_ipc_close(wire);
-	if (wire->epfd >= 0)
-		urxe_fd_close(wire->epfd);
+	urxe_fd_close(wire->epfd);
 	urxe_icrc_destroy(wire->icrc);
 	urxe_tx_destroy(wire->tx);
 	urxe_rx_destroy(wire->rx);
@@ -62,25 +61,16 @@ static void release(struct urxe_wire *wire)
 
 static int open_all(struct urxe_wire *wire)
 {
-	int ret;
-
 	wire->epfd = urxe_fd_keep(urxe_libc.epoll_create1(EPOLL_CLOEXEC));
 	if (wire->epfd < 0)
 		return -errno;
-	ret = urxe_icrc_create(&wire->icrc);
-	if (!ret)
-		ret = urxe_tx_create(&wire->tx);
-	if (!ret)
-		ret = urxe_rx_create(&wire->rx);
-	if (!ret)
-		ret = urxe_fault_open(wire);
-	if (!ret)
-		ret = urxe_shm_create(wire);
-	if (!ret)
-		ret = urxe_ipc_open(wire);
-	if (!ret)
-		ret = wire->link->open(wire);
-	return ret;
+	return urxe_icrc_create(&wire->icrc)
+		      ?: urxe_tx_create(&wire->tx)
+		      ?: urxe_rx_create(&wire->rx)
+		      ?: urxe_fault_open(wire)
+		      ?: urxe_shm_create(wire)
+		      ?: urxe_ipc_open(wire)
+		      ?: wire->link->open(wire);
 }
 
 int urxe_wire_create(struct urxe_segment *seg, struct urxe_wire **out)

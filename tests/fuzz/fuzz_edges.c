@@ -303,6 +303,11 @@ int urxe_window_back(int fd, size_t offset, size_t len)
 	return -ENOSPC;
 }
 
+void *urxe_window_map(int fd, size_t offset, size_t len)
+{
+	return NULL;
+}
+
 void urxe_window_remove(struct urxe_segment *s, enum urxe_window_kind kind)
 {
 }

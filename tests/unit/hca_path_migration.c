@@ -301,7 +301,8 @@ static struct ibv_qp *armed_qp(enum ibv_qp_type type)
 	} else {
 		struct urxe_bth bth;
 
-		urxe_bth_fill(&bth, URXE_UC_SEND_ONLY, 0, 0, PKEY, qp->qp_num, false, 0);
+		urxe_bth_fill(&bth, URXE_SERVICE_UC | URXE_RC_SEND_ONLY, 0, 0, PKEY, qp->qp_num,
+			      false, 0);
 		hand_over(&bth, sizeof(bth), 0);
 	}
 	assert_int_equal(query(qp).path_mig_state, IBV_MIG_ARMED);
@@ -487,14 +488,15 @@ static void uc_migrates_by_request(void **state)
 	struct ibv_qp *qp = armed_qp(IBV_QPT_UC);
 	struct urxe_bth bth;
 
-	urxe_bth_fill(&bth, URXE_UC_SEND_ONLY, MIGREQ, 0, PKEY, qp->qp_num, false, 1);
+	urxe_bth_fill(&bth, URXE_SERVICE_UC | URXE_RC_SEND_ONLY, MIGREQ, 0, PKEY, qp->qp_num, false,
+		      1);
 	hand_over(&bth, sizeof(bth), 1);
 	assert_int_equal(query(qp).path_mig_state, IBV_MIG_MIGRATED);
 	assert_int_equal(send_one(qp, 1), 0);
 	assert_int_equal(last_path(), 1);
 	assert_int_equal(events(IBV_EVENT_PATH_MIG), 1);
 	rearm(qp, 0);
-	urxe_bth_fill(&bth, URXE_UC_SEND_ONLY, 0, 0, PKEY, qp->qp_num, false, 2);
+	urxe_bth_fill(&bth, URXE_SERVICE_UC | URXE_RC_SEND_ONLY, 0, 0, PKEY, qp->qp_num, false, 2);
 	hand_over(&bth, sizeof(bth), 1);
 	forget_sent();
 	assert_int_equal(ask(qp, IBV_MIG_MIGRATED), 0);

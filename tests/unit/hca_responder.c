@@ -79,7 +79,7 @@ static const struct urxe_bth *sent_bth(unsigned i)
 /* Of a packet that has an AETH behind its BTH. */
 static uint32_t sent_msn(unsigned i)
 {
-	return urxe_aeth_msn((const struct urxe_aeth *)(sent_bth(i) + 1));
+	return be32toh(((const struct urxe_aeth *)(sent_bth(i) + 1))->syndrome_msn) & 0xffffff;
 }
 
 /* ---- QPs and packets ---- */

@@ -356,8 +356,9 @@ static unsigned send_unacknowledged(const struct urxe_path *path, unsigned first
 	for (unsigned k = 0; k < n; k++) {
 		iov[k] = (struct iovec){data + (first + k) % PAYLOADS, 4096};
 		fill_packet(&pkts[k], qpn, first + k, &iov[k], 1);
-		urxe_bth_fill((struct urxe_bth *)pkts[k].header, URXE_UC_SEND_MIDDLE,
-			      URXE_BTH_MIGREQ, 0, URXE_PKEY_DEFAULT, qpn, false, first + k);
+		urxe_bth_fill((struct urxe_bth *)pkts[k].header,
+			      URXE_SERVICE_UC | URXE_RC_SEND_MIDDLE, URXE_BTH_MIGREQ, 0,
+			      URXE_PKEY_DEFAULT, qpn, false, first + k);
 		pkts[k].header_len = sizeof(struct urxe_bth);
 	}
 	return urxe_wire_send(wire, path, pkts, n);
