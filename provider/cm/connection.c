@@ -149,7 +149,7 @@ static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 		break;
 	case URXE_CM_ESTABLISHED: urxe_cm_disconnect(id, NULL, 0, now); break;
 	case URXE_CM_DREQ_RCVD:
-		urxe_cm_put_drep(id);
+		urxe_cm_put_kept(id, URXE_CM_DREP);
 		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
 		break;
 	case URXE_CM_SIDR_REQ_RCVD:

@@ -154,8 +154,8 @@ void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct
 int urxe_cm_keep_private(struct urxe_cm_id *id, const void *data, uint8_t len);
 struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_attr attr);
 void urxe_cm_put_mra(struct urxe_cm_id *id);
-void urxe_cm_put_rtu(struct urxe_cm_id *id);
-void urxe_cm_put_drep(struct urxe_cm_id *id);
+/* RTU, DREP: with the private data that was kept for it. */
+void urxe_cm_put_kept(struct urxe_cm_id *id, enum urxe_cm_attr attr);
 /* As the state asks for it; the state does not change. */
 void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
 		     const void *private_data, uint8_t len);

@@ -86,7 +86,7 @@ static void receive_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		return;
 	cm->counts.duplicates++;
 	if (id->state == URXE_CM_ESTABLISHED)
-		urxe_cm_put_rtu(id);
+		urxe_cm_put_kept(id, URXE_CM_RTU);
 	else if (id->state == URXE_CM_MRA_REP_SENT)
 		urxe_cm_put_mra(id);
 }
@@ -231,7 +231,7 @@ static void receive_dreq(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		break;
 	case URXE_CM_TIMEWAIT:
 		cm->counts.duplicates++;
-		urxe_cm_put_drep(id);
+		urxe_cm_put_kept(id, URXE_CM_DREP);
 		break;
 	case URXE_CM_DREQ_RCVD: cm->counts.duplicates++; break;
 	default: break;

@@ -100,16 +100,9 @@ void urxe_cm_put_mra(struct urxe_cm_id *id)
 	put_kept(id, &msg);
 }
 
-void urxe_cm_put_rtu(struct urxe_cm_id *id)
+void urxe_cm_put_kept(struct urxe_cm_id *id, enum urxe_cm_attr attr)
 {
-	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_RTU);
-
-	put_kept(id, &msg);
-}
-
-void urxe_cm_put_drep(struct urxe_cm_id *id)
-{
-	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_DREP);
+	struct urxe_cm_msg msg = urxe_cm_about_id(id, attr);
 
 	put_kept(id, &msg);
 }
@@ -345,7 +338,7 @@ int urxe_cm_send_rtu(struct urxe_cm_id *id, const void *private_data, uint8_t le
 	if (urxe_cm_keep_private(id, private_data, len))
 		return -ENOMEM;
 	urxe_cm_become(id, URXE_CM_ESTABLISHED, 0);
-	urxe_cm_put_rtu(id);
+	urxe_cm_put_kept(id, URXE_CM_RTU);
 	return 0;
 }
 
@@ -364,7 +357,7 @@ int urxe_cm_send_drep(struct urxe_cm_id *id, const void *private_data, uint8_t l
 	if (urxe_cm_keep_private(id, private_data, len))
 		return -ENOMEM;
 	urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
-	urxe_cm_put_drep(id);
+	urxe_cm_put_kept(id, URXE_CM_DREP);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The layout of every message of the communication manager, as tables of fields, and the two loops
- * that go through them. Pure functions.
+ * The layout of every message of the communication manager, as tables of the fields that are used,
+ * and the two loops that go through them. Pure functions.
  *
  * A message fills the 232 bytes behind the MAD header, private data last; so the place of that
  * follows from its size.
@@ -50,7 +50,7 @@ struct field {
 #define IDS	   F32(0, local_id), F32(4, remote_id)
 #define SERVICE_ID 8 /* in those that ask for one */
 
-/* 12.6.5, table 106; a path begins at byte 52 or 96 */
+/* 12.6.5, table 106; of two paths the first, at byte 52, is ours to read. */
 #define REQ_PATH(byte, path)                                                                      \
 	F16((byte), path.local_lid), F16((byte) + 2, path.remote_lid),                            \
 		MEM((byte) + 4, path.local_gid), MEM((byte) + 20, path.remote_gid),               \
@@ -64,12 +64,9 @@ static const struct field req_fields[] = {
 	F24(5, req.vendor_id),
 	F64(SERVICE_ID, req.service_id),
 	F64(16, req.local_ca_guid),
-	F32(28, req.local_qkey),
 	F24(32, req.local_qpn),
 	F8(35, req.responder_resources),
-	F24(36, req.local_eecn),
 	F8(39, req.initiator_depth),
-	F24(40, req.remote_eecn),
 	AT(43, 0, 5, req.remote_cm_response_timeout),
 	AT(43, 5, 2, req.transport),
 	AT(43, 7, 1, req.flow_control),
@@ -78,14 +75,11 @@ static const struct field req_fields[] = {
 	AT(47, 5, 3, req.retry_count),
 	F16(48, req.pkey),
 	AT(50, 0, 4, req.mtu),
-	AT(50, 4, 1, req.rdc_exists),
 	AT(50, 5, 3, req.rnr_retry_count),
 	AT(51, 0, 4, req.max_cm_retries),
 	AT(51, 4, 1, req.srq),
 	AT(51, 5, 3, req.extended_transport),
 	REQ_PATH(52, req.primary),
-	REQ_PATH(96, req.alternate),
-	AT(139, 5, 1, req.sap_supported),
 };
 
 /* 12.6.6, table 107 */
@@ -107,7 +101,6 @@ static const struct field rej_fields[] = {
 /* 12.6.8, table 110 */
 static const struct field rep_fields[] = {
 	IDS,
-	F32(8, rep.local_qkey),
 	F24(12, rep.local_qpn),
 	PART(15, 8, rep.vendor_id, 16),
 	F24(16, rep.local_eecn),
@@ -203,12 +196,6 @@ unsigned urxe_cm_private_size(enum urxe_cm_attr attr)
 	return layout ? layout->private_size : 0;
 }
 
-/* A field of whole bytes, as most are. */
-static bool is_whole(unsigned bit, unsigned width)
-{
-	return !((bit | width) % 8);
-}
-
 static void put_bytes(uint8_t *to, unsigned n, uint64_t value)
 {
 	while (n--) {
@@ -226,40 +213,23 @@ static uint64_t get_bytes(const uint8_t *from, unsigned n)
 	return value;
 }
 
-/* Bits of one field, which spans at most nine bytes. */
+/* Bits of one field, which spans at most eight bytes: of the number that these are, those above the
+ * lowest `down`. */
 static void put_bits(uint8_t *body, unsigned bit, unsigned width, uint64_t value)
 {
-	if (is_whole(bit, width)) {
-		put_bytes(body + bit / 8, width / 8, value);
-		return;
-	}
-	for (unsigned left = width; left;) {
-		unsigned in_byte = 8 - bit % 8;
-		unsigned n = left < in_byte ? left : in_byte;
-		unsigned down = in_byte - n;
-		uint8_t mask = ((1u << n) - 1) << down;
+	unsigned first = bit / 8, n = (bit + width + 7) / 8 - first;
+	unsigned down = 8 * (first + n) - bit - width;
+	uint64_t mask = UINT64_MAX >> (64 - width) << down;
 
-		left -= n;
-		body[bit / 8] = (body[bit / 8] & ~mask) | (((value >> left) << down) & mask);
-		bit += n;
-	}
+	put_bytes(body + first, n, (get_bytes(body + first, n) & ~mask) | (value << down & mask));
 }
 
 static uint64_t get_bits(const uint8_t *body, unsigned bit, unsigned width)
 {
-	uint64_t value = 0;
+	unsigned first = bit / 8, n = (bit + width + 7) / 8 - first;
+	unsigned down = 8 * (first + n) - bit - width;
 
-	if (is_whole(bit, width))
-		return get_bytes(body + bit / 8, width / 8);
-	for (unsigned left = width; left;) {
-		unsigned in_byte = 8 - bit % 8;
-		unsigned n = left < in_byte ? left : in_byte;
-
-		value = value << n | ((body[bit / 8] >> (in_byte - n)) & ((1u << n) - 1));
-		left -= n;
-		bit += n;
-	}
-	return value;
+	return get_bytes(body + first, n) >> down & UINT64_MAX >> (64 - width);
 }
 
 static uint64_t member_get(const void *at, unsigned size)

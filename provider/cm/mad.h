@@ -111,11 +111,8 @@ struct urxe_cm_msg_path {
 struct urxe_cm_req {
 	uint64_t service_id;
 	uint64_t local_ca_guid;
-	uint32_t vendor_id; /* ECE; 24 bits */
-	uint32_t local_qkey;
+	uint32_t vendor_id;    /* ECE; 24 bits */
 	uint32_t local_qpn;    /* 24 */
-	uint32_t local_eecn;   /* 24 */
-	uint32_t remote_eecn;  /* 24 */
 	uint32_t starting_psn; /* 24 */
 	uint16_t pkey;
 	uint8_t responder_resources;
@@ -126,13 +123,11 @@ struct urxe_cm_req {
 	uint8_t flow_control;		    /* 1 */
 	uint8_t retry_count;		    /* 3 */
 	uint8_t mtu;			    /* 4 */
-	uint8_t rdc_exists;		    /* 1 */
 	uint8_t rnr_retry_count;	    /* 3 */
 	uint8_t max_cm_retries;		    /* 4 */
 	uint8_t srq;			    /* 1 */
 	uint8_t extended_transport;	    /* 3 */
-	uint8_t sap_supported;		    /* 1, of the alternate path's last byte */
-	struct urxe_cm_msg_path primary, alternate;
+	struct urxe_cm_msg_path primary;
 };
 
 struct urxe_cm_mra {
@@ -149,8 +144,7 @@ struct urxe_cm_rej {
 
 struct urxe_cm_rep {
 	uint64_t local_ca_guid;
-	uint32_t vendor_id; /* ECE; 24 bits */
-	uint32_t local_qkey;
+	uint32_t vendor_id;    /* ECE; 24 bits */
 	uint32_t local_qpn;    /* 24 */
 	uint32_t local_eecn;   /* 24 */
 	uint32_t starting_psn; /* 24 */

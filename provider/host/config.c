@@ -138,6 +138,17 @@ static char *trim(char *s)
 	return s;
 }
 
+/* What is behind the = of "key = value", and *key without white space; NULL: there is none. */
+static char *split(char **key)
+{
+	char *eq = strchr(*key, '=');
+
+	if (eq)
+		*eq = '\0';
+	*key = trim(*key);
+	return eq ? trim(eq + 1) : NULL;
+}
+
 static int parse_section(struct urxe_config *cfg, const struct place *at, char *line,
 			 struct urxe_config_device **dev)
 {
@@ -158,14 +169,10 @@ static int parse_section(struct urxe_config *cfg, const struct place *at, char *
 static int parse_setting(struct urxe_config *cfg, const struct place *at, char *line,
 			 struct urxe_config_device *dev)
 {
-	char *eq = strchr(line, '=');
-	const char *key, *value;
+	char *key = line, *value = split(&key);
 
-	if (!eq)
+	if (!value)
 		return bad(at, "no `=` in \"%.64s\": write a section [urxe0] or key = value", line);
-	*eq = '\0';
-	key = trim(line);
-	value = trim(eq + 1);
 	if (!dev)
 		return bad(at, "%.64s belongs to no device: write a section like [urxe0] before it",
 			   key);
@@ -219,27 +226,19 @@ int urxe_config_parse_devices(struct urxe_config *cfg, const char *value,
 		return -ENOMEM;
 	memset(cfg, 0, sizeof(*cfg));
 	while (!ret && (item = strsep(&rest, ","))) {
-		struct urxe_config_device *dev;
 		const struct urxe_config_device *section;
-		char *eq = strchr(item, '=');
-		const char *name;
+		struct urxe_config_device *dev;
+		char *name = item, *netdev = split(&name);
 
-		if (!eq) {
-			ret = bad(&at, "no `=` in \"%.64s\": write urxe0=eth0,urxe1=lo",
-				  trim(item));
-			break;
-		}
-		*eq = '\0';
-		name = trim(item);
-		if (urxe_config_find(cfg, name)) {
+		if (!netdev)
+			ret = bad(&at, "no `=` in \"%.64s\": write urxe0=eth0,urxe1=lo", name);
+		else if (urxe_config_find(cfg, name))
 			ret = bad(&at, "%s is named twice: keep one of them", name);
-			break;
-		}
-		ret = add_device(cfg, &at, name, &dev) ?: set_netdev(cfg, dev, &at, trim(eq + 1));
-		if (!ret) {
-			section = urxe_config_find(&file, name);
-			dev->guid = section ? section->guid : 0;
-		}
+		else
+			ret = add_device(cfg, &at, name, &dev) ?: set_netdev(cfg, dev, &at, netdev);
+		section = ret ? NULL : urxe_config_find(&file, name);
+		if (section)
+			dev->guid = section->guid;
 	}
 	free(copy);
 	return ret;

@@ -117,14 +117,6 @@ struct urxe_port *urxe_port_by_ifindex(unsigned ifindex)
 	return NULL;
 }
 
-static bool has_gid(const struct urxe_port *port, const struct in6_addr *addr)
-{
-	for (unsigned k = 0; k < port->gid_len; k++)
-		if (!memcmp(port->gids[k].raw, addr, sizeof(*addr)))
-			return true;
-	return false;
-}
-
 bool urxe_netdev_port_has(const struct in6_addr *addr, unsigned ifindex)
 {
 	int n = count_entries();
@@ -133,7 +125,7 @@ bool urxe_netdev_port_has(const struct in6_addr *addr, unsigned ifindex)
 	urxe_device_lock();
 	for (int i = 0; i < n && !found; i++)
 		found = (!ifindex || ifindex_of(entries[i]) == ifindex) &&
-			has_gid(&entries[i]->port, addr);
+			urxe_port_has(&entries[i]->port, addr);
 	urxe_device_unlock();
 	return found;
 }
@@ -317,13 +309,11 @@ static int create_found(const struct urxe_netdevs *nds, bool loopback)
 /* Is there a device that can be sent by? */
 static bool any_usable(void)
 {
-	static const union ibv_gid unused;
-
 	for (int i = 0; i < num_entries; i++) {
 		const struct urxe_port *port = &entries[i]->port;
 
 		for (unsigned k = 0; port->state == IBV_PORT_ACTIVE && k < port->gid_len; k++)
-			if (memcmp(&port->gids[k], &unused, sizeof(unused)))
+			if (!urxe_gid_is_empty(&port->gids[k]))
 				return true;
 	}
 	return false;

@@ -24,6 +24,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <infiniband/verbs.h>
 
 #define URXE_MAX_DEVICES 32
@@ -131,6 +132,21 @@ static inline unsigned urxe_port_ifindex(const struct urxe_port *port)
 static inline bool urxe_port_is_gone(const struct urxe_port *port)
 {
 	return __atomic_load_n(&port->gone, __ATOMIC_RELAXED);
+}
+
+/* Is it an unused slot of a GID table? */
+static inline bool urxe_gid_is_empty(const union ibv_gid *gid)
+{
+	return !gid->global.subnet_prefix && !gid->global.interface_id;
+}
+
+/* Has the port that GID, or IP address? Under urxe_device_lock. */
+static inline bool urxe_port_has(const struct urxe_port *port, const void *gid)
+{
+	for (unsigned k = 0; k < port->gid_len; k++)
+		if (!memcmp(&port->gids[k], gid, sizeof(port->gids[k])))
+			return true;
+	return false;
 }
 
 /* Puts a device's ports into that table. */

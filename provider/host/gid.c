@@ -22,11 +22,6 @@ static enum gid_kind kind_of(const struct in6_addr *addr)
 	return IN6_IS_ADDR_V4MAPPED(addr) ? MAPPED : OTHER;
 }
 
-static bool in_use(const union ibv_gid *gid)
-{
-	return gid->global.subnet_prefix || gid->global.interface_id;
-}
-
 static bool has_address(const struct urxe_netaddr *addrs, unsigned num, unsigned ifindex,
 			const union ibv_gid *gid)
 {
@@ -42,7 +37,7 @@ static bool drop_gone(union ibv_gid *gids, unsigned gid_len, const struct urxe_n
 	bool changed = false;
 
 	for (unsigned i = 0; i < gid_len; i++) {
-		if (!in_use(&gids[i]) || has_address(addrs, num, ifindex, &gids[i]))
+		if (urxe_gid_is_empty(&gids[i]) || has_address(addrs, num, ifindex, &gids[i]))
 			continue;
 		memset(&gids[i], 0, sizeof(gids[i]));
 		changed = true;
@@ -58,7 +53,7 @@ static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct in6
 	for (unsigned i = *gid_len; i-- > 0;) {
 		if (!memcmp(&gids[i], addr, sizeof(*addr)))
 			return false;
-		if (!in_use(&gids[i]))
+		if (urxe_gid_is_empty(&gids[i]))
 			slot = i;
 	}
 	if (slot == URXE_MAX_GIDS) {

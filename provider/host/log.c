@@ -51,34 +51,27 @@ static int level_from_environment(void)
 
 void urxe_log(enum urxe_log_level level, const char *fmt, ...)
 {
-	static const char prefix[] = "urxe: ";
-	int limit = __atomic_load_n(&threshold, __ATOMIC_RELAXED);
+	int limit = __atomic_load_n(&threshold, __ATOMIC_RELAXED), saved = errno, n;
 	char line[LINE_LEN];
-	size_t len = sizeof(prefix) - 1;
-	int saved = errno;
+	size_t len;
 	va_list ap;
-	int n;
 
 	if (limit < 0) {
 		limit = level_from_environment();
 		__atomic_store_n(&threshold, limit, __ATOMIC_RELAXED);
 	}
-	if ((int)level > limit)
-		goto out;
-
-	memcpy(line, prefix, len);
-	/* One byte is kept for the newline, which a cut line ends with as well. */
-	errno = saved;
-	va_start(ap, fmt);
-	n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		goto out;
-	len += n;
-	if (len > sizeof(line) - 2)
-		len = sizeof(line) - 2;
-	line[len++] = '\n';
-	put(line, len);
-out:
+	if ((int)level <= limit) {
+		len = stpcpy(line, "urxe: ") - line;
+		errno = saved;
+		va_start(ap, fmt);
+		n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+		va_end(ap);
+		len += n < 0 ? 0 : n;
+		/* One byte is kept for the newline, which a cut line ends with as well. */
+		if (len > sizeof(line) - 2)
+			len = sizeof(line) - 2;
+		line[len++] = '\n';
+		put(line, len);
+	}
 	errno = saved;
 }

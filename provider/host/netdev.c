@@ -296,34 +296,33 @@ bool urxe_netdev_has_address(const struct urxe_netdevs *nds, unsigned ifindex)
 }
 
 /* By ioctl and not from /sys, which may show another network namespace. */
+static bool ask_driver(unsigned long request, void *arg)
+{
+	int fd = urxe_libc.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool answered = fd >= 0 && !urxe_libc.ioctl(fd, request, arg);
+
+	if (fd >= 0)
+		urxe_libc.close(fd);
+	return answered;
+}
+
 uint32_t urxe_netdev_speed(const char *name)
 {
 	struct ethtool_cmd cmd = {.cmd = ETHTOOL_GSET};
 	struct ifreq ifr = {.ifr_data = (void *)&cmd};
-	uint32_t speed = 0;
-	int fd;
+	uint32_t speed;
 
-	fd = urxe_libc.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return 0;
 	strncpy(ifr.ifr_name, name, IF_NAMESIZE - 1);
-	if (!urxe_libc.ioctl(fd, SIOCETHTOOL, &ifr))
-		speed = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
-	urxe_libc.close(fd);
+	if (!ask_driver(SIOCETHTOOL, &ifr))
+		return 0;
+	speed = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
 	return speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
 }
 
 uint16_t urxe_netdev_vlan(const char *name)
 {
 	struct vlan_ioctl_args args = {.cmd = GET_VLAN_VID_CMD};
-	int fd = urxe_libc.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	uint16_t vlan = 0xffff;
 
-	if (fd < 0)
-		return vlan;
 	strncpy(args.device1, name, IF_NAMESIZE - 1);
-	if (!urxe_libc.ioctl(fd, SIOCGIFVLAN, &args))
-		vlan = args.u.VID;
-	urxe_libc.close(fd);
-	return vlan;
+	return ask_driver(SIOCGIFVLAN, &args) ? args.u.VID : 0xffff;
 }

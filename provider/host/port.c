@@ -37,13 +37,6 @@ void urxe_ports_add(struct urxe_device *dev)
 				 __ATOMIC_RELEASE);
 }
 
-static bool is_empty(const union ibv_gid *gid)
-{
-	static const union ibv_gid none;
-
-	return !memcmp(gid, &none, sizeof(none));
-}
-
 bool urxe_port_gid(const struct urxe_port *port, unsigned index, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
@@ -52,14 +45,14 @@ bool urxe_port_gid(const struct urxe_port *port, unsigned index, union ibv_gid *
 	urxe_device_lock();
 	*gid = port->gids[index];
 	urxe_device_unlock();
-	return !is_empty(gid);
+	return !urxe_gid_is_empty(gid);
 }
 
 int urxe_port_gid_index(const struct urxe_port *port, const union ibv_gid *gid)
 {
 	int index = -1;
 
-	if (is_empty(gid))
+	if (urxe_gid_is_empty(gid))
 		return -1;
 	urxe_device_lock();
 	for (unsigned i = 0; i < port->gid_len && index < 0; i++)

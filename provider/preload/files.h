@@ -178,7 +178,7 @@ bool urxe_view_fstat(int fd, struct stat *st);
 void urxe_view_to_statx(const struct stat *st, struct statx *stx);
 
 /* Retries, errno and results of a call: -errno as -1 with errno, anything else with errno kept. */
-static inline int urxe_view_result(int ret, int saved_errno)
+static inline ssize_t urxe_view_result(ssize_t ret, int saved_errno)
 {
 	errno = ret < 0 ? -ret : saved_errno;
 	return ret < 0 ? -1 : ret;

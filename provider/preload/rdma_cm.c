@@ -114,8 +114,7 @@ static ssize_t command(struct urxe_ucma *file, int fd, const void *buf, size_t l
 	int saved = errno;
 	ssize_t ret = write_and_drop(file, fd, buf, len);
 
-	errno = ret < 0 ? -ret : saved;
-	return ret < 0 ? -1 : ret;
+	return urxe_view_result(ret, saved);
 }
 
 /* A command and nothing else: nobody would write that to another file, and asking what file it is,

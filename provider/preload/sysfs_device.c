@@ -91,9 +91,7 @@ SHOW(gid)
 /* The attributes of an empty slot cannot be read; programs count on EINVAL to tell. */
 static bool has_gid(const struct urxe_sysfs_node *node, struct urxe_port *port)
 {
-	static const union ibv_gid none;
-
-	return !read_port(node, port) && memcmp(&port->gids[node->index], &none, sizeof(none));
+	return !read_port(node, port) && !urxe_gid_is_empty(&port->gids[node->index]);
 }
 
 SHOW(gid_type)

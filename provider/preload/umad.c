@@ -23,9 +23,9 @@ static struct urxe_umad *files;
 
 /* ---- the files ---- */
 
-static void put(struct urxe_umad *file)
+static void drop(void *arg)
 {
-	struct urxe_umad **at;
+	struct urxe_umad *file = arg, **at;
 
 	if (atomic_fetch_sub(&file->refs, 1) != 1)
 		return;
@@ -41,11 +41,6 @@ static void put(struct urxe_umad *file)
 static void hold(void *file)
 {
 	atomic_fetch_add(&((struct urxe_umad *)file)->refs, 1);
-}
-
-static void drop(void *file)
-{
-	put(file);
 }
 
 struct urxe_fd_files urxe_umad_fds = {
@@ -80,7 +75,7 @@ void urxe_umad_each(void (*fn)(struct urxe_umad *file, void *arg), void *arg)
 		fn(file, arg);
 		before = file;
 		file = following(before);
-		put(before);
+		drop(before);
 	}
 }
 
@@ -123,9 +118,8 @@ int urxe_umad_open(const struct urxe_umad_port *port, int flags)
 
 static ssize_t result(struct urxe_umad *file, ssize_t ret, int saved)
 {
-	put(file);
-	errno = ret < 0 ? -ret : saved;
-	return ret < 0 ? -1 : ret;
+	drop(file);
+	return urxe_view_result(ret, saved);
 }
 
 static ssize_t read_file(struct urxe_umad *file, void *buf, size_t len)

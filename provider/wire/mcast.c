@@ -32,19 +32,11 @@ static struct urxe_group **find(struct urxe_wire *wire, const struct urxe_port *
 
 static int join(int fd, const struct in6_addr *addr, unsigned ifindex)
 {
-	struct ip_mreqn mreq4 = {.imr_ifindex = ifindex};
-	struct ipv6_mreq mreq6 = {.ipv6mr_multiaddr = *addr, .ipv6mr_interface = ifindex};
-	int ret;
+	struct group_req req = {.gr_interface = ifindex};
+	int level = urxe_is_ipv4(addr) ? IPPROTO_IP : IPPROTO_IPV6;
 
-	if (urxe_is_ipv4(addr)) {
-		mreq4.imr_multiaddr.s_addr = addr->s6_addr32[3];
-		ret = urxe_libc.setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &mreq4,
-					   sizeof(mreq4));
-	} else {
-		ret = urxe_libc.setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &mreq6,
-					   sizeof(mreq6));
-	}
-	return ret ? -errno : 0;
+	urxe_roce_sockaddr((union urxe_sockaddr *)&req.gr_group, addr, 0, ifindex);
+	return urxe_libc.setsockopt(fd, level, MCAST_JOIN_GROUP, &req, sizeof(req)) ? -errno : 0;
 }
 
 int urxe_roce_join(struct urxe_wire *wire, const struct urxe_port *port,

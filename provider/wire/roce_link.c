@@ -222,14 +222,6 @@ static void reverse(struct urxe_path *back, const struct urxe_path *came)
 	};
 }
 
-static bool has_addr(const struct urxe_port *port, const struct in6_addr *addr)
-{
-	for (unsigned k = 0; k < port->gid_len; k++)
-		if (!memcmp(port->gids[k].raw, addr, sizeof(*addr)))
-			return true;
-	return false;
-}
-
 /* The same link-local address may be on several ports: the interface decides. Any other one is on
  * one port, whatever interface the kernel says it came by (lo, for packets of this host). */
 static unsigned search(const struct in6_addr *addr, unsigned ifindex)
@@ -246,7 +238,7 @@ static unsigned search(const struct in6_addr *addr, unsigned ifindex)
 		same = port->netdev.ifindex == ifindex;
 		if (same && by_ifindex == URXE_NO_PORT)
 			by_ifindex = k;
-		if (has_addr(port, addr) && (by_addr == URXE_NO_PORT || same))
+		if (urxe_port_has(port, addr) && (by_addr == URXE_NO_PORT || same))
 			by_addr = k;
 	}
 	urxe_device_unlock();
