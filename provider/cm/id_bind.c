@@ -195,8 +195,9 @@ int urxe_id_listen(struct urxe_id *id, uint32_t backlog)
 	int ret = 0;
 
 	if (id->state != URXE_ID_ADDR_BOUND)
-		ret = urxe_id_bind(id, &any, &anywhere)
-			      ?: urxe_port_space_listen(urxe_adapter_segment(), id->binding->row);
+		ret = urxe_id_bind(id, &any, &anywhere);
+	if (!ret)
+		ret = urxe_port_space_listen(urxe_adapter_segment(), id->binding->row);
 	if (ret)
 		return ret;
 	id->options.reuse = false;
