@@ -102,7 +102,11 @@ void urxe_engine_give_way(unsigned idle, const atomic_uint *head)
 	before = urxe_now();
 	sched_yield();
 	away = urxe_now() - before;
-	came = urxe_engine_waits() || atomic_load_explicit(head, memory_order_relaxed) != was;
+	came = urxe_engine_waits();
+	/* What came by a socket is seen by a turn alone. */
+	if (!came && away > AWAY_MIN)
+		urxe_engine_progress(true);
+	came = came || atomic_load_explicit(head, memory_order_relaxed) != was;
 	if (came && away > AWAY_MIN && away < AWAY_MAX)
 		patience = PATIENCE_MIN;
 	else if (patience < PATIENCE_MAX)
