@@ -116,7 +116,8 @@ static void take_frame(const uint8_t *bytes, uint32_t len, void *arg)
 
 /* ---- sending ---- */
 
-#define BATCH 64
+#define BATCH	  64
+#define CALL_MOST 1000000 /* ns */
 
 struct batch {
 	struct mmsghdr frames[BATCH]; /* zeros but for the pieces */
@@ -153,6 +154,24 @@ static void gather(struct urxe_qp *qp, struct batch *batch)
 	}
 }
 
+/*
+ * The call takes longer than the shortest lease, and what it sends may be in the ring before it ends.
+ * So a program that polls does so meanwhile: the service thread, woken in it for nothing, would often
+ * have the same processor.
+ */
+static unsigned send_batch(struct urxe_qp *qp, struct batch *batch, int *error)
+{
+	bool polls = atomic_load(&urxe_hca.polled_at);
+	unsigned sent;
+
+	if (polls)
+		urxe_engine_polled(urxe_now() + CALL_MOST);
+	sent = urxe_raw_send(port_of(qp)->raw, batch->frames, batch->n, error);
+	if (polls)
+		urxe_engine_polled(urxe_now());
+	return sent;
+}
+
 void urxe_raw_run(struct urxe_qp *qp)
 {
 	static struct batch batch; /* under the engine lock */
@@ -165,10 +184,7 @@ void urxe_raw_run(struct urxe_qp *qp)
 
 		gather(qp, &batch);
 		if (batch.n)
-			sent = urxe_raw_send(port_of(qp)->raw, batch.frames, batch.n, &error);
-		/* The program that polls has not been away: the call takes longer than a lease. */
-		if (atomic_load(&urxe_hca.polled_at))
-			urxe_engine_polled(urxe_now());
+			sent = send_batch(qp, &batch, &error);
 		for (unsigned i = 0; i < sent; i++)
 			sq_wqe(&qp->sq, qp->sq.send++)->done = true;
 		if (error == -EAGAIN)
