@@ -24,9 +24,7 @@ void urxe_copy_visible(void *dst, const void *src, size_t len)
 		__atomic_store_n((uint64_t *)(void *)(d + len - 8), word, __ATOMIC_RELEASE);
 		return;
 	}
-	for (size_t i = len - last; i < len; i++) {
-		__atomic_store_n(&d[i], s[i], __ATOMIC_RELAXED);
-		if (i + 2 == len)
-			atomic_thread_fence(memory_order_release);
-	}
+	/* Any of these bytes may be what the program looks at: an int behind its last data. */
+	for (size_t i = len - last; i < len; i++)
+		__atomic_store_n(&d[i], s[i], __ATOMIC_RELEASE);
 }
