@@ -82,6 +82,30 @@ static inline bool own_network(void)
 	return true;
 }
 
+static char host_folder[] = "/tmp/urxe-test-XXXXXX";
+
+/* A network and a folder of its own, as a host has them. False: there is no test without, as TAP says. */
+static inline bool own_host(void)
+{
+	if (!own_network()) {
+		printf("1..0 # SKIP no network namespace\n");
+		return false;
+	}
+	if (!mkdtemp(host_folder))
+		abort();
+	setenv("URXE_RUNTIME_DIR", host_folder, 1);
+	return true;
+}
+
+/* What main() returns after its tests. */
+static inline int leave_host(int result)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", host_folder);
+	return system(command) ? 1 : result;
+}
+
 static inline union ibv_gid gid_of(const char *text)
 {
 	union ibv_gid gid;
