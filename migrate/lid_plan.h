@@ -49,7 +49,7 @@ struct lid_plan {
 	uint16_t linear_cap; /* the smallest LinearFDBCap of the switches: LIDs are below it */
 
 	uint16_t first_floating; /* result: where floating_from came to be, clamped and aligned */
-	size_t culprit;		 /* of an error: the guest */
+	size_t culprit;		 /* of an error: the guest; not set where there is no size */
 };
 
 /*

@@ -15,8 +15,9 @@
  * An object may be used by one thread at a time.
  *
  * Configurations and counters may grow with the library, and are passed with their size as the program
- * knows it: a member that only one side knows is 0 for the other. The other structures do not change;
- * a shim is what a frame carries.
+ * knows it. A member that only the library knows has its default, or is not written; one that only the
+ * program knows must be 0 (-EINVAL), or is written as 0. The other structures do not change; a shim is
+ * what a frame carries.
  *
  * docs/reorder.md derives the rules.
  */

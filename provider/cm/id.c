@@ -15,6 +15,7 @@
 
 #include "cm/id.h"
 #include "cm/kernel.h"
+#include "cm/port_space.h"
 #include "host/heap.h"
 
 #define BYTES_OF_ID 1536 /* with its connection, path, message and event */
@@ -103,6 +104,7 @@ void urxe_id_forked(void)
 	num_handles = 0;
 	free_handle = NO_HANDLE;
 	chance.left = 0;
+	urxe_port_space_forked();
 	urxe_id_query_forked();
 }
 

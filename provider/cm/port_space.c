@@ -127,6 +127,11 @@ static int draw(uint32_t *number)
 	return 0;
 }
 
+void urxe_port_space_forked(void)
+{
+	ephemeral.left = 0;
+}
+
 /* A random one from which on the first that suits, but not the last one given out: it may still be
  * known to a peer. */
 static int choose_port(struct urxe_segment *seg, struct urxe_binding *b)

@@ -45,4 +45,7 @@ bool urxe_port_space_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, 
 			  const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,
 			  uint32_t *id);
 
+/* A forked child draws ephemeral ports of its own: one after another they would all have the same. */
+void urxe_port_space_forked(void);
+
 #endif

@@ -141,7 +141,7 @@ void urxe_contexts_forked(void)
 /* Makes it one of this process: -errno. What a child's parent left in it is not touched any more. */
 static int attach(struct urxe_context *ctx)
 {
-	struct urxe_events *events;
+	struct urxe_events *events, *parents = ctx->events;
 	int fd, ret = urxe_engine_get();
 
 	if (ret)
@@ -151,10 +151,10 @@ static int attach(struct urxe_context *ctx)
 		urxe_engine_put();
 		return ret;
 	}
-	if (ctx->events)
-		urxe_events_destroy(ctx->events);
 	ctx->events = events;
 	ctx->vctx.context.async_fd = fd;
+	if (parents)
+		urxe_events_destroy(parents);
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		CDS_INIT_LIST_HEAD(&ctx->mrs[i]);
 	CDS_INIT_LIST_HEAD(&ctx->cqs);

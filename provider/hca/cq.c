@@ -572,7 +572,7 @@ static bool is_armed(struct urxe_cq *cq)
  */
 static __attribute__((noinline)) bool take_after_turn(struct urxe_cq *cq)
 {
-	if (is_armed(cq))
+	if (urxe_inherited(cq->forks) || is_armed(cq))
 		return false;
 	turn_engine(cq);
 	if (!take(cq))

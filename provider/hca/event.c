@@ -135,7 +135,7 @@ void urxe_events_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 
 int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ibv)
 {
-	struct urxe_fdqueue *queue = &to_context(context)->events->queue;
+	struct urxe_fdqueue *queue;
 	struct cds_list_head *node;
 	struct event *event;
 
@@ -146,6 +146,7 @@ int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ib
 		errno = EIO;
 		return -1;
 	}
+	queue = &to_context(context)->events->queue;
 	node = urxe_fdqueue_take(queue);
 	if (!node)
 		return -1;
