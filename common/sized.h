@@ -22,6 +22,14 @@ static inline void copy_out(void *to, size_t size, const void *from, size_t leng
 	memset((char *)to + both, 0, size - both);
 }
 
+/* The defaults of a structure that begins with its size, which is the program's. */
+static inline void copy_defaults(void *to, size_t size, const void *defaults, size_t length)
+{
+	copy_out(to, size, defaults, length);
+	if (to)
+		memcpy(to, &size, size < sizeof(size) ? size : sizeof(size));
+}
+
 /* No structure is longer; a size beyond it was never set. */
 #define COPY_IN_MAX 4096
 

@@ -211,10 +211,7 @@ static const struct sacache_rdmacm_attr defaults = {
 
 void sacache_rdmacm_attr_init(struct sacache_rdmacm_attr *attr, size_t size)
 {
-	struct sacache_rdmacm_attr known = defaults;
-
-	known.size = size;
-	copy_out(attr, size, &known, sizeof(known));
+	copy_defaults(attr, size, &defaults, sizeof(defaults));
 }
 
 static int watch(struct sacache_rdmacm *cm, int fd)

@@ -517,10 +517,7 @@ static const struct sacache_reconnect_attr defaults = {
 
 void sacache_reconnect_attr_init(struct sacache_reconnect_attr *attr, size_t size)
 {
-	struct sacache_reconnect_attr known = defaults;
-
-	known.size = size;
-	copy_out(attr, size, &known, sizeof(known));
+	copy_defaults(attr, size, &defaults, sizeof(defaults));
 }
 
 static bool attr_valid(const struct sacache_reconnect_attr *attr)

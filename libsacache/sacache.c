@@ -27,10 +27,7 @@ static const struct sacache_attr defaults = {
 
 void sacache_attr_init(struct sacache_attr *attr, size_t size)
 {
-	struct sacache_attr known = defaults;
-
-	known.size = size;
-	copy_out(attr, size, &known, sizeof(known));
+	copy_defaults(attr, size, &defaults, sizeof(defaults));
 }
 
 uint64_t sa_random_seed(void)

@@ -29,10 +29,7 @@ static const struct rmempool_attr defaults = {
 
 void rmempool_attr_init(struct rmempool_attr *attr, size_t size)
 {
-	struct rmempool_attr known = defaults;
-
-	known.size = size;
-	copy_out(attr, size, &known, sizeof(known));
+	copy_defaults(attr, size, &defaults, sizeof(defaults));
 }
 
 static int check(const struct rmempool_attr *a)
