@@ -142,9 +142,10 @@ static struct urxe_port *find(const union urxe_sockaddr *addr)
 	unsigned scope = urxe_sockaddr_is_linklocal(addr) ? addr->v6.sin6_scope_id : 0;
 	struct urxe_port *port;
 
-	urxe_for_each_port(port) if (!urxe_port_is_gone(port) &&
-				     (!scope || scope == urxe_port_ifindex(port)) &&
-				     has(port, addr)) return port;
+	urxe_for_each_port (port)
+		if (!urxe_port_is_gone(port) && (!scope || scope == urxe_port_ifindex(port)) &&
+		    has(port, addr))
+			return port;
 	return NULL;
 }
 
@@ -307,7 +308,9 @@ void urxe_address_this_host(union urxe_sockaddr *dst)
 
 	if (!any_gid && (!is_loopback(dst) || port_of(dst, true)))
 		return;
-	urxe_for_each_port(port) if (!urxe_port_is_gone(port) && take_from(port, dst)) return;
+	urxe_for_each_port (port)
+		if (!urxe_port_is_gone(port) && take_from(port, dst))
+			return;
 }
 
 /* The kernel's choice of source, in found->addr. */
@@ -400,8 +403,9 @@ static int why_unreached(const union urxe_sockaddr *dst)
 	const struct urxe_port *port;
 	union ibv_gid gid;
 
-	urxe_for_each_port(port) if (is_active(port)) return urxe_address_gid(port, dst, &gid)
-		?: -EADDRNOTAVAIL;
+	urxe_for_each_port (port)
+		if (is_active(port))
+			return urxe_address_gid(port, dst, &gid) ?: -EADDRNOTAVAIL;
 	if (!atomic_exchange(&said, true))
 		urxe_log(URXE_LOG_ERROR,
 			 "no port of this host is active: a fabric needs a subnet manager "
@@ -427,10 +431,11 @@ static bool source_by_ipoib(const union urxe_sockaddr *src, const union urxe_soc
 	found->addr = *src;
 	found->error = ret == -EINPROGRESS ? 0 : ret;
 	found->unresolved = ret == -EINPROGRESS;
-	urxe_for_each_port(port) if (!found->error && is_active(port) &&
-				     urxe_port_gid_index(port, &ipoib.own) >= 0 &&
-				     (urxe_sockaddr_is_any(src) || has(port, src))) found->port =
-		port;
+	urxe_for_each_port (port)
+		if (!found->error && is_active(port) &&
+		    urxe_port_gid_index(port, &ipoib.own) >= 0 &&
+		    (urxe_sockaddr_is_any(src) || has(port, src)))
+			found->port = port;
 	if (!found->error && !found->port)
 		found->error = -EADDRNOTAVAIL;
 	if (urxe_sockaddr_is_any(src))
@@ -447,8 +452,7 @@ static void source_by_port(const union urxe_sockaddr *src, const union urxe_sock
 
 	if (source_by_ipoib(src, dst, found))
 		return;
-	urxe_for_each_port(port)
-	{
+	urxe_for_each_port (port) {
 		unsigned fit = leads_to(port, dst);
 
 		if (fit > best && (urxe_sockaddr_is_any(src) || has(port, src))) {

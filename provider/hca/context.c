@@ -138,7 +138,7 @@ void urxe_contexts_forked(void)
 			context_forked(ctx);
 }
 
-/* Makes it one of this process: -errno. What a child's parent left in it is not touched any more. */
+/* Makes it one of this process: -errno. Objects that a parent left in it are not looked at any more. */
 static int attach(struct urxe_context *ctx)
 {
 	struct urxe_events *events, *parents = ctx->events;

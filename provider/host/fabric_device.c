@@ -300,8 +300,9 @@ static void reregister(uint32_t index)
 {
 	struct urxe_port *port;
 
-	urxe_for_each_port(port) if (port->fabric_port == index)
-		urxe_port_changed(port, IBV_EVENT_CLIENT_REREGISTER);
+	urxe_for_each_port (port)
+		if (port->fabric_port == index)
+			urxe_port_changed(port, IBV_EVENT_CLIENT_REREGISTER);
 }
 
 /* Takes what the connection has; false: it has ended. */

@@ -107,11 +107,9 @@ void urxe_ports_report(urxe_port_event_fn *fn, void *arg)
 		IBV_EVENT_GID_CHANGE,	     IBV_EVENT_SM_CHANGE,  IBV_EVENT_PORT_ACTIVE,
 		IBV_EVENT_CLIENT_REREGISTER,
 	};
-
 	struct urxe_port *port;
 
-	urxe_for_each_port(port)
-	{
+	urxe_for_each_port (port) {
 		uint32_t changes;
 
 		urxe_device_lock();
