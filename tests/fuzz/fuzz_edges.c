@@ -632,6 +632,32 @@ void edges_begin(void)
 	next_qpn = next_key = 100;
 }
 
+struct ibv_context *edges_open(void)
+{
+	static struct ibv_device ibv;
+	static struct ibv_context *context;
+
+	edges.device.num_ports = 1;
+	edges.device.ports = &edges.port;
+	edges.port = (struct urxe_port){
+		.kind = &urxe_netdev_port,
+		.num = 1,
+		.state = IBV_PORT_ACTIVE,
+		.active_mtu = IBV_MTU_1024,
+		.gids = {{.raw[15] = 1}, {.raw[15] = 2}},
+		.gid_len = 2,
+		.pkeys[0] = URXE_PKEY_DEFAULT,
+		.pkey_len = 1,
+	};
+	urxe_ports_add(&edges.device);
+	if (!context)
+		CHECK(context = urxe_open_device(&ibv));
+	urxe_hca.now = urxe_hca.clock_ticks = urxe_hca.ran_at = edges.clock_now;
+	urxe_hca.housekeep_at = UINT64_MAX;
+	urxe_wheel_init(&urxe_hca.wheel, edges.clock_now);
+	return context;
+}
+
 void edges_end(void)
 {
 	for (; wire_tail != wire_head; wire_tail++)

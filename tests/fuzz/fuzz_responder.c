@@ -251,30 +251,11 @@ static void begin(void)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 3}};
 	struct ibv_ah_attr attr;
-	static struct ibv_device ibv;
 
 	edges_begin();
 	next_id = 0;
 	memset(outstanding, 0, sizeof(outstanding));
-	edges.device.num_ports = 1;
-	edges.device.ports = &edges.port;
-	edges.port = (struct urxe_port){
-		.kind = &urxe_netdev_port,
-		.num = 1,
-		.state = IBV_PORT_ACTIVE,
-		.active_mtu = IBV_MTU_1024,
-		.gids = {{.raw[15] = 1}, {.raw[15] = 2}},
-		.gid_len = 2,
-		.pkeys[0] = URXE_PKEY_DEFAULT,
-		.pkey_len = 1,
-	};
-	urxe_ports_add(&edges.device);
-	/* Opened once, because that takes a millisecond; its clock starts anew. */
-	if (!ctx)
-		CHECK(ctx = urxe_open_device(&ibv));
-	urxe_hca.now = urxe_hca.clock_ticks = urxe_hca.ran_at = edges.clock_now;
-	urxe_hca.housekeep_at = UINT64_MAX;
-	urxe_wheel_init(&urxe_hca.wheel, edges.clock_now);
+	ctx = edges_open();
 	CHECK(pd = urxe_alloc_pd(ctx));
 	CHECK(other_pd = urxe_alloc_pd(ctx));
 	CHECK(cq = urxe_create_cq(ctx, 512, NULL, NULL, 0));

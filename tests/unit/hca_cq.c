@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Polling a completion queue: which polls take a turn of the engine. */
 #include "wire_test.h"
+#include "qp_test.h"
 
 #include "hca/engine.h"
 #include "hca/verbs.h"
@@ -64,16 +65,11 @@ static void a_batch_of_an_armed_cq_takes_no_turn(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_batch_of_an_armed_cq_takes_no_turn)};
-	struct ibv_device **devices;
-	struct urxe_device *dev;
 	int ret;
 
 	if (!own_host())
 		return 0;
-	dev = lo_device();
-	devices = urxe_get_devices(NULL);
-	if (!devices || !(ctx = urxe_open_device(devices[dev->index])))
-		return 1;
+	ctx = open_lo();
 	ret = cmocka_run_group_tests(tests, NULL, NULL);
 	urxe_close_device(ctx);
 	return leave_host(ret);

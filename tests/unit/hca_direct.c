@@ -768,14 +768,9 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 
-static void open_lo(void)
+static void begin(void)
 {
-	struct ibv_device **devices = urxe_get_devices(NULL);
-
-	if (!devices)
-		abort();
-	ctx = urxe_open_device(devices[lo_device()->index]);
-	assert_non_null(ctx);
+	ctx = open_lo();
 	pd = urxe_alloc_pd(ctx);
 	cq = urxe_create_cq(ctx, 16, NULL, NULL, 0);
 	mr = urxe_reg_mr_iova2(pd, buffer, sizeof(buffer), (uintptr_t)buffer,
@@ -784,7 +779,7 @@ static void open_lo(void)
 	assert_true(pd && cq && mr);
 }
 
-static void close_lo(void)
+static void end(void)
 {
 	assert_int_equal(urxe_dereg_mr(mr), 0);
 	assert_int_equal(urxe_destroy_cq(cq), 0);
@@ -926,7 +921,7 @@ static void nobody_waits_with_the_lock(void **state)
 	unsigned flushed = 0;
 	struct child *c;
 
-	open_lo();
+	begin();
 	verbs[0].object = shown_qp();
 	verbs[1].object = shown_qp();
 	refused = shown_qp();
@@ -961,7 +956,7 @@ static void nobody_waits_with_the_lock(void **state)
 	assert_int_equal(urxe_destroy_qp(refused), 0);
 	assert_int_equal(urxe_destroy_qp(other), 0);
 	urxe_dealloc_mw(mw);
-	close_lo();
+	end();
 }
 
 static void close_device(void *context)
@@ -977,7 +972,7 @@ static void closing_waits_without_the_lock(void **state)
 	struct ibv_context *other;
 	struct child *c;
 
-	open_lo();
+	begin();
 	other = urxe_open_device(ctx->device);
 	assert_non_null(other);
 	left_behind = shown_qp();

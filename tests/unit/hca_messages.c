@@ -205,15 +205,12 @@ int main(void)
 			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
 		.srq_type = IBV_SRQT_XRC,
 	};
-	struct ibv_device **devices;
 	int ret;
 
 	if (!own_host())
 		return 0;
 	dev = lo_device();
-	devices = urxe_get_devices(NULL);
-	if (!devices || !(ctx = urxe_open_device(devices[dev->index])))
-		return 1;
+	ctx = open_lo();
 	domain.fd = open(host_folder, O_RDONLY);
 	pd = shared.pd = urxe_alloc_pd(ctx);
 	cq = shared.cq = urxe_create_cq(ctx, 256, NULL, NULL, 0);

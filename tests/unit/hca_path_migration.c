@@ -546,12 +546,9 @@ static void reset_begins_anew(void **state)
 
 static int setup(void)
 {
-	struct ibv_device **devices;
 
 	dev = lo_device();
-	devices = urxe_get_devices(NULL);
-	if (!devices || !(ctx = urxe_open_device(devices[dev->index])))
-		return 1;
+	ctx = open_lo();
 	pd = urxe_alloc_pd(ctx);
 	cq = urxe_create_cq(ctx, 16, NULL, NULL, 0);
 	mr = urxe_reg_mr_iova2(pd, memory, sizeof(memory), (uintptr_t)memory,

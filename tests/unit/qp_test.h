@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the tests of QPs share: a QP with a queue of four each way, and its way through the states
+ * What the tests of QPs share: a context, a QP with a queue of four each way, and its way through the states
  * (IBTA vol. 1, 10.3.1) with the attributes that its service asks for.
  */
 #ifndef URXE_TESTS_QP_TEST_H
 #define URXE_TESTS_QP_TEST_H
 
 #include "hca/verbs.h"
+
+/* Of the device on lo. */
+static inline struct ibv_context *open_lo(void)
+{
+	struct urxe_device *dev = lo_device();
+	struct ibv_device **devices = urxe_get_devices(NULL);
+	struct ibv_context *context = devices ? urxe_open_device(devices[dev->index]) : NULL;
+
+	assert_non_null(context);
+	return context;
+}
 
 static inline struct ibv_qp *small_qp(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type)
 {
