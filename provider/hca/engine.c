@@ -351,8 +351,11 @@ void urxe_engine_unlock(void)
 			run_ready();
 			if (urxe_segment_servers_changed(urxe_hca.seg))
 				urxe_wire_housekeep(urxe_hca.wire);
-			if (service_oversleeps())
+			if (service_oversleeps()) {
+				/* Awake, it finds out by itself how long to sleep: once is enough. */
+				atomic_store(&urxe_hca.sleep_until, 0);
 				urxe_service_wake();
+			}
 		}
 		urxe_engine_give();
 		/* A thread that pushed after the stack was taken, and found the lock held, relies
