@@ -308,7 +308,7 @@ static void expire(struct urxe_timer *timer, uint64_t tick)
 	}
 }
 
-uint64_t urxe_cm_deadline(const struct urxe_cm *cm)
+uint64_t urxe_cm_deadline(struct urxe_cm *cm)
 {
 	uint64_t next = urxe_wheel_next(&cm->wheel);
 

@@ -202,7 +202,7 @@ bool urxe_cm_is_others(struct urxe_cm *cm, const struct urxe_cm_rx *rx);
 int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id);
 /* When urxe_cm_run() must next be called (UINT64_MAX: never), and what it does then: retries,
  * timeouts, ends of time-wait, events that wait. */
-uint64_t urxe_cm_deadline(const struct urxe_cm *cm);
+uint64_t urxe_cm_deadline(struct urxe_cm *cm);
 void urxe_cm_run(struct urxe_cm *cm, uint64_t now);
 
 /* -ENOMEM. */

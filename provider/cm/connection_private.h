@@ -24,9 +24,10 @@
 
 /*
  * Timers of connections are seconds long and there may be tens of thousands: the wheel turns in
- * units of 32 ns, so that a slot is 4 ms and a turn 4 s.
+ * units of 64 ns, so that a slot is 8 ms and a turn 8.6 s. That is more than librdmacm's and the
+ * kernel's 4.3 s for an answer, or each of these would be taken for due in the next slot.
  */
-#define URXE_CM_TICK_SHIFT 5
+#define URXE_CM_TICK_SHIFT 6
 /* Nobody waits longer than 68 s for one answer, whatever a peer asks for. */
 #define URXE_CM_MAX_TIMEOUT 24
 #define URXE_CM_MAX_PENDING 16384

@@ -80,20 +80,25 @@ void urxe_wheel_run(struct urxe_wheel *wheel, uint64_t now, urxe_timer_fn *fn)
 	}
 }
 
-uint64_t urxe_wheel_next(const struct urxe_wheel *wheel)
+/* Slots whose timers were all disarmed are found out here, where it costs no message anything. */
+uint64_t urxe_wheel_next(struct urxe_wheel *wheel)
 {
 	if (!wheel->armed)
 		return UINT64_MAX;
 	for (unsigned i = 0; i < URXE_WHEEL_SLOTS; i++) {
-		uint64_t tick = wheel->tick + i;
-		unsigned slot = slot_of(tick);
-		uint64_t word = wheel->used[slot / 64] >> (slot % 64);
+		unsigned slot = slot_of(wheel->tick + i);
+		uint64_t *word = &wheel->used[slot / 64];
+		uint64_t rest = *word >> (slot % 64);
 
-		if (!word) {
+		if (!rest) {
 			i += 63 - slot % 64;
 			continue;
 		}
-		return (tick + __builtin_ctzll(word)) << URXE_WHEEL_SHIFT;
+		i += __builtin_ctzll(rest);
+		slot += __builtin_ctzll(rest);
+		if (!cds_list_empty(&wheel->slots[slot]))
+			return (wheel->tick + i) << URXE_WHEEL_SHIFT;
+		*word &= ~(1ull << (slot % 64));
 	}
 	return (wheel->tick + URXE_WHEEL_SLOTS) << URXE_WHEEL_SHIFT;
 }

@@ -36,6 +36,6 @@ void urxe_timer_disarm(struct urxe_wheel *wheel, struct urxe_timer *timer);
 void urxe_wheel_run(struct urxe_wheel *wheel, uint64_t now, urxe_timer_fn *fn);
 /* A time by which urxe_wheel_run() should be called: not after the next deadline by more than a
  * slot; UINT64_MAX when nothing is armed. */
-uint64_t urxe_wheel_next(const struct urxe_wheel *wheel);
+uint64_t urxe_wheel_next(struct urxe_wheel *wheel);
 
 #endif

@@ -34,7 +34,7 @@
 #define RETRIES	     3
 #define PORT	     3
 #define LIFE	     12		       /* 16.8 ms */
-#define TURN_OF_SLOT (4 * MS + MS / 2) /* of the timer wheel */
+#define TURN_OF_SLOT (8 * MS + MS / 2) /* of the timer wheel */
 
 struct event {
 	struct urxe_cm_id *id;

@@ -151,6 +151,21 @@ static void test_next_is_enough(void **state)
 	assert_true(urxe_wheel_next(&wheel) == UINT64_MAX);
 }
 
+/* Timers are mostly disarmed: a sleeper that they have been for is not woken for that. */
+static void test_disarmed_timer_wakes_nobody(void **state)
+{
+	struct probe soon[3] = {0}, late = {0};
+
+	for (unsigned i = 0; i < 3; i++)
+		arm(&soon[i], START + (2 + 70 * i) * SLOT);
+	arm(&late, START + 300 * SLOT);
+	for (unsigned i = 0; i < 3; i++)
+		urxe_timer_disarm(&wheel, &soon[i].timer);
+	assert_in_range(urxe_wheel_next(&wheel), START + 299 * SLOT, START + 301 * SLOT);
+	arm(&soon[1], START + 72 * SLOT);
+	assert_in_range(urxe_wheel_next(&wheel), START + 71 * SLOT, START + 73 * SLOT);
+}
+
 /* A timer that is far away may make the sleeper look once a turn, not once a slot. */
 static void test_far_timer_is_cheap(void **state)
 {
@@ -308,6 +323,7 @@ int main(void)
 		cmocka_unit_test_setup(test_nothing_armed, setup),
 		cmocka_unit_test_setup(test_never_early_hardly_late, setup),
 		cmocka_unit_test_setup(test_next_is_enough, setup),
+		cmocka_unit_test_setup(test_disarmed_timer_wakes_nobody, setup),
 		cmocka_unit_test_setup(test_far_timer_is_cheap, setup),
 		cmocka_unit_test_setup(test_long_pause, setup),
 		cmocka_unit_test_setup(test_rearm_moves, setup),
