@@ -39,7 +39,7 @@
 #include "host/segment_ports.h"
 
 #define SEGMENT_MAGIC	  0x746e656d67655375 /* "uSegment" */
-#define SEGMENT_VERSION	  6
+#define SEGMENT_VERSION	  7
 #define SEGMENT_LOCK_BYTE 1
 #define GUARDIAN_BYTE	  254
 #define MAX_COUNTERS	  32
@@ -121,7 +121,8 @@ struct segment_counters {
  * not FREE: put there by one store to the head after it was filled, taken out by one store to
  * whatever points to it, and only then FREE; so a process that dies half-way leaves a list that
  * holds, and rows that a second removal does no harm. Readers take no lock: the generation is
- * raised before a row that was once in a list is filled again, and makes them begin again.
+ * raised before a row that was once in a list is filled again, and makes them begin again. A
+ * process releases a row without the lock, and takes it out when it has the lock for the next one.
  *
  * Chunks of rows belong to a slot as blocks of key indices do; which of its rows are free is its
  * own business. Row 0 is never used.
@@ -138,7 +139,9 @@ enum port_state {
 	PORT_BOUND = URXE_PORT_BOUND,
 	PORT_LISTENING = URXE_PORT_LISTENING,
 	PORT_LINGERING = URXE_PORT_LINGERING,
+	PORT_RELEASED, /* means nothing any more, but is in its list still */
 };
+#define PORT_RELEASED_MOST 64 /* of a process */
 
 /* Words, because they are read while they may be written. */
 struct segment_port_row {
@@ -224,6 +227,8 @@ struct urxe_segment {
 	/* Rows of our chunks of the port spaces that are free: a stack. The segment lock. */
 	uint32_t *port_free;
 	unsigned port_num_free, port_chunks;
+	uint32_t port_released[PORT_RELEASED_MOST]; /* those that are in their lists still */
+	unsigned port_num_released;
 	unsigned port_listeners;
 	unsigned reaped;      /* the last slot that was looked at; the segment lock among threads */
 	bool servers_changed; /* whether there are any: read without the lock */

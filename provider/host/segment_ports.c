@@ -62,6 +62,13 @@ static uint32_t host_of(const struct segment_map *map, const struct segment_port
 	return get(&map->slots[get(&row->owner) & PORT_SLOT_MASK].host);
 }
 
+static bool in_use(const struct segment_port_row *row)
+{
+	uint32_t state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
+
+	return state != PORT_FREE && state != PORT_RELEASED;
+}
+
 static void read_binding(const struct segment_port_row *row, struct urxe_binding *b)
 {
 	uint32_t owner = get(&row->owner), space = get(&row->space);
@@ -91,7 +98,8 @@ int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port,
 		return 0;
 	for_each_row(seg->map, space, i, row)
 	{
-		if (i == except || get(&row->space) != space || host_of(seg->map, row) != host)
+		if (i == except || get(&row->space) != space || !in_use(row) ||
+		    host_of(seg->map, row) != host)
 			continue;
 		read_binding(row, &b);
 		ret = visit(&b, (enum urxe_port_state)get(&row->state), arg);
@@ -209,10 +217,23 @@ static void take_out(struct segment_map *map, uint32_t i)
 	__atomic_store_n(&row->state, PORT_FREE, __ATOMIC_RELEASE);
 }
 
+/* Takes the rows out of their lists that were released since the last time. */
+static void take_out_released(struct urxe_segment *seg)
+{
+	while (seg->port_num_released) {
+		uint32_t row = seg->port_released[--seg->port_num_released];
+
+		take_out(seg->map, row);
+		seg->port_free[seg->port_num_free++] = row;
+	}
+}
+
 int urxe_segment_port_add(struct urxe_segment *seg, const struct urxe_binding *b, uint32_t *row)
 {
-	int ret = seg->slot ? ready(seg) : -ENODEV;
+	int ret;
 
+	take_out_released(seg);
+	ret = seg->slot ? ready(seg) : -ENODEV;
 	if (ret)
 		return ret;
 	*row = seg->port_free[--seg->port_num_free];
@@ -225,7 +246,7 @@ static bool is_ours(const struct urxe_segment *seg, uint32_t row)
 {
 	return seg->slot && row && row < PORT_ROWS && get(&seg->map->ports.backed) &&
 	       seg->map->ports.owner[row / PORT_CHUNK] == seg->slot &&
-	       get(&seg->map->port_rows[row].state) != PORT_FREE;
+	       in_use(&seg->map->port_rows[row]);
 }
 
 /* Says in the segment whether this process has listeners. */
@@ -261,14 +282,23 @@ void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row, enum ur
 	__atomic_store_n(&seg->map->port_rows[row].state, state, __ATOMIC_RELEASE);
 }
 
+/* Most processes bind the next id soon, and the file's lock is three system calls. */
 void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
 {
-	urxe_segment_lock(seg);
+	bool many;
+
+	pthread_mutex_lock(&seg->lock);
 	if (is_ours(seg, row)) {
 		count_listener(seg, get(&seg->map->port_rows[row].state), PORT_FREE);
-		take_out(seg->map, row);
-		seg->port_free[seg->port_num_free++] = row;
+		__atomic_store_n(&seg->map->port_rows[row].state, PORT_RELEASED, __ATOMIC_RELEASE);
+		seg->port_released[seg->port_num_released++] = row;
 	}
+	many = seg->port_num_released == PORT_RELEASED_MOST;
+	pthread_mutex_unlock(&seg->lock);
+	if (!many)
+		return;
+	urxe_segment_lock(seg);
+	take_out_released(seg);
 	urxe_segment_unlock(seg);
 }
 
@@ -332,12 +362,12 @@ static unsigned copy_chunk(const struct urxe_segment *seg, unsigned c, struct ur
 	unsigned n = 0;
 
 	for (uint32_t i = c * PORT_CHUNK; i < (c + 1) * PORT_CHUNK; i++) {
-		uint32_t state = get(&map->port_rows[i].state);
+		const struct segment_port_row *row = &map->port_rows[i];
 
-		if (state == PORT_FREE)
+		if (!in_use(row))
 			continue;
-		read_binding(&map->port_rows[i], &to[n].binding);
-		to[n].state = (enum urxe_port_state)state;
+		read_binding(row, &to[n].binding);
+		to[n].state = (enum urxe_port_state)get(&row->state);
 		to[n++].pid = pid;
 	}
 	return n;
