@@ -19,6 +19,7 @@
 #include "hca/adapter.h"
 #include "hca/gsi.h"
 #include "host/mad_agent.h"
+#include "host/mutex.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -31,7 +32,7 @@ struct urxe_agents {
 	uint32_t rows[FABRIC_AGENTS]; /* of the host segment; 0: none */
 };
 
-static pthread_mutex_t agents_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(agents_lock);
 static struct urxe_agents *files;
 static struct mads *mads;
 
@@ -426,7 +427,6 @@ int urxe_agents_send(struct urxe_agents *file, const uint8_t *umad, size_t len)
 
 void urxe_agents_forked(void)
 {
-	pthread_mutex_init(&agents_lock, NULL);
 	files = NULL;
 	mads = NULL;
 }

@@ -161,5 +161,4 @@ void urxe_kernel_forked(void)
 	watch_fd = -1;
 	CDS_INIT_LIST_HEAD(&watched);
 	urxe_twin_forked();
-	urxe_kernel_ids_forked();
 }

@@ -43,7 +43,6 @@ int urxe_kernel_command(struct urxe_ucma *file, uint32_t cmd, const void *body, 
 void urxe_kernel_watch(struct urxe_ucma *file);
 /* In the child of a fork. */
 void urxe_kernel_forked(void);
-void urxe_kernel_ids_forked(void);
 
 /* kernel_twin.c: which of our handles a twin's is. Under the engine lock. */
 void urxe_twin_set(struct urxe_twin *twin, enum urxe_handle_kind kind, uint32_t kernel,

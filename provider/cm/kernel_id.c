@@ -15,8 +15,9 @@
 #include "cm/kernel.h"
 #include "cm/user_memory.h"
 #include "hca/adapter.h"
+#include "host/mutex.h"
 
-static pthread_mutex_t deciding = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(deciding);
 static int cancel; /* of the thread that decides */
 
 static void begin(void)
@@ -40,11 +41,6 @@ void urxe_kernel_settle(void)
 {
 	begin();
 	end();
-}
-
-void urxe_kernel_ids_forked(void)
-{
-	pthread_mutex_init(&deciding, NULL);
 }
 
 /* The command as the program wrote it, about that id of the kernel's. */

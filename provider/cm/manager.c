@@ -20,6 +20,7 @@
 #include "hca/adapter.h"
 #include "hca/gsi.h"
 #include "cm/port_space.h"
+#include "host/mutex.h"
 #include "host/segment_records.h"
 
 _Static_assert(sizeof(struct urxe_cm_record) <= URXE_RECORD_BYTES, "a record on file");
@@ -27,7 +28,7 @@ _Static_assert(URXE_MAD_SIZE == URXE_MAD_BYTES, "one size");
 
 #define ASK_ALL_MOST 200 /* in a second */
 
-static pthread_mutex_t manager_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(manager_lock);
 static unsigned users; /* open files */
 static bool held;      /* the engine is held and the manager runs */
 static struct urxe_cm *manager;
@@ -395,7 +396,6 @@ struct urxe_cm *urxe_manager(void)
 /* The parent's manager stays where it is: its memory is copied only where it is written. */
 void urxe_manager_forked(void)
 {
-	pthread_mutex_init(&manager_lock, NULL);
 	users = 0;
 	held = false;
 	manager = NULL;

@@ -21,10 +21,11 @@
 #include "hca/wq.h"
 #include "hca/xrc.h"
 #include "host/log.h"
+#include "host/mutex.h"
 
 unsigned urxe_forks;
 
-static pthread_mutex_t taking_over = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(taking_over);
 
 static void fill_ops(struct urxe_context *ctx)
 {
@@ -132,7 +133,6 @@ void urxe_contexts_forked(void)
 	struct urxe_context *ctx;
 
 	urxe_forks++;
-	pthread_mutex_init(&taking_over, NULL);
 	if (urxe_hca.users)
 		cds_list_for_each_entry (ctx, &urxe_hca.contexts, node)
 			context_forked(ctx);

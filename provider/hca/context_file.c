@@ -14,6 +14,7 @@
 #include "hca/hca.h"
 #include "host/fd.h"
 #include "host/libc.h"
+#include "host/mutex.h"
 #include "host/sysinfo.h"
 
 #define MAGIC	   0x7478657443585255 /* "URXCtext" */
@@ -54,7 +55,7 @@ static_assert(1ull << MAX_ALIGN == URXE_DM_BYTES, "the largest alignment");
 static _Atomic uint64_t mappings; /* so far */
 
 /* Of urxe_use and the locks behind the ends of this process's files. */
-static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(uses_lock);
 
 static int map(struct urxe_context_file *file, int fd)
 {
@@ -140,7 +141,6 @@ void urxe_context_file_close(struct urxe_context_file *file)
 /* Its parent's locks are not the child's to keep. */
 void urxe_context_file_forked(struct urxe_context_file *file)
 {
-	pthread_mutex_init(&uses_lock, NULL); /* a thread that is not there may have it */
 	urxe_fd_close(file->locks);
 	file->locks = -1;
 }

@@ -11,10 +11,8 @@
 struct urxe_counters {
 	struct ibv_counters ibv;
 	_Atomic uint64_t packets, bytes;
-	atomic_int users; /* flows */
-	pthread_mutex_t lock;
-	uint32_t attached;	/* bit for each place. lock. */
-	uint8_t places[PLACES]; /* enum ibv_counter_description. lock. */
+	atomic_int users;		/* flows */
+	_Atomic uint8_t places[PLACES]; /* enum ibv_counter_description, and 1; 0: nothing */
 };
 
 static struct urxe_counters *of(struct ibv_counters *counters)
@@ -37,7 +35,6 @@ struct ibv_counters *urxe_create_counters(struct ibv_context *context,
 	if (!c)
 		return NULL;
 	c->ibv.context = context;
-	pthread_mutex_init(&c->lock, NULL);
 	return &c->ibv;
 }
 
@@ -53,7 +50,7 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 			 struct ibv_flow *flow)
 {
 	struct urxe_counters *c = of(counters);
-	int ret = 0;
+	uint8_t was = 0;
 
 	if (!attr)
 		return EINVAL;
@@ -61,17 +58,14 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 		return EOPNOTSUPP;
 	if (attr->index >= PLACES || (flow && flow->context != counters->context))
 		return EINVAL;
-	pthread_mutex_lock(&c->lock);
 	/* Of a flow that was made with them the places stay as they are. */
-	if ((!flow && atomic_load(&c->users)) ||
-	    (c->attached & 1u << attr->index && c->places[attr->index] != attr->counter_desc))
-		ret = EBUSY;
-	if (!ret) {
-		c->attached |= 1u << attr->index;
-		c->places[attr->index] = attr->counter_desc;
-	}
-	pthread_mutex_unlock(&c->lock);
-	return ret || !flow ? ret : urxe_flow_count(flow, counters);
+	if (!flow && atomic_load(&c->users))
+		return EBUSY;
+	if (!atomic_compare_exchange_strong(&c->places[attr->index], &was,
+					    1 + attr->counter_desc) &&
+	    was != 1 + attr->counter_desc)
+		return EBUSY;
+	return flow ? urxe_flow_count(flow, counters) : 0;
 }
 
 /* A place that nothing is attached to reads as 0. */
@@ -83,14 +77,13 @@ int urxe_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t
 		return EOPNOTSUPP;
 	if (!values || !n || n > PLACES)
 		return EINVAL;
-	pthread_mutex_lock(&c->lock);
 	for (uint32_t i = 0; i < n; i++) {
-		values[i] = 0;
-		if (c->attached & 1u << i)
-			values[i] = atomic_load(c->places[i] == IBV_COUNTER_BYTES ? &c->bytes
-										  : &c->packets);
+		switch (atomic_load(&c->places[i])) {
+		case 0: values[i] = 0; break;
+		case 1 + IBV_COUNTER_BYTES: values[i] = atomic_load(&c->bytes); break;
+		default: values[i] = atomic_load(&c->packets);
+		}
 	}
-	pthread_mutex_unlock(&c->lock);
 	return 0;
 }
 

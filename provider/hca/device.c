@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "hca/device.h"
+#include "host/mutex.h"
 
 #define ROOM_BEHIND 512
 
@@ -20,7 +21,7 @@ static struct slot {
 	struct urxe_device *dev;
 } slots[URXE_MAX_DEVICES];
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 
 bool urxe_is_device(const struct ibv_device *device)
 {

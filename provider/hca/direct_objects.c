@@ -26,12 +26,13 @@
 #include "hca/direct_private.h"
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/mutex.h"
 #include "host/sysinfo.h"
 
 #define PAGE	       4096
 #define FILE_MAX_BYTES (1ull << 40) /* of a pool */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 static struct direct_object *objects;
 static uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them; 0: none */
 static unsigned users[DIRECT_OBJECTS]; /* regions in each */
@@ -43,7 +44,6 @@ static __typeof__(rmempool_release) *release;
 /* libmempool is there from the start, preloaded or a library of the program's, or not at all. */
 void direct_objects_reset(struct direct_tables *tables)
 {
-	pthread_mutex_init(&lock, NULL);
 	memset(users, 0, sizeof(users));
 	memset(files, 0, sizeof(files));
 	objects = tables ? tables->objects : NULL;

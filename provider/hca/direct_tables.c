@@ -57,8 +57,6 @@ static int init_tables(struct direct_tables *t)
 {
 	int ret = init_life(t);
 
-	/* After a fork it may be held by a thread that is not there. */
-	pthread_mutex_init(&urxe_regions_lock, NULL);
 	if (!ret)
 		ret = mempool_table_init(t + 1, URXE_MAX_MR, &urxe_hca.table);
 	if (!ret && getrandom(t->cookie, sizeof(t->cookie), 0) != sizeof(t->cookie))

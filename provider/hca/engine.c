@@ -25,6 +25,7 @@
 #include "hca/service.h"
 #include "hca/xrc.h"
 #include "host/fd.h"
+#include "host/mutex.h"
 
 #define RX_BUDGET    128
 #define NEAR_MOST    64
@@ -33,7 +34,7 @@
 
 struct urxe_engine urxe_hca;
 
-static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(users_lock);
 
 static void init_lists(void)
 {
@@ -592,6 +593,5 @@ void urxe_forked(void)
 	e->users = 0;
 	memset(&e->lock, 0, sizeof(e->lock));
 	atomic_store(&e->holder, 0);
-	pthread_mutex_init(&users_lock, NULL);
 	init_lists();
 }

@@ -4,9 +4,10 @@
 
 #include "hca/engine.h"
 #include "hca/memory.h"
+#include "host/mutex.h"
 #include "mempool/row.h"
 
-pthread_mutex_t urxe_regions_lock = PTHREAD_MUTEX_INITIALIZER;
+URXE_MUTEX(urxe_regions_lock);
 
 #define WRITES (RMEMPOOL_LOCAL_WRITE | RMEMPOOL_REMOTE_WRITE | RMEMPOOL_REMOTE_ATOMIC)
 

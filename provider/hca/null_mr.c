@@ -10,10 +10,11 @@
 #include <sys/mman.h>
 
 #include "hca/memory.h"
+#include "host/mutex.h"
 
 #define BYTES (1u << 20) /* more than any packet carries */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 static uint8_t *zeros, *scratch;
 
 static_assert(BYTES > URXE_MAX_REFERRED && BYTES > 65536, "a copy's longest piece");

@@ -16,11 +16,12 @@
 #include "hca/xrc_private.h"
 #include "host/fd.h"
 #include "host/libc.h"
+#include "host/mutex.h"
 #include "host/sysinfo.h"
 
 #define LOCK_AT 0x7578726575787265ll /* a byte that no file has */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 static CDS_LIST_HEAD(domains);
 
 /* ---- the file ---- */
@@ -195,7 +196,6 @@ void xrc_domains_forked(void)
 {
 	struct xrc_domain *d, *next;
 
-	pthread_mutex_init(&lock, NULL);
 	cds_list_for_each_entry_safe (d, next, &domains, node) {
 		CDS_INIT_LIST_HEAD(&d->node);
 		urxe_fd_close(d->fd);

@@ -18,9 +18,10 @@
 #include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/mutex.h"
 #include "host/sysinfo.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 static int connection = -1;
 static _Atomic(const struct urxe_fabric_host *) current;
 static bool complained;
@@ -302,7 +303,6 @@ int urxe_fabric_counters(uint32_t port, uint16_t attribute, struct fabric_counte
 
 void urxe_fabric_forked(void)
 {
-	pthread_mutex_init(&lock, NULL);
 	urxe_fd_close(connection);
 	connection = -1;
 }

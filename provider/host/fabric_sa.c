@@ -17,11 +17,12 @@
 #include "host/fabric_device.h"
 #include "host/fd.h"
 #include "host/libc.h"
+#include "host/mutex.h"
 
 #define RETRIES	   10 /* within the time, as the kernel's */
 #define PATIENCE_S 1  /* with a fabricd that takes nothing */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 static struct {
 	_Atomic int fd; /* 0: none. Read without the lock to see that there is none. */
 	uint32_t agent;
@@ -180,10 +181,4 @@ void urxe_fabric_sa_close(void)
 	for (unsigned i = 0; i < URXE_MAX_PORTS; i++)
 		disconnect(i);
 	pthread_mutex_unlock(&lock);
-}
-
-void urxe_fabric_sa_forked(void)
-{
-	pthread_mutex_init(&lock, NULL);
-	urxe_fabric_sa_close();
 }

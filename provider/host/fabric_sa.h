@@ -40,6 +40,5 @@ int urxe_fabric_sa_ask(const struct urxe_port *port, const struct urxe_sa_questi
  * fork. */
 void urxe_fabric_sa_read(void);
 void urxe_fabric_sa_close(void);
-void urxe_fabric_sa_forked(void);
 
 #endif

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "host/libc.h"
+#include "host/mutex.h"
 #include "host/ticks.h"
 
 #define SOCKET	    "urxe-ipoib/" /* and the interface's name; abstract */
@@ -33,7 +34,7 @@ struct answer {
 };
 
 static struct answer answers[NUM_ANSWERS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 
 /* Whether it is one that this user may believe: its own, or root's. */
 static bool is_trusted(int fd)

@@ -28,6 +28,7 @@
 #include "host/guardian.h"
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/mutex.h"
 #include "host/segment_layout.h"
 #include "host/ticks.h"
 
@@ -38,7 +39,7 @@
 
 struct urxe_slots urxe_slots = {.last = URXE_SLOT_LAST};
 
-static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(members_lock);
 static struct urxe_segment *member;
 static pid_t members_pid; /* of the process that has it; 0: none. Read without the lock. */
 

@@ -16,6 +16,7 @@
 #include "host/fabric.h"
 #include "host/fabric_sa.h"
 #include "host/libc.h"
+#include "host/mutex.h"
 #include "preload/files.h"
 #include "preload/rdma_cm.h"
 #include "preload/umad.h"
@@ -28,11 +29,10 @@ atomic_bool urxe_attached;
 static void forked(void)
 {
 	urxe_owner_pid = getpid();
-	urxe_device_lists_forked();
-	urxe_bufs_forked();
+	urxe_mutexes_forked();
 	urxe_umad_forked();
 	urxe_fabric_forked();
-	urxe_fabric_sa_forked();
+	urxe_fabric_sa_close();
 	urxe_ucma_forked();
 	urxe_forked();
 }

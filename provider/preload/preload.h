@@ -97,8 +97,4 @@ extern atomic_bool urxe_attached;
 void urxe_loaded(void);
 void urxe_guardian_init(void);
 
-/* Called in the child of a fork by the library's fork handler. */
-void urxe_device_lists_forked(void);
-void urxe_bufs_forked(void);
-
 #endif

@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 #include "host/libc.h"
+#include "host/mutex.h"
 #include "preload/files.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lock);
 static struct urxe_umad *files;
 
 /* ---- the files ---- */
@@ -82,7 +83,6 @@ void urxe_umad_each(void (*fn)(struct urxe_umad *file, void *arg), void *arg)
 void urxe_umad_forked(void)
 {
 	urxe_fd_files_forked(&urxe_umad_fds);
-	pthread_mutex_init(&lock, NULL);
 	for (struct urxe_umad *file = files; file; file = file->link)
 		urxe_umad_file_forked(file);
 	urxe_umad_lost_forked();

@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "hca/verbs.h"
+#include "host/mutex.h"
 #include "preload/preload.h"
 
 /* struct ibv_mr_init_attr of newer headers. comp_mask says which fields are given. */
@@ -44,13 +45,8 @@ struct ibv_buf {
 	struct ibv_pd *pd;
 };
 
-static pthread_mutex_t bufs_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(bufs_lock);
 static void *bufs; /* of tsearch(3) */
-
-void urxe_bufs_forked(void)
-{
-	pthread_mutex_init(&bufs_lock, NULL);
-}
 
 static int by_address(const void *a, const void *b)
 {

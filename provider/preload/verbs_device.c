@@ -5,8 +5,8 @@
  * next definition counts references by list, therefore its list is kept as long as the program
  * keeps ours and then given back to it.
  *
- * Any thread. lists_lock guards the chain of lists; the child of a fork makes it anew, which is
- * safe because the chain changes by single pointer stores.
+ * Any thread. lists_lock guards the chain of lists, which changes by single pointer stores: so it is
+ * whole in the child of a fork, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include "hca/verbs.h"
 #include "host/fd.h"
 #include "host/libc.h"
+#include "host/mutex.h"
 #include "preload/preload.h"
 #include "preload/sysfs.h"
 
@@ -37,18 +38,13 @@ struct device_list {
 	struct ibv_device **next;    /* what the next definition gave for it, or NULL */
 };
 
-static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(lists_lock);
 static struct device_list *lists;
 
 /* Set while the next ibv_import_device() runs: it looks for the device in the list that it gets
  * through our ibv_get_device_list() and reads private fields of each entry, which ours do not
  * have. */
 static __thread bool only_next __attribute__((tls_model("initial-exec")));
-
-void urxe_device_lists_forked(void)
-{
-	pthread_mutex_init(&lists_lock, NULL);
-}
 
 static struct device_list *list_take(struct ibv_device **devices)
 {

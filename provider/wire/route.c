@@ -17,6 +17,7 @@
 #include "host/fd.h"
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/mutex.h"
 #include "wire/neighbour.h"
 
 #define ANSWER_US 200000 /* that fabricd has to answer */
@@ -37,7 +38,7 @@ static void forget_group_rows(struct urxe_group *g);
 
 static uint32_t buckets[BUCKETS]; /* the first of each hash */
 static uint32_t num_routes = 1;	  /* 0 is none */
-static pthread_mutex_t routes_lock = PTHREAD_MUTEX_INITIALIZER;
+static URXE_MUTEX(routes_lock);
 
 /* A fabric that is off. */
 static const struct fabric_map no_map;
@@ -200,8 +201,6 @@ static void ledger_follow(const struct urxe_fabric_host *host)
 
 void urxe_routes_close(bool forked)
 {
-	if (forked)
-		pthread_mutex_init(&routes_lock, NULL);
 	forget_rows();
 	ledger_end(forked);
 }

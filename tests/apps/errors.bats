@@ -32,6 +32,7 @@ cases() {
 }
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }
+@test "a fork at each mutex of a verb" { cases verbs_fork; }
 # lost_memory [PREFIX…]: with a file system of which nothing is left.
 lost_memory() {
 	local program=$URXE_BIN/verbs_lost_memory
