@@ -158,9 +158,11 @@ static int attach(struct urxe_context *ctx)
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		CDS_INIT_LIST_HEAD(&ctx->mrs[i]);
 	CDS_INIT_LIST_HEAD(&ctx->cqs);
+	urxe_users_lock();
 	urxe_engine_lock();
 	cds_list_add(&ctx->node, &urxe_hca.contexts);
 	urxe_engine_unlock();
+	urxe_users_unlock();
 	atomic_store(&ctx->forks, urxe_forks);
 	return 0;
 }
@@ -321,10 +323,12 @@ int urxe_close_device(struct ibv_context *context)
 	struct urxe_mr *mr;
 
 	if (!urxe_inherited(ctx->forks)) {
+		urxe_users_lock();
 		urxe_engine_lock();
 		abandon_objects(ctx);
 		cds_list_del(&ctx->node);
 		urxe_engine_unlock();
+		urxe_users_unlock();
 		urxe_direct_changed();
 		for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 			cds_list_for_each_entry (mr, &ctx->mrs[i], node)

@@ -119,6 +119,16 @@ static void stop(void)
 	e->seg = NULL;
 }
 
+void urxe_users_lock(void)
+{
+	pthread_mutex_lock(&users_lock);
+}
+
+void urxe_users_unlock(void)
+{
+	pthread_mutex_unlock(&users_lock);
+}
+
 int urxe_engine_get(void)
 {
 	int ret = 0;
@@ -575,6 +585,8 @@ void urxe_forked(void)
 {
 	struct urxe_engine *e = &urxe_hca;
 
+	memset(&e->lock, 0, sizeof(e->lock));
+	atomic_store(&e->holder, 0);
 	urxe_contexts_forked();
 	if (!e->users)
 		return;
@@ -591,7 +603,5 @@ void urxe_forked(void)
 	e->wire = NULL;
 	e->seg = NULL;
 	e->users = 0;
-	memset(&e->lock, 0, sizeof(e->lock));
-	atomic_store(&e->holder, 0);
 	init_lists();
 }

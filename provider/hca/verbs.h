@@ -108,6 +108,9 @@ int urxe_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 /* The adapter's descriptors, which a program must not close or replace: true if fd is one of
  * them. */
 bool urxe_owns_fd(int fd);
+/* Around a fork: so the engine, and the list of contexts, are at one side of a start, a stop or a change. */
+void urxe_users_lock(void);
+void urxe_users_unlock(void);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
 void urxe_forked(void);
 /*

@@ -29,6 +29,7 @@ atomic_bool urxe_attached;
 static void forked(void)
 {
 	urxe_owner_pid = getpid();
+	urxe_users_unlock();
 	urxe_mutexes_forked();
 	urxe_umad_forked();
 	urxe_fabric_forked();
@@ -44,7 +45,7 @@ void urxe_loaded(void)
 	urxe_may_cancel(false);
 	urxe_files_next_init();
 	urxe_manager_init();
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(urxe_users_lock, urxe_users_unlock, forked);
 }
 
 __attribute__((constructor)) static void loaded(void)

@@ -209,10 +209,23 @@ static void within_verbs(void)
 	EXPECT(ibv_destroy_counters(counters), 0);
 }
 
+/* The engine starts and stops. */
+static void within_first_open_and_last_close(void)
+{
+	EXPECT(ibv_dealloc_pd(pd), 0);
+	EXPECT(ibv_close_device(ctx), 0);
+	ctx = NULL;
+	mutexes = 0;
+	fork_within(open_and_close, "open");
+	EXPECT_TRUE(mutexes >= 20);
+	open_urxe();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"within_verbs", within_verbs},
+		{"within_first_open_and_last_close", within_first_open_and_last_close},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
