@@ -99,6 +99,8 @@ err_table:
 	urxe_direct_stop();
 err_segment:
 	urxe_segment_leave(e->seg);
+	e->wire = NULL;
+	e->seg = NULL;
 err_qps:
 	munmap(e->qps, sizeof(*e->qps) * URXE_QP_SLOTS);
 	return ret;

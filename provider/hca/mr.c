@@ -652,7 +652,8 @@ static int check_on_demand(uint32_t lkey)
 {
 	struct mempool_row row;
 
-	if (mempool_table_get(urxe_hca.table, lkey, &row))
+	/* There is no table in a forked child whose engine could not start. */
+	if (!urxe_hca.table || mempool_table_get(urxe_hca.table, lkey, &row))
 		return ENOENT;
 	if (row.kind != MEMPOOL_REGION)
 		return EINVAL;

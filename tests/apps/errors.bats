@@ -32,7 +32,8 @@ cases() {
 }
 @test "memory windows" { cases verbs_windows; }
 @test "two threads and one object, and a fork in the middle" { cases verbs_races; }
-@test "a fork at each mutex of a verb" { cases verbs_fork; }
+# What was freed is no zeros, and so no pointer to it does well.
+@test "a fork at each mutex of a verb, and in a child with few descriptors" { MALLOC_PERTURB_=165 cases verbs_fork; }
 # lost_memory [PREFIX…]: with a file system of which nothing is left.
 lost_memory() {
 	local program=$URXE_BIN/verbs_lost_memory

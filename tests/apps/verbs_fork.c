@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The child of a fork that happens while another thread is in a verb: whatever mutex that thread has, the
- * child, where it is not, can use the verb.
+ * child, where it is not, can use the verb. And a child that has too few descriptors for an engine.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "verbs_test.h"
@@ -221,11 +222,59 @@ static void within_first_open_and_last_close(void)
 	open_urxe();
 }
 
+/* ---- descriptors ---- */
+
+#define DOMAINS 128
+
+/* In the child: each descriptor that it may have more lets the engine come further, until it starts. In
+ * between the child works with what it inherited. */
+static void start_with_few(struct ibv_xrcd **domains)
+{
+	struct ibv_sge sge = {.lkey = 1, .length = 1};
+	struct rlimit limit;
+	struct ibv_pd *own = NULL;
+	int n;
+
+	alarm(60);
+	failures = 0;
+	NEED(!getrlimit(RLIMIT_NOFILE, &limit));
+	for (n = 0; n < DOMAINS && !own; n++) {
+		limit.rlim_cur = 3 + n;
+		NEED(!setrlimit(RLIMIT_NOFILE, &limit));
+		own = ibv_alloc_pd(ctx);
+		if (!own)
+			EXPECT(errno, EMFILE);
+		EXPECT(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
+		EXPECT(ibv_close_xrcd(domains[n]), 0);
+	}
+	EXPECT_TRUE(n > 1 && own);
+	register_region();
+	_exit(failures != 0);
+}
+
+static void few_descriptors(void)
+{
+	struct ibv_xrcd *domains[DOMAINS];
+	int status;
+	pid_t pid;
+
+	for (int i = 0; i < DOMAINS; i++)
+		domains[i] = open_domain();
+	NEED((pid = fork()) >= 0);
+	if (!pid)
+		start_with_few(domains);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(status, 0);
+	for (int i = 0; i < DOMAINS; i++)
+		EXPECT(ibv_close_xrcd(domains[i]), 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
 		{"within_verbs", within_verbs},
 		{"within_first_open_and_last_close", within_first_open_and_last_close},
+		{"few_descriptors", few_descriptors},
 	};
 
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
