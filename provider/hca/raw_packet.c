@@ -321,6 +321,8 @@ int urxe_flow_count(struct ibv_flow *ibv, struct ibv_counters *counters)
 	struct urxe_flow *flow = caa_container_of(ibv, struct urxe_flow, ibv);
 	int ret = EINVAL;
 
+	if (urxe_inherited(flow->forks))
+		return EIO;
 	urxe_engine_lock();
 	if (flow->qp && (!flow->rule.counters || flow->rule.counters == counters)) {
 		if (!flow->rule.counters)
@@ -341,6 +343,8 @@ int urxe_destroy_flow(struct ibv_flow *ibv)
 		if (flow->qp)
 			remove_flow(flow);
 		urxe_engine_unlock();
+	} else if (flow->qp && flow->rule.counters) {
+		urxe_counters_use(flow->rule.counters, -1);
 	}
 	free(flow);
 	return 0;

@@ -484,15 +484,21 @@ static void work_queue(void)
 	end();
 }
 
-/* A child has raw packet QPs of its own on the port where its parent has some. */
+/* A child has raw packet QPs of its own on the port where its parent has some. Its parent's counters are its to
+ * destroy when its parent's flows are. */
 static void in_a_child(void)
 {
+	struct ibv_counters_init_attr init = {0};
+	struct ibv_counters *counters = ibv_create_counters(ctx, &init);
+	struct ibv_counter_attach_attr packets = {IBV_COUNTER_PACKETS, 0};
 	struct ibv_flow *made, *own;
 	int status;
 	pid_t pid;
 
 	begin();
+	NEED(counters);
 	made = flow(&rx, rule_for(7, 0, 0));
+	EXPECT(ibv_attach_counters_point_flow(counters, &packets, made), 0);
 	pid = fork();
 	NEED(pid >= 0);
 	if (!pid) {
@@ -507,7 +513,10 @@ static void in_a_child(void)
 		end();
 		EXPECT(ibv_dealloc_pd(pd), 0);
 		EXPECT(ibv_close_device(ctx), 0);
+		EXPECT(ibv_attach_counters_point_flow(counters, &packets, made), EIO);
+		EXPECT(ibv_destroy_counters(counters), EBUSY);
 		EXPECT(ibv_destroy_flow(made), 0);
+		EXPECT(ibv_destroy_counters(counters), 0);
 		_exit(failures != 0);
 	}
 	NEED(waitpid(pid, &status, 0) == pid);
@@ -517,6 +526,7 @@ static void in_a_child(void)
 	send_frame(7, 1000);
 	EXPECT_FRAME(&rx, 1, 1);
 	EXPECT(ibv_destroy_flow(made), 0);
+	EXPECT(ibv_destroy_counters(counters), 0);
 	end();
 }
 
