@@ -25,6 +25,12 @@ void urxe_xrc_forked(void)
 	next_place = 1;
 }
 
+/* A domain's CQ is made with it. */
+static bool is_inherited(const struct urxe_xrcd *xrcd)
+{
+	return urxe_inherited(to_cq(xrcd->cq)->forks);
+}
+
 /* ---- SRQs ---- */
 
 struct urxe_srq *xrc_find_srq(uint32_t number)
@@ -39,7 +45,7 @@ int urxe_xrc_add_srq(struct urxe_srq *srq, struct ibv_xrcd *xrcd, struct ibv_cq 
 	unsigned slot = urxe_segment_slot(urxe_hca.seg);
 	int ret = -ENOMEM;
 
-	if (urxe_inherited(to_cq(to_xrcd(xrcd)->cq)->forks))
+	if (is_inherited(to_xrcd(xrcd)))
 		return -EIO;
 	urxe_engine_lock();
 	for (uint32_t i = 1; ret && i < urxe_qpn_indices(); i++) {
@@ -181,6 +187,10 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 	}
 	if (!urxe_context_here(context))
 		return NULL;
+	if (is_inherited(to_xrcd(attr->xrcd))) {
+		errno = EIO;
+		return NULL;
+	}
 	qp = xrc_open(context, attr);
 	return qp ? &qp->ibv : NULL;
 }

@@ -557,6 +557,12 @@ static void killed(void)
  * its copies of those to be destroyed. */
 static void live_forked(void)
 {
+	struct ibv_qp_open_attr open_attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = target->qp_num,
+		.xrcd = here.xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
 	struct side parents = here;
 	struct ibv_qp *qps[] = {initiator, target};
 	struct ibv_cq *parents_cq = send_cq;
@@ -565,6 +571,7 @@ static void live_forked(void)
 	struct ibv_context *parents_ctx = ctx;
 
 	alarm(60);
+	EXPECT_NULL(ibv_open_qp(ctx, &open_attr), EIO);
 	ctx = NULL;
 	open_urxe();
 	open_side(&here, 0);
