@@ -154,7 +154,7 @@ static int attach(struct urxe_context *ctx)
 	ctx->events = events;
 	ctx->vctx.context.async_fd = fd;
 	if (parents)
-		urxe_events_destroy(parents);
+		urxe_events_destroy(parents, true);
 	for (unsigned i = 0; i < URXE_MR_BUCKETS; i++)
 		CDS_INIT_LIST_HEAD(&ctx->mrs[i]);
 	CDS_INIT_LIST_HEAD(&ctx->cqs);
@@ -335,7 +335,7 @@ int urxe_close_device(struct ibv_context *context)
 				urxe_place_put(&mr->place);
 		urxe_engine_put();
 	}
-	urxe_events_destroy(ctx->events);
+	urxe_events_destroy(ctx->events, urxe_inherited(ctx->forks));
 	urxe_context_file_close(&ctx->file);
 	free(ctx);
 	return 0;

@@ -35,12 +35,14 @@ int urxe_events_create(struct urxe_events **out, int *fd)
 	return 0;
 }
 
-void urxe_events_destroy(struct urxe_events *events)
+void urxe_events_destroy(struct urxe_events *events, bool inherited)
 {
 	struct event *event, *next;
 
-	cds_list_for_each_entry_safe (event, next, &events->queue.entries, node)
-		free(event);
+	/* Another thread of the parent may have been in the middle of changing the list. */
+	if (!inherited)
+		cds_list_for_each_entry_safe (event, next, &events->queue.entries, node)
+			free(event);
 	urxe_fdqueue_fini(&events->queue);
 	free(events);
 }

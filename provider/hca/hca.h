@@ -549,7 +549,7 @@ bool urxe_channel_inherited(struct ibv_comp_channel *channel);
 
 /* event.c */
 int urxe_events_create(struct urxe_events **events, int *fd);
-void urxe_events_destroy(struct urxe_events *events);
+void urxe_events_destroy(struct urxe_events *events, bool inherited);
 void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type);
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type);
 void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type);
