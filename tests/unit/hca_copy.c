@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a poller can see of a copy (hca/copy.c): a child copies, and after each of its instructions its parent
+ * looks at the destination.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hca/memory.h"
+
+#define LONGEST 72 /* beyond it memcpy() uses longer stores, and more of them */
+
+/* Zeros become ones; at: where, of how many bytes. */
+struct scene {
+	volatile bool copying;
+	volatile unsigned at, len;
+	_Alignas(64) uint8_t dst[256];
+};
+
+static void copy_all(struct scene *scene)
+{
+	static uint8_t ones[LONGEST + 1];
+
+	memset(ones, 0xff, sizeof(ones));
+	for (scene->at = 0; scene->at < 8; scene->at++) {
+		for (scene->len = 1; scene->len <= LONGEST; scene->len++) {
+			memset(scene->dst, 0, sizeof(scene->dst));
+			scene->copying = true;
+			urxe_copy_visible(scene->dst + scene->at, ones + 1, scene->len);
+			scene->copying = false;
+			if (!scene->dst[scene->at])
+				_exit(1);
+		}
+	}
+}
+
+/* Is each aligned word of so many bytes in the destination as it was, or as it will be? */
+static bool words_are_whole(const struct scene *scene, unsigned size)
+{
+	unsigned end = scene->at + scene->len;
+
+	for (unsigned i = (scene->at + size - 1) / size * size; i + size <= end; i += size)
+		if (memchr(&scene->dst[i], 0, size) && memchr(&scene->dst[i], 0xff, size))
+			return false;
+	return true;
+}
+
+static bool last_is_last(const struct scene *scene)
+{
+	const uint8_t *from = scene->dst + scene->at;
+
+	return !from[scene->len - 1] || !memchr(from, 0, scene->len);
+}
+
+static void step_through(pid_t pid, const struct scene *scene)
+{
+	unsigned torn = 0, early = 0, looked = 0;
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	while (WIFSTOPPED(status)) {
+		if (scene->copying) {
+			bool whole = words_are_whole(scene, 2) && words_are_whole(scene, 4) &&
+				     words_are_whole(scene, 8);
+
+			if (!torn && !early && (!whole || !last_is_last(scene)))
+				print_message("%u bytes at %u\n", scene->len, scene->at);
+			looked++;
+			torn += !whole;
+			early += !last_is_last(scene);
+		}
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+	assert_int_equal(status, 0);
+	assert_true(looked > 8 * LONGEST);
+	assert_int_equal(early, 0);
+	assert_int_equal(torn, 0);
+}
+
+static void aligned_words_are_whole_and_the_last_byte_comes_last(void **state)
+{
+	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
+
+	assert_ptr_not_equal(scene, MAP_FAILED);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		copy_all(scene);
+		_exit(0);
+	}
+	step_through(pid, scene);
+	munmap(scene, sizeof(*scene));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(aligned_words_are_whole_and_the_last_byte_comes_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
