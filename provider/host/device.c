@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The list of devices. It only grows, to URXE_MAX_DEVICES, and its entries live as long as the
- * process, so readers need no lock to find one: the count is published after the entry.
+ * The list of devices, and those on netdevs (on a host of a fabric: fabric_device.c). It only
+ * grows, to URXE_MAX_DEVICES, and its entries live as long as the process, so readers need no lock
+ * to find one: the count is published after the entry.
  *
- * refresh_lock serialises those that read the kernel's state and bring the list up to it; the
- * device lock (taken inside it) guards ports, GID tables and the changes not yet reported, and is
- * held for moments. Both are taken around fork(), so that the child finds them free and the data
- * whole; the handlers are registered early, so that the locks of the floors above, which are
- * taken before these, are also taken before these at a fork.
+ * The refresh lock serialises those that read the kernel's state, or the fabric's, and bring the
+ * list up to it; the device lock (taken inside it) guards ports, GID tables and the changes not yet
+ * reported, and is held for moments. Both are taken around fork(), so that the child finds them free
+ * and the data whole; the handlers are registered early, so that the locks of the floors above,
+ * which are taken before these, are also taken before these at a fork.
  */
 #include <errno.h>
 #include <net/if.h>
@@ -31,31 +32,26 @@
 
 #define DEFAULT_SPEED_MBPS 10000
 
-struct entry {
-	struct urxe_device dev;
-	struct urxe_port port;
-};
-
-static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t urxe_refresh_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct entry *entries[URXE_MAX_DEVICES];
-static int num_entries;
+static struct urxe_device *devices[URXE_MAX_DEVICES];
+static int num_devices;
 
-/* Under refresh_lock. */
+/* Under the refresh lock. */
 static struct urxe_config config;
 static enum { CONFIG_UNREAD, CONFIG_GOOD, CONFIG_BAD } config_state;
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&refresh_lock);
+	pthread_mutex_lock(&urxe_refresh_lock);
 	pthread_mutex_lock(&device_lock);
 }
 
 static void after_fork(void)
 {
 	pthread_mutex_unlock(&device_lock);
-	pthread_mutex_unlock(&refresh_lock);
+	pthread_mutex_unlock(&urxe_refresh_lock);
 }
 
 __attribute__((constructor(102))) static void init_fork_handlers(void)
@@ -87,45 +83,72 @@ enum ibv_mtu urxe_mtu_of_netdev(uint32_t netdev_mtu)
 	return mtu;
 }
 
-static int count_entries(void)
+struct urxe_device *urxe_device_at(int i)
 {
-	return __atomic_load_n(&num_entries, __ATOMIC_ACQUIRE);
-}
-
-static unsigned ifindex_of(const struct entry *e)
-{
-	return urxe_port_ifindex(&e->port);
+	return i < __atomic_load_n(&num_devices, __ATOMIC_ACQUIRE) ? devices[i] : NULL;
 }
 
 struct urxe_device *urxe_device_by_name(const char *name)
 {
-	int n = count_entries();
+	struct urxe_device *dev;
 
-	for (int i = 0; i < n; i++)
-		if (!strcmp(entries[i]->dev.name, name))
-			return &entries[i]->dev;
+	for (int i = 0; (dev = urxe_device_at(i)); i++)
+		if (!strcmp(dev->name, name))
+			return dev;
 	return NULL;
 }
 
+struct urxe_device *urxe_device_create(const char *name, int index, uint64_t guid,
+				       const struct urxe_port_kind *kind, unsigned num_ports)
+{
+	struct {
+		struct urxe_device dev;
+		struct urxe_port ports[];
+	} *both = calloc(1, sizeof(*both) + num_ports * sizeof(*both->ports));
+
+	if (!both)
+		return NULL;
+	snprintf(both->dev.name, sizeof(both->dev.name), "%s", name);
+	both->dev.index = index;
+	both->dev.guid = guid;
+	both->dev.num_ports = num_ports;
+	both->dev.ports = both->ports;
+	for (unsigned i = 0; i < num_ports; i++) {
+		both->ports[i].dev = &both->dev;
+		both->ports[i].kind = kind;
+		both->ports[i].num = i + 1;
+	}
+	return &both->dev;
+}
+
+void urxe_device_publish(struct urxe_device *dev)
+{
+	urxe_ports_add(dev);
+	devices[num_devices] = dev;
+	__atomic_store_n(&num_devices, num_devices + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- devices on netdevs ---- */
+
 struct urxe_port *urxe_port_by_ifindex(unsigned ifindex)
 {
-	int n = count_entries();
+	struct urxe_port *port;
 
-	for (int i = 0; ifindex && i < n; i++)
-		if (ifindex_of(entries[i]) == ifindex)
-			return &entries[i]->port;
+	urxe_for_each_port (port)
+		if (ifindex && urxe_port_ifindex(port) == ifindex)
+			return port;
 	return NULL;
 }
 
 bool urxe_netdev_port_has(const struct in6_addr *addr, unsigned ifindex)
 {
-	int n = count_entries();
+	const struct urxe_port *port;
 	bool found = false;
 
 	urxe_device_lock();
-	for (int i = 0; i < n && !found; i++)
-		found = (!ifindex || ifindex_of(entries[i]) == ifindex) &&
-			urxe_port_has(&entries[i]->port, addr);
+	urxe_for_each_port (port)
+		found = found || ((!ifindex || urxe_port_ifindex(port) == ifindex) &&
+				  urxe_port_has(port, addr));
 	urxe_device_unlock();
 	return found;
 }
@@ -172,11 +195,10 @@ static void port_update(struct urxe_port *port, const struct urxe_netdev *nd, ui
 	port->speed_mbps = speed ? speed : DEFAULT_SPEED_MBPS;
 }
 
-static void entry_update(struct entry *e, const struct urxe_netdevs *nds)
+static void refresh_port(struct urxe_port *port, const struct urxe_netdevs *nds)
 {
-	const struct urxe_netdev *nd = find_netdev(&e->port, nds);
+	const struct urxe_netdev *nd = find_netdev(port, nds);
 	uint32_t speed = nd ? urxe_netdev_speed(nd->name) : 0;
-	struct urxe_port *port = &e->port;
 	enum ibv_port_state old;
 
 	urxe_device_lock();
@@ -196,8 +218,8 @@ static void entry_update(struct entry *e, const struct urxe_netdevs *nds)
 
 static bool guid_taken(uint64_t guid)
 {
-	for (int i = 0; i < num_entries; i++)
-		if (entries[i]->dev.guid == guid)
+	for (int i = 0; i < num_devices; i++)
+		if (devices[i]->guid == guid)
 			return true;
 	for (unsigned i = 0; i < config.count; i++)
 		if (config.devices[i].guid == guid)
@@ -220,34 +242,23 @@ static uint64_t choose_guid(const char *name, const struct urxe_netdev *nd)
 	return guid;
 }
 
-static int entry_create(const char *name, int index, const struct urxe_netdev *nd,
-			const struct urxe_netdevs *nds)
+static int create(const char *name, int index, const struct urxe_netdev *nd,
+		  const struct urxe_netdevs *nds)
 {
-	struct entry *e = calloc(1, sizeof(*e));
-	struct urxe_device *dev;
+	struct urxe_device *dev =
+		urxe_device_create(name, index, choose_guid(name, nd), &urxe_netdev_port, 1);
 	struct urxe_port *port;
 
-	if (!e)
+	if (!dev)
 		return -ENOMEM;
-	dev = &e->dev;
-	snprintf(dev->name, sizeof(dev->name), "%s", name);
-	dev->index = index;
-	dev->guid = choose_guid(name, nd);
-	dev->num_ports = 1;
-	dev->ports = port = &e->port;
-	port->dev = dev;
-	port->kind = &urxe_netdev_port;
-	port->num = 1;
+	port = dev->ports;
 	port->index = index;
 	port->max_mtu = IBV_MTU_4096;
 	port->pkeys[0] = 0xffff;
 	port->pkey_len = 1;
 	port_update(port, nd, urxe_netdev_speed(nd->name));
 	urxe_gid_table_update(port->gids, &port->gid_len, nds->addrs, nds->num_addrs, nd->ifindex);
-
-	urxe_ports_add(dev);
-	entries[num_entries] = e;
-	__atomic_store_n(&num_entries, num_entries + 1, __ATOMIC_RELEASE);
+	urxe_device_publish(dev);
 	urxe_log(URXE_LOG_INFO, "%s is on %s", dev->name, port->netdev.name);
 	return 0;
 }
@@ -275,7 +286,7 @@ static int create_named(const struct urxe_netdevs *nds)
 		}
 		if (urxe_port_by_ifindex(nd->ifindex))
 			continue;
-		ret = entry_create(want->name, index - 1, nd, nds);
+		ret = create(want->name, index - 1, nd, nds);
 		if (ret)
 			return ret;
 	}
@@ -293,13 +304,13 @@ static int create_found(const struct urxe_netdevs *nds, bool loopback)
 		if (!!(nd->flags & IFF_LOOPBACK) != loopback || !(nd->flags & IFF_UP) ||
 		    !urxe_netdev_has_address(nds, nd->ifindex) || urxe_port_by_ifindex(nd->ifindex))
 			continue;
-		if (num_entries == URXE_MAX_DEVICES) {
+		if (num_devices == URXE_MAX_DEVICES) {
 			urxe_log(URXE_LOG_WARN, "more than %d netdevs: %s gets no device",
 				 URXE_MAX_DEVICES, nd->name);
 			return 0;
 		}
-		snprintf(name, sizeof(name), "urxe%d", num_entries);
-		ret = entry_create(name, num_entries, nd, nds);
+		snprintf(name, sizeof(name), "urxe%d", num_devices);
+		ret = create(name, num_devices, nd, nds);
 		if (ret)
 			return ret;
 	}
@@ -309,13 +320,12 @@ static int create_found(const struct urxe_netdevs *nds, bool loopback)
 /* Is there a device that can be sent by? */
 static bool any_usable(void)
 {
-	for (int i = 0; i < num_entries; i++) {
-		const struct urxe_port *port = &entries[i]->port;
+	const struct urxe_port *port;
 
+	urxe_for_each_port (port)
 		for (unsigned k = 0; port->state == IBV_PORT_ACTIVE && k < port->gid_len; k++)
 			if (!urxe_gid_is_empty(&port->gids[k]))
 				return true;
-	}
 	return false;
 }
 
@@ -341,50 +351,46 @@ static int create_new(const struct urxe_netdevs *nds)
 int urxe_devices_refresh(bool make_new)
 {
 	struct urxe_netdevs nds;
+	struct urxe_port *port;
 	int ret;
 
-	pthread_mutex_lock(&refresh_lock);
+	pthread_mutex_lock(&urxe_refresh_lock);
 	ret = urxe_netdevs_load(&nds);
 	if (ret) {
 		urxe_log(URXE_LOG_WARN, "cannot list the netdevs: %s", strerror(-ret));
 	} else {
-		for (int i = 0; i < num_entries; i++)
-			entry_update(entries[i], &nds);
+		urxe_for_each_port (port)
+			refresh_port(port, &nds);
 		if (make_new)
 			ret = create_new(&nds);
 		urxe_netdevs_free(&nds);
 	}
-	pthread_mutex_unlock(&refresh_lock);
+	pthread_mutex_unlock(&urxe_refresh_lock);
 	return ret;
 }
 
 int urxe_devices(struct urxe_device **devs, int max)
 {
-	int ret, n;
+	int ret = 0, n;
 
 	/* On a host of a virtual fabric there are the host's adapters and no others. */
 	if (urxe_fabric_wanted())
-		return urxe_fabric_devices(devs, max);
-	ret = urxe_devices_refresh(true);
-	n = count_entries();
+		urxe_fabric_devices_refresh();
+	else
+		ret = urxe_devices_refresh(true);
 	if (ret)
 		return ret;
-	if (n > max)
-		n = max;
-	for (int i = 0; i < n; i++)
-		devs[i] = &entries[i]->dev;
+	for (n = 0; n < max && urxe_device_at(n); n++)
+		devs[n] = urxe_device_at(n);
 	return n;
 }
 
 bool urxe_devices_concern(unsigned ifindex)
 {
-	int n = count_entries();
+	const struct urxe_port *port;
 
-	for (int i = 0; i < n; i++) {
-		unsigned own = ifindex_of(entries[i]);
-
-		if (!own || own == ifindex)
+	urxe_for_each_port (port)
+		if (!urxe_port_ifindex(port) || urxe_port_ifindex(port) == ifindex)
 			return true;
-	}
 	return false;
 }

@@ -3,8 +3,21 @@
 #ifndef URXE_HOST_DEVICE_LIST_H
 #define URXE_HOST_DEVICE_LIST_H
 
+#include <pthread.h>
+
 #include "host/device.h"
 #include "host/netdev.h"
+
+/* Whoever has it brings the list up to date. Taken before urxe_device_lock. */
+extern pthread_mutex_t urxe_refresh_lock;
+
+/* The i-th device in the order in which they were found; NULL: there are no more. Any thread. */
+struct urxe_device *urxe_device_at(int i);
+/* A device whose ports are of that kind: all else of them is the caller's to fill in. NULL: no
+ * memory. Published, it is in the list; under the refresh lock. */
+struct urxe_device *urxe_device_create(const char *name, int index, uint64_t guid,
+				       const struct urxe_port_kind *kind, unsigned num_ports);
+void urxe_device_publish(struct urxe_device *dev);
 
 /*
  * Brings the devices that exist (and, if make_new, new ones) up to the kernel's state. What

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Devices of a host of a fabric (fabric_device.h). The list only grows and its entries live as long
- * as the process, as in device.c; the number is published after the entry. list_lock serialises
- * those that bring it up to date; attributes are written under urxe_device_lock, which is taken
- * inside it.
+ * Devices of a host of a fabric (fabric_device.h), in the list of device.c and under its locks.
  *
  * The monitor is an epoll descriptor, since what it waits for changes: a connection to fabricd, by
  * which events come and keys are reported, or, while there is no fabric, a timer after which it is
@@ -13,7 +10,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -29,15 +25,7 @@
 
 #define LOOK_AGAIN_NS 100000000 /* for a fabric that is off */
 
-struct entry {
-	struct urxe_device dev;
-	struct urxe_port ports[];
-};
-
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry *entries[URXE_MAX_DEVICES];
-static int num_entries;
-static unsigned num_ports; /* of all of them */
+static unsigned num_ports; /* of all devices; the refresh lock */
 
 /* The monitor's; the thread that reads it. */
 static int epoll_fd = -1, timer_fd = -1;
@@ -48,22 +36,6 @@ static _Atomic(const struct urxe_fabric_host *) powered;
 const struct urxe_fabric_host *urxe_fabric_powered(void)
 {
 	return atomic_load_explicit(&powered, memory_order_acquire);
-}
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&list_lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&list_lock);
-}
-
-/* Before device.c's, so that at a fork this lock is taken before those. */
-__attribute__((constructor(103))) static void init_fork_handlers(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* ---- from the map to a port ---- */
@@ -161,86 +133,72 @@ void urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,
 
 /* ---- the list ---- */
 
-static struct entry *entry_create(int index, const struct fabric_map *map,
-				  const struct fabric_node *hca)
+static bool create(int index, const struct fabric_map *map, const struct fabric_node *hca)
 {
-	struct entry *e;
+	char name[IBV_SYSFS_NAME_MAX];
+	struct urxe_device *dev;
 
+	snprintf(name, sizeof(name), "urxe%d", index);
 	if (num_ports + hca->num_ports > URXE_MAX_PORTS) {
-		urxe_log(URXE_LOG_WARN, "more than %d ports: urxe%d gets no device", URXE_MAX_PORTS,
-			 index);
-		return NULL;
+		urxe_log(URXE_LOG_WARN, "more than %d ports: %s gets no device", URXE_MAX_PORTS,
+			 name);
+		return false;
 	}
-	e = calloc(1, sizeof(*e) + hca->num_ports * sizeof(*e->ports));
-	if (!e)
-		return NULL;
-	snprintf(e->dev.name, sizeof(e->dev.name), "urxe%d", index);
-	e->dev.index = index;
-	e->dev.guid = htobe64(hca->guid);
-	e->dev.num_ports = hca->num_ports;
-	e->dev.ports = e->ports;
-	for (unsigned i = 0; i < hca->num_ports; i++) {
-		struct urxe_port *port = &e->ports[i];
-
-		port->dev = &e->dev;
-		port->kind = &urxe_fabric_port;
-		port->num = i + 1;
-		port->index = num_ports++;
-		urxe_fabric_port_read(port, map, fabric_node_port(map, hca, port->num));
-		port->changes = 0;
+	dev = urxe_device_create(name, index, htobe64(hca->guid), &urxe_fabric_port,
+				 hca->num_ports);
+	if (!dev)
+		return false;
+	for (unsigned i = 0; i < dev->num_ports; i++) {
+		dev->ports[i].index = num_ports++;
+		urxe_fabric_port_read(&dev->ports[i], map, fabric_node_port(map, hca, i + 1));
+		dev->ports[i].changes = 0;
 	}
-	urxe_ports_add(&e->dev);
-	return e;
+	urxe_device_publish(dev);
+	return true;
 }
 
-static void entry_update(struct entry *e, const struct fabric_map *map,
-			 const struct fabric_node *hca)
+/* hca NULL: it is gone, for now. */
+static void refresh(struct urxe_device *dev, const struct fabric_map *map,
+		    const struct fabric_node *hca)
 {
 	urxe_device_lock();
-	for (unsigned i = 0; i < e->dev.num_ports; i++) {
+	for (unsigned i = 0; i < dev->num_ports; i++) {
 		if (hca && i < hca->num_ports)
-			urxe_fabric_port_read(&e->ports[i], map, fabric_node_port(map, hca, i + 1));
+			urxe_fabric_port_read(&dev->ports[i], map,
+					      fabric_node_port(map, hca, i + 1));
 		else
-			read_state(&e->ports[i], IBV_PORT_DOWN);
+			read_state(&dev->ports[i], IBV_PORT_DOWN);
 	}
 	urxe_device_unlock();
 }
 
-/* Brings all entries up to date; host NULL: there is no fabric. Under list_lock. */
-static void update(const struct urxe_fabric_host *host)
+/* Brings all devices up to date; host NULL: there is no fabric. Under the refresh lock. */
+static void refresh_all(const struct urxe_fabric_host *host)
 {
+	const struct fabric_map *map = host ? host->map : NULL;
 	unsigned n = host ? host->num_adapters : 0;
+	bool more = true;
 
-	for (int i = 0; i < num_entries; i++) {
+	for (unsigned i = 0; more && i < URXE_MAX_DEVICES; i++) {
 		const struct fabric_node *hca =
-			(unsigned)i < n ? fabric_map_node(host->map, host->adapters[i]) : NULL;
+			i < n ? fabric_map_node(map, host->adapters[i]) : NULL;
+		struct urxe_device *dev = urxe_device_at(i);
 
-		entry_update(entries[i], hca ? host->map : NULL, hca);
-	}
-	for (unsigned i = num_entries; i < n && i < URXE_MAX_DEVICES; i++) {
-		struct entry *e =
-			entry_create(i, host->map, fabric_map_node(host->map, host->adapters[i]));
-
-		if (!e)
-			break;
-		entries[i] = e;
-		__atomic_store_n(&num_entries, i + 1, __ATOMIC_RELEASE);
+		if (dev)
+			refresh(dev, map, hca);
+		else
+			more = hca && create(i, map, hca);
 	}
 }
 
-int urxe_fabric_devices(struct urxe_device **devs, int max)
+void urxe_fabric_devices_refresh(void)
 {
 	const struct urxe_fabric_host *host;
-	int n;
 
-	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&urxe_refresh_lock);
 	host = urxe_fabric_host();
-	update(host && urxe_fabric_alive(host) ? host : NULL);
-	n = num_entries;
-	pthread_mutex_unlock(&list_lock);
-	for (int i = 0; i < n && i < max; i++)
-		devs[i] = &entries[i]->dev;
-	return n < max ? n : max;
+	refresh_all(host && urxe_fabric_alive(host) ? host : NULL);
+	pthread_mutex_unlock(&urxe_refresh_lock);
 }
 
 /* ---- the monitor ---- */
@@ -273,9 +231,9 @@ static void connect_events(void)
 	atomic_store(&events_fd, fd);
 	atomic_store(&powered, fd < 0 ? NULL : host);
 	set_timer(fd < 0);
-	pthread_mutex_lock(&list_lock);
-	update(fd >= 0 ? host : NULL);
-	pthread_mutex_unlock(&list_lock);
+	pthread_mutex_lock(&urxe_refresh_lock);
+	refresh_all(fd >= 0 ? host : NULL);
+	pthread_mutex_unlock(&urxe_refresh_lock);
 }
 
 int urxe_fabric_monitor_open(void)
@@ -323,9 +281,9 @@ static bool take_events(int fd)
 	if (!n || (errno != EAGAIN && errno != EINTR))
 		return false;
 	if (any) {
-		pthread_mutex_lock(&list_lock);
-		update(urxe_fabric_host());
-		pthread_mutex_unlock(&list_lock);
+		pthread_mutex_lock(&urxe_refresh_lock);
+		refresh_all(urxe_fabric_host());
+		pthread_mutex_unlock(&urxe_refresh_lock);
 	}
 	return true;
 }

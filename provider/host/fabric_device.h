@@ -13,7 +13,7 @@
 #include "host/fabric.h"
 
 /* For device.c and monitor.c: what urxe_devices() and urxe_device_monitor_…() do on such a host. */
-int urxe_fabric_devices(struct urxe_device **devs, int max);
+void urxe_fabric_devices_refresh(void);
 int urxe_fabric_monitor_open(void);
 void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg);
 void urxe_fabric_monitor_close(int fd);
