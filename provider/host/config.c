@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "host/config.h"
-#include "host/libc.h"
 #include "host/log.h"
 #include "host/sysinfo.h"
 
@@ -270,12 +269,9 @@ static int load_file(struct urxe_config *cfg, const char *path, char error[URXE_
 /* Does a folder on the way keep even from us whether there is such a file? */
 static bool hidden(const char *path)
 {
-	int fd = urxe_libc.open(path, O_PATH | O_CLOEXEC);
+	struct urxe_stat st;
 
-	if (fd < 0)
-		return errno == EACCES;
-	urxe_libc.close(fd);
-	return false;
+	return urxe_stat_at(AT_FDCWD, path, 0, &st) == -EACCES;
 }
 
 static int load_files(struct urxe_config *cfg, char error[URXE_CONFIG_ERROR_LEN])

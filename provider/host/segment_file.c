@@ -112,28 +112,24 @@ static int open_path(const struct urxe_segment *seg, int flags, struct urxe_stat
 {
 	int fd = urxe_libc.open(seg->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flags,
 				0600);
-	int ret = fd < 0 ? -errno : 0;
-	int refused = 0;
+	int ret = fd < 0 ? -errno : urxe_fstat(fd, st);
+	bool known = !ret;
 
 	/* Is it the folder that refuses, or a file that somebody put there? */
 	if (fd < 0 && ret != -EMFILE && ret != -ENFILE && ret != -ENOMEM && ret != -ENOSPC) {
-		fd = urxe_libc.open(seg->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
+		if (urxe_stat_at(AT_FDCWD, seg->path, AT_SYMLINK_NOFOLLOW, st))
 			return -ENOENT;
+		known = true;
 	}
-	if (fd >= 0) {
-		int err = urxe_fstat(fd, st);
-
-		if (err)
-			ret = err;
-		else
-			refused = check_owner(seg, st);
-		if (!ret && !refused)
-			return fd;
+	if (known && check_owner(seg, st)) {
+		if (fd >= 0)
+			urxe_libc.close(fd);
+		return -EACCES;
+	}
+	if (!ret)
+		return fd;
+	if (fd >= 0)
 		urxe_libc.close(fd);
-	}
-	if (refused)
-		return refused;
 	if (ret == -EROFS || ret == -EACCES || ret == -EPERM)
 		urxe_log(
 			URXE_LOG_ERROR,
@@ -395,6 +391,13 @@ static int make_usable(struct urxe_segment *seg, int fd)
 	return ret ? ret : -EAGAIN;
 }
 
+static void keep(struct urxe_segment *seg, int fd, const struct urxe_stat *st)
+{
+	seg->fd = urxe_fd_keep(fd);
+	seg->dev = st->dev;
+	seg->ino = st->ino;
+}
+
 static int open_for_members(struct urxe_segment *seg)
 {
 	struct urxe_stat st;
@@ -406,13 +409,10 @@ static int open_for_members(struct urxe_segment *seg)
 		if (fd < 0)
 			return fd;
 		ret = make_usable(seg, fd);
-		if (!ret) {
-			seg->fd = urxe_fd_keep(fd);
-			seg->dev = st.dev;
-			seg->ino = st.ino;
-			return 0;
-		}
-		urxe_libc.close(fd);
+		if (ret)
+			urxe_libc.close(fd);
+		else
+			keep(seg, fd, &st);
 	}
 	return ret;
 }
@@ -430,9 +430,7 @@ static int open_for_viewers(struct urxe_segment *seg)
 		urxe_libc.close(fd);
 		return content == EMPTY ? -ENOENT : -EPROTO;
 	}
-	seg->fd = urxe_fd_keep(fd);
-	seg->dev = st.dev;
-	seg->ino = st.ino;
+	keep(seg, fd, &st);
 	seg->map = map_file(seg->fd);
 	return seg->map ? 0 : -ENOMEM;
 }
@@ -458,12 +456,10 @@ static bool is_used(const struct urxe_segment *seg)
 
 static bool fabric_is_down(void)
 {
-	int fd = urxe_fabric_wanted() ? urxe_libc.open(getenv("URXE_FABRIC"), O_PATH | O_CLOEXEC)
-				      : 0;
+	struct urxe_stat st;
 
-	if (fd > 0)
-		urxe_libc.close(fd);
-	return fd < 0 && errno == ENOENT;
+	return urxe_fabric_wanted() &&
+	       urxe_stat_at(AT_FDCWD, getenv("URXE_FABRIC"), 0, &st) == -ENOENT;
 }
 
 void segment_file_remove(struct urxe_segment *seg)
@@ -473,21 +469,24 @@ void segment_file_remove(struct urxe_segment *seg)
 	remove_all(seg);
 }
 
-static bool same_file(const struct urxe_segment *seg, int fd)
+static bool is_file_of(const struct urxe_segment *seg, const struct urxe_stat *st)
+{
+	return st->dev == seg->dev && st->ino == seg->ino;
+}
+
+/* Or has the program closed it, and the number may be another file's by now? */
+static bool has_fd(const struct urxe_segment *seg)
 {
 	struct urxe_stat st;
 
-	return fd >= 0 && !urxe_fstat(fd, &st) && st.dev == seg->dev && st.ino == seg->ino;
+	return seg->fd >= 0 && !urxe_fstat(seg->fd, &st) && is_file_of(seg, &st);
 }
 
 bool segment_file_is_current(const struct urxe_segment *seg)
 {
-	int fd = urxe_libc.open(seg->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	bool current = same_file(seg, fd);
+	struct urxe_stat st;
 
-	if (fd >= 0)
-		urxe_libc.close(fd);
-	return current;
+	return !urxe_stat_at(AT_FDCWD, seg->path, AT_SYMLINK_NOFOLLOW, &st) && is_file_of(seg, &st);
 }
 
 int segment_file_reopen(const struct urxe_segment *seg)
@@ -495,7 +494,7 @@ int segment_file_reopen(const struct urxe_segment *seg)
 	struct urxe_stat st;
 	int fd = open_path(seg, 0, &st);
 
-	if (fd >= 0 && (st.dev != seg->dev || st.ino != seg->ino)) {
+	if (fd >= 0 && !is_file_of(seg, &st)) {
 		urxe_libc.close(fd);
 		fd = -ENOENT;
 	}
@@ -509,18 +508,17 @@ int segment_file_reopen(const struct urxe_segment *seg)
 
 int segment_file_fd(struct urxe_segment *seg)
 {
-	if (same_file(seg, seg->fd))
+	if (has_fd(seg))
 		return seg->fd;
 	if (seg->pid != getpid())
 		return -1;
-	/* Closed by the program; the number may be another file's by now. */
 	seg->fd = urxe_fd_keep(segment_file_reopen(seg));
 	return seg->fd;
 }
 
 void segment_file_close(struct urxe_segment *seg)
 {
-	if (same_file(seg, seg->fd))
+	if (has_fd(seg))
 		urxe_fd_close(seg->fd);
 	seg->fd = -1;
 }

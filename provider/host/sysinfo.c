@@ -59,7 +59,7 @@ static void from_stat(struct urxe_stat *st, const struct stat *s)
 	st->nlink = s->st_nlink;
 }
 
-static int stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st)
+int urxe_stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st)
 {
 	struct statx stx;
 	struct stat s;
@@ -99,8 +99,8 @@ uint64_t urxe_netns_inode(void)
 	socklen_t len = sizeof(cookie);
 	int fd;
 
-	if (!stat_at(AT_FDCWD, "/proc/thread-self/ns/net", 0, &st) ||
-	    !stat_at(AT_FDCWD, "/proc/self/ns/net", 0, &st))
+	if (!urxe_stat_at(AT_FDCWD, "/proc/thread-self/ns/net", 0, &st) ||
+	    !urxe_stat_at(AT_FDCWD, "/proc/self/ns/net", 0, &st))
 		return st.ino;
 
 	/* No /proc: a socket knows its namespace by another number, as unique. */
@@ -137,7 +137,7 @@ static unsigned without_processes(uint64_t *inodes, unsigned num)
 		if (*e->d_name < '1' || *e->d_name > '9')
 			continue;
 		snprintf(path, sizeof(path), "%s/ns/net", e->d_name);
-		if (!stat_at(dirfd(proc), path, 0, &st))
+		if (!urxe_stat_at(dirfd(proc), path, 0, &st))
 			num = without(inodes, num, st.ino);
 	}
 	closedir(proc);

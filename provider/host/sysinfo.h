@@ -30,11 +30,12 @@ unsigned urxe_netns_gone(uint64_t *inodes, unsigned num);
 /* Has a process a thread that runs or waits for a processor? Some system calls a thread. */
 bool urxe_process_is_runnable(pid_t pid);
 
-/* What fstat(2) says, past every interposed function: -errno on failure. */
+/* What fstatat(2) and fstat(2) say, past every interposed function: -errno on failure. */
 struct urxe_stat {
 	uint64_t dev, ino, size;
 	uint32_t mode, uid, nlink;
 };
+int urxe_stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st);
 int urxe_fstat(int fd, struct urxe_stat *st);
 
 #endif
