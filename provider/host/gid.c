@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/outer_user.h"
+#include "host/address.h"
 #include "host/gid.h"
 #include "host/log.h"
 #include "host/siphash.h"
@@ -19,7 +20,7 @@ static enum gid_kind kind_of(const struct in6_addr *addr)
 {
 	if (IN6_IS_ADDR_LINKLOCAL(addr))
 		return LINK_LOCAL;
-	return IN6_IS_ADDR_V4MAPPED(addr) ? MAPPED : OTHER;
+	return urxe_is_ipv4(addr) ? MAPPED : OTHER;
 }
 
 static bool has_address(const struct urxe_netaddr *addrs, unsigned num, unsigned ifindex,

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/address.h"
 #include "host/libc.h"
 #include "host/mutex.h"
 #include "host/ticks.h"
@@ -110,7 +111,7 @@ static bool read_address(const char *line, const char *key, void *address)
 
 	if (!member(line, key, text))
 		return false;
-	*ip = (struct in6_addr){.s6_addr = {[10] = 0xff, 0xff}};
+	*ip = urxe_v4mapped((struct in_addr){0});
 	return inet_pton(AF_INET, text, &ip->s6_addr[12]) == 1 ||
 	       inet_pton(AF_INET6, text, ip) == 1;
 }
@@ -130,7 +131,7 @@ static int understand(const char *line, struct urxe_ipoib *found)
 
 static int ask(const char *interface, const struct in6_addr *ip, struct urxe_ipoib *found)
 {
-	bool ipv4 = IN6_IS_ADDR_V4MAPPED(ip);
+	bool ipv4 = urxe_is_ipv4(ip);
 	char text[INET6_ADDRSTRLEN], line[512];
 	int fd = connect_to(interface), len, ret = -ENETUNREACH;
 
@@ -176,7 +177,7 @@ static bool is_nobodys(const struct in6_addr *ip)
 {
 	uint8_t first = ip->s6_addr[12];
 
-	if (IN6_IS_ADDR_V4MAPPED(ip))
+	if (urxe_is_ipv4(ip))
 		return !first || first == IN_LOOPBACKNET;
 	return IN6_IS_ADDR_UNSPECIFIED(ip) || IN6_IS_ADDR_LOOPBACK(ip);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "host/address.h"
 #include "host/libc.h"
 #include "host/netdev.h"
 
@@ -84,7 +85,7 @@ static int find_hop(int fd, const struct in6_addr *src, const struct in6_addr *d
 {
 	_Alignas(8) uint8_t buf[ANSWER];
 	struct nlmsghdr *nlh = (struct nlmsghdr *)buf;
-	unsigned family = IN6_IS_ADDR_V4MAPPED(dst) ? AF_INET : AF_INET6, size = size_of(family);
+	unsigned family = urxe_is_ipv4(dst) ? AF_INET : AF_INET6, size = size_of(family);
 	struct question q = {
 		.nlh = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
 			.nlmsg_type = RTM_GETROUTE,
@@ -142,41 +143,17 @@ static bool needs_none(int fd, unsigned ifindex)
 	       ifr.ifr_flags & (IFF_LOOPBACK | IFF_NOARP);
 }
 
-union sockaddr_ip {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-static socklen_t fill(union sockaddr_ip *to, const struct in6_addr *addr, uint16_t port,
-		      unsigned ifindex)
-{
-	memset(to, 0, sizeof(*to));
-	if (IN6_IS_ADDR_V4MAPPED(addr)) {
-		to->v4.sin_family = AF_INET;
-		to->v4.sin_port = htobe16(port);
-		memcpy(&to->v4.sin_addr, bytes_of(AF_INET, addr), 4);
-		return sizeof(to->v4);
-	}
-	to->v6.sin6_family = AF_INET6;
-	to->v6.sin6_port = htobe16(port);
-	to->v6.sin6_addr = *addr;
-	if (IN6_IS_ADDR_LINKLOCAL(addr))
-		to->v6.sin6_scope_id = ifindex;
-	return sizeof(to->v6);
-}
-
 /* The kernel looks for a neighbour when there is something to send: an empty datagram to a port
  * that throws it away. */
 static void send_something(int fd, const struct in6_addr *src, const struct in6_addr *dst,
 			   unsigned ifindex)
 {
-	union sockaddr_ip addr;
-	socklen_t len = fill(&addr, src, 0, ifindex);
+	union urxe_ip_sockaddr addr;
+	socklen_t len = urxe_ip_sockaddr(&addr, src, 0, ifindex);
 
 	if (urxe_libc.bind(fd, &addr.sa, len))
 		return;
-	len = fill(&addr, dst, DISCARD_PORT, ifindex);
+	len = urxe_ip_sockaddr(&addr, dst, DISCARD_PORT, ifindex);
 	urxe_libc.sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, &addr.sa, len);
 }
 
@@ -211,8 +188,7 @@ int urxe_neigh_mac(const struct in6_addr *src, const struct in6_addr *dst, unsig
 	memset(mac, 0, 6);
 	if (netlink < 0)
 		return 0;
-	fd = urxe_libc.socket(IN6_IS_ADDR_V4MAPPED(dst) ? AF_INET : AF_INET6,
-			      SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = urxe_libc.socket(urxe_is_ipv4(dst) ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		ret = look(netlink, fd, src, dst, ifindex, mac);
 		urxe_libc.close(fd);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/address.h"
 #include "host/libc.h"
 #include "host/netdev.h"
 
@@ -151,14 +152,11 @@ static int take_address(struct urxe_netdevs *nds, struct nlmsghdr *nlh)
 		return -ENOMEM;
 	nds->addrs = addr;
 	addr += nds->num_addrs++;
-	memset(addr, 0, sizeof(*addr));
 	addr->ifindex = ifa->ifa_index;
-	if (ifa->ifa_family == AF_INET) {
-		addr->addr.s6_addr[10] = addr->addr.s6_addr[11] = 0xff;
-		memcpy(&addr->addr.s6_addr[12], nla_data(local), 4);
-	} else {
-		memcpy(&addr->addr, nla_data(local), 16);
-	}
+	if (ifa->ifa_family == AF_INET)
+		addr->addr = urxe_v4mapped(*(struct in_addr *)nla_data(local));
+	else
+		addr->addr = *(struct in6_addr *)nla_data(local);
 	return 0;
 }
 

@@ -18,7 +18,7 @@
 /* RFC 1112, 6.4 and RFC 2464, 7. */
 static void group_mac(const struct in6_addr *group, uint8_t mac[6])
 {
-	if (IN6_IS_ADDR_V4MAPPED(group)) {
+	if (urxe_is_ipv4(group)) {
 		memcpy(mac, (const uint8_t[]){1, 0, 0x5e, group->s6_addr[13] & 0x7f}, 4);
 		memcpy(mac + 4, &group->s6_addr[14], 2);
 	} else {

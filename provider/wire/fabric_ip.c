@@ -93,8 +93,6 @@ bool urxe_fabric_own_ip(const struct urxe_port *port, bool ipv4, struct in6_addr
 	if (!host || !ipv4 || index >= host->map->num_ports)
 		return false;
 	word = fabric_ip_of_port(host->map, index);
-	memset(ip, 0, sizeof(*ip));
-	ip->s6_addr[10] = ip->s6_addr[11] = 0xff;
-	ip->s6_addr32[3] = htobe32(word);
+	*ip = urxe_v4mapped((struct in_addr){htobe32(word)});
 	return word;
 }

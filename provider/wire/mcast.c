@@ -35,7 +35,7 @@ static int join(int fd, const struct in6_addr *addr, unsigned ifindex)
 	struct group_req req = {.gr_interface = ifindex};
 	int level = urxe_is_ipv4(addr) ? IPPROTO_IP : IPPROTO_IPV6;
 
-	urxe_roce_sockaddr((union urxe_sockaddr *)&req.gr_group, addr, 0, ifindex);
+	urxe_ip_sockaddr((union urxe_ip_sockaddr *)&req.gr_group, addr, 0, ifindex);
 	return urxe_libc.setsockopt(fd, level, MCAST_JOIN_GROUP, &req, sizeof(req)) ? -errno : 0;
 }
 

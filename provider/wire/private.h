@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "host/address.h"
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/ticks.h"
@@ -43,12 +44,6 @@ enum urxe_family {
 	URXE_IPV4, /* also the number of the reuseport group in the host segment */
 	URXE_IPV6,
 	URXE_NUM_FAMILIES,
-};
-
-union urxe_sockaddr {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
 };
 
 struct urxe_send_socket {
@@ -209,27 +204,7 @@ void urxe_wire_forget(struct urxe_wire *wire, const struct urxe_recv_socket *soc
 /* Adds a socket to those that urxe_wire_poll() asks for; sock NULL: ipc.c's. */
 int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *sock);
 
-static inline bool urxe_is_ipv4(const struct in6_addr *addr)
-{
-	return IN6_IS_ADDR_V4MAPPED(addr);
-}
-
-static inline struct in6_addr urxe_v4mapped(struct in_addr addr)
-{
-	struct in6_addr mapped = {.s6_addr32 = {0, 0, htobe32(0xffff), addr.s_addr}};
-
-	return mapped;
-}
-
-static inline bool urxe_is_multicast(const struct in6_addr *addr)
-{
-	return urxe_is_ipv4(addr) ? addr->s6_addr[12] >> 4 == 0xe : IN6_IS_ADDR_MULTICAST(addr);
-}
-
-/* roce_link.c: an address and its length; ifindex is the scope of link-local and multicast IPv6 addresses. */
-socklen_t urxe_roce_sockaddr(union urxe_sockaddr *to, const struct in6_addr *addr, uint16_t port,
-			     unsigned ifindex);
-/* A path from a GID of the port by the rest of an address vector. -EINVAL when the families differ or the
+/* roce_link.c: a path from a GID of the port by the rest of an address vector. -EINVAL when the families differ or the
  * destination is not reachable from such a source. */
 int urxe_roce_path(struct urxe_path *path, const struct urxe_port *port, const union ibv_gid *sgid,
 		   const struct ibv_global_route *grh, uint32_t hash);

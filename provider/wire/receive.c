@@ -24,7 +24,7 @@
 struct urxe_rx {
 	struct mmsghdr msgs[URXE_RX_BUFFERS];
 	struct iovec iov[URXE_RX_BUFFERS];
-	union urxe_sockaddr from[URXE_RX_BUFFERS];
+	union urxe_ip_sockaddr from[URXE_RX_BUFFERS];
 	_Alignas(8) uint8_t control[URXE_RX_BUFFERS][CONTROL_LEN];
 	_Alignas(64) uint8_t buffers[URXE_RX_BUFFERS][URXE_RX_BUFFER + STAGGER];
 };
@@ -100,7 +100,7 @@ static void read_ipv6(const struct cmsghdr *cmsg, struct urxe_arrival *from)
 /* Fills *from; returns the length of each packet but the last, 0 if there is only one. */
 static uint32_t read_headers(struct msghdr *msg, struct urxe_arrival *from)
 {
-	const union urxe_sockaddr *peer = msg->msg_name;
+	const union urxe_ip_sockaddr *peer = msg->msg_name;
 	uint32_t stride = 0;
 
 	memset(from, 0, sizeof(*from));

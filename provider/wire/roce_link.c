@@ -26,24 +26,6 @@ static void group(struct urxe_link_addr *addr, const union ibv_gid *gid)
 	}
 }
 
-socklen_t urxe_roce_sockaddr(union urxe_sockaddr *to, const struct in6_addr *addr, uint16_t port,
-			     unsigned ifindex)
-{
-	memset(to, 0, sizeof(*to));
-	if (urxe_is_ipv4(addr)) {
-		to->in.sin_family = AF_INET;
-		to->in.sin_port = htons(port);
-		to->in.sin_addr.s_addr = addr->s6_addr32[3];
-		return sizeof(to->in);
-	}
-	to->in6.sin6_family = AF_INET6;
-	to->in6.sin6_port = htons(port);
-	to->in6.sin6_addr = *addr;
-	if (IN6_IS_ADDR_LINKLOCAL(addr) || IN6_IS_ADDR_MULTICAST(addr))
-		to->in6.sin6_scope_id = ifindex;
-	return sizeof(to->in6);
-}
-
 static unsigned ifindex_of(const struct urxe_path *path)
 {
 	const struct urxe_port *port = urxe_port(path->port);
@@ -57,7 +39,7 @@ static unsigned ifindex_of(const struct urxe_path *path)
  * left) is no answer: the packets will tell. */
 static int probe_route(const struct urxe_path *path)
 {
-	union urxe_sockaddr from, to;
+	union urxe_ip_sockaddr from, to;
 	socklen_t from_len, to_len;
 	unsigned ifindex = ifindex_of(path);
 	int domain = urxe_is_ipv4(&path->src.gid) ? AF_INET : AF_INET6;
@@ -66,8 +48,8 @@ static int probe_route(const struct urxe_path *path)
 
 	if (fd < 0)
 		return 0;
-	from_len = urxe_roce_sockaddr(&from, &path->src.gid, 0, ifindex);
-	to_len = urxe_roce_sockaddr(&to, &path->dst.gid, URXE_UDP_PORT, ifindex);
+	from_len = urxe_ip_sockaddr(&from, &path->src.gid, 0, ifindex);
+	to_len = urxe_ip_sockaddr(&to, &path->dst.gid, URXE_UDP_PORT, ifindex);
 	if (urxe_libc.bind(fd, &from.sa, from_len) || urxe_libc.connect(fd, &to.sa, to_len))
 		ret = -EINVAL;
 	urxe_libc.close(fd);
@@ -359,11 +341,8 @@ static void gids_of_grh(const struct ibv_grh *grh, union ibv_gid *sgid, union ib
 		*flow = word & 0xfffff;
 		return;
 	}
-	memset(sgid, 0, sizeof(*sgid));
-	memset(dgid, 0, sizeof(*dgid));
-	sgid->raw[10] = sgid->raw[11] = dgid->raw[10] = dgid->raw[11] = 0xff;
-	memcpy(sgid->raw + 12, ip + 12, 4);
-	memcpy(dgid->raw + 12, ip + 16, 4);
+	*(struct in6_addr *)sgid = urxe_v4mapped(*(const struct in_addr *)(ip + 12));
+	*(struct in6_addr *)dgid = urxe_v4mapped(*(const struct in_addr *)(ip + 16));
 	*tclass = ip[1];
 }
 

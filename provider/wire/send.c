@@ -51,7 +51,7 @@ struct send_job {
 	struct urxe_wire_port *port;
 	unsigned ifindex;
 	struct urxe_flow flow;
-	union urxe_sockaddr to;
+	union urxe_ip_sockaddr to;
 	socklen_t to_len;
 	int fd;
 	bool gso;
@@ -177,7 +177,7 @@ static int job_init(struct send_job *job, struct urxe_wire *wire, const struct u
 		.dport = URXE_UDP_PORT,
 		.ipv6 = ipv6,
 	};
-	job->to_len = urxe_roce_sockaddr(&job->to, &path->dst.gid, URXE_UDP_PORT, job->ifindex);
+	job->to_len = urxe_ip_sockaddr(&job->to, &path->dst.gid, URXE_UDP_PORT, job->ifindex);
 	if (ipv6)
 		job->to.in6.sin6_flowinfo = htobe32(path->roce_own.flow_label);
 	job->gso = !job->port->no_gso;

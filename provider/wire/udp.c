@@ -106,7 +106,7 @@ static int open_socket(enum urxe_family family)
 	return ret;
 }
 
-static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr, socklen_t len)
+static int open_receive(enum urxe_family family, const union urxe_ip_sockaddr *addr, socklen_t len)
 {
 	int fd = open_socket(family), ret;
 
@@ -127,18 +127,18 @@ static int open_receive(enum urxe_family family, const union urxe_sockaddr *addr
 }
 
 /* The port at all addresses of a family. */
-static socklen_t everywhere(union urxe_sockaddr *addr, enum urxe_family family)
+static socklen_t everywhere(union urxe_ip_sockaddr *addr, enum urxe_family family)
 {
 	struct in6_addr any = IN6ADDR_ANY_INIT;
 
 	if (family == URXE_IPV4)
 		any = urxe_v4mapped((struct in_addr){INADDR_ANY});
-	return urxe_roce_sockaddr(addr, &any, URXE_UDP_PORT, 0);
+	return urxe_ip_sockaddr(addr, &any, URXE_UDP_PORT, 0);
 }
 
 int urxe_udp_probe(enum urxe_family family)
 {
-	union urxe_sockaddr addr;
+	union urxe_ip_sockaddr addr;
 	socklen_t len = everywhere(&addr, family);
 	int fd = open_socket(family), ret = 0;
 
@@ -152,15 +152,15 @@ int urxe_udp_probe(enum urxe_family family)
 
 int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex)
 {
-	union urxe_sockaddr addr;
-	socklen_t len = urxe_roce_sockaddr(&addr, group, URXE_UDP_PORT, ifindex);
+	union urxe_ip_sockaddr addr;
+	socklen_t len = urxe_ip_sockaddr(&addr, group, URXE_UDP_PORT, ifindex);
 
 	return open_receive(family, &addr, len);
 }
 
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
 {
-	union urxe_sockaddr addr = {.sa.sa_family = family == URXE_IPV4 ? AF_INET : AF_INET6};
+	union urxe_ip_sockaddr addr = {.sa.sa_family = family == URXE_IPV4 ? AF_INET : AF_INET6};
 	socklen_t len = family == URXE_IPV4 ? sizeof(addr.in) : sizeof(addr.in6);
 	int fd = open_socket(family), ret;
 
@@ -240,7 +240,7 @@ int urxe_udp_open(struct urxe_wire *wire)
 	urxe_segment_lock(wire->seg);
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
 		bool strangers = has_strangers(wire, f);
-		union urxe_sockaddr addr;
+		union urxe_ip_sockaddr addr;
 		socklen_t len = everywhere(&addr, f);
 		int fd = open_receive(f, &addr, len);
 

@@ -502,7 +502,7 @@ static void port_taken(void **state)
 	uint8_t slots[256];
 
 	for (unsigned f = 0; f < 2; f++) {
-		union urxe_sockaddr addr = {.sa.sa_family = f ? AF_INET6 : AF_INET};
+		union urxe_ip_sockaddr addr = {.sa.sa_family = f ? AF_INET6 : AF_INET};
 		int on = 1, fd = socket(addr.sa.sa_family, SOCK_DGRAM, 0);
 		uint32_t size = 8;
 		struct urxe_path path;
