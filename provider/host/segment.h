@@ -183,15 +183,14 @@ void urxe_segment_key_index_free(struct urxe_segment *seg, uint32_t index);
 /*
  * The members of a reuseport group (0: IPv4, 1: IPv6) in the kernel's order: the order of bind(),
  * where a socket that closes is replaced by the last one. bind and close must happen between lock
- * and unlock, and so must add and remove; the lock may be taken again by the thread that has it.
- * urxe_segment_group() copies the slots in order and returns their number; generation changes
- * whenever the order may have changed, so that a stale steering program is noticed by a
- * comparison.
+ * and unlock, and so must becoming a member and ceasing to be one; the lock may be taken again by
+ * the thread that has it. urxe_segment_group() copies the slots in order and returns their number;
+ * generation changes whenever the order may have changed, so that a stale steering program is
+ * noticed by a comparison.
  */
 void urxe_segment_lock(struct urxe_segment *seg);
 void urxe_segment_unlock(struct urxe_segment *seg);
-void urxe_segment_group_add(struct urxe_segment *seg, unsigned group);
-void urxe_segment_group_remove(struct urxe_segment *seg, unsigned group);
+void urxe_segment_group_set(struct urxe_segment *seg, unsigned group, bool member);
 unsigned urxe_segment_group(struct urxe_segment *seg, unsigned group, uint8_t *slots, unsigned max);
 uint32_t urxe_segment_group_generation(const struct urxe_segment *seg);
 

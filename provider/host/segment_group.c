@@ -64,29 +64,19 @@ void segment_groups_forget(struct segment_map *map, unsigned slot)
 	end_change(map);
 }
 
-void urxe_segment_group_add(struct urxe_segment *seg, unsigned group)
+void urxe_segment_group_set(struct urxe_segment *seg, unsigned group, bool member)
 {
 	struct segment_group *next;
 
 	if (group >= NUM_GROUPS || !seg->slot || seg->slot > URXE_SLOT_LAST)
 		return;
-	next = begin_change(seg->map);
-	if (position(&next[group], seg->slot) >= 0)
+	next = &begin_change(seg->map)[group];
+	if (member == (position(next, seg->slot) >= 0))
 		return;
-	next[group].slots[next[group].count++] = seg->slot;
-	end_change(seg->map);
-}
-
-void urxe_segment_group_remove(struct urxe_segment *seg, unsigned group)
-{
-	struct segment_group *next;
-
-	if (group >= NUM_GROUPS || !seg->slot)
-		return;
-	next = begin_change(seg->map);
-	if (position(&next[group], seg->slot) < 0)
-		return;
-	take_out(&next[group], seg->slot);
+	if (member)
+		next->slots[next->count++] = seg->slot;
+	else
+		take_out(next, seg->slot);
 	end_change(seg->map);
 }
 

@@ -257,7 +257,7 @@ int urxe_udp_open(struct urxe_wire *wire)
 			continue;
 		}
 		wire->recv[f].fd = fd;
-		urxe_segment_group_add(wire->seg, f);
+		urxe_segment_group_set(wire->seg, f, true);
 		opened++;
 		ret = urxe_wire_watch(wire, fd, &wire->recv[f]);
 		if (ret)
@@ -286,7 +286,7 @@ static void leave_group(struct urxe_wire *wire)
 			continue;
 		urxe_fd_close(wire->recv[f].fd);
 		wire->recv[f].fd = -1;
-		urxe_segment_group_remove(wire->seg, f);
+		urxe_segment_group_set(wire->seg, f, false);
 	}
 	urxe_segment_unlock(wire->seg);
 }

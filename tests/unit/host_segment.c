@@ -174,8 +174,8 @@ static void member_that_dies(void *arg)
 	struct urxe_segment *seg = join();
 
 	urxe_segment_lock(seg);
-	urxe_segment_group_add(seg, 0);
-	urxe_segment_group_add(seg, 1);
+	urxe_segment_group_set(seg, 0, true);
+	urxe_segment_group_set(seg, 1, true);
 	urxe_segment_unlock(seg);
 	urxe_segment_counters(seg, 3)[URXE_CNT_SENT_PKTS] = 1000;
 	for (int i = 0; i < 100; i++)
@@ -199,7 +199,7 @@ static void test_killed_one_is_reaped(void **state)
 	assert_int_equal(urxe_segment_join(&seg), 0);
 	urxe_segment_counters_sum(seg, 3, before);
 	urxe_segment_lock(seg);
-	urxe_segment_group_add(seg, 0);
+	urxe_segment_group_set(seg, 0, true);
 	urxe_segment_unlock(seg);
 	pid = host_test_fork(member_that_dies, NULL);
 	CHECK_SOON(load(&shared->reported) == 1);
@@ -243,7 +243,7 @@ static void child_that_was_told(void *arg)
 	CHECK(urxe_segment_slot(seg) == 0);
 	CHECK(urxe_segment_qpn_alloc(seg) == 0);
 	urxe_segment_lock(seg);
-	urxe_segment_group_remove(seg, 0);
+	urxe_segment_group_set(seg, 0, false);
 	urxe_segment_unlock(seg);
 	own = join();
 	CHECK(urxe_segment_slot(own) != slot);
@@ -277,7 +277,7 @@ static void test_fork(void **state)
 	assert_int_equal(urxe_segment_join(&seg), 0);
 	assert_int_equal(urxe_segment_view(&view), 0);
 	urxe_segment_lock(seg);
-	urxe_segment_group_add(seg, 0);
+	urxe_segment_group_set(seg, 0, true);
 	urxe_segment_unlock(seg);
 	urxe_segment_counters(seg, 0)[0] = 5;
 	for (unsigned i = 0; i < ARRAY_LEN(children); i++) {
@@ -517,9 +517,9 @@ static void test_group_order(void **state)
 				/* Plays the other processes' parts. */
 				seg->slot = op[1];
 				if (*op == '+')
-					urxe_segment_group_add(seg, group);
+					urxe_segment_group_set(seg, group, true);
 				else if (*op == '-')
-					urxe_segment_group_remove(seg, group);
+					urxe_segment_group_set(seg, group, false);
 				else
 					segment_groups_forget(seg->map, op[1]);
 			}
@@ -544,15 +544,15 @@ static void test_group_generation(void **state)
 	assert_int_equal(urxe_segment_join(&seg), 0);
 	generation = urxe_segment_group_generation(seg);
 	urxe_segment_lock(seg);
-	urxe_segment_group_add(seg, 1);
+	urxe_segment_group_set(seg, 1, true);
 	assert_int_equal(urxe_segment_group_generation(seg), generation + 1);
-	urxe_segment_group_add(seg, 1);
+	urxe_segment_group_set(seg, 1, true);
 	assert_int_equal(urxe_segment_group_generation(seg), generation + 1);
-	urxe_segment_group_remove(seg, 1);
+	urxe_segment_group_set(seg, 1, false);
 	assert_int_equal(urxe_segment_group_generation(seg), generation + 2);
-	urxe_segment_group_remove(seg, 1);
+	urxe_segment_group_set(seg, 1, false);
 	assert_int_equal(urxe_segment_group_generation(seg), generation + 2);
-	urxe_segment_group_add(seg, 0);
+	urxe_segment_group_set(seg, 0, true);
 	urxe_segment_unlock(seg);
 	assert_int_equal(urxe_segment_group(seg, 0, slots, 0), 0);
 	urxe_segment_leave(seg);
@@ -689,7 +689,7 @@ static void member_of_a_storm(void *arg)
 	urxe_segment_counters(seg, 5)[0] = 1;
 	add(&shared->reported);
 	urxe_segment_lock(seg);
-	urxe_segment_group_add(seg, 0);
+	urxe_segment_group_set(seg, 0, true);
 	urxe_segment_unlock(seg);
 	urxe_segment_key_index_alloc(seg);
 	urxe_segment_leave(seg);
