@@ -45,13 +45,8 @@ static pid_t members_pid; /* of the process that has it; 0: none. Read without t
 
 static void init_locks(struct urxe_segment *seg)
 {
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&seg->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	pthread_mutex_init(&seg->alloc_lock, NULL);
+	seg->lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	seg->alloc_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	seg->depth = 0;
 }
 
@@ -205,18 +200,21 @@ bool urxe_segment_slot_alive(struct urxe_segment *seg, unsigned slot)
 	return alive;
 }
 
+/* A word of a slot; 0: the slot is free. */
+static uint32_t slot_word(const struct urxe_segment *seg, unsigned slot, const uint32_t *word)
+{
+	return slot_state(seg->map, slot) == SLOT_USED ? __atomic_load_n(word, __ATOMIC_ACQUIRE)
+						       : 0;
+}
+
 uint32_t urxe_segment_slot_life(const struct urxe_segment *seg, unsigned slot)
 {
-	if (slot_state(seg->map, slot) != SLOT_USED)
-		return 0;
-	return __atomic_load_n(&seg->map->slots[slot].life, __ATOMIC_RELAXED);
+	return slot_word(seg, slot, &seg->map->slots[slot].life);
 }
 
 uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot)
 {
-	if (slot_state(seg->map, slot) != SLOT_USED)
-		return 0;
-	return __atomic_load_n(&seg->map->slots[slot].pid, __ATOMIC_RELAXED);
+	return slot_word(seg, slot, &seg->map->slots[slot].pid);
 }
 
 /* Locks a free slot's byte through fd: the slot, or -EUSERS. */
@@ -268,7 +266,7 @@ static int slot_take(struct urxe_segment *seg, int fd)
 	atomic_store(&slot->flow.taken, 0);
 	slot->pid = seg->pid;
 	__atomic_store_n(&slot->life, slot->life + 1 ? slot->life + 1 : 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->gsi, SLOT_NO_GSI, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->gsi, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->listeners, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->host, urxe_fabric_host_number(), __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->groups, 0, __ATOMIC_RELAXED);
@@ -280,43 +278,38 @@ static int slot_take(struct urxe_segment *seg, int fd)
 /* Opens and maps the file a second time, for liveness; the descriptor is not kept. */
 static int join_locked(struct urxe_segment *seg)
 {
-	int fd = segment_file_reopen(seg);
-	void *p;
-	int ret;
+	int fd = segment_file_reopen(seg), ret;
 
 	if (fd < 0)
 		return fd;
-	p = mmap(NULL, sizeof(*seg->map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED) {
-		ret = -errno;
-	} else {
-		seg->map = p;
-		madvise(p, sizeof(*seg->map), MADV_DONTFORK);
+	ret = segment_file_map(seg, fd);
+	if (!ret) {
+		madvise(seg->map, sizeof(*seg->map), MADV_DONTFORK);
 		ret = segment_numbers_init(seg) ?: slot_take(seg, fd);
 	}
 	urxe_libc.close(fd);
 	return ret;
 }
 
-static int join(struct urxe_segment **out)
+/* As a member, or to look on. */
+static int open_segment(bool join, struct urxe_segment **out)
 {
 	struct urxe_segment *seg = segment_new();
 	int ret;
 
 	if (!seg)
 		return -ENOMEM;
-	ret = segment_file_open(seg, true);
-	if (!ret) {
+	ret = segment_file_open(seg, join);
+	if (!ret && join) {
 		/* segment_file_open() left the segment lock taken. */
 		ret = join_locked(seg);
 		segment_file_unlock(seg->fd, SEGMENT_LOCK_BYTE);
 	}
-	if (ret) {
+	if (ret)
 		segment_free(seg);
-		return ret;
-	}
-	*out = seg;
-	return 0;
+	else
+		*out = seg;
+	return ret;
 }
 
 int urxe_segment_join(struct urxe_segment **seg)
@@ -332,7 +325,7 @@ int urxe_segment_join(struct urxe_segment **seg)
 	if (member)
 		member->refs++;
 	else
-		ret = join(&member);
+		ret = open_segment(true, &member);
 	if (!ret)
 		__atomic_store_n(&members_pid, member->pid, __ATOMIC_RELAXED);
 	*seg = member;
@@ -342,18 +335,7 @@ int urxe_segment_join(struct urxe_segment **seg)
 
 int urxe_segment_view(struct urxe_segment **out)
 {
-	struct urxe_segment *seg = segment_new();
-	int ret;
-
-	if (!seg)
-		return -ENOMEM;
-	ret = segment_file_open(seg, false);
-	if (ret) {
-		segment_free(seg);
-		return ret;
-	}
-	*out = seg;
-	return 0;
+	return open_segment(false, out);
 }
 
 void urxe_segment_leave(struct urxe_segment *seg)
@@ -446,14 +428,12 @@ void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves)
 	if (!seg->slot)
 		return;
 	urxe_segment_beat(seg);
-	__atomic_store_n(&seg->map->slots[seg->slot].gsi, serves ? SLOT_GSI : SLOT_NO_GSI,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&seg->map->slots[seg->slot].gsi, serves, __ATOMIC_RELEASE);
 }
 
 static bool gsi_serves(const struct urxe_segment *seg, unsigned slot)
 {
-	return slot_state(seg->map, slot) == SLOT_USED &&
-	       __atomic_load_n(&seg->map->slots[slot].gsi, __ATOMIC_ACQUIRE) == SLOT_GSI;
+	return slot_word(seg, slot, &seg->map->slots[slot].gsi);
 }
 
 bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot)
@@ -483,10 +463,7 @@ void urxe_segment_count_groups(struct urxe_segment *seg, int change)
 
 bool urxe_segment_slot_has_groups(const struct urxe_segment *seg, unsigned slot)
 {
-	const struct segment_slot *s = &seg->map->slots[slot];
-
-	return slot_state(seg->map, slot) == SLOT_USED &&
-	       __atomic_load_n(&s->groups, __ATOMIC_RELAXED);
+	return slot_word(seg, slot, &seg->map->slots[slot].groups);
 }
 
 bool urxe_segment_gsi_listens(const struct urxe_segment *seg, unsigned slot)

@@ -203,11 +203,20 @@ static enum content content_of(int fd, uint64_t size)
 		       : FOREIGN;
 }
 
-static struct segment_map *map_file(int fd)
+int segment_file_map(struct urxe_segment *seg, int fd)
 {
-	void *p = mmap(NULL, sizeof(struct segment_map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = mmap(NULL, sizeof(*seg->map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	return p == MAP_FAILED ? NULL : p;
+	if (p == MAP_FAILED)
+		return -errno;
+	seg->map = p;
+	return 0;
+}
+
+static void unmap(struct urxe_segment *seg)
+{
+	munmap(seg->map, sizeof(*seg->map));
+	seg->map = NULL;
 }
 
 static bool has_faults(const struct segment_map *map)
@@ -265,15 +274,13 @@ static void remove_unused(struct urxe_segment *seg)
 	if (!segment_file_lock(fd, SEGMENT_LOCK_BYTE, true) && !urxe_fstat(fd, &st) &&
 	    is_private(&st) && st.nlink &&
 	    !segment_file_locked(fd, URXE_SLOT_FIRST, URXE_WIDE_LAST - URXE_SLOT_FIRST + 1) &&
-	    content_of(fd, st.size) == OURS)
-		seg->map = map_file(fd);
-	if (seg->map && !has_faults(seg->map)) {
-		urxe_log(URXE_LOG_INFO, "%s: its network namespace is gone", seg->path);
-		remove_all(seg);
+	    content_of(fd, st.size) == OURS && !segment_file_map(seg, fd)) {
+		if (!has_faults(seg->map)) {
+			urxe_log(URXE_LOG_INFO, "%s: its network namespace is gone", seg->path);
+			remove_all(seg);
+		}
+		unmap(seg);
 	}
-	if (seg->map)
-		munmap(seg->map, sizeof(*seg->map));
-	seg->map = NULL;
 	urxe_libc.close(fd);
 }
 
@@ -326,7 +333,7 @@ static void remove_those_gone(const struct urxe_segment *seg)
 /* Under the segment lock. Until the magic is there, the next one to come does it again. */
 static int make_content(struct urxe_segment *seg, int fd)
 {
-	struct segment_map *map;
+	struct segment_header *header;
 	int ret;
 
 	remove_those_gone(seg);
@@ -338,21 +345,19 @@ static int make_content(struct urxe_segment *seg, int fd)
 				 seg->path, sizeof(struct segment_map) / 1024);
 		return ret;
 	}
-	ret = segment_file_allocate(seg, fd, 0, SEGMENT_FIXED_SIZE);
+	ret = segment_file_allocate(seg, fd, 0, SEGMENT_FIXED_SIZE) ?: segment_file_map(seg, fd);
 	if (ret)
 		return ret;
-	map = map_file(fd);
-	if (!map)
-		return -errno;
-	map->header.version = SEGMENT_VERSION;
-	map->header.num_counters = URXE_NUM_COUNTERS;
-	map->header.size = sizeof(struct segment_map);
-	if (getrandom(map->header.key_secret, sizeof(map->header.key_secret), 0) !=
-	    sizeof(map->header.key_secret))
+	header = &seg->map->header;
+	header->version = SEGMENT_VERSION;
+	header->num_counters = URXE_NUM_COUNTERS;
+	header->size = sizeof(struct segment_map);
+	if (getrandom(header->key_secret, sizeof(header->key_secret), 0) !=
+	    sizeof(header->key_secret))
 		ret = -EIO;
 	else
-		__atomic_store_n(&map->header.magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
-	munmap(map, sizeof(*map));
+		__atomic_store_n(&header->magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
+	unmap(seg);
 	return ret;
 }
 
@@ -431,8 +436,7 @@ static int open_for_viewers(struct urxe_segment *seg)
 		return content == EMPTY ? -ENOENT : -EPROTO;
 	}
 	keep(seg, fd, &st);
-	seg->map = map_file(seg->fd);
-	return seg->map ? 0 : -ENOMEM;
+	return segment_file_map(seg, seg->fd);
 }
 
 int segment_file_open(struct urxe_segment *seg, bool create)

@@ -81,14 +81,9 @@ enum slot_state {
 	SLOT_USED, /* alive while byte s is locked; stale after that */
 };
 
-enum slot_gsi {
-	SLOT_NO_GSI,
-	SLOT_GSI,
-};
-
 struct segment_slot {
 	uint32_t state;	    /* enum slot_state */
-	uint32_t gsi;	    /* it serves QP 1 for the others: enum slot_gsi */
+	uint32_t gsi;	    /* it serves QP 1 for the others */
 	uint32_t pid;	    /* for people; in its own pid namespace */
 	uint32_t backed;    /* its counters' part of the file is allocated */
 	uint32_t beat;	    /* when it was last seen running: CLOCK_MONOTONIC, s */
@@ -134,19 +129,12 @@ struct segment_ports {
 	uint8_t chunk_backed[PORT_CHUNKS];
 };
 
-enum port_state {
-	PORT_FREE,
-	PORT_BOUND = URXE_PORT_BOUND,
-	PORT_LISTENING = URXE_PORT_LISTENING,
-	PORT_LINGERING = URXE_PORT_LINGERING,
-	PORT_RELEASED, /* means nothing any more, but is in its list still */
-};
-#define PORT_RELEASED_MOST 64 /* of a process */
+#define PORT_RELEASED_MOST 64 /* rows of a process */
 
 /* Words, because they are read while they may be written. */
 struct segment_port_row {
 	uint32_t next;	/* row; 0: the last */
-	uint32_t state; /* enum port_state */
+	uint32_t state; /* enum urxe_port_state */
 	uint32_t id;
 	uint32_t space; /* ps << 16 | port */
 	uint32_t addr[4];
@@ -262,6 +250,8 @@ static inline void segment_fence(void)
 /* Opens the file (made and initialised if create) and takes the segment lock if create. */
 int segment_file_open(struct urxe_segment *seg, bool create);
 void segment_file_close(struct urxe_segment *seg);
+/* Maps it: 0 or -errno. */
+int segment_file_map(struct urxe_segment *seg, int fd);
 /* Does the path still lead to this file? Another version may have put its own there. */
 bool segment_file_is_current(const struct urxe_segment *seg);
 /* Another descriptor (and description) of the same file, or -errno after a line on stderr. */

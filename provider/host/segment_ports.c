@@ -66,7 +66,7 @@ static bool in_use(const struct segment_port_row *row)
 {
 	uint32_t state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
 
-	return state != PORT_FREE && state != PORT_RELEASED;
+	return state != URXE_PORT_FREE && state != URXE_PORT_RELEASED;
 }
 
 static void read_binding(const struct segment_port_row *row, struct urxe_binding *b)
@@ -200,7 +200,7 @@ static void insert(struct urxe_segment *seg, const struct urxe_binding *b, uint3
 	}
 	/* Not FREE before it is in the list: the process that reaps our slot looks for it there in
 	 * any case. */
-	set(&row->state, PORT_BOUND);
+	set(&row->state, URXE_PORT_BOUND);
 	__atomic_store_n(head, i, __ATOMIC_RELEASE);
 }
 
@@ -214,7 +214,7 @@ static void take_out(struct segment_map *map, uint32_t i)
 		link = &map->port_rows[at].next;
 	if (at == i)
 		__atomic_store_n(link, get(&row->next), __ATOMIC_RELEASE);
-	__atomic_store_n(&row->state, PORT_FREE, __ATOMIC_RELEASE);
+	__atomic_store_n(&row->state, URXE_PORT_FREE, __ATOMIC_RELEASE);
 }
 
 /* Takes the rows out of their lists that were released since the last time. */
@@ -250,11 +250,12 @@ static bool is_ours(const struct urxe_segment *seg, uint32_t row)
 }
 
 /* Says in the segment whether this process has listeners. */
-static void count_listener(struct urxe_segment *seg, enum port_state from, enum port_state to)
+static void count_listener(struct urxe_segment *seg, enum urxe_port_state from,
+			   enum urxe_port_state to)
 {
 	unsigned before = seg->port_listeners;
 
-	seg->port_listeners += (to == PORT_LISTENING) - (from == PORT_LISTENING);
+	seg->port_listeners += (to == URXE_PORT_LISTENING) - (from == URXE_PORT_LISTENING);
 	set(&seg->map->slots[seg->slot].listeners, seg->port_listeners);
 	if (!before != !seg->port_listeners)
 		__atomic_store_n(&seg->servers_changed, true, __ATOMIC_RELEASE);
@@ -278,7 +279,7 @@ void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row, enum ur
 {
 	if (!is_ours(seg, row))
 		return;
-	count_listener(seg, get(&seg->map->port_rows[row].state), (enum port_state)state);
+	count_listener(seg, get(&seg->map->port_rows[row].state), state);
 	__atomic_store_n(&seg->map->port_rows[row].state, state, __ATOMIC_RELEASE);
 }
 
@@ -289,8 +290,9 @@ void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
 
 	pthread_mutex_lock(&seg->lock);
 	if (is_ours(seg, row)) {
-		count_listener(seg, get(&seg->map->port_rows[row].state), PORT_FREE);
-		__atomic_store_n(&seg->map->port_rows[row].state, PORT_RELEASED, __ATOMIC_RELEASE);
+		count_listener(seg, get(&seg->map->port_rows[row].state), URXE_PORT_FREE);
+		__atomic_store_n(&seg->map->port_rows[row].state, URXE_PORT_RELEASED,
+				 __ATOMIC_RELEASE);
 		seg->port_released[seg->port_num_released++] = row;
 	}
 	many = seg->port_num_released == PORT_RELEASED_MOST;
@@ -308,7 +310,7 @@ void segment_ports_forget(struct segment_map *map, unsigned slot)
 		if (map->ports.owner[c] != slot)
 			continue;
 		for (uint32_t i = c * PORT_CHUNK; i < (c + 1) * PORT_CHUNK; i++)
-			if (get(&map->port_rows[i].state) != PORT_FREE)
+			if (get(&map->port_rows[i].state) != URXE_PORT_FREE)
 				take_out(map, i);
 		__atomic_store_n(&map->ports.owner[c], 0, __ATOMIC_RELEASE);
 	}

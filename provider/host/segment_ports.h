@@ -32,7 +32,14 @@ struct urxe_binding {
 	uint16_t peer_port; /* host order */
 };
 
-enum urxe_port_state { URXE_PORT_BOUND = 1, URXE_PORT_LISTENING, URXE_PORT_LINGERING };
+/* A free row belongs to no id, and no more does one that is released: that is in its list still. */
+enum urxe_port_state {
+	URXE_PORT_FREE,
+	URXE_PORT_BOUND,
+	URXE_PORT_LISTENING,
+	URXE_PORT_LINGERING,
+	URXE_PORT_RELEASED,
+};
 
 /* Calls visit for each row of a port of this host but `except`, until it returns other than 0: the
  * result. */

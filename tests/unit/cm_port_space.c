@@ -509,7 +509,7 @@ static void test_storm(void **state)
 		if (!seg->map->ports.chunk_backed[c])
 			continue;
 		for (uint32_t i = c * PORT_CHUNK; i < (c + 1) * PORT_CHUNK; i++)
-			if (seg->map->port_rows[i].state != PORT_FREE)
+			if (seg->map->port_rows[i].state != URXE_PORT_FREE)
 				assert_int_equal(seg->map->ports.owner[c], seg->slot);
 		if (seg->map->ports.owner[c])
 			assert_int_equal(seg->map->ports.owner[c], seg->slot);
