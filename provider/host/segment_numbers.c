@@ -112,28 +112,18 @@ static uint32_t feistel_function(struct urxe_segment *seg, uint32_t round, uint3
 	return urxe_siphash(seg->map->header.key_secret, &block, sizeof(block)) & HALF_MASK;
 }
 
-static uint32_t permute(struct urxe_segment *seg, uint32_t x)
+/* With the halves exchanged before and after, and the rounds in the other order, it is its own inverse. */
+static uint32_t permute(struct urxe_segment *seg, uint32_t x, bool back)
 {
-	uint32_t left = x >> HALF_BITS, right = x & HALF_MASK, t;
+	uint32_t half[2] = {x >> HALF_BITS, x & HALF_MASK}, t;
 
 	for (uint32_t i = 0; i < FEISTEL_ROUNDS; i++) {
-		t = left ^ feistel_function(seg, i, right);
-		left = right;
-		right = t;
+		t = half[back] ^
+		    feistel_function(seg, back ? FEISTEL_ROUNDS - 1 - i : i, half[!back]);
+		half[back] = half[!back];
+		half[!back] = t;
 	}
-	return left << HALF_BITS | right;
-}
-
-static uint32_t permute_back(struct urxe_segment *seg, uint32_t x)
-{
-	uint32_t left = x >> HALF_BITS, right = x & HALF_MASK, t;
-
-	for (uint32_t i = FEISTEL_ROUNDS; i-- > 0;) {
-		t = right ^ feistel_function(seg, i, left);
-		right = left;
-		left = t;
-	}
-	return left << HALF_BITS | right;
+	return half[0] << HALF_BITS | half[1];
 }
 
 /* What an index of ours is outside. */
@@ -142,7 +132,7 @@ static uint32_t image_of(struct urxe_segment *seg, uint32_t i)
 	uint32_t *image = &seg->block_of_id[i >> KEY_BLOCK_BITS]->image[i & (KEY_BLOCK_SIZE - 1)];
 
 	if (!*image)
-		*image = permute(seg, i);
+		*image = permute(seg, i, false);
 	seg->key_hints[*image & (KEY_BLOCK_SIZE - 1)] = i;
 	return *image;
 }
@@ -155,7 +145,7 @@ static uint32_t index_of(struct urxe_segment *seg, uint32_t image)
 
 	if (block && block->image[i & (KEY_BLOCK_SIZE - 1)] == image)
 		return i;
-	return permute_back(seg, image);
+	return permute(seg, image, true);
 }
 
 static unsigned free_blocks(const struct segment_map *map)

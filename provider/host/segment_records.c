@@ -67,13 +67,10 @@ static struct segment_records *records_of(struct urxe_segment *seg)
 
 	if (rec)
 		return rec;
-	rec = mmap(NULL, sizeof(*rec), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (rec == MAP_FAILED)
-		return NULL;
-	if (make_file(seg, rec)) {
-		munmap(rec, sizeof(*rec));
-		return NULL;
+	rec = calloc(1, sizeof(*rec)); /* large: of its pages those are there that are used */
+	if (rec && make_file(seg, rec)) {
+		free(rec);
+		rec = NULL;
 	}
 	seg->records = rec;
 	return rec;
@@ -135,8 +132,7 @@ void urxe_segment_records_clear(struct urxe_segment *seg, uint32_t index)
 void segment_records_forked(struct urxe_segment *seg)
 {
 	/* The file's mapping is not here. */
-	if (seg->records)
-		munmap(seg->records, sizeof(*seg->records));
+	free(seg->records);
 	seg->records = NULL;
 }
 
@@ -146,7 +142,7 @@ void segment_records_close(struct urxe_segment *seg)
 		return;
 	urxe_window_remove(seg, URXE_WINDOW_RECORDS);
 	munmap(seg->records->map, sizeof(struct record) * MAX_RECORDS);
-	munmap(seg->records, sizeof(*seg->records));
+	free(seg->records);
 	seg->records = NULL;
 }
 

@@ -74,22 +74,22 @@ void *urxe_window_map(int fd, size_t offset, size_t len)
 	return p;
 }
 
-void urxe_window_remove(struct urxe_segment *seg, enum urxe_window_kind kind)
+static void remove_name(const struct urxe_segment *seg, enum urxe_window_kind kind, unsigned slot)
 {
 	char name[SEGMENT_NAME_LEN];
 
-	if (!seg->slot)
-		return;
-	segment_slot_file(seg, kind, seg->slot, name);
+	segment_slot_file(seg, kind, slot, name);
 	unlink(name);
+}
+
+void urxe_window_remove(struct urxe_segment *seg, enum urxe_window_kind kind)
+{
+	if (seg->slot)
+		remove_name(seg, kind, seg->slot);
 }
 
 void segment_windows_forget(struct urxe_segment *seg, unsigned slot)
 {
-	char name[SEGMENT_NAME_LEN];
-
-	segment_slot_file(seg, URXE_WINDOW_RINGS, slot, name);
-	unlink(name);
-	segment_slot_file(seg, URXE_WINDOW_TABLES, slot, name);
-	unlink(name);
+	remove_name(seg, URXE_WINDOW_RINGS, slot);
+	remove_name(seg, URXE_WINDOW_TABLES, slot);
 }
