@@ -20,6 +20,7 @@
 #include "hca/gsi.h"
 #include "host/mad_agent.h"
 #include "host/mutex.h"
+#include "host/segment_ports.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -324,7 +325,7 @@ static void unregister(struct urxe_agents *file, unsigned id)
 	if (!file->agents[id])
 		return;
 	if (file->rows[id])
-		urxe_mad_agent_remove(urxe_adapter_segment(), file->rows[id]);
+		urxe_segment_port_release(urxe_adapter_segment(), file->rows[id]);
 	host_unregister(mads, file->agents[id]);
 	file->agents[id] = NULL;
 	file->rows[id] = 0;

@@ -25,24 +25,19 @@ static struct urxe_binding row_of(const struct urxe_mad_agent *agent)
 	return b;
 }
 
-static bool same_class(const struct urxe_binding *a, const struct urxe_binding *b)
+/* Are they for the same class, with methods in common? */
+static bool overlap(const struct urxe_binding *a, const struct urxe_binding *b)
 {
-	return a->scope == b->scope && a->addr.s6_addr32[0] == b->addr.s6_addr32[0];
-}
+	uint32_t common = 0;
 
-static bool share_methods(const struct urxe_binding *a, const struct urxe_binding *b)
-{
 	for (unsigned i = 0; i < 4; i++)
-		if (a->peer.s6_addr32[i] & b->peer.s6_addr32[i])
-			return true;
-	return false;
+		common |= a->peer.s6_addr32[i] & b->peer.s6_addr32[i];
+	return common && a->scope == b->scope && a->addr.s6_addr32[0] == b->addr.s6_addr32[0];
 }
 
 static int conflicts(const struct urxe_binding *other, enum urxe_port_state state, void *arg)
 {
-	const struct urxe_binding *wanted = arg;
-
-	return same_class(wanted, other) && share_methods(wanted, other) ? -EINVAL : 0;
+	return overlap(arg, other) ? -EINVAL : 0;
 }
 
 int urxe_mad_agent_add(struct urxe_segment *seg, const struct urxe_mad_agent *agent, uint32_t *row)
@@ -59,16 +54,9 @@ int urxe_mad_agent_add(struct urxe_segment *seg, const struct urxe_mad_agent *ag
 	return ret;
 }
 
-void urxe_mad_agent_remove(struct urxe_segment *seg, uint32_t row)
-{
-	urxe_segment_port_release(seg, row);
-}
-
 static unsigned serves(const struct urxe_binding *row, enum urxe_port_state state, const void *arg)
 {
-	const struct urxe_binding *wanted = arg;
-
-	return state == URXE_PORT_BOUND && same_class(wanted, row) && share_methods(wanted, row);
+	return state == URXE_PORT_BOUND && overlap(arg, row);
 }
 
 unsigned urxe_mad_agent_owner(struct urxe_segment *seg, uint32_t ifindex, const uint8_t *mad)
