@@ -105,23 +105,23 @@ static void close_all(const int fds[FABRIC_UMAD_FDS])
 			urxe_libc.close(fds[i]);
 }
 
-/* Connects and says what for. The connection, or -errno. */
-static int greet(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome,
-		 int fds[FABRIC_UMAD_FDS])
+int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome,
+			int fds[FABRIC_UMAD_FDS])
 {
 	struct fabric_hello hello = {FABRIC_HELLO_MAGIC, FABRIC_PROTOCOL, kind, port, ""};
 	const char *host = getenv("URXE_HOST");
-	int sock = connect_socket(), ret;
+	int sock = connect_socket(), unwanted[FABRIC_UMAD_FDS], *came = fds ? fds : unwanted, ret;
 
 	for (unsigned i = 0; i < FABRIC_UMAD_FDS; i++)
-		fds[i] = -1;
+		came[i] = -1;
 	if (sock < 0)
 		return sock;
 	snprintf(hello.host, sizeof(hello.host), "%s", host ? host : "");
-	ret = send_hello(sock, &hello, fd) ?: receive_welcome(sock, welcome, fds);
+	ret = send_hello(sock, &hello, fd) ?: receive_welcome(sock, welcome, came);
+	if (ret || !fds)
+		close_all(came);
 	if (!ret)
 		return sock;
-	close_all(fds);
 	urxe_fd_close(sock);
 	return ret;
 }
@@ -181,7 +181,7 @@ static const struct urxe_fabric_host *attach(void)
 {
 	struct fabric_welcome welcome = {0};
 	struct urxe_fabric_host *host;
-	int fds[FABRIC_UMAD_FDS], sock = greet(FABRIC_HOST, 0, -1, &welcome, fds);
+	int fds[FABRIC_UMAD_FDS], sock = urxe_fabric_connect(FABRIC_HOST, 0, -1, &welcome, fds);
 
 	if (sock < 0) {
 		complain(&welcome, sock);
@@ -243,21 +243,6 @@ const struct urxe_fabric_host *urxe_fabric_host(void)
 	pthread_mutex_unlock(&lock);
 	/* While there is none, the last one shows what was there. */
 	return atomic_load(&current);
-}
-
-int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome)
-{
-	int fds[FABRIC_UMAD_FDS], sock = greet(kind, port, fd, welcome, fds);
-
-	if (sock >= 0)
-		close_all(fds);
-	return sock;
-}
-
-int urxe_fabric_connect_umad(uint32_t port, struct fabric_welcome *welcome,
-			     int fds[FABRIC_UMAD_FDS])
-{
-	return greet(FABRIC_UMAD, port, -1, welcome, fds);
 }
 
 uint32_t urxe_fabric_host_number(void)

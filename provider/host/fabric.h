@@ -31,12 +31,13 @@ bool urxe_fabric_wanted(void);
 const struct urxe_fabric_host *urxe_fabric_host(void);
 /* Is the fabric of that host still on? */
 bool urxe_fabric_alive(const struct urxe_fabric_host *host);
-/* A connection of that kind, for a port where it is about one, with a descriptor to hand over (-1: none): a
- * descriptor of ours, or -errno. */
-int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome);
-/* One of an open umad file, with the descriptors that come with the welcome, which are not ours yet. */
-int urxe_fabric_connect_umad(uint32_t port, struct fabric_welcome *welcome,
-			     int fds[FABRIC_UMAD_FDS]);
+/*
+ * A connection of that kind, for a port where it is about one, with a descriptor to hand over (-1:
+ * none): a descriptor of ours, or -errno. fds: for those that come with the welcome (-1: there is
+ * none), which are not ours yet; NULL: they are not wanted.
+ */
+int urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome,
+			int fds[FABRIC_UMAD_FDS]);
 /* The number of the host in its fabric; 0: there is none. */
 uint32_t urxe_fabric_host_number(void);
 /* A command of the process: 0 or -errno of the connection; the answer's error is in the reply. */

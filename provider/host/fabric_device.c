@@ -225,7 +225,7 @@ static void connect_events(void)
 	int fd = -1;
 
 	if (host && urxe_fabric_alive(host))
-		fd = urxe_fabric_connect(FABRIC_EVENTS, 0, -1, &welcome);
+		fd = urxe_fabric_connect(FABRIC_EVENTS, 0, -1, &welcome, NULL);
 	if (fd >= 0)
 		urxe_fabric_monitor_watch(fd);
 	atomic_store(&events_fd, fd);

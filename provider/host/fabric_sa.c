@@ -58,7 +58,7 @@ static int connect_port(const struct urxe_port *port)
 
 	if (connections[port->index].fd)
 		return 0;
-	fd = urxe_fabric_connect(FABRIC_SA, at, -1, &welcome);
+	fd = urxe_fabric_connect(FABRIC_SA, at, -1, &welcome, NULL);
 	if (fd < 0)
 		return -ENODEV;
 	agent.cookie = welcome.cookie;

@@ -57,8 +57,8 @@ static int connect_fabric(struct urxe_umad *file)
 
 	if (!find_port(file, &index))
 		return -ENODEV;
-	sock = file->issm ? urxe_fabric_connect(FABRIC_ISSM, index, -1, &welcome)
-			  : urxe_fabric_connect_umad(index, &welcome, fds);
+	sock = urxe_fabric_connect(file->issm ? FABRIC_ISSM : FABRIC_UMAD, index, -1, &welcome,
+				   file->issm ? NULL : fds);
 	if (sock < 0)
 		return sock;
 	ret = file->issm ? 0 : urxe_umad_rings_begin(file, fds);

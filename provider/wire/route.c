@@ -93,7 +93,7 @@ static void ledger_begin(const struct urxe_fabric_host *host)
 		madvise(p, FABRIC_LEDGER_LEN, MADV_DONTFORK);
 		ledger.bytes = p;
 		ledger.host = host;
-		ledger.fd = urxe_fabric_connect(FABRIC_LEDGER, 0, fd, &welcome);
+		ledger.fd = urxe_fabric_connect(FABRIC_LEDGER, 0, fd, &welcome, NULL);
 		err = -ledger.fd;
 	}
 	urxe_fd_close(fd);

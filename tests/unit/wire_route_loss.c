@@ -13,9 +13,10 @@
 
 static struct urxe_fabric_host here;
 
-int __wrap_urxe_fabric_connect(uint32_t kind, uint32_t port, int fd,
-			       struct fabric_welcome *welcome);
-int __wrap_urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome)
+int __wrap_urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome,
+			       int *fds);
+int __wrap_urxe_fabric_connect(uint32_t kind, uint32_t port, int fd, struct fabric_welcome *welcome,
+			       int *fds)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
