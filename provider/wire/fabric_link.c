@@ -68,8 +68,8 @@ static int resolve(struct urxe_path *path, const struct urxe_port *port,
 		path->fabric.hop_limit = attr->grh.hop_limit;
 		path->fabric.flow_label = attr->grh.flow_label & 0xfffff;
 	}
-	return urxe_route_get(port, path->src.fabric.lid, attr->dlid, attr->sl, attr->is_global,
-			      &path->route);
+	return urxe_route_get(port, FABRIC_NONE, path->src.fabric.lid, attr->dlid, attr->sl,
+			      attr->is_global, &path->route);
 }
 
 /* The GID of an address: of one without, the first of the port that has the LID. */
@@ -166,7 +166,7 @@ static void set_route(struct urxe_path *path)
 
 	path->route = 0;
 	if (port && !path->multicast)
-		urxe_route_get(port, path->src.fabric.lid, dlid, path->fabric.sl,
+		urxe_route_get(port, FABRIC_NONE, path->src.fabric.lid, dlid, path->fabric.sl,
 			       path->src.fabric.global, &path->route);
 }
 
@@ -239,12 +239,12 @@ static bool adopt(struct urxe_wire *wire, struct urxe_path *path)
 	}
 	path->port = 0;
 	if (!own || path->multicast ||
-	    urxe_route_get(own, own->lid, lid, path->fabric.sl, false, &route))
+	    urxe_route_get(own, FABRIC_NONE, own->lid, lid, path->fabric.sl, false, &route))
 		return false;
 	there = urxe_route_now(urxe_routes[route]);
 	return there->open &&
-	       !urxe_route_get_from(there->way.to, lid, path->dst.fabric.lid, path->fabric.sl,
-				    path->src.fabric.global, &path->route);
+	       !urxe_route_get(NULL, there->way.to, lid, path->dst.fabric.lid, path->fabric.sl,
+			       path->src.fabric.global, &path->route);
 }
 
 static uint32_t host(const struct urxe_path *path)

@@ -18,6 +18,7 @@
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/mutex.h"
+#include "host/segment_window.h"
 #include "wire/neighbour.h"
 
 #define ANSWER_US 200000 /* that fabricd has to answer */
@@ -78,20 +79,16 @@ static void ledger_begin(const struct urxe_fabric_host *host)
 	int fd = urxe_fd_memfd("urxe-ledger", FABRIC_LEDGER_LEN), err = errno;
 	const struct timeval limit = {.tv_usec = ANSWER_US};
 	struct fabric_welcome welcome;
-	void *p;
 
 	ledger_end(false);
 	if (fd < 0) {
 		miss(err);
 		return;
 	}
-	p = mmap(NULL, FABRIC_LEDGER_LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		 0);
-	if (p == MAP_FAILED) {
+	ledger.bytes = urxe_window_map(fd, 0, FABRIC_LEDGER_LEN);
+	if (!ledger.bytes) {
 		err = errno;
 	} else {
-		madvise(p, FABRIC_LEDGER_LEN, MADV_DONTFORK);
-		ledger.bytes = p;
 		ledger.host = host;
 		ledger.fd = urxe_fabric_connect(FABRIC_LEDGER, 0, fd, &welcome, NULL);
 		err = -ledger.fd;
@@ -105,25 +102,32 @@ static void ledger_begin(const struct urxe_fabric_host *host)
 	ledger_end(false);
 }
 
-static void forget_rows(void)
+/* Ways back are routes too. */
+static void for_all(void (*fn)(struct urxe_route *r))
 {
 	pthread_mutex_lock(&routes_lock);
-	for (uint32_t i = 1; i < num_routes; i++) {
-		struct urxe_route *both[] = {urxe_routes[i], urxe_routes[i]->back};
-
-		for (unsigned k = 0; k < 2 && both[k]; k++) {
-			struct urxe_route_loss *l;
-
-			while ((l = both[k]->lost)) {
-				both[k]->lost = l->next;
-				free(l);
-			}
-			both[k]->row = NULL;
-			forget_group_rows(both[k]->tree);
-			both[k]->generation = NEVER;
-		}
-	}
+	for (uint32_t i = 1; i < num_routes; i++)
+		for (struct urxe_route *r = urxe_routes[i]; r; r = r->back)
+			fn(r);
 	pthread_mutex_unlock(&routes_lock);
+}
+
+static void outdate(struct urxe_route *r)
+{
+	r->generation = NEVER;
+}
+
+static void forget_rows(struct urxe_route *r)
+{
+	struct urxe_route_loss *l;
+
+	while ((l = r->lost)) {
+		r->lost = l->next;
+		free(l);
+	}
+	r->row = NULL;
+	forget_group_rows(r->tree);
+	outdate(r);
 }
 
 /* A row for packets that cross those links; NULL: there is no ledger, and nothing is counted. */
@@ -137,7 +141,7 @@ static struct fabric_row *new_row(const uint32_t *links, unsigned n, uint8_t los
 		return NULL;
 	/* All that is in it was counted, or will be as soon as the connection ends. */
 	if (size > FABRIC_LEDGER_LEN - ledger.used) {
-		forget_rows();
+		for_all(forget_rows);
 		ledger_begin(ledger.host);
 		if (!ledger.bytes)
 			return NULL;
@@ -156,14 +160,8 @@ static struct fabric_row *new_row(const uint32_t *links, unsigned n, uint8_t los
 
 static void add(struct fabric_row *row, uint64_t packets, uint64_t words)
 {
-	if (!row)
-		return;
-	atomic_store_explicit(&row->packets,
-			      atomic_load_explicit(&row->packets, memory_order_relaxed) + packets,
-			      memory_order_relaxed);
-	atomic_store_explicit(&row->words,
-			      atomic_load_explicit(&row->words, memory_order_relaxed) + words,
-			      memory_order_relaxed);
+	if (row)
+		urxe_row_add(row, packets, words);
 }
 
 /* Tells fabricd that packets of a row come to Armed ports, and waits until these are Active: their
@@ -193,7 +191,7 @@ static void ledger_follow(const struct urxe_fabric_host *host)
 {
 	if (ledger.host == host)
 		return;
-	forget_rows();
+	for_all(forget_rows);
 	ledger_begin(host);
 	ledger.host =
 		host; /* also where it could not be made: that is not tried again with each packet */
@@ -201,19 +199,13 @@ static void ledger_follow(const struct urxe_fabric_host *host)
 
 void urxe_routes_close(bool forked)
 {
-	forget_rows();
+	for_all(forget_rows);
 	ledger_end(forked);
 }
 
 void urxe_routes_renew(void)
 {
-	pthread_mutex_lock(&routes_lock);
-	for (uint32_t i = 1; i < num_routes; i++) {
-		urxe_routes[i]->generation = NEVER;
-		if (urxe_routes[i]->back)
-			urxe_routes[i]->back->generation = NEVER;
-	}
-	pthread_mutex_unlock(&routes_lock);
+	for_all(outdate);
 }
 
 /* ---- making and finding ---- */
@@ -231,15 +223,16 @@ static uint32_t head_words(bool global)
 	return URXE_LRH_WORDS + URXE_ICRC_WORDS + (global ? URXE_GRH_WORDS : 0);
 }
 
-/* port NULL: from a port of another host. */
-static int get(const struct urxe_port *port, uint32_t from, uint16_t slid, uint16_t dlid,
-	       uint8_t sl, bool global, uint32_t *number)
+int urxe_route_get(const struct urxe_port *port, uint32_t from, uint16_t slid, uint16_t dlid,
+		   uint8_t sl, bool global, uint32_t *number)
 {
 	unsigned hash = hash_of(port ? port->index : from, slid, dlid, sl, global);
 	struct urxe_route *r;
 	uint32_t i;
 
 	static_assert(BUCKETS == 1 << (64 - 52), "a hash has 12 bits");
+	if (port && port->kind->link != URXE_LINK_FABRIC)
+		return -EINVAL;
 	pthread_mutex_lock(&routes_lock);
 	for (i = buckets[hash]; i; i = r->hashed) {
 		r = urxe_routes[i];
@@ -269,20 +262,6 @@ static int get(const struct urxe_port *port, uint32_t from, uint16_t slid, uint1
 	pthread_mutex_unlock(&routes_lock);
 	*number = i;
 	return i ? 0 : -ENOMEM;
-}
-
-int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
-		   bool global, uint32_t *number)
-{
-	if (port->kind->link != URXE_LINK_FABRIC)
-		return -EINVAL;
-	return get(port, FABRIC_NONE, slid, dlid, sl, global, number);
-}
-
-int urxe_route_get_from(uint32_t from, uint16_t slid, uint16_t dlid, uint8_t sl, bool global,
-			uint32_t *number)
-{
-	return get(NULL, from, slid, dlid, sl, global, number);
 }
 
 /* ---- walking ---- */
@@ -324,11 +303,8 @@ static void walk(struct urxe_route *r, const struct fabric_map *map)
 /* ---- groups ---- */
 
 struct branch {
-	uint32_t parent, num_links;
+	struct fabric_branch of; /* the tree that was found last */
 	const uint32_t *links;
-	uint8_t mtu;
-	bool faulty, arms;
-	uint8_t loss;				   /* enum fabric_loss, because of the P_Key */
 	bool reached;				   /* by the packet that was taken last */
 	struct fabric_row *row[FABRIC_NUM_LOSSES]; /* of packets that cross it, or are lost at its
 						    * first link */
@@ -350,29 +326,39 @@ struct urxe_group {
 	uint32_t *links;	 /* of the branches */
 };
 
-static int by_host(const void *a, const void *b)
+/* How many members come before a host's port. */
+static unsigned members_before(const struct urxe_group *g, uint32_t host, uint32_t port)
 {
-	const struct member *x = *(struct member *const *)a, *y = *(struct member *const *)b;
+	unsigned low = 0, high = g->num_members;
 
-	if (x->host != y->host)
-		return x->host < y->host ? -1 : 1;
-	return x->port < y->port ? -1 : x->port > y->port;
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+		const struct member *m = g->members[middle];
+
+		if (m->host < host || (m->host == host && m->port < port))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-/* The member at an end, which may be new. n: of those that are sorted. */
-static struct member *member_at(struct urxe_group *g, unsigned n, uint32_t host, uint32_t port)
+/* The member at an end, which may be new: there is room for it. */
+static struct member *member_at(struct urxe_group *g, uint32_t host, uint32_t port)
 {
-	struct member key = {.host = host, .port = port}, *m = &key, **found = NULL;
+	unsigned at = members_before(g, host, port);
+	struct member **place = &g->members[at], *m;
 
-	if (n)
-		found = bsearch(&m, g->members, n, sizeof(*g->members), by_host);
-	if (found)
-		return *found;
+	if (at < g->num_members && (*place)->host == host && (*place)->port == port)
+		return *place;
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return NULL;
-	*m = key;
-	g->members[g->num_members++] = m;
+	m->host = host;
+	m->port = port;
+	memmove(place + 1, place, (g->num_members - at) * sizeof(*place));
+	*place = m;
+	g->num_members++;
 	return m;
 }
 
@@ -380,17 +366,17 @@ static bool take_members(struct urxe_route *r, const struct fabric_map *map,
 			 const struct fabric_tree *t)
 {
 	struct urxe_group *g = r->tree;
-	unsigned before = g->num_members;
-	struct member **more = reallocarray(g->members, before + t->num_ends, sizeof(*more));
+	struct member **more =
+		reallocarray(g->members, g->num_members + t->num_ends, sizeof(*more));
 
 	if (!more)
 		return false;
 	g->members = more;
-	for (unsigned i = 0; i < before; i++)
+	for (unsigned i = 0; i < g->num_members; i++)
 		g->members[i]->branch = NO_BRANCH;
 	for (unsigned i = 0; i < t->num_ends; i++) {
 		const struct fabric_end *end = &t->ends[i];
-		struct member *m = member_at(g, before, host_of(map, end->port), end->port);
+		struct member *m = member_at(g, host_of(map, end->port), end->port);
 
 		if (!m)
 			continue;
@@ -398,17 +384,15 @@ static bool take_members(struct urxe_route *r, const struct fabric_map *map,
 		m->lag.route = r;
 		m->lag.delay = end->delay;
 	}
-	qsort(g->members, g->num_members, sizeof(*g->members), by_host);
 	return true;
 }
 
 /* Rows of a branch that is as it was go on. */
 static void keep_rows(struct branch *b, const struct branch *old)
 {
-	if (b->num_links != old->num_links ||
-	    memcmp(b->links, old->links, b->num_links * sizeof(*b->links)))
-		return;
-	memcpy(b->row, old->row, sizeof(b->row));
+	if (b->of.num_links == old->of.num_links &&
+	    !memcmp(b->links, old->links, b->of.num_links * sizeof(*b->links)))
+		memcpy(b->row, old->row, sizeof(b->row));
 }
 
 static bool take_branches(struct urxe_group *g, bool same_map, const struct fabric_tree *t)
@@ -425,13 +409,7 @@ static bool take_branches(struct urxe_group *g, bool same_map, const struct fabr
 	for (unsigned i = 0; i < t->num_branches; i++) {
 		const struct fabric_branch *b = &t->branches[i];
 
-		branches[i] = (struct branch){.parent = b->parent,
-					      .num_links = b->num_links,
-					      .links = links + b->first,
-					      .mtu = b->mtu,
-					      .faulty = b->faulty,
-					      .arms = b->arms,
-					      .loss = b->loss};
+		branches[i] = (struct branch){.of = *b, .links = links + b->first};
 		if (same_map && i < g->num_branches)
 			keep_rows(&branches[i], &g->branches[i]);
 	}
@@ -605,14 +583,14 @@ static enum fabric_loss branch_loss(const struct urxe_route *r, const struct bra
 {
 	enum fabric_loss loss = FABRIC_ARRIVES;
 
-	if (pkt->payload_len > urxe_mtu_bytes(b->mtu))
+	if (pkt->payload_len > urxe_mtu_bytes(b->of.mtu))
 		loss = FABRIC_LOST_DISCARD;
-	else if (b->faulty)
+	else if (b->of.faulty)
 		loss = fabric_link_fault(
 			r->map, b->links[0],
 			flow_of(r, urxe_bth_qpn((const struct urxe_bth *)pkt->header)), r->sent);
 	if (loss == FABRIC_ARRIVES)
-		loss = b->loss;
+		loss = b->of.loss;
 	*at = b->links[0];
 	if (loss == FABRIC_LOST_CORRUPTED || loss == FABRIC_LOST_RCV_PKEY)
 		*at = fabric_map_port(r->map, b->links[0])->peer;
@@ -623,7 +601,7 @@ static enum fabric_loss branch_loss(const struct urxe_route *r, const struct bra
 static unsigned links_crossed(const struct branch *b, enum fabric_loss loss)
 {
 	if (loss == FABRIC_ARRIVES)
-		return b->num_links;
+		return b->of.num_links;
 	return loss == FABRIC_LOST_RCV_PKEY;
 }
 
@@ -637,7 +615,8 @@ static void take_branch(struct urxe_route *r, struct branch *b, const struct urx
 	/* To make one may forget all others. */
 	if (!*row)
 		*row = new_row(b->links, links_crossed(b, loss), loss, at, true, r->sl);
-	leave(*row, b->arms && loss == FABRIC_ARRIVES, 1, words_of(r, urxe_packet_bytes(pkt), 1));
+	leave(*row, b->of.arms && loss == FABRIC_ARRIVES, 1,
+	      words_of(r, urxe_packet_bytes(pkt), 1));
 }
 
 void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_packet *pkt)
@@ -656,7 +635,7 @@ void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_pa
 	all[0].reached = true;
 	for (unsigned i = 1; i < r->tree->num_branches; i++) {
 		all[i].reached = false;
-		if (all[all[i].parent].reached && all[i].num_links)
+		if (all[all[i].of.parent].reached && all[i].of.num_links)
 			take_branch(r, &all[i], pkt);
 	}
 	r->sent++;
@@ -666,18 +645,10 @@ struct urxe_lag *urxe_route_reaches(const struct urxe_path *path, uint32_t host)
 {
 	const struct urxe_route *r = urxe_route_of(path);
 	const struct urxe_group *g = r->open ? r->tree : NULL;
-	unsigned low = 0, high = g ? g->num_members : 0;
+	unsigned at = g ? members_before(g, host, 0) : 0;
 
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
-
-		if (g->members[middle]->host < host)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; g && low < g->num_members && g->members[low]->host == host; low++) {
-		struct member *m = g->members[low];
+	for (; g && at < g->num_members && g->members[at]->host == host; at++) {
+		struct member *m = g->members[at];
 
 		if (m->branch != NO_BRANCH && g->branches[m->branch].reached)
 			return &m->lag;

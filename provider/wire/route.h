@@ -62,13 +62,10 @@ struct urxe_route {
 } __attribute__((aligned(64)));
 static_assert(offsetof(struct urxe_route, port) <= 64, "the first line has what is hot");
 
-/* Makes one or finds it. -ENOMEM; -EINVAL: the port is not of a fabric. Any thread. */
-int urxe_route_get(const struct urxe_port *port, uint16_t slid, uint16_t dlid, uint8_t sl,
-		   bool global, uint32_t *number);
-
-/* The same from a port of another host, by its index in the map: for its dead processes. */
-int urxe_route_get_from(uint32_t from, uint16_t slid, uint16_t dlid, uint8_t sl, bool global,
-			uint32_t *number);
+/* Makes one or finds it. port NULL: from one of another host, by its index in the map, for its dead
+ * processes. -ENOMEM; -EINVAL: the port is not of a fabric. Any thread. */
+int urxe_route_get(const struct urxe_port *port, uint32_t from, uint16_t slid, uint16_t dlid,
+		   uint8_t sl, bool global, uint32_t *number);
 
 extern struct urxe_route *urxe_routes[URXE_MAX_ROUTES];
 
@@ -128,6 +125,17 @@ void urxe_route_take_group(const struct urxe_path *path, const struct urxe_tx_pa
  * NULL: it does not. */
 struct urxe_lag *urxe_route_reaches(const struct urxe_path *path, uint32_t host);
 
+/* A row is written by one process alone. */
+static inline void urxe_row_add(struct fabric_row *row, uint64_t packets, uint64_t words)
+{
+	atomic_store_explicit(&row->packets,
+			      atomic_load_explicit(&row->packets, memory_order_relaxed) + packets,
+			      memory_order_relaxed);
+	atomic_store_explicit(&row->words,
+			      atomic_load_explicit(&row->words, memory_order_relaxed) + words,
+			      memory_order_relaxed);
+}
+
 static inline uint32_t urxe_packet_bytes(const struct urxe_tx_packet *pkt)
 {
 	return pkt->header_len + pkt->payload_len + urxe_pad_of(pkt->payload_len);
@@ -146,13 +154,7 @@ static inline bool urxe_route_take_short(const struct urxe_path *path, const uin
 	if (!row || (route->enforced && pkey != route->pkey))
 		return urxe_route_take(path, bth, first, 0, 1) &&
 		       (n == 1 || urxe_route_take(path, bth + first, len - first, 0, 1));
-	atomic_store_explicit(&row->packets,
-			      atomic_load_explicit(&row->packets, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-	atomic_store_explicit(&row->words,
-			      atomic_load_explicit(&row->words, memory_order_relaxed) +
-				      n * route->head_words + len / 4,
-			      memory_order_relaxed);
+	urxe_row_add(row, n, n * route->head_words + len / 4);
 	return true;
 }
 
