@@ -188,25 +188,22 @@ void urxe_guardian_want(struct urxe_segment *seg)
 
 /* ---- being it ---- */
 
-static uint32_t *left_word(struct urxe_segment *seg)
-{
-	return &seg->map->header.left;
-}
-
 void urxe_guardian_notify(struct urxe_segment *seg)
 {
-	__atomic_add_fetch(left_word(seg), 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, left_word(seg), FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	uint32_t *left = &seg->map->header.left;
+
+	__atomic_add_fetch(left, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, left, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void urxe_guardian_wait(struct urxe_segment *seg, unsigned ms)
 {
 	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	uint32_t left = __atomic_load_n(left_word(seg), __ATOMIC_ACQUIRE);
+	uint32_t *left = &seg->map->header.left, seen = __atomic_load_n(left, __ATOMIC_ACQUIRE);
 	bool dead;
 
 	if (urxe_guardian_look(seg, &dead) && !dead)
-		syscall(SYS_futex, left_word(seg), FUTEX_WAIT, left, &ts, NULL, 0);
+		syscall(SYS_futex, left, FUTEX_WAIT, seen, &ts, NULL, 0);
 }
 
 int urxe_guardian_begin(struct urxe_segment *seg)

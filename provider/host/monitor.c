@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host/device_list.h"
@@ -48,19 +47,15 @@ static bool message_concerns(struct nlmsghdr *nlh, int len)
 
 void urxe_device_monitor_read(int fd, urxe_port_event_fn *fn, void *arg)
 {
-	struct nlmsghdr *buf;
-	bool changed;
+	static _Alignas(struct nlmsghdr) char buf[URXE_NETLINK_BUFFER];
+	bool changed = false;
 
 	if (urxe_fabric_wanted()) {
 		urxe_fabric_monitor_read(fn, arg);
 		return;
 	}
-	buf = malloc(URXE_NETLINK_BUFFER);
-	changed = !buf;
 	for (;;) {
-		char one;
-		ssize_t n = buf ? urxe_netlink_read(fd, buf, URXE_NETLINK_BUFFER, MSG_DONTWAIT)
-				: urxe_netlink_read(fd, &one, sizeof(one), MSG_DONTWAIT);
+		ssize_t n = urxe_netlink_read(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
 		/* Too long, or the queue overflowed: something changed. */
 		if (!n || n == -ENOBUFS)
@@ -68,9 +63,8 @@ void urxe_device_monitor_read(int fd, urxe_port_event_fn *fn, void *arg)
 		else if (n < 0)
 			break;
 		else
-			changed = changed || message_concerns(buf, n);
+			changed = changed || message_concerns((struct nlmsghdr *)buf, n);
 	}
-	free(buf);
 	if (changed)
 		urxe_devices_refresh(false);
 	urxe_ports_report(fn, arg);
