@@ -340,12 +340,13 @@ int urxe_address_look(const union urxe_sockaddr *src, const union urxe_sockaddr 
 	unsigned ifindex = urxe_sockaddr_is_linklocal(dst) ? dst->v6.sin6_scope_id : 0;
 	struct in6_addr from, to;
 	struct urxe_ipoib found;
+	uint8_t mac[6];
 
 	urxe_sockaddr_in6(src, &from);
 	urxe_sockaddr_in6(dst, &to);
 	if (asks_fabric())
 		return urxe_ipoib_look(&to, &found) == -EINPROGRESS ? -ENODATA : 0;
-	return urxe_neigh_look(&from, &to, ifindex);
+	return urxe_neigh_look(&from, &to, ifindex, mac);
 }
 
 /* The kernel's routes and neighbours, for ports on netdevs. */

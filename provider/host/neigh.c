@@ -173,15 +173,8 @@ static int look(int netlink, int fd, const struct in6_addr *src, const struct in
 	return -ENODATA;
 }
 
-int urxe_neigh_look(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex)
-{
-	uint8_t mac[6];
-
-	return urxe_neigh_mac(src, dst, ifindex, mac);
-}
-
-int urxe_neigh_mac(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex,
-		   uint8_t mac[6])
+int urxe_neigh_look(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex,
+		    uint8_t mac[6])
 {
 	int netlink = urxe_netlink_open(0, 0), fd, ret = 0;
 

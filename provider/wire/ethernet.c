@@ -34,7 +34,7 @@ static int neighbour_mac(const struct urxe_path *path, unsigned ifindex, uint8_t
 	bool scoped = IN6_IS_ADDR_LINKLOCAL(&path->dst.gid);
 	uint64_t until = urxe_now() + NEIGHBOUR_NS;
 
-	while (urxe_neigh_mac(&path->src.gid, &path->dst.gid, scoped ? ifindex : 0, mac)) {
+	while (urxe_neigh_look(&path->src.gid, &path->dst.gid, scoped ? ifindex : 0, mac)) {
 		if (urxe_now() > until)
 			return -EHOSTUNREACH;
 		usleep(NEIGHBOUR_LOOK_US);
