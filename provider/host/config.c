@@ -169,23 +169,18 @@ static int parse_setting(struct urxe_config *cfg, const struct place *at, char *
 			 struct urxe_config_device *dev)
 {
 	char *key = line, *value = split(&key);
+	bool guid = !strcmp(key, "guid");
 
 	if (!value)
 		return bad(at, "no `=` in \"%.64s\": write a section [urxe0] or key = value", line);
 	if (!dev)
 		return bad(at, "%.64s belongs to no device: write a section like [urxe0] before it",
 			   key);
-	if (!strcmp(key, "netdev")) {
-		if (dev->netdev[0])
-			return bad(at, "a second netdev of %s: keep one of them", dev->name);
-		return set_netdev(cfg, dev, at, value);
-	}
-	if (!strcmp(key, "guid")) {
-		if (dev->guid)
-			return bad(at, "a second guid of %s: keep one of them", dev->name);
-		return set_guid(cfg, dev, at, value);
-	}
-	return bad(at, "unknown key \"%.64s\": the keys are netdev and guid", key);
+	if (!guid && strcmp(key, "netdev"))
+		return bad(at, "unknown key \"%.64s\": the keys are netdev and guid", key);
+	if (guid ? dev->guid != 0 : dev->netdev[0] != 0)
+		return bad(at, "a second %s of %s: keep one of them", key, dev->name);
+	return (guid ? set_guid : set_netdev)(cfg, dev, at, value);
 }
 
 int urxe_config_parse(struct urxe_config *cfg, const char *text, const char *file,
