@@ -62,22 +62,27 @@ int urxe_raw_permitted(void)
 }
 
 /* protocol 0: receives nothing. */
-static int open_socket(unsigned ifindex, uint16_t protocol)
+static int bind_to(int fd, unsigned ifindex, uint16_t protocol)
 {
 	struct sockaddr_ll addr = {
 		.sll_family = AF_PACKET,
 		.sll_protocol = htons(protocol),
 		.sll_ifindex = ifindex,
 	};
-	int fd = urxe_libc.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
 
-	if (fd < 0)
-		return -errno;
-	if (!urxe_libc.bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		return urxe_fd_keep(fd);
-	err = -errno;
-	urxe_libc.close(fd);
-	return err;
+	return urxe_libc.bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+}
+
+static int open_socket(unsigned ifindex)
+{
+	int fd = urxe_fd_keep(
+		urxe_libc.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	int ret = fd < 0 ? -errno : bind_to(fd, ifindex, 0);
+
+	if (!ret)
+		return fd;
+	urxe_fd_close(fd);
+	return ret;
 }
 
 int urxe_raw_open(struct urxe_wire *wire, const struct urxe_port *port, urxe_raw_rx_fn *fn,
@@ -93,7 +98,7 @@ int urxe_raw_open(struct urxe_wire *wire, const struct urxe_port *port, urxe_raw
 	raw->sock.fd = -1;
 	raw->fn = fn;
 	raw->arg = arg;
-	raw->send_fd = raw->ifindex ? open_socket(raw->ifindex, 0) : -ENODEV;
+	raw->send_fd = raw->ifindex ? open_socket(raw->ifindex) : -ENODEV;
 	if (raw->send_fd < 0) {
 		int err = raw->send_fd;
 
@@ -219,21 +224,15 @@ static void stop(struct urxe_raw *raw)
 static int start(struct urxe_raw *raw)
 {
 	/* Bound to no protocol, it receives nothing before its ring is there. */
-	int fd = open_socket(raw->ifindex, 0), ret;
-	struct sockaddr_ll addr = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = raw->ifindex,
-	};
+	int fd = open_socket(raw->ifindex), ret;
 
 	if (fd < 0)
 		return fd;
 	raw->sock = (struct urxe_recv_socket){.fd = fd, .vlen = 1, .receive = receive};
-	ret = set_ring(raw, fd) ?: join_all(raw, fd);
-	if (!ret && urxe_libc.bind(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		ret = -errno;
-	if (!ret)
-		ret = urxe_wire_watch(raw->wire, fd, &raw->sock);
+	ret = set_ring(raw, fd)
+		      ?: join_all(raw, fd)
+		      ?: bind_to(fd, raw->ifindex, ETH_P_ALL)
+		      ?: urxe_wire_watch(raw->wire, fd, &raw->sock);
 	if (ret)
 		stop(raw);
 	return ret;
