@@ -144,17 +144,26 @@ static void postpone(struct urxe_ipc *ipc, unsigned slot, const struct iovec *io
 	ipc->num_postponed++;
 }
 
-/* False: its owner's queue is still full. */
-static bool send_postponed(struct urxe_wire *wire, const struct postponed *w, uint64_t now)
+/* A datagram: -EAGAIN: the queue of the slot's process is full; another error: it has no socket. */
+static int send_to(struct urxe_wire *wire, unsigned slot, struct iovec *iov, unsigned iovs)
 {
 	struct sockaddr_un name;
-	socklen_t len = urxe_segment_socket_name(wire->seg, w->slot, &name);
+	struct msghdr msg = {
+		.msg_name = &name,
+		.msg_namelen = urxe_segment_socket_name(wire->seg, slot, &name),
+		.msg_iov = iov,
+		.msg_iovlen = iovs,
+	};
 
-	if (!len || now - w->since > MAX_WAIT_NS)
-		return true;
-	return urxe_libc.sendto(wire->ipc->fd, w->bytes, w->len, MSG_DONTWAIT | MSG_NOSIGNAL,
-				(struct sockaddr *)&name, len) >= 0 ||
-	       errno != EAGAIN;
+	return urxe_libc.sendmsg(wire->ipc->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* False: its owner's queue is still full. */
+static bool send_postponed(struct urxe_wire *wire, struct postponed *w, uint64_t now)
+{
+	struct iovec iov = {w->bytes, w->len};
+
+	return now - w->since > MAX_WAIT_NS || send_to(wire, w->slot, &iov, 1) != -EAGAIN;
 }
 
 void urxe_ipc_retry(struct urxe_wire *wire, uint64_t now)
@@ -190,7 +199,6 @@ static int send_packets(struct urxe_wire *wire, const struct urxe_arrival *from,
 			struct iovec *iov, unsigned iovs, uint32_t stride, unsigned packets,
 			unsigned hops)
 {
-	struct urxe_ipc *ipc = wire->ipc;
 	struct ipc_header header = {
 		.magic = IPC_MAGIC,
 		.stride = stride,
@@ -198,24 +206,15 @@ static int send_packets(struct urxe_wire *wire, const struct urxe_arrival *from,
 		.source_port = from->pkt.source_port,
 		.hops = hops,
 	};
-	struct sockaddr_un name;
-	struct msghdr msg = {
-		.msg_name = &name,
-		.msg_namelen = urxe_segment_socket_name(wire->seg, slot, &name),
-		.msg_iov = iov,
-		.msg_iovlen = iovs,
-	};
+	int ret;
 
 	iov[0] = (struct iovec){&header, sizeof(header)};
-	if (urxe_libc.sendmsg(ipc->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		int ret = -errno;
-
-		if (ret == -EAGAIN && hops)
-			postpone(ipc, slot, iov, iovs);
-		return ret;
-	}
-	urxe_wire_counters(wire, &from->pkt.path)[URXE_CNT_FORWARDED] += packets;
-	return 0;
+	ret = send_to(wire, slot, iov, iovs);
+	if (!ret)
+		urxe_wire_counters(wire, &from->pkt.path)[URXE_CNT_FORWARDED] += packets;
+	else if (ret == -EAGAIN && hops)
+		postpone(wire->ipc, slot, iov, iovs);
+	return ret;
 }
 
 /* Their owner has died: the process that got them may have its records. */
@@ -292,17 +291,12 @@ int urxe_wire_send_message(struct urxe_wire *wire, unsigned slot, const void *me
 {
 	struct ipc_header header = {.magic = MESSAGE_MAGIC, .stride = wire->slot};
 	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)message, len}};
-	struct sockaddr_un name;
-	struct msghdr msg = {.msg_name = &name, .msg_iov = iov, .msg_iovlen = 2};
 
 	if (len > URXE_MESSAGE_MAX)
 		return -EMSGSIZE;
 	if (slot == wire->slot || !urxe_segment_slot_alive(wire->seg, slot))
 		return -ESRCH;
-	msg.msg_namelen = urxe_segment_socket_name(wire->seg, slot, &name);
-	if (waits_for(wire->ipc, slot) ||
-	    (urxe_libc.sendmsg(wire->ipc->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-	     errno == EAGAIN))
+	if (waits_for(wire->ipc, slot) || send_to(wire, slot, iov, 2) == -EAGAIN)
 		postpone(wire->ipc, slot, iov, 2);
 	return 0;
 }
