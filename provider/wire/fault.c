@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Fault specifications and the random decisions made from them. What is done with a packet that
- * must wait is in hold.c. No state beyond struct urxe_fault; its owner guards it.
+ * must wait is in fault_queue.c. No state beyond struct urxe_fault; its owner guards it.
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static const char *parse_number(const char *text, double *value)
 	return p;
 }
 
-static int parse_chance(const char *text, uint64_t *chance)
+static int parse_chance(const char *text, void *to)
 {
 	double value;
 	const char *rest = parse_number(text, &value);
@@ -97,16 +98,17 @@ static int parse_chance(const char *text, uint64_t *chance)
 	}
 	if (*rest || value > 1)
 		return -EINVAL;
-	*chance = (uint64_t)(value * (double)CERTAIN + 0.5);
+	*(uint64_t *)to = (uint64_t)(value * (double)CERTAIN + 0.5);
 	return 0;
 }
 
-static int parse_time(const char *text, uint64_t *ns)
+static int parse_time(const char *text, void *to)
 {
 	static const struct {
 		const char *unit;
 		double ns;
 	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	uint64_t *ns = to;
 	double value;
 	const char *rest = parse_number(text, &value);
 
@@ -127,65 +129,64 @@ static int parse_time(const char *text, uint64_t *ns)
 	return -EINVAL;
 }
 
-static int parse_seed(const char *text, uint64_t *seed)
+static int parse_seed(const char *text, void *seed)
 {
 	char *end;
 
 	errno = 0;
-	*seed = strtoull(text, &end, 0);
+	*(uint64_t *)seed = strtoull(text, &end, 0);
 	return !isdigit((unsigned char)*text) || *end || errno ? -EINVAL : 0;
 }
 
-static int parse_dir(const char *text, enum urxe_fault_dir *dir)
+static int parse_dir(const char *text, void *dir)
 {
-	static const struct {
-		const char *name;
-		enum urxe_fault_dir dir;
-	} dirs[] = {{"out", URXE_FAULT_OUT}, {"in", URXE_FAULT_IN}, {"both", URXE_FAULT_BOTH}};
+	static const char *const names[] = {
+		[URXE_FAULT_OUT] = "out", [URXE_FAULT_IN] = "in", [URXE_FAULT_BOTH] = "both"};
 
-	for (size_t k = 0; k < sizeof(dirs) / sizeof(dirs[0]); k++) {
-		if (!strcmp(text, dirs[k].name)) {
-			*dir = dirs[k].dir;
+	for (unsigned k = URXE_FAULT_OUT; k <= URXE_FAULT_BOTH; k++) {
+		if (!strcmp(text, names[k])) {
+			*(enum urxe_fault_dir *)dir = k;
 			return 0;
 		}
 	}
 	return -EINVAL;
 }
 
-static int parse_item(char *item, struct urxe_fault *fault, char *err, size_t size)
-{
-	size_t len = strlen(item);
-	char *value = strchr(item, '=');
-	char shown[64];
+static const char chance[] = "a chance is 0% to 100% or 0 to 1";
 
-	snprintf(shown, sizeof(shown), "%s", item);
-	if (!value)
-		return fail(err, size, shown, len, "is not key=value");
-	*value++ = 0;
-	uint64_t *chance = !strcmp(item, "drop")      ? &fault->drop
-			   : !strcmp(item, "dup")     ? &fault->dup
-			   : !strcmp(item, "reorder") ? &fault->reorder
-			   : !strcmp(item, "corrupt") ? &fault->corrupt
-						      : NULL;
-	if (chance)
-		return parse_chance(value, chance)
-			       ? fail(err, size, shown, len, "a chance is 0% to 100% or 0 to 1")
-			       : 0;
-	if (!strcmp(item, "delay"))
-		return parse_time(value, &fault->delay)
-			       ? fail(err, size, shown, len,
-				      "a delay is a number with ns, us, ms or s, at most 10s")
-			       : 0;
-	if (!strcmp(item, "seed"))
-		return parse_seed(value, &fault->seed)
-			       ? fail(err, size, shown, len, "a seed is a whole number")
-			       : 0;
-	if (!strcmp(item, "dir"))
-		return parse_dir(value, &fault->dir)
-			       ? fail(err, size, shown, len, "a direction is out, in or both")
-			       : 0;
-	return fail(err, size, shown, len,
-		    "unknown; there are drop, dup, reorder, corrupt, delay, seed and dir");
+/* A key has the name of what it sets. */
+#define KEY(member) #member, offsetof(struct urxe_fault, member)
+
+static const struct {
+	const char *key;
+	size_t at;
+	int (*parse)(const char *text, void *value);
+	const char *why; /* what parse asks for */
+} items[] = {
+	{KEY(drop), parse_chance, chance},
+	{KEY(dup), parse_chance, chance},
+	{KEY(reorder), parse_chance, chance},
+	{KEY(corrupt), parse_chance, chance},
+	{KEY(delay), parse_time, "a delay is a number with ns, us, ms or s, at most 10s"},
+	{KEY(seed), parse_seed, "a seed is a whole number"},
+	{KEY(dir), parse_dir, "a direction is out, in or both"},
+};
+
+static int parse_item(const char *item, struct urxe_fault *fault, char *err, size_t size)
+{
+	const char *why = "unknown; there are drop, dup, reorder, corrupt, delay, seed and dir";
+	size_t key = strcspn(item, "=");
+
+	if (!item[key])
+		why = "is not key=value";
+	for (size_t k = 0; item[key] && k < sizeof(items) / sizeof(items[0]); k++) {
+		if (key != strlen(items[k].key) || memcmp(item, items[k].key, key))
+			continue;
+		if (!items[k].parse(item + key + 1, (char *)fault + items[k].at))
+			return 0;
+		why = items[k].why;
+	}
+	return fail(err, size, item, strnlen(item, 63), why);
 }
 
 int urxe_fault_parse(const char *spec, struct urxe_fault *fault, char *err, size_t size)
