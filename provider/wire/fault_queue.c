@@ -285,24 +285,8 @@ static void inject(struct urxe_wire *wire, struct urxe_fault *fault,
 	}
 }
 
-void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
-		    uint32_t len)
-{
-	struct urxe_fault_packet like = {.out = true, .path = *path};
-
-	inject(wire, &urxe_wire_port(wire, path)->fault, &like, packet, len);
-}
-
-void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
-		   uint32_t len)
-{
-	struct urxe_fault_packet like = {.from = *from};
-
-	inject(wire, &urxe_wire_port(wire, &from->pkt.path)->fault, &like, packet, len);
-}
-
-void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
-			   const struct urxe_record *rec, struct urxe_lag *lag)
+void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+		    const struct urxe_record *rec, struct urxe_lag *lag)
 {
 	struct urxe_fault_packet like = {
 		.out = true,
@@ -320,8 +304,8 @@ void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path,
 	inject(wire, fault, &like, rec->bytes, rec->len);
 }
 
-void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
-			  const struct urxe_record *rec)
+void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from,
+		   const struct urxe_record *rec)
 {
 	struct urxe_fault_packet like = {.kind = rec->kind, .span = rec->span, .from = *from};
 

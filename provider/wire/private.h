@@ -266,18 +266,16 @@ void urxe_mcast_close(struct urxe_wire *wire);
 int urxe_fault_open(struct urxe_wire *wire);
 void urxe_fault_close(struct urxe_wire *wire);
 void urxe_fault_settings(struct urxe_wire *wire);
-/* Lets the fault of the device act on a packet that leaves or arrives; the packet is copied. */
-void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
-		    uint32_t len);
-void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from, const void *packet,
-		   uint32_t len);
-/* The same for what goes through rings; corruption is loss there. lag: NULL, or that of the links of
- * a fabric. */
+/*
+ * Lets the fault of the device act on a packet that leaves or arrives; the packet is copied. A
+ * datagram is a record of no kind, with its ICRC; for what goes through rings corruption is loss. slot:
+ * of the neighbour that it is for; lag: NULL, or that of the links of a fabric.
+ */
 struct urxe_lag;
-void urxe_fault_out_record(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
-			   const struct urxe_record *rec, struct urxe_lag *lag);
-void urxe_fault_in_record(struct urxe_wire *wire, const struct urxe_arrival *from,
-			  const struct urxe_record *rec);
+void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,
+		    const struct urxe_record *rec, struct urxe_lag *lag);
+void urxe_fault_in(struct urxe_wire *wire, const struct urxe_arrival *from,
+		   const struct urxe_record *rec);
 void urxe_fault_release(struct urxe_wire *wire, uint64_t now);
 uint64_t urxe_fault_deadline(const struct urxe_wire *wire);
 

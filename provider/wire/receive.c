@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "wire/private.h"
+#include "wire/ring.h"
 
 #ifndef SOL_UDP
 #define SOL_UDP 17
@@ -210,7 +211,8 @@ static unsigned walk(struct urxe_wire *wire, struct msghdr *msg, uint32_t len)
 		uint32_t size = stride < len ? stride : len;
 
 		if (faulty)
-			urxe_fault_in(wire, &from, bytes, size);
+			urxe_fault_in(wire, &from,
+				      &(struct urxe_record){.len = size, .bytes = bytes});
 		else
 			receive_one(wire, &from, bytes, size, stride);
 		packets++;

@@ -443,6 +443,7 @@ static int send_faulty(struct send_job *job, const struct urxe_tx_packet *pkts, 
 
 	for (unsigned k = 0; k < n; k++) {
 		uint32_t len = packet_len(&pkts[k]);
+		struct urxe_record datagram = {.len = len, .bytes = packet};
 		uint32_t body = len - URXE_ICRC_LEN;
 		uint8_t *end;
 
@@ -454,7 +455,7 @@ static int send_faulty(struct send_job *job, const struct urxe_tx_packet *pkts, 
 		if (urxe_wire_payload_lost())
 			return k;
 		urxe_icrc_store(packet + body, urxe_icrc_bth(prefix_of(job, len, 0), packet, body));
-		urxe_fault_out(job->wire, job->path, packet, len);
+		urxe_fault_out(job->wire, job->path, 0, &datagram, NULL);
 	}
 	return n;
 }

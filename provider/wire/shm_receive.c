@@ -17,16 +17,6 @@
 
 static_assert(sizeof(((struct urxe_ring_refs *)0)->piece[0]) == 16, "as in REFS_MAX");
 
-/* A packet to be delivered. Its head is this process's own. */
-struct packet {
-	const uint8_t *head;
-	const uint8_t *bytes;
-	uint32_t len;
-	uint16_t span;
-	const struct urxe_refs *refs;
-	uint32_t refs_len;
-};
-
 static uint32_t qpn_of(const uint8_t *head)
 {
 	return urxe_bth_qpn((const struct urxe_bth *)head);
@@ -39,25 +29,24 @@ static bool is_ours(const struct urxe_wire *wire, const struct urxe_path *path, 
 	       (path->multicast && qpn == URXE_QPN_MULTICAST);
 }
 
-static void deliver(struct urxe_wire *wire, struct urxe_arrival *from, const struct packet *p)
+/* A packet whose headers are at head, in memory of our own. from: what it refers to, if anything. */
+static void deliver(struct urxe_wire *wire, struct urxe_arrival *from, const uint8_t *head,
+		    const uint8_t *bytes, uint32_t len, uint16_t span)
 {
 	uint64_t *counters = urxe_wire_counters(wire, &from->pkt.path);
 
-	if (p->len < sizeof(struct urxe_bth) || p->len % 4 || !p->span ||
-	    !is_ours(wire, &from->pkt.path, qpn_of(p->head))) {
+	if (len < sizeof(struct urxe_bth) || len % 4 || !span ||
+	    !is_ours(wire, &from->pkt.path, qpn_of(head))) {
 		counters[URXE_CNT_RCVD_BAD]++;
 		return;
 	}
-	counters[URXE_CNT_RCVD_PKTS] += p->span;
-	counters[URXE_CNT_RCVD_BYTES] += p->len + p->refs_len + URXE_ICRC_LEN;
-	from->pkt.bth = p->head;
-	from->pkt.bytes = p->bytes;
-	from->pkt.len = p->len;
-	from->pkt.span = p->span;
-	from->pkt.refs = p->refs;
-	from->pkt.refs_len = p->refs_len;
+	counters[URXE_CNT_RCVD_PKTS] += span;
+	counters[URXE_CNT_RCVD_BYTES] += len + from->pkt.refs_len + URXE_ICRC_LEN;
+	from->pkt.bth = head;
+	from->pkt.bytes = bytes;
+	from->pkt.len = len;
+	from->pkt.span = span;
 	wire->fn(&from->pkt, wire->arg);
-	from->pkt.refs = NULL;
 }
 
 /* The payload of a packet in a cell is read where it lies: not in the copy, whose stores a load
@@ -71,24 +60,23 @@ static void deliver_packet(struct urxe_wire *wire, struct urxe_arrival *from,
 			   const struct urxe_record *rec)
 {
 	_Alignas(8) uint8_t head[GSI_MAX];
-	struct packet p = {.head = head, .bytes = head, .len = rec->len, .span = rec->span};
+	const uint8_t *bytes = head;
 
 	if (rec->len <= URXE_RING_INLINE) {
 		urxe_ring_copy(head, rec->bytes, URXE_RING_INLINE);
-		p.bytes = payload_of(head, rec->bytes);
+		bytes = payload_of(head, rec->bytes);
 	} else {
 		urxe_ring_copy(head, rec->bytes, URXE_MAX_HEADER);
 		if (qpn_of(head) == URXE_QPN_GSI && rec->len <= sizeof(head))
 			urxe_ring_copy(head, rec->bytes, rec->len);
 		else
-			p.bytes = rec->bytes;
+			bytes = rec->bytes;
 	}
-	deliver(wire, from, &p);
+	deliver(wire, from, head, bytes, rec->len, rec->span);
 }
 
-/* Fills in what a packet refers to, and where its headers are. said: a record of ours. */
-static bool read_refs(const struct urxe_ring_refs *said, uint32_t len, struct urxe_refs *refs,
-		      struct packet *p)
+/* Fills in what a packet refers to; its headers follow the pieces. said: a record of ours. */
+static bool read_refs(const struct urxe_ring_refs *said, uint32_t len, struct urxe_refs *refs)
 {
 	uint64_t total = 0, head = sizeof(*said);
 
@@ -106,9 +94,6 @@ static bool read_refs(const struct urxe_ring_refs *said, uint32_t len, struct ur
 		return false;
 	refs->epoch = said->epoch;
 	refs->n = said->n;
-	p->head = p->bytes = (const uint8_t *)&said->piece[said->n];
-	p->len = said->header_len;
-	p->refs_len = said->payload_len;
 	return true;
 }
 
@@ -116,14 +101,22 @@ static void deliver_refs(struct urxe_wire *wire, struct urxe_arrival *from,
 			 const struct urxe_record *rec)
 {
 	_Alignas(8) uint8_t own[REFS_MAX];
+	const struct urxe_ring_refs *said = (const struct urxe_ring_refs *)own;
 	struct urxe_refs refs = {
 		.ring = from->inlet->in.ring, .slot = from->inlet->slot, .life = from->inlet->life};
-	struct packet p = {.span = rec->span, .refs = &refs};
-	uint32_t len = rec->len <= sizeof(own) ? rec->len : 0;
+	uint32_t len = rec->len <= sizeof(own) ? rec->len : 0, header_len = 0;
+	const uint8_t *head = own;
 
 	urxe_ring_copy(own, rec->bytes, len);
-	read_refs((const struct urxe_ring_refs *)own, len, &refs, &p);
-	deliver(wire, from, &p);
+	if (read_refs(said, len, &refs)) {
+		head = (const uint8_t *)&said->piece[said->n];
+		header_len = said->header_len;
+		from->pkt.refs = &refs;
+		from->pkt.refs_len = said->payload_len;
+	}
+	deliver(wire, from, head, head, header_len, rec->span);
+	from->pkt.refs = NULL;
+	from->pkt.refs_len = 0;
 }
 
 static void set_flow(struct urxe_wire *wire, struct urxe_inlet *inlet,
@@ -142,15 +135,6 @@ static void set_flow(struct urxe_wire *wire, struct urxe_inlet *inlet,
 	/* To an address of another host: nothing is there. */
 	inlet->known[rec->flow % URXE_FLOWS] =
 		urxe_link_of(&path)->has_other_ways || path.multicast || path.port != URXE_NO_PORT;
-}
-
-/* A packet whose headers are in memory of our own. */
-static void receive_own(struct urxe_wire *wire, struct urxe_arrival *from, const void *head,
-			const void *bytes, uint32_t len, uint16_t span)
-{
-	struct packet p = {.head = head, .bytes = bytes, .len = len, .span = span};
-
-	deliver(wire, from, &p);
 }
 
 static bool is_faulty(struct urxe_wire *wire, const struct urxe_arrival *from)
@@ -172,10 +156,9 @@ static void receive_pair(struct urxe_wire *wire, struct urxe_arrival *from,
 	for (unsigned i = 0; i < 2; i++) {
 		one.len = lens[i];
 		if (is_faulty(wire, from))
-			urxe_fault_in_record(wire, from, &one);
+			urxe_fault_in(wire, from, &one);
 		else
-			receive_own(wire, from, one.bytes, payload_of(one.bytes, bytes), one.len,
-				    1);
+			deliver(wire, from, one.bytes, payload_of(one.bytes, bytes), one.len, 1);
 		one.bytes = both + lens[0];
 		bytes += lens[0];
 	}
@@ -193,7 +176,7 @@ static void receive_one(struct urxe_wire *wire, struct urxe_inlet *inlet,
 	else if (rec->kind == URXE_RECORD_PAIR)
 		receive_pair(wire, from, rec);
 	else if (is_faulty(wire, from))
-		urxe_fault_in_record(wire, from, rec);
+		urxe_fault_in(wire, from, rec);
 	else if (rec->kind == URXE_RECORD_REFS)
 		deliver_refs(wire, from, rec);
 	else
@@ -206,7 +189,7 @@ void urxe_shm_receive_raw(struct urxe_wire *wire, struct urxe_arrival *from,
 	if (rec->kind == URXE_RECORD_REFS)
 		deliver_refs(wire, from, rec);
 	else
-		receive_own(wire, from, rec->bytes, rec->bytes, rec->len, rec->span);
+		deliver(wire, from, rec->bytes, rec->bytes, rec->len, rec->span);
 }
 
 /* A neighbour that sends packets gets some: an answer, or at least an acknowledgement. */

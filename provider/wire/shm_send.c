@@ -295,7 +295,7 @@ static int send_faulty(struct urxe_wire *wire, struct urxe_link *link, const str
 		    !urxe_route_take(path, pkts[k].header, record_len(&pkts[k], false),
 				     pkts[k].payload_len, span_of(&pkts[k])))
 			continue;
-		urxe_fault_out_record(wire, path, link->near.slot, &rec, lag);
+		urxe_fault_out(wire, path, link->near.slot, &rec, lag);
 	}
 	return n;
 }

@@ -105,8 +105,8 @@ void urxe_shm_look(struct urxe_wire *w)
 }
 
 /* As fault injection does: it keeps a copy, which is delivered later. */
-void urxe_fault_in_record(struct urxe_wire *w, const struct urxe_arrival *from,
-			  const struct urxe_record *rec)
+void urxe_fault_in(struct urxe_wire *w, const struct urxe_arrival *from,
+		   const struct urxe_record *rec)
 {
 	struct urxe_arrival held = *from;
 	struct urxe_record copy = *rec;
