@@ -45,7 +45,6 @@ int urxe_roce_join(struct urxe_wire *wire, const struct urxe_port *port,
 	unsigned ifindex = urxe_port_ifindex(port);
 	struct in6_addr addr = to->gid;
 	struct urxe_group *group, **link;
-	enum urxe_family family;
 	int ret;
 
 	if (!urxe_is_multicast(&addr))
@@ -58,25 +57,23 @@ int urxe_roce_join(struct urxe_wire *wire, const struct urxe_port *port,
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return -ENOMEM;
-	family = urxe_is_ipv4(&addr) ? URXE_IPV4 : URXE_IPV6;
-	ret = urxe_udp_open_group(&addr, family, ifindex);
-	if (ret < 0) {
-		free(group);
-		return ret;
+	ret = urxe_udp_open_group(&addr, ifindex);
+	*group = (struct urxe_group){
+		.port = port,
+		.addr = addr,
+		.joins = 1,
+		.sock = {.fd = ret, .vlen = 1, .receive = urxe_receive},
+	};
+	if (ret >= 0)
+		ret = join(group->sock.fd, &addr, ifindex)
+			      ?: urxe_wire_watch(wire, group->sock.fd, &group->sock);
+	if (!ret) {
+		*link = group;
+		return 0;
 	}
-	group->sock = (struct urxe_recv_socket){.fd = ret, .vlen = 1, .receive = urxe_receive};
-	ret = join(group->sock.fd, &addr, ifindex)
-		      ?: urxe_wire_watch(wire, group->sock.fd, &group->sock);
-	if (ret) {
-		urxe_fd_close(group->sock.fd);
-		free(group);
-		return ret;
-	}
-	group->port = port;
-	group->addr = addr;
-	group->joins = 1;
-	*link = group;
-	return 0;
+	urxe_fd_close(group->sock.fd);
+	free(group);
+	return ret;
 }
 
 static void close_group(struct urxe_wire *wire, struct urxe_group **link)

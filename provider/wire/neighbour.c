@@ -162,11 +162,8 @@ struct urxe_link *urxe_shm_try_link(struct urxe_wire *wire, unsigned slot)
 struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct urxe_path *path,
 					   uint32_t qpn)
 {
-	struct urxe_link *link;
+	struct urxe_link *link = urxe_shm_link_to(wire, path, qpn);
 
-	if (!wire->shm || !path->here)
-		return NULL;
-	link = urxe_shm_link(wire, urxe_shm_slot(wire, path, qpn));
 	return link ? &link->near : NULL;
 }
 

@@ -193,11 +193,8 @@ static inline uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct 
 int urxe_udp_open(struct urxe_wire *wire);
 void urxe_udp_close(struct urxe_wire *wire);
 void urxe_udp_forked(struct urxe_wire *wire);
-/* 0, or -EADDRINUSE when anybody at all has the port, were it a process of this user that shares
- * it. */
-int urxe_udp_probe(enum urxe_family family);
 /* Bound to a group address instead of all: for mcast.c. */
-int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex);
+int urxe_udp_open_group(const struct in6_addr *group, unsigned ifindex);
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port);
 /* A socket is about to be closed. */
 void urxe_wire_forget(struct urxe_wire *wire, const struct urxe_recv_socket *sock);

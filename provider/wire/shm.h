@@ -131,6 +131,12 @@ static inline unsigned urxe_shm_slot(struct urxe_wire *wire, const struct urxe_p
 		return 0;
 	return slot;
 }
+/* The link to that process; NULL: packets go by other ways. */
+static inline struct urxe_link *urxe_shm_link_to(struct urxe_wire *wire,
+						 const struct urxe_path *path, uint32_t qpn)
+{
+	return wire->shm && path->here ? urxe_shm_link(wire, urxe_shm_slot(wire, path, qpn)) : NULL;
+}
 /* Is the neighbour of a link, or of an inlet, dead, even if its slot is in use again? Some system
  * calls. */
 bool urxe_shm_has_gone(struct urxe_wire *wire, unsigned slot, uint32_t life);

@@ -338,17 +338,10 @@ int urxe_shm_send_copy(struct urxe_wire *wire, struct urxe_link *link, const str
 	return urxe_shm_send(wire, link, path, pkt, 1);
 }
 
-static struct urxe_link *link_to(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn)
-{
-	if (!wire->shm || !path->here)
-		return NULL;
-	return urxe_shm_link(wire, urxe_shm_slot(wire, path, qpn));
-}
-
 uint8_t *urxe_wire_short(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 			 uint32_t len, struct urxe_short *way)
 {
-	struct urxe_link *link = link_to(wire, path, qpn);
+	struct urxe_link *link = urxe_shm_link_to(wire, path, qpn);
 
 	static_assert(URXE_PAIR_MAX == URXE_RING_INLINE, "a pair is in a cell");
 	if (!link || urxe_fault_active(&urxe_wire_port(wire, path)->fault, URXE_FAULT_OUT))
@@ -440,7 +433,7 @@ static bool is_to_refer(struct urxe_link *link)
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		       bool *refer)
 {
-	struct urxe_link *link = link_to(wire, path, qpn);
+	struct urxe_link *link = urxe_shm_link_to(wire, path, qpn);
 
 	if (!link || (is_routed(path) && !urxe_route_is_sure(path)))
 		return 0;
@@ -452,7 +445,7 @@ uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uin
 bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		    uint32_t len, bool refer)
 {
-	struct urxe_link *link = link_to(wire, path, qpn);
+	struct urxe_link *link = urxe_shm_link_to(wire, path, qpn);
 
 	if (len > URXE_MAX_RUN)
 		len = URXE_MAX_RUN;

@@ -97,6 +97,18 @@ static void emit(struct program *prog, uint16_t code, uint32_t k, uint8_t jt, ui
 	prog->insns[prog->len++] = (struct sock_filter){code, jt, jf, k};
 }
 
+/* A jump whose distance is found later. */
+static unsigned emit_jump(struct program *prog)
+{
+	emit(prog, BPF_JMP | BPF_JA, 0, 0, 0);
+	return prog->len - 1;
+}
+
+static void land(struct program *prog, unsigned jump)
+{
+	prog->insns[jump].k = prog->len - jump - 1;
+}
+
 static void emit_search(struct program *prog, const struct member *members, unsigned n)
 {
 	unsigned jump, left = n / 2;
@@ -108,23 +120,10 @@ static void emit_search(struct program *prog, const struct member *members, unsi
 		return;
 	}
 	emit(prog, BPF_JMP | BPF_JGE | BPF_K, members[left].slot, 0, 1);
-	jump = prog->len;
-	emit(prog, BPF_JMP | BPF_JA, 0, 0, 0);
+	jump = emit_jump(prog);
 	emit_search(prog, members, left);
-	prog->insns[jump].k = prog->len - jump - 1;
+	land(prog, jump);
 	emit_search(prog, members + left, n - left);
-}
-
-/* A jump whose distance is found later. */
-static unsigned emit_jump(struct program *prog)
-{
-	emit(prog, BPF_JMP | BPF_JA, 0, 0, 0);
-	return prog->len - 1;
-}
-
-static void land(struct program *prog, unsigned jump)
-{
-	prog->insns[jump].k = prog->len - jump - 1;
 }
 
 /* Is it a MAD of that rule? If not, the next rule follows. Returns a jump, to the search for a slot that is
@@ -275,8 +274,6 @@ void urxe_steer(struct urxe_wire *wire, bool leaving)
 		if (wire->recv[f].fd < 0)
 			continue;
 		n = urxe_segment_group(wire->seg, f, slots, MAX_MEMBERS);
-		if (n > MAX_MEMBERS)
-			n = MAX_MEMBERS;
 		if (leaving)
 			n = without(slots, n, wire->slot);
 		ret = attach(wire, wire->recv[f].fd, slots, n);

@@ -136,26 +136,25 @@ static socklen_t everywhere(union urxe_ip_sockaddr *addr, enum urxe_family famil
 	return urxe_ip_sockaddr(addr, &any, URXE_UDP_PORT, 0);
 }
 
-int urxe_udp_probe(enum urxe_family family)
+/* Has anybody at all the port, were it a process of this user that shares it? */
+static bool is_taken(enum urxe_family family)
 {
 	union urxe_ip_sockaddr addr;
 	socklen_t len = everywhere(&addr, family);
-	int fd = open_socket(family), ret = 0;
+	int fd = open_socket(family);
+	/* If there is none, the call that opens it for good says why. */
+	bool taken = fd >= 0 && urxe_libc.bind(fd, &addr.sa, len) && errno == EADDRINUSE;
 
-	if (fd < 0)
-		return 0; /* the call that opens it for good says why not */
-	if (urxe_libc.bind(fd, &addr.sa, len) && errno == EADDRINUSE)
-		ret = -EADDRINUSE;
 	urxe_fd_close(fd);
-	return ret;
+	return taken;
 }
 
-int urxe_udp_open_group(const struct in6_addr *group, enum urxe_family family, unsigned ifindex)
+int urxe_udp_open_group(const struct in6_addr *group, unsigned ifindex)
 {
 	union urxe_ip_sockaddr addr;
 	socklen_t len = urxe_ip_sockaddr(&addr, group, URXE_UDP_PORT, ifindex);
 
-	return open_receive(family, &addr, len);
+	return open_receive(urxe_is_ipv4(group) ? URXE_IPV4 : URXE_IPV6, &addr, len);
 }
 
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port)
@@ -215,7 +214,7 @@ static bool has_strangers(struct urxe_wire *wire, unsigned family)
 	if (urxe_segment_group(wire->seg, family, &first, 1))
 		return false;
 	for (unsigned k = 0; k < STRANGERS_TRIES; k++) {
-		if (!urxe_udp_probe(family))
+		if (!is_taken(family))
 			return false;
 		nanosleep(&moment, NULL);
 	}
@@ -275,9 +274,7 @@ int urxe_udp_open(struct urxe_wire *wire)
 
 static void leave_group(struct urxe_wire *wire)
 {
-	bool any = wire->recv[URXE_IPV4].fd >= 0 || wire->recv[URXE_IPV6].fd >= 0;
-
-	if (!any)
+	if (wire->recv[URXE_IPV4].fd < 0 && wire->recv[URXE_IPV6].fd < 0)
 		return;
 	urxe_segment_lock(wire->seg);
 	urxe_steer(wire, true);
