@@ -31,7 +31,6 @@ void urxe_adapter_reap(void)
 
 bool urxe_adapter_adopt(struct urxe_path *path)
 {
-	urxe_path_normalize(path);
 	return path->link < URXE_NUM_LINKS && urxe_link_of(path)->adopt(urxe_hca.wire, path);
 }
 

@@ -402,7 +402,6 @@ static int receive_packets(struct urxe_wire *wire, uint8_t *bytes, size_t len)
 	bytes += sizeof(header);
 	len -= sizeof(header);
 	from.pkt.path = header.path;
-	urxe_path_normalize(&from.pkt.path);
 	urxe_link_of(&header.path)->arrive(wire, &from.pkt.path);
 	from.pkt.source_port = header.source_port;
 	from.pkt.span = 1;

@@ -40,8 +40,9 @@ struct urxe_path {
 			/* Of this host: the one that packets leave or came by, by index; or
 			 * URXE_NO_PORT. */
 			uint8_t port;
-			bool here; /* dst is on this host, whose processes share memory */
-			bool multicast;
+			/* Truth values, and no bool: another process may have written them. */
+			uint8_t here; /* dst is on this host, whose processes share memory */
+			uint8_t multicast;
 			/* What else the receiver is told by the headers in front of the BTH, */
 			union {
 				uint32_t seen[2];
@@ -80,15 +81,6 @@ static inline bool urxe_same_addr(const struct urxe_link_addr *a, const struct u
 static inline bool urxe_same_path(const struct urxe_path *a, const struct urxe_path *b)
 {
 	return !memcmp(a, b, sizeof(*a));
-}
-
-/* Of a path that another process has written, whose truth values may be any bytes. */
-static inline void urxe_path_normalize(struct urxe_path *path)
-{
-	const uint8_t *bytes = (const uint8_t *)path;
-
-	path->here = bytes[offsetof(struct urxe_path, here)] != 0;
-	path->multicast = bytes[offsetof(struct urxe_path, multicast)] != 0;
 }
 
 /* Is it the same for the receiver? */
