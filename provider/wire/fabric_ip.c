@@ -17,7 +17,6 @@
 
 #define NET	  127 /* the first byte of all such addresses */
 #define FIRST_NET 77
-#define FULL	  0x8000 /* membership of a partition */
 
 /* One that the subnet administrator made, for a program to pass on. */
 static bool is_mgid(const struct in6_addr *ip)
@@ -28,7 +27,7 @@ static bool is_mgid(const struct in6_addr *ip)
 /* ff12:4001:<P_Key>::<28 bits of the group>, ff12:6001:<P_Key>:<80 bits of the group> */
 static void mgid_of(const struct urxe_port *port, const struct in6_addr *ip, union ibv_gid *gid)
 {
-	uint16_t pkey = (port ? urxe_port_pkey(port, 0) : URXE_PKEY_DEFAULT) | FULL;
+	uint16_t pkey = (port ? urxe_port_pkey(port, 0) : URXE_PKEY_DEFAULT) | URXE_PKEY_FULL;
 	bool ipv4 = urxe_is_ipv4(ip);
 
 	if (is_mgid(ip)) {

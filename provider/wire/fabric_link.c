@@ -411,12 +411,6 @@ static int send_rest(struct urxe_wire *wire, const struct urxe_path *path,
 	return n;
 }
 
-static int send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
-		    uint32_t len)
-{
-	return 0;
-}
-
 /* ---- refusals ---- */
 
 #define REPORT_EVERY 1000000ull /* ns: refused packets must not keep fabricd busy */
@@ -471,14 +465,9 @@ static int open_fabric(struct urxe_wire *wire)
 	return wire->shm && wire->shm->window ? 0 : -ENOSPC;
 }
 
-static void close_fabric(struct urxe_wire *wire)
+static void close_fabric(struct urxe_wire *wire, bool forked)
 {
-	urxe_routes_close(false);
-}
-
-static void forked(struct urxe_wire *wire)
-{
-	urxe_routes_close(true);
+	urxe_routes_close(forked);
 }
 
 static void housekeep(struct urxe_wire *wire)
@@ -500,7 +489,6 @@ const struct urxe_link_ops urxe_fabric_link = {
 	.has_af_ib = true,
 	.open = open_fabric,
 	.close = close_fabric,
-	.forked = forked,
 	.housekeep = housekeep,
 	.ports_changed = ports_changed,
 	.resolve = resolve,
@@ -524,5 +512,4 @@ const struct urxe_link_ops urxe_fabric_link = {
 	.leave = leave,
 	.refused = refused,
 	.send = send_rest,
-	.send_raw = send_raw,
 };

@@ -33,11 +33,10 @@ struct urxe_link_ops {
 	/* Addresses of the family AF_IB name its GIDs, as the kernel's rdma_cap_af_ib() has it. */
 	bool has_af_ib;
 
-	/* What the wire needs for such ports as a whole, once there are shared memory and the ipc socket; its end;
-	 * in the child of a fork, where the parent is to be left undisturbed; and now and then. */
+	/* What the wire needs for such ports as a whole, once there are shared memory and the ipc socket; its end,
+	 * also in the child of a fork, where the parent is to be left undisturbed; and now and then. */
 	int (*open)(struct urxe_wire *wire);
-	void (*close)(struct urxe_wire *wire);
-	void (*forked)(struct urxe_wire *wire);
+	void (*close)(struct urxe_wire *wire, bool forked);
 	void (*housekeep)(struct urxe_wire *wire);
 	/* Something has become of a port; NULL: that is nothing to it. */
 	void (*ports_changed)(struct urxe_wire *wire);
@@ -110,7 +109,7 @@ struct urxe_link_ops {
 	void (*refused)(const struct urxe_rx_packet *rx, bool qkey);
 
 	/* Packets that no shared memory takes: as urxe_wire_send(). And one that fault injection kept,
-	 * as send made it (its own business). Under the engine's lock. */
+	 * as send made it (its own business; NULL: it makes none). Under the engine's lock. */
 	int (*send)(struct urxe_wire *wire, const struct urxe_path *path,
 		    struct urxe_tx_packet *pkts, unsigned n);
 	int (*send_raw)(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,

@@ -191,8 +191,7 @@ static inline uint64_t *urxe_wire_counters(struct urxe_wire *wire, const struct 
 
 /* udp.c: what RoCE has (link.h), and sockets: descriptors or -errno. */
 int urxe_udp_open(struct urxe_wire *wire);
-void urxe_udp_close(struct urxe_wire *wire);
-void urxe_udp_forked(struct urxe_wire *wire);
+void urxe_udp_close(struct urxe_wire *wire, bool forked);
 /* Bound to a group address instead of all: for mcast.c. */
 int urxe_udp_open_group(const struct in6_addr *group, unsigned ifindex);
 int urxe_udp_open_send(enum urxe_family family, uint16_t *port);
@@ -232,8 +231,8 @@ void urxe_receive_packet(struct urxe_wire *wire, struct urxe_arrival *from, void
 			 uint32_t len);
 void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packet, uint32_t len);
 
-/* steer.c: both under urxe_segment_lock(). leaving: this process's socket is about to be closed. */
-void urxe_steer(struct urxe_wire *wire, bool leaving);
+/* steer.c: both under urxe_segment_lock(). */
+void urxe_steer(struct urxe_wire *wire);
 void urxe_steer_renew(struct urxe_wire *wire);
 /* The slot in a MAD, by the first rule that fits; 0: any process that serves QP 1. */
 unsigned urxe_steer_mad(const uint8_t *mad);

@@ -388,7 +388,6 @@ const struct urxe_link_ops urxe_roce_link = {
 	.has_other_ways = true,
 	.open = urxe_udp_open,
 	.close = urxe_udp_close,
-	.forked = urxe_udp_forked,
 	.housekeep = urxe_steer_renew,
 	.resolve = resolve,
 	.describe = describe,

@@ -231,18 +231,6 @@ static int attach(const struct urxe_wire *wire, int fd, const uint8_t *slots, un
 		       : 0;
 }
 
-/* The order after the member of that slot has gone: the last one takes its place. */
-static unsigned without(uint8_t *slots, unsigned n, unsigned slot)
-{
-	for (unsigned k = 0; k < n; k++) {
-		if (slots[k] == slot) {
-			slots[k] = slots[n - 1];
-			return n - 1;
-		}
-	}
-	return n;
-}
-
 /* The processes that listen; where none does, those that can refuse. */
 static void find_servers(const struct urxe_wire *wire, uint64_t set[4])
 {
@@ -263,7 +251,7 @@ static void find_servers(const struct urxe_wire *wire, uint64_t set[4])
 		memcpy(set, listening, sizeof(listening));
 }
 
-void urxe_steer(struct urxe_wire *wire, bool leaving)
+void urxe_steer(struct urxe_wire *wire)
 {
 	find_servers(wire, wire->steered_gsi);
 	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
@@ -274,8 +262,6 @@ void urxe_steer(struct urxe_wire *wire, bool leaving)
 		if (wire->recv[f].fd < 0)
 			continue;
 		n = urxe_segment_group(wire->seg, f, slots, MAX_MEMBERS);
-		if (leaving)
-			n = without(slots, n, wire->slot);
 		ret = attach(wire, wire->recv[f].fd, slots, n);
 		if (ret)
 			urxe_log(URXE_LOG_WARN, "cannot steer packets between processes: %s",
@@ -293,6 +279,6 @@ void urxe_steer_renew(struct urxe_wire *wire)
 	    !memcmp(set, wire->steered_gsi, sizeof(set)))
 		return;
 	urxe_segment_lock(wire->seg);
-	urxe_steer(wire, false);
+	urxe_steer(wire);
 	urxe_segment_unlock(wire->seg);
 }

@@ -263,7 +263,7 @@ int urxe_udp_open(struct urxe_wire *wire)
 			break;
 	}
 	if (opened && ret != -EADDRINUSE && ret != -EBUSY)
-		urxe_steer(wire, false);
+		urxe_steer(wire);
 	urxe_segment_unlock(wire->seg);
 	if (ret == -EADDRINUSE)
 		explain_in_use();
@@ -272,34 +272,34 @@ int urxe_udp_open(struct urxe_wire *wire)
 	return ret;
 }
 
+static void close_receive(struct urxe_wire *wire)
+{
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
+		urxe_fd_close(wire->recv[f].fd);
+		wire->recv[f].fd = -1;
+	}
+}
+
 static void leave_group(struct urxe_wire *wire)
 {
 	if (wire->recv[URXE_IPV4].fd < 0 && wire->recv[URXE_IPV6].fd < 0)
 		return;
 	urxe_segment_lock(wire->seg);
-	urxe_steer(wire, true);
-	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++) {
-		if (wire->recv[f].fd < 0)
-			continue;
-		urxe_fd_close(wire->recv[f].fd);
-		wire->recv[f].fd = -1;
+	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
 		urxe_segment_group_set(wire->seg, f, false);
-	}
+	/* As the order will be when the sockets are closed. */
+	urxe_steer(wire);
+	close_receive(wire);
 	urxe_segment_unlock(wire->seg);
 }
 
-void urxe_udp_close(struct urxe_wire *wire)
-{
-	leave_group(wire);
-	urxe_mcast_close(wire);
-	urxe_send_close(wire);
-}
-
 /* Only their owner may take the receive sockets out of the group. */
-void urxe_udp_forked(struct urxe_wire *wire)
+void urxe_udp_close(struct urxe_wire *wire, bool forked)
 {
-	for (unsigned f = 0; f < URXE_NUM_FAMILIES; f++)
-		urxe_fd_close(wire->recv[f].fd);
+	if (forked)
+		close_receive(wire);
+	else
+		leave_group(wire);
 	urxe_mcast_close(wire);
 	urxe_send_close(wire);
 }

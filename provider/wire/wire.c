@@ -47,9 +47,10 @@ void urxe_wire_mcast_leave(struct urxe_wire *wire, const struct urxe_port *port,
 
 /* ---- making and ending ---- */
 
-/* Everything but what the link layer has. */
-static void release(struct urxe_wire *wire)
+static void release(struct urxe_wire *wire, bool forked)
 {
+	wire->link->close(wire, forked);
+	urxe_shm_destroy(wire, forked);
 	urxe_fault_close(wire);
 	urxe_ipc_close(wire);
 	urxe_fd_close(wire->epfd);
@@ -105,9 +106,7 @@ void urxe_wire_destroy(struct urxe_wire *wire)
 	if (!wire)
 		return;
 	urxe_wire_drain(wire);
-	wire->link->close(wire);
-	urxe_shm_destroy(wire, false);
-	release(wire);
+	release(wire, false);
 }
 
 void urxe_wire_ending(struct urxe_wire *wire)
@@ -117,9 +116,7 @@ void urxe_wire_ending(struct urxe_wire *wire)
 
 void urxe_wire_forked(struct urxe_wire *wire)
 {
-	wire->link->forked(wire);
-	urxe_shm_destroy(wire, true);
-	release(wire);
+	release(wire, true);
 }
 
 /* ---- running ---- */
