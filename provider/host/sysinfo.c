@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Small facts about the host and the process. The stat family is interposed by this very library
- * and has changed its names over glibc's versions, so it is called as the system call statx, or an
- * older one where a sandbox knows no statx.
+ * and has changed its names over glibc's versions, so it is called as system calls; not as statx, which
+ * sandboxes older than it refuse.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -48,48 +48,35 @@ ssize_t urxe_read_file(const char *path, char *buf, size_t max)
 	return n;
 }
 
-/* As the older calls have it. */
-static void from_stat(struct urxe_stat *st, const struct stat *s)
+/* ret: of the system call that has filled s. */
+static int take(long ret, const struct stat *s, struct urxe_stat *st)
 {
-	st->dev = (uint64_t)major(s->st_dev) << 32 | minor(s->st_dev);
-	st->ino = s->st_ino;
-	st->size = s->st_size;
-	st->mode = s->st_mode;
-	st->uid = s->st_uid;
-	st->nlink = s->st_nlink;
+	if (ret < 0)
+		return -errno;
+	*st = (struct urxe_stat){
+		.dev = (uint64_t)major(s->st_dev) << 32 | minor(s->st_dev),
+		.ino = s->st_ino,
+		.size = s->st_size,
+		.mode = s->st_mode,
+		.uid = s->st_uid,
+		.nlink = s->st_nlink,
+	};
+	return 0;
 }
 
 int urxe_stat_at(int dirfd, const char *path, int flags, struct urxe_stat *st)
 {
-	struct statx stx;
 	struct stat s;
 
-	if (syscall(SYS_statx, dirfd, path, flags, STATX_BASIC_STATS, &stx) < 0) {
-		/* A sandbox whose filter does not know statx refuses it. */
-		if ((errno != ENOSYS && errno != EPERM) ||
-		    syscall(SYS_newfstatat, dirfd, path, &s, flags) < 0)
-			return -errno;
-		from_stat(st, &s);
-		return 0;
-	}
-	st->dev = (uint64_t)stx.stx_dev_major << 32 | stx.stx_dev_minor;
-	st->ino = stx.stx_ino;
-	st->size = stx.stx_size;
-	st->mode = stx.stx_mode;
-	st->uid = stx.stx_uid;
-	st->nlink = stx.stx_nlink;
-	return 0;
+	return take(syscall(SYS_newfstatat, dirfd, path, &s, flags), &s, st);
 }
 
-/* Several times as fast as statx(), which takes memory for the empty path. */
+/* Several times as fast as the other one with an empty path, for which that takes memory. */
 int urxe_fstat(int fd, struct urxe_stat *st)
 {
 	struct stat s;
 
-	if (syscall(SYS_fstat, fd, &s) < 0)
-		return -errno;
-	from_stat(st, &s);
-	return 0;
+	return take(syscall(SYS_fstat, fd, &s), &s, st);
 }
 
 uint64_t urxe_netns_inode(void)
