@@ -22,8 +22,7 @@ struct tables {
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const ElfW(Half) * versions; /* NULL: no versions */
-	const uint32_t *gnu_hash;
-	const uint32_t *sysv_hash;
+	const uint32_t *hash;	     /* DT_GNU_HASH, which glibc's own libraries have */
 };
 
 /* False: there is nothing to look symbols up in. */
@@ -32,8 +31,7 @@ URXE_UNINSTRUMENTED static bool read_tables(struct tables *t, uintptr_t base, co
 	t->symbols = NULL;
 	t->strings = NULL;
 	t->versions = NULL;
-	t->gnu_hash = NULL;
-	t->sysv_hash = NULL;
+	t->hash = NULL;
 	for (; dyn->d_tag != DT_NULL; dyn++) {
 		ElfW(Addr) value = dyn->d_un.d_ptr;
 		/* glibc relocates these addresses in place on most architectures. */
@@ -46,11 +44,9 @@ URXE_UNINSTRUMENTED static bool read_tables(struct tables *t, uintptr_t base, co
 		else if (dyn->d_tag == DT_VERSYM)
 			t->versions = p;
 		else if (dyn->d_tag == DT_GNU_HASH)
-			t->gnu_hash = p;
-		else if (dyn->d_tag == DT_HASH)
-			t->sysv_hash = p;
+			t->hash = p;
 	}
-	return t->symbols && t->strings && (t->gnu_hash || t->sysv_hash);
+	return t->symbols && t->strings && t->hash;
 }
 
 /* A function, in its default version. */
@@ -73,9 +69,9 @@ URXE_UNINSTRUMENTED static bool fits(const struct tables *t, uint32_t i, const c
  * DT_GNU_HASH: nbuckets, index of the first hashed symbol, words of the Bloom filter, its shift;
  * the filter; the buckets; then a hash per symbol, whose lowest bit ends a bucket's chain.
  */
-URXE_UNINSTRUMENTED static const ElfW(Sym) * lookup_gnu(const struct tables *t, const char *name)
+URXE_UNINSTRUMENTED static const ElfW(Sym) * lookup(const struct tables *t, const char *name)
 {
-	const uint32_t *h = t->gnu_hash;
+	const uint32_t *h = t->hash;
 	const uint32_t *buckets = h + 4 + h[2] * (sizeof(ElfW(Addr)) / sizeof(*h));
 	const uint32_t *chain = buckets + h[0];
 	uint32_t hash = 5381;
@@ -96,15 +92,6 @@ URXE_UNINSTRUMENTED static const ElfW(Sym) * lookup_gnu(const struct tables *t, 
 		if (link & 1)
 			return NULL;
 	}
-}
-
-/* DT_HASH: nbuckets, number of symbols, the buckets, a link per symbol. Only counted through. */
-URXE_UNINSTRUMENTED static const ElfW(Sym) * lookup_sysv(const struct tables *t, const char *name)
-{
-	for (uint32_t i = 0; i < t->sysv_hash[1]; i++)
-		if (fits(t, i, name))
-			return &t->symbols[i];
-	return NULL;
 }
 
 URXE_UNINSTRUMENTED static bool begins(const char *s, const char *prefix)
@@ -135,7 +122,7 @@ URXE_UNINSTRUMENTED void *urxe_elf_libc(const char *name)
 	for (map = &_r_debug ? _r_debug.r_map : NULL; map; map = map->l_next) {
 		if (!is_libc(map->l_name) || !read_tables(&t, map->l_addr, map->l_ld))
 			continue;
-		sym = t.gnu_hash ? lookup_gnu(&t, name) : lookup_sysv(&t, name);
+		sym = lookup(&t, name);
 		if (sym)
 			return (void *)(map->l_addr + sym->st_value);
 	}
