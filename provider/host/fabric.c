@@ -42,14 +42,12 @@ static int connect_socket(void)
 	if (!path || strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
-	fd = urxe_libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (!urxe_libc.connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		return urxe_fd_keep(fd);
-	err = errno;
-	urxe_libc.close(fd);
-	return -err;
+	fd = urxe_fd_keep(urxe_libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	if (fd >= 0 && !urxe_libc.connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	err = -errno;
+	urxe_fd_close(fd);
+	return err;
 }
 
 /* The answer, and the descriptors that came with it (-1: none). */
@@ -208,10 +206,10 @@ static const struct urxe_fabric_host *attach(void)
 static bool connected(void)
 {
 	char byte;
+	ssize_t n =
+		connection < 0 ? 0 : urxe_libc.recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-	return connection >= 0 &&
-	       (urxe_libc.recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0 ||
-		errno == EAGAIN);
+	return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
 bool urxe_fabric_alive(const struct urxe_fabric_host *host)
@@ -219,7 +217,6 @@ bool urxe_fabric_alive(const struct urxe_fabric_host *host)
 	bool alive;
 
 	pthread_mutex_lock(&lock);
-	errno = 0;
 	alive = atomic_load(&current) == host && connected();
 	pthread_mutex_unlock(&lock);
 	return alive;
@@ -232,7 +229,6 @@ const struct urxe_fabric_host *urxe_fabric_host(void)
 	if (!urxe_fabric_wanted())
 		return NULL;
 	pthread_mutex_lock(&lock);
-	errno = 0;
 	if (!connected()) {
 		urxe_fd_close(connection);
 		connection = -1;
