@@ -244,7 +244,7 @@ int urxe_fabric_monitor_open(void)
 	if (epoll_fd < 0 || timer_fd < 0) {
 		int err = errno;
 
-		urxe_fabric_monitor_close(epoll_fd);
+		urxe_fabric_monitor_close();
 		return -err;
 	}
 	urxe_fabric_monitor_watch(timer_fd);
@@ -305,7 +305,7 @@ void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg)
 	urxe_fabric_sa_read();
 }
 
-void urxe_fabric_monitor_close(int fd)
+void urxe_fabric_monitor_close(void)
 {
 	urxe_fabric_sa_close();
 	urxe_fd_close(atomic_exchange(&events_fd, -1));

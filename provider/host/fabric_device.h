@@ -16,7 +16,7 @@
 void urxe_fabric_devices_refresh(void);
 int urxe_fabric_monitor_open(void);
 void urxe_fabric_monitor_read(urxe_port_event_fn *fn, void *arg);
-void urxe_fabric_monitor_close(int fd);
+void urxe_fabric_monitor_close(void);
 /* Fills a port from the map, under the device lock if it is one of a device, and notes what has
  * changed. */
 void urxe_fabric_port_read(struct urxe_port *port, const struct fabric_map *map,

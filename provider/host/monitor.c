@@ -73,7 +73,7 @@ void urxe_device_monitor_read(int fd, urxe_port_event_fn *fn, void *arg)
 void urxe_device_monitor_close(int fd)
 {
 	if (urxe_fabric_wanted())
-		urxe_fabric_monitor_close(fd);
+		urxe_fabric_monitor_close();
 	else
 		urxe_fd_close(fd);
 }

@@ -218,19 +218,18 @@ uint32_t urxe_segment_slot_pid(const struct urxe_segment *seg, unsigned slot)
 }
 
 /* Locks a free slot's byte through fd: the slot, or -EUSERS. */
-static int slot_choose(struct urxe_segment *seg, struct segment_header *header, int fd,
-		       const struct segment_slot *slots)
+static int slot_choose(struct segment_map *map, int fd)
 {
 	const unsigned num = urxe_slots.last - URXE_SLOT_FIRST + 1;
-	unsigned s = header->next_slot;
+	unsigned s = map->header.next_slot;
 
 	/* Slots go round, so that packets for a process that is gone find nobody in its place. */
 	for (unsigned i = 0; i < num; i++) {
 		s = slot_after(s);
 		/* Free but locked: its process is just leaving. */
-		if (s != GUARDIAN_BYTE && slots[s].state == SLOT_FREE &&
+		if (s != GUARDIAN_BYTE && map->slots[s].state == SLOT_FREE &&
 		    !segment_file_lock(fd, s, true)) {
-			header->next_slot = s;
+			map->header.next_slot = s;
 			return s;
 		}
 	}
@@ -250,7 +249,7 @@ static int slot_take(struct urxe_segment *seg, int fd)
 
 	segment_counters_settle(map);
 	reap_locked(seg, seg->fd);
-	s = slot_choose(seg, &map->header, fd, map->slots);
+	s = slot_choose(map, fd);
 	if (s < 0)
 		return s;
 	slot = &map->slots[s];
