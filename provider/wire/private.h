@@ -78,7 +78,6 @@ struct urxe_wire_port {
 	struct urxe_fault fault;
 };
 
-struct urxe_tx; /* send.c: scratch */
 struct urxe_rx; /* receive.c: buffers and scratch */
 struct urxe_ipc;
 struct urxe_shm;
@@ -121,7 +120,6 @@ struct urxe_wire {
 	struct urxe_recv_socket recv[URXE_NUM_FAMILIES];
 	struct urxe_send_socket send[URXE_NUM_FAMILIES][URXE_SEND_SOCKETS];
 	struct urxe_icrc *icrc;
-	struct urxe_tx *tx;
 	struct urxe_rx *rx;
 	struct urxe_ipc *ipc;
 	struct urxe_shm *shm; /* NULL: there is to be none */
@@ -212,8 +210,6 @@ unsigned urxe_roce_port_at(struct urxe_wire *wire, const struct in6_addr *addr, 
 int urxe_roce_ethernet(const struct urxe_path *path, uint8_t mac[6], uint16_t *vlan);
 
 /* send.c */
-int urxe_tx_create(struct urxe_tx **tx);
-void urxe_tx_destroy(struct urxe_tx *tx);
 int urxe_roce_send(struct urxe_wire *wire, const struct urxe_path *path,
 		   struct urxe_tx_packet *pkts, unsigned n);
 /* Sends one packet, ICRC included, as it is. 0 or -errno. */

@@ -32,7 +32,8 @@
 #define CONTROL_LEN 128
 #define STAGE_LEN   (URXE_TX_BATCH * (URXE_MAX_HEADER + SMALL + 8))
 
-struct urxe_tx {
+/* Scratch of one call. */
+static struct {
 	struct mmsghdr msgs[URXE_TX_BATCH];
 	unsigned run_packets[URXE_TX_BATCH];
 	unsigned run_bytes[URXE_TX_BATCH];
@@ -42,7 +43,7 @@ struct urxe_tx {
 	uint8_t *end; /* of the stage */
 	_Alignas(8) uint8_t control[URXE_TX_BATCH][CONTROL_LEN];
 	uint8_t stage[STAGE_LEN];
-};
+} tx;
 
 /* What one call's packets have in common. */
 struct send_job {
@@ -60,17 +61,6 @@ struct send_job {
 	unsigned control_len; /* without UDP_SEGMENT */
 	_Alignas(8) uint8_t control[CONTROL_LEN];
 };
-
-int urxe_tx_create(struct urxe_tx **tx)
-{
-	*tx = calloc(1, sizeof(**tx));
-	return *tx ? 0 : -ENOMEM;
-}
-
-void urxe_tx_destroy(struct urxe_tx *tx)
-{
-	free(tx);
-}
 
 /* The socket of a path, opened when first used. When there is no descriptor left, one that is open
  * serves as well. */
@@ -203,14 +193,14 @@ static uint32_t prefix_of(struct send_job *job, uint32_t len, unsigned id)
 }
 
 /* Gives the next len bytes of the stage to the run that is being built. */
-static void take_stage(struct urxe_tx *tx, unsigned len)
+static void take_stage(unsigned len)
 {
-	if (tx->open)
-		tx->iov[tx->iovs - 1].iov_len += len;
+	if (tx.open)
+		tx.iov[tx.iovs - 1].iov_len += len;
 	else
-		tx->iov[tx->iovs++] = (struct iovec){tx->end, len};
-	tx->open = true;
-	tx->end += len;
+		tx.iov[tx.iovs++] = (struct iovec){tx.end, len};
+	tx.open = true;
+	tx.end += len;
 }
 
 static uint8_t *copy_payload(uint8_t *to, const struct urxe_tx_packet *pkt)
@@ -222,9 +212,9 @@ static uint8_t *copy_payload(uint8_t *to, const struct urxe_tx_packet *pkt)
 	return to;
 }
 
-static void add_small(struct urxe_tx *tx, const struct urxe_tx_packet *pkt, uint32_t crc)
+static void add_small(const struct urxe_tx_packet *pkt, uint32_t crc)
 {
-	uint8_t *to = tx->end;
+	uint8_t *to = tx.end;
 	unsigned body = pkt->header_len + pkt->payload_len;
 	unsigned pad = urxe_pad_of(pkt->payload_len);
 
@@ -233,28 +223,28 @@ static void add_small(struct urxe_tx *tx, const struct urxe_tx_packet *pkt, uint
 	memset(to + body, 0, pad);
 	body += pad;
 	urxe_icrc_store(to + body, urxe_icrc_bth(crc, to, body));
-	take_stage(tx, body + URXE_ICRC_LEN);
+	take_stage(body + URXE_ICRC_LEN);
 }
 
-static void add_large(struct urxe_tx *tx, const struct urxe_tx_packet *pkt, uint32_t crc)
+static void add_large(const struct urxe_tx_packet *pkt, uint32_t crc)
 {
 	unsigned pad = urxe_pad_of(pkt->payload_len);
-	uint8_t *to = tx->end;
+	uint8_t *to = tx.end;
 
 	memcpy(to, pkt->header, pkt->header_len);
 	crc = urxe_icrc_bth(crc, to, pkt->header_len);
-	take_stage(tx, pkt->header_len);
+	take_stage(pkt->header_len);
 	for (unsigned k = 0; k < pkt->iovcnt; k++) {
 		if (!pkt->iov[k].iov_len)
 			continue;
 		crc = urxe_icrc_add(crc, pkt->iov[k].iov_base, pkt->iov[k].iov_len);
-		tx->iov[tx->iovs++] = pkt->iov[k];
-		tx->open = false;
+		tx.iov[tx.iovs++] = pkt->iov[k];
+		tx.open = false;
 	}
-	to = tx->end;
+	to = tx.end;
 	memset(to, 0, pad);
 	urxe_icrc_store(to + pad, urxe_icrc_add(crc, to, pad));
-	take_stage(tx, pad + URXE_ICRC_LEN);
+	take_stage(pad + URXE_ICRC_LEN);
 }
 
 /* How many of the packets one UDP_SEGMENT send can take. */
@@ -281,49 +271,47 @@ static unsigned run_length(const struct urxe_tx_packet *pkts, unsigned n, bool g
 static void build_run(struct send_job *job, unsigned run, const struct urxe_tx_packet *pkts,
 		      unsigned count)
 {
-	struct urxe_tx *tx = job->wire->tx;
-	struct msghdr *msg = &tx->msgs[run].msg_hdr;
-	unsigned first_iov = tx->iovs;
+	struct msghdr *msg = &tx.msgs[run].msg_hdr;
+	unsigned first_iov = tx.iovs;
 	unsigned control_len = job->control_len;
 	uint32_t bytes = 0;
 
-	tx->open = false;
+	tx.open = false;
 	for (unsigned k = 0; k < count; k++) {
 		uint32_t len = packet_len(&pkts[k]);
 		uint32_t crc = prefix_of(job, len, k);
 
 		if (pkts[k].payload_len <= SMALL)
-			add_small(tx, &pkts[k], crc);
+			add_small(&pkts[k], crc);
 		else
-			add_large(tx, &pkts[k], crc);
+			add_large(&pkts[k], crc);
 		bytes += len;
 	}
-	tx->run_packets[run] = count;
-	tx->run_bytes[run] = bytes;
-	memcpy(tx->control[run], job->control, control_len);
+	tx.run_packets[run] = count;
+	tx.run_bytes[run] = bytes;
+	memcpy(tx.control[run], job->control, control_len);
 	if (count > 1) {
 		uint16_t segment = packet_len(&pkts[0]);
 
-		control_len = add_control(tx->control[run], control_len, SOL_UDP, UDP_SEGMENT,
+		control_len = add_control(tx.control[run], control_len, SOL_UDP, UDP_SEGMENT,
 					  &segment, sizeof(segment));
 	}
 	*msg = (struct msghdr){
 		.msg_name = &job->to,
 		.msg_namelen = job->to_len,
-		.msg_iov = &tx->iov[first_iov],
-		.msg_iovlen = tx->iovs - first_iov,
-		.msg_control = tx->control[run],
+		.msg_iov = &tx.iov[first_iov],
+		.msg_iovlen = tx.iovs - first_iov,
+		.msg_control = tx.control[run],
 		.msg_controllen = control_len,
 	};
 }
 
 static unsigned build(struct send_job *job, const struct urxe_tx_packet *pkts, unsigned n)
 {
-	struct urxe_tx *tx = job->wire->tx;
 	unsigned runs = 0;
 
-	tx->iovs = 0;
-	tx->end = tx->stage;
+	tx.iovs = 0;
+	tx.end = tx.stage;
 	for (unsigned done = 0; done < n; runs++) {
 		unsigned count = run_length(pkts + done, n - done, job->gso);
 
@@ -338,7 +326,6 @@ static unsigned build(struct send_job *job, const struct urxe_tx_packet *pkts, u
 /* Sends the runs; adds the packets that left to *sent. 0 or -errno of the run that did not. */
 static int push(struct send_job *job, unsigned runs, unsigned *sent)
 {
-	struct urxe_tx *tx = job->wire->tx;
 	uint64_t *counters = urxe_wire_counters(job->wire, job->path);
 	unsigned done = 0;
 
@@ -346,19 +333,19 @@ static int push(struct send_job *job, unsigned runs, unsigned *sent)
 		int n;
 
 		if (runs - done == 1)
-			n = urxe_libc.sendmsg(job->fd, &tx->msgs[done].msg_hdr, MSG_DONTWAIT) < 0
+			n = urxe_libc.sendmsg(job->fd, &tx.msgs[done].msg_hdr, MSG_DONTWAIT) < 0
 				    ? -1
 				    : 1;
 		else
-			n = urxe_libc.sendmmsg(job->fd, &tx->msgs[done], runs - done, MSG_DONTWAIT);
+			n = urxe_libc.sendmmsg(job->fd, &tx.msgs[done], runs - done, MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : -EAGAIN;
 		for (; n > 0; n--, done++) {
-			*sent += tx->run_packets[done];
-			counters[URXE_CNT_SENT_PKTS] += tx->run_packets[done];
-			counters[URXE_CNT_SENT_BYTES] += tx->run_bytes[done];
+			*sent += tx.run_packets[done];
+			counters[URXE_CNT_SENT_PKTS] += tx.run_packets[done];
+			counters[URXE_CNT_SENT_BYTES] += tx.run_bytes[done];
 		}
 	}
 	return 0;
@@ -414,7 +401,6 @@ static int send_all(struct send_job *job, const struct urxe_tx_packet *pkts, uns
 int urxe_roce_send_raw(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,
 		       uint32_t len)
 {
-	struct urxe_tx *tx = wire->tx;
 	struct iovec iov = {(void *)packet, len};
 	struct send_job job;
 	unsigned sent = 0;
@@ -422,9 +408,9 @@ int urxe_roce_send_raw(struct urxe_wire *wire, const struct urxe_path *path, con
 
 	if (ret)
 		return ret;
-	tx->run_packets[0] = 1;
-	tx->run_bytes[0] = len;
-	tx->msgs[0].msg_hdr = (struct msghdr){
+	tx.run_packets[0] = 1;
+	tx.run_bytes[0] = len;
+	tx.msgs[0].msg_hdr = (struct msghdr){
 		.msg_name = &job.to,
 		.msg_namelen = job.to_len,
 		.msg_iov = &iov,

@@ -55,7 +55,6 @@ static void release(struct urxe_wire *wire, bool forked)
 	urxe_ipc_close(wire);
 	urxe_fd_close(wire->epfd);
 	urxe_icrc_destroy(wire->icrc);
-	urxe_tx_destroy(wire->tx);
 	urxe_rx_destroy(wire->rx);
 	free(wire);
 }
@@ -66,7 +65,6 @@ static int open_all(struct urxe_wire *wire)
 	if (wire->epfd < 0)
 		return -errno;
 	return urxe_icrc_create(&wire->icrc)
-		      ?: urxe_tx_create(&wire->tx)
 		      ?: urxe_rx_create(&wire->rx)
 		      ?: urxe_fault_open(wire)
 		      ?: urxe_shm_create(wire)
