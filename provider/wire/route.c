@@ -218,9 +218,27 @@ static unsigned hash_of(uint32_t from, uint16_t slid, uint16_t dlid, uint8_t sl,
 	return key * 0x9e3779b97f4a7c15ull >> 52;
 }
 
-static uint32_t head_words(bool global)
+/* One that was never walked. */
+static struct urxe_route *make(const struct urxe_port *port, uint32_t from, uint16_t slid,
+			       uint16_t dlid, uint8_t sl, bool global)
 {
-	return URXE_LRH_WORDS + URXE_ICRC_WORDS + (global ? URXE_GRH_WORDS : 0);
+	struct urxe_route *r = aligned_alloc(64, sizeof(*r));
+
+	if (r)
+		*r = (struct urxe_route){
+			.port = port,
+			.from = from,
+			.slid = slid,
+			.dlid = dlid,
+			.sl = sl,
+			.global = global,
+			.head_words =
+				URXE_LRH_WORDS + URXE_ICRC_WORDS + (global ? URXE_GRH_WORDS : 0),
+			.group = dlid >= LID_FIRST_MULTICAST,
+			.map = &no_map,
+			.generation = NEVER,
+		};
+	return r;
 }
 
 int urxe_route_get(const struct urxe_port *port, uint32_t from, uint16_t slid, uint16_t dlid,
@@ -240,21 +258,9 @@ int urxe_route_get(const struct urxe_port *port, uint32_t from, uint16_t slid, u
 		    r->dlid == dlid && r->sl == sl && r->global == global)
 			break;
 	}
-	r = !i && num_routes < URXE_MAX_ROUTES ? aligned_alloc(64, sizeof(*r)) : NULL;
+	r = !i && num_routes < URXE_MAX_ROUTES ? make(port, from, slid, dlid, sl, global) : NULL;
 	if (r) {
-		*r = (struct urxe_route){
-			.port = port,
-			.from = from,
-			.slid = slid,
-			.dlid = dlid,
-			.sl = sl,
-			.global = global,
-			.head_words = head_words(global),
-			.group = dlid >= LID_FIRST_MULTICAST,
-			.hashed = buckets[hash],
-			.map = &no_map,
-			.generation = NEVER,
-		};
+		r->hashed = buckets[hash];
 		i = num_routes++;
 		urxe_routes[i] = r;
 		buckets[hash] = i;
@@ -660,22 +666,9 @@ struct urxe_lag *urxe_route_reaches(const struct urxe_path *path, uint32_t host)
 
 static struct urxe_route *back_of(struct urxe_route *r)
 {
-	if (!r->back) {
-		r->back = aligned_alloc(64, sizeof(*r->back));
-		if (!r->back)
-			return NULL;
-		*r->back = (struct urxe_route){
-			.from = r->way.to,
-			.slid = r->dlid,
-			.dlid = r->slid,
-			.sl = r->sl,
-			.global = r->global,
-			.head_words = r->head_words,
-			.map = &no_map,
-			.generation = NEVER,
-		};
-	}
-	return urxe_route_now(r->back);
+	if (!r->back)
+		r->back = make(NULL, r->way.to, r->dlid, r->slid, r->sl, r->global);
+	return r->back ? urxe_route_now(r->back) : NULL;
 }
 
 static bool is_clear(struct urxe_route *r, uint16_t pkey)

@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <netinet/ip6.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host/fd.h"
