@@ -79,24 +79,17 @@ static struct urxe_fault_packet *unlink_at(struct urxe_fault_queue *list,
 
 /* ---- settings ---- */
 
-static int read_environment(struct urxe_wire *wire)
+int urxe_fault_open(struct urxe_wire *wire)
 {
 	char err[200];
 	int ret = urxe_fault_parse(getenv("URXE_FAULT"), &wire->env_fault, err, sizeof(err));
 
-	if (ret)
-		urxe_log(URXE_LOG_ERROR, "URXE_FAULT: %s", err);
-	return ret;
-}
-
-int urxe_fault_open(struct urxe_wire *wire)
-{
 	wire->delayed.tail = &wire->delayed.head;
 	wire->passed.tail = &wire->passed.head;
-	int ret = read_environment(wire);
-
-	if (ret)
+	if (ret) {
+		urxe_log(URXE_LOG_ERROR, "URXE_FAULT: %s", err);
 		return ret;
+	}
 	for (int k = 0; k < URXE_MAX_PORTS; k++)
 		wire->port[k].fault = wire->env_fault;
 	wire->fault_generation = urxe_segment_fault_generation(wire->seg) - 1;
@@ -156,7 +149,7 @@ void urxe_fault_settings(struct urxe_wire *wire)
 
 /* ---- packets ---- */
 
-static int emit_record(struct urxe_wire *wire, struct urxe_fault_packet *held)
+static int emit(struct urxe_wire *wire, struct urxe_fault_packet *held)
 {
 	struct urxe_record rec = {
 		.kind = held->kind,
@@ -165,22 +158,17 @@ static int emit_record(struct urxe_wire *wire, struct urxe_fault_packet *held)
 		.bytes = held->packet,
 	};
 
-	if (held->out)
+	if (held->out && held->kind)
 		return urxe_shm_send_raw(wire, held->slot, &held->path, &rec);
-	urxe_shm_receive_raw(wire, &held->from, &rec);
-	return 0;
-}
-
-static int emit(struct urxe_wire *wire, struct urxe_fault_packet *held)
-{
-	if (held->kind)
-		return emit_record(wire, held);
 	if (held->out)
 		return urxe_link_of(&held->path)
 			->send_raw(wire, &held->path, held->packet, held->len);
 	held->from.next_id = 0;
 	held->from.prefix_len = 0;
-	urxe_receive_packet(wire, &held->from, held->packet, held->len);
+	if (held->kind)
+		urxe_shm_receive_raw(wire, &held->from, &rec);
+	else
+		urxe_receive_packet(wire, &held->from, held->packet, held->len);
 	return 0;
 }
 
