@@ -36,8 +36,7 @@ struct ibv_comp_channel *urxe_create_comp_channel(struct ibv_context *context)
 	ret = urxe_fdqueue_init(&channel->queue);
 	if (ret) {
 		free(channel);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	channel->forks = urxe_forks;
 	channel->ibv.context = context;

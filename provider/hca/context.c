@@ -215,8 +215,7 @@ err:
 			 device->name);
 	free(ctx);
 	urxe_context_file_close(file);
-	errno = -ret;
-	return NULL;
+	return urxe_fail(-ret);
 }
 
 struct ibv_context *urxe_open_device(struct ibv_device *device)

@@ -45,14 +45,10 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	if (!urxe_context_here(context))
 		return NULL;
 	if (!cqe || cqe > URXE_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors ||
-	    (channel && channel->context != context)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (channel && urxe_channel_inherited(channel)) {
-		errno = EIO;
-		return NULL;
-	}
+	    (channel && channel->context != context))
+		return urxe_fail(EINVAL);
+	if (channel && urxe_channel_inherited(channel))
+		return urxe_fail(EIO);
 	cq = urxe_object_new(context, URXE_CQS, sizeof(*cq));
 	if (!cq)
 		return NULL;
@@ -61,8 +57,7 @@ static struct urxe_cq *new_cq(struct ibv_context *context, uint32_t cqe, void *c
 	cq->ring = new_ring(pd, cq->size, &cq->custom);
 	if (!cq->ring) {
 		urxe_object_free(context, URXE_CQS, cq);
-		errno = ENOMEM;
-		return NULL;
+		return urxe_fail(ENOMEM);
 	}
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
@@ -89,10 +84,8 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *context, int cqe, void *cq_con
 {
 	struct urxe_cq *cq;
 
-	if (cqe < 0 || comp_vector < 0) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (cqe < 0 || comp_vector < 0)
+		return urxe_fail(EINVAL);
 	cq = new_cq(context, cqe, cq_context, channel, comp_vector, NULL);
 	return cq ? &cq->ibv : NULL;
 }
@@ -110,15 +103,11 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	if ((attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
 	    (attr->wc_flags & ~WC_FLAGS) ||
-	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CREATE_FLAGS))) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CREATE_FLAGS)))
+		return urxe_fail(EOPNOTSUPP);
 	if (has_pd && (!attr->parent_domain || attr->parent_domain->context != context ||
-		       !to_pd(attr->parent_domain)->of)) {
-		errno = EINVAL;
-		return NULL;
-	}
+		       !to_pd(attr->parent_domain)->of))
+		return urxe_fail(EINVAL);
 	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,
 		    has_pd ? attr->parent_domain : NULL);
 	if (!cq)

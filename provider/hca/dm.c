@@ -57,8 +57,7 @@ static struct ibv_dm *object_of(struct ibv_context *context, uint32_t handle)
 	ret = urxe_context_file_find_dm(&to_context(context)->file, handle, &addr, &dm->length);
 	if (ret) {
 		free(dm);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	dm->addr = addr;
 	dm->forks = urxe_forks;
@@ -81,10 +80,8 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 		return NULL;
 	if (attr && !attr->comp_mask)
 		handle = urxe_context_file_alloc_dm(file, attr->length, attr->log_align_req);
-	if (handle < 0) {
-		errno = -handle;
-		return NULL;
-	}
+	if (handle < 0)
+		return urxe_fail(-handle);
 	dm = object_of(context, handle);
 	if (!dm)
 		urxe_context_file_free_dm(file, handle, &(struct urxe_use){0});

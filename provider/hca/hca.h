@@ -13,6 +13,7 @@
 #ifndef URXE_HCA_HCA_H
 #define URXE_HCA_HCA_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -412,6 +413,13 @@ static inline bool urxe_missing(const void *attr)
 	if (!attr)
 		errno = EINVAL;
 	return !attr;
+}
+
+/* What a verb returns that should have made something, with errno. */
+static inline void *urxe_fail(int error)
+{
+	errno = error;
+	return NULL;
 }
 
 static inline struct urxe_context *to_context(struct ibv_context *c)

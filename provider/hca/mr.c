@@ -343,8 +343,7 @@ static struct ibv_mr *enter(struct urxe_mr *mr)
 		free_key(mr);
 		urxe_place_put(&mr->place);
 		free(mr);
-		errno = ret == -ENOSPC ? ENOMEM : -ret;
-		return NULL;
+		return urxe_fail(ret == -ENOSPC ? ENOMEM : -ret);
 	}
 	urxe_pd_use(to_pd(mr->ibv.pd), 1);
 	return &mr->ibv;
@@ -364,10 +363,8 @@ static struct urxe_mr *new_region(struct ibv_pd *pd, void *addr, size_t length, 
 	/* Not calloc(), which is much slower in glibc. */
 	if (!ret && !(mr = malloc(sizeof(*mr))))
 		ret = -ENOMEM;
-	if (ret) {
-		errno = -ret;
-		return NULL;
-	}
+	if (ret)
+		return urxe_fail(-ret);
 	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = access;
@@ -391,8 +388,7 @@ struct ibv_mr *urxe_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, u
 	ret = find_memory(mr);
 	if (ret) {
 		free(mr);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	urxe_lost_memory_watch();
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
@@ -423,23 +419,17 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	int ret;
 
 	if (!ibv || ibv->context != pd->context || !(access & IBV_ACCESS_ZERO_BASED) ||
-	    (access & IBV_ACCESS_ON_DEMAND) || offset > dm->length ||
-	    length > dm->length - offset) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (urxe_inherited(dm->forks)) {
-		errno = EIO;
-		return NULL;
-	}
+	    (access & IBV_ACCESS_ON_DEMAND) || offset > dm->length || length > dm->length - offset)
+		return urxe_fail(EINVAL);
+	if (urxe_inherited(dm->forks))
+		return urxe_fail(EIO);
 	mr = new_region(pd, dm->addr + offset, length, 0, access);
 	if (!mr)
 		return NULL;
 	ret = urxe_context_file_use_dm(file, ibv->handle, &dm->regions);
 	if (ret) {
 		free(mr);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	mr->dm = dm;
 	find_memory(mr);
@@ -527,8 +517,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *pd, uint32_t handle)
 	urxe_engine_unlock();
 	if (ret) {
 		free(mr);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	mr->ibv.addr = mr->mapping.at + mr->mapping.offset;
 	mr->ibv.length = row.length;

@@ -41,18 +41,15 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	struct urxe_mw *mw;
 	uint32_t index;
 
-	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return urxe_fail(EINVAL);
 	if (!urxe_context_here(pd->context))
 		return NULL;
 	mw = urxe_object_new(pd->context, URXE_MWS, sizeof(*mw));
 	index = mw ? urxe_segment_key_index_alloc(urxe_hca.seg) : 0;
 	if (!index) {
 		urxe_object_free(pd->context, URXE_MWS, mw);
-		errno = ENOMEM;
-		return NULL;
+		return urxe_fail(ENOMEM);
 	}
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;

@@ -57,10 +57,8 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
 	if (!urxe_context_here(context))
 		return NULL;
 	ret = take_number(&number);
-	if (ret) {
-		errno = -ret;
-		return NULL;
-	}
+	if (ret)
+		return urxe_fail(-ret);
 	pd = new_pd(context, number);
 	if (pd)
 		urxe_context_file_set_pd(&to_context(context)->file, number, true);
@@ -110,10 +108,8 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *context, uint32_t handle)
 
 	if (!urxe_context_here(context))
 		return NULL;
-	if (!urxe_context_file_has_pd(&to_context(context)->file, handle)) {
-		errno = ENOENT;
-		return NULL;
-	}
+	if (!urxe_context_file_has_pd(&to_context(context)->file, handle))
+		return urxe_fail(ENOENT);
 	pd = new_pd(context, handle);
 	if (pd)
 		to_pd(pd)->imported = true;
@@ -133,26 +129,17 @@ struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 	struct urxe_pd *of, *pd;
 
 	if (!attr || !attr->pd || attr->pd->context != context ||
-	    (attr->td && attr->td->context != context)) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    (attr->td && attr->td->context != context))
+		return urxe_fail(EINVAL);
 	if (attr->comp_mask &
-	    ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
+	    ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+		return urxe_fail(EOPNOTSUPP);
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
-	    (!attr->alloc || !attr->free)) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    (!attr->alloc || !attr->free))
+		return urxe_fail(EINVAL);
 	of = to_pd(attr->pd);
-	/* A parent domain of a parent domain would not tell more. */
-	if (of->of) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (of->of) /* a parent domain of a parent domain would not tell more */
+		return urxe_fail(EINVAL);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
@@ -178,10 +165,8 @@ struct ibv_td *urxe_alloc_td(struct ibv_context *context, struct ibv_td_init_att
 {
 	struct urxe_td *td;
 
-	if (!attr || attr->comp_mask) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (!attr || attr->comp_mask)
+		return urxe_fail(EINVAL);
 	td = calloc(1, sizeof(*td));
 	if (!td)
 		return NULL;
@@ -243,8 +228,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ret = resolve(to_pd(pd), attr, &ah->path);
 	if (ret) {
 		urxe_object_free(pd->context, URXE_AHS, ah);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	ah->attr = *attr;
 	ah->ibv.context = pd->context;

@@ -180,10 +180,8 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 
 	urxe_heap_expect(2 * sizeof(*qp));
 	qp = ret ? NULL : calloc(1, size_of(attr));
-	if (!qp) {
-		errno = ret ? ret : ENOMEM;
-		return NULL;
-	}
+	if (!qp)
+		return urxe_fail(ret ? ret : ENOMEM);
 	init_ibv(qp, context, attr);
 	qp->forks = urxe_forks;
 	qp->pd = to_pd(attr->pd);
@@ -220,8 +218,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 	if (ret) {
 		free_queues(qp);
 		free(qp);
-		errno = -ret;
-		return NULL;
+		return urxe_fail(-ret);
 	}
 	qp->ibv.qp_num = qp->ibv.handle = qp->proto.qpn;
 	qp->proto.source_qpn =
@@ -241,10 +238,8 @@ static struct ibv_qp *create_spread(struct ibv_context *context, struct ibv_qp_i
 	struct ibv_qp *qp;
 	int ret = urxe_rss_create(context, attr, &rss);
 
-	if (ret) {
-		errno = ret;
-		return NULL;
-	}
+	if (ret)
+		return urxe_fail(ret);
 	attr->comp_mask &= ~URXE_RSS_ATTRS;
 	qp = create(context, attr, rss, NULL);
 	if (qp) {
@@ -253,8 +248,7 @@ static struct ibv_qp *create_spread(struct ibv_context *context, struct ibv_qp_i
 	}
 	ret = errno;
 	urxe_rss_destroy(rss);
-	errno = ret;
-	return NULL;
+	return urxe_fail(ret);
 }
 
 static struct ibv_qp *create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -264,10 +258,8 @@ static struct ibv_qp *create_target(struct ibv_context *context, struct ibv_qp_i
 	struct ibv_qp *qp;
 	int ret = urxe_xrc_target(context, attr, &xrcd);
 
-	if (ret) {
-		errno = ret;
-		return NULL;
-	}
+	if (ret)
+		return urxe_fail(ret);
 	qp = create(context, attr, NULL, xrcd);
 	if (qp) {
 		qp->send_cq = qp->recv_cq = NULL;

@@ -13,10 +13,8 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	struct urxe_srq *srq;
 
 	if (!want || !want->max_wr || want->max_wr > URXE_MAX_SRQ_WR ||
-	    want->max_sge > URXE_MAX_SGE) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    want->max_sge > URXE_MAX_SGE)
+		return urxe_fail(EINVAL);
 	if (!urxe_context_here(pd->context))
 		return NULL;
 	srq = urxe_object_new(pd->context, URXE_SRQS, sizeof(*srq));
@@ -24,8 +22,7 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 		return NULL;
 	if (urxe_rq_init(&srq->rq, pd, URXE_BUFFER_SRQ, want->max_wr, want->max_sge)) {
 		urxe_object_free(pd->context, URXE_SRQS, srq);
-		errno = ENOMEM;
-		return NULL;
+		return urxe_fail(ENOMEM);
 	}
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
@@ -86,10 +83,8 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 	struct ibv_srq *srq;
 	int ret = check_ex(context, attr);
 
-	if (ret) {
-		errno = ret;
-		return NULL;
-	}
+	if (ret)
+		return urxe_fail(ret);
 	srq = urxe_create_srq(attr->pd, &basic);
 	if (!srq)
 		return NULL;
@@ -100,8 +95,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 	if (!ret)
 		return srq;
 	urxe_destroy_srq(srq);
-	errno = ret;
-	return NULL;
+	return urxe_fail(ret);
 }
 
 /* Moves the WRs to an empty ring and exchanges the rings. Under the engine lock and rq.lock. */

@@ -50,16 +50,12 @@ struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_at
 	struct urxe_wq *wq;
 	bool strip;
 
-	if (!attr || attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq || !attr->max_wr) {
-		errno = EINVAL;
-		return NULL;
-	}
+	if (!attr || attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq || !attr->max_wr)
+		return urxe_fail(EINVAL);
 	if (attr->comp_mask & ~IBV_WQ_INIT_ATTR_FLAGS ||
 	    (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS &&
-	     (attr->create_flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING))) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
+	     (attr->create_flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING)))
+		return urxe_fail(EOPNOTSUPP);
 	wq = calloc(1, sizeof(*wq));
 	if (!wq)
 		return NULL;
@@ -170,20 +166,14 @@ struct ibv_rwq_ind_table *urxe_create_rwq_ind_table(struct ibv_context *context,
 
 	if (urxe_missing(attr))
 		return NULL;
-	if (attr->comp_mask || attr->log_ind_tbl_size > URXE_MAX_RWQ_TABLE_LOG || !attr->ind_tbl) {
-		errno = attr->comp_mask ? EOPNOTSUPP : EINVAL;
-		return NULL;
-	}
+	if (attr->comp_mask || attr->log_ind_tbl_size > URXE_MAX_RWQ_TABLE_LOG || !attr->ind_tbl)
+		return urxe_fail(attr->comp_mask ? EOPNOTSUPP : EINVAL);
 	size = 1u << attr->log_ind_tbl_size;
 	for (uint32_t i = 0; i < size; i++) {
-		if (!attr->ind_tbl[i] || attr->ind_tbl[i]->context != context) {
-			errno = EINVAL;
-			return NULL;
-		}
-		if (urxe_inherited(to_qp(to_wq(attr->ind_tbl[i])->qp)->forks)) {
-			errno = EIO;
-			return NULL;
-		}
+		if (!attr->ind_tbl[i] || attr->ind_tbl[i]->context != context)
+			return urxe_fail(EINVAL);
+		if (urxe_inherited(to_qp(to_wq(attr->ind_tbl[i])->qp)->forks))
+			return urxe_fail(EIO);
 	}
 	table = urxe_object_new(context, URXE_RWQ_TABLES,
 				sizeof(*table) + size * sizeof(table->wqs[0]));

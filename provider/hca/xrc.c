@@ -176,15 +176,11 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 
 	if (urxe_missing(attr))
 		return NULL;
-	if ((attr->comp_mask & ~(IBV_QP_OPEN_ATTR_RESERVED - 1u))) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
+	if ((attr->comp_mask & ~(IBV_QP_OPEN_ATTR_RESERVED - 1u)))
+		return urxe_fail(EOPNOTSUPP);
 	if ((attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
-	    !attr->xrcd || attr->xrcd->context != context) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    !attr->xrcd || attr->xrcd->context != context)
+		return urxe_fail(EINVAL);
 	if (!urxe_context_here(context))
 		return NULL;
 	if (is_inherited(to_xrcd(attr->xrcd))) {

@@ -105,10 +105,8 @@ static struct xrc_domain *get_domain(const struct ibv_xrcd_init_attr *attr)
 	struct urxe_stat st = {0};
 	struct xrc_domain *d;
 
-	if (attr->fd >= 0 && urxe_fstat(attr->fd, &st)) {
-		errno = EBADF;
-		return NULL;
-	}
+	if (attr->fd >= 0 && urxe_fstat(attr->fd, &st))
+		return urxe_fail(EBADF);
 	d = attr->fd >= 0 ? find(&st) : NULL;
 	errno = check_flags(attr, d);
 	if (errno)
@@ -157,10 +155,8 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *context, struct ibv_xrcd_ini
 
 	if (urxe_missing(attr))
 		return NULL;
-	if (attr->comp_mask != needed || (attr->oflags & ~(O_CREAT | O_EXCL))) {
-		errno = attr->comp_mask & ~needed ? EOPNOTSUPP : EINVAL;
-		return NULL;
-	}
+	if (attr->comp_mask != needed || (attr->oflags & ~(O_CREAT | O_EXCL)))
+		return urxe_fail(attr->comp_mask & ~needed ? EOPNOTSUPP : EINVAL);
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return NULL;
@@ -176,8 +172,7 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *context, struct ibv_xrcd_ini
 		return &xrcd->ibv;
 	err = errno;
 	free_xrcd(xrcd);
-	errno = err;
-	return NULL;
+	return urxe_fail(err);
 }
 
 int urxe_close_xrcd(struct ibv_xrcd *ibv)
