@@ -71,17 +71,6 @@ static int map(struct urxe_context_file *file, int fd)
 	return 0;
 }
 
-static void init_lock(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
 int urxe_context_file_create(struct urxe_context_file *file, const char *device)
 {
 	int fd = urxe_fd_memfd("urxe-context", CONTEXT_FILE_BYTES), ret;
@@ -97,7 +86,7 @@ int urxe_context_file_create(struct urxe_context_file *file, const char *device)
 	file->shared->version = VERSION;
 	file->shared->bytes = CONTEXT_FILE_BYTES;
 	snprintf(file->shared->device, sizeof(file->shared->device), "%s", device);
-	init_lock(&file->shared->lock);
+	urxe_shared_mutex_init(&file->shared->lock);
 	atomic_thread_fence(memory_order_release);
 	file->shared->magic = MAGIC;
 	return 0;

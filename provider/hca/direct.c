@@ -160,6 +160,17 @@ static bool find_local(const struct access *a, uint32_t offset, uint32_t len, st
 	return true;
 }
 
+/* The result of an atomic. */
+static void put_value(const struct local *local, uint64_t value)
+{
+	const uint8_t *from = (const uint8_t *)&value;
+
+	for (int i = 0; i < local->n; i++) {
+		memcpy(local->iov[i].iov_base, from, local->iov[i].iov_len);
+		from += local->iov[i].iov_len;
+	}
+}
+
 /* ---- in another process ---- */
 
 /* Does the target's QP take such a request from us? */
@@ -210,28 +221,21 @@ static enum result copy_visibly(const struct access *a, const struct direct_peer
 
 /* ---- in memory of another process that is mapped here ---- */
 
-static enum result result_of(long ret)
-{
-	return ret ? AGAIN : COPIED;
-}
-
 /* The CPU's atomics, as the target's responder uses them. */
 static enum result mapped_atomic(const struct access *a, uint8_t *at, const struct local *local,
 				 const struct urxe_guard *guard)
 {
 	uint64_t *word = (uint64_t *)(void *)at, value = a->wqe->rdma.compare_add;
-	const uint8_t *from = (const uint8_t *)&value;
 	long ret;
 
 	if (a->wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		ret = urxe_rseq_fetch_add(word, &value, guard);
 	else
 		ret = urxe_rseq_compare_swap(word, &value, a->wqe->rdma.swap, guard);
-	for (int i = 0; !ret && i < local->n; i++) {
-		memcpy(local->iov[i].iov_base, from, local->iov[i].iov_len);
-		from += local->iov[i].iov_len;
-	}
-	return result_of(ret);
+	if (ret)
+		return AGAIN;
+	put_value(local, value);
+	return COPIED;
 }
 
 static enum result copy_mapped(const struct access *a, uint8_t *at, const struct local *local,
@@ -252,7 +256,7 @@ static enum result copy_mapped(const struct access *a, uint8_t *at, const struct
 			ret = urxe_rseq_commit(at, iov->iov_base, iov->iov_len, guard);
 		at += iov->iov_len;
 	}
-	return result_of(ret);
+	return ret ? AGAIN : COPIED;
 }
 
 /* Most requests are for the region of the last one. What was taken from the tables since raised the
@@ -431,7 +435,6 @@ static enum result own_atomic(const struct access *a)
 	const struct urxe_send_wqe *wqe = a->wqe;
 	struct local local;
 	uint64_t va, value;
-	uint8_t *result = (uint8_t *)&value;
 
 	if (!a->qp->proto.attr.max_rd_atomic || (wqe->rdma.remote_addr & 7) ||
 	    !own_target(a, &va) || (va & 7) || !find_local(a, 0, sizeof(value), &local))
@@ -444,10 +447,7 @@ static enum result own_atomic(const struct access *a)
 		__atomic_compare_exchange_n((uint64_t *)(uintptr_t)va, &value, wqe->rdma.swap,
 					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	}
-	for (int i = 0; i < local.n; i++) {
-		memcpy(local.iov[i].iov_base, result, local.iov[i].iov_len);
-		result += local.iov[i].iov_len;
-	}
+	put_value(&local, value);
 	return COPIED;
 }
 
@@ -529,11 +529,6 @@ static enum urxe_direct_outcome by_packets(struct urxe_qp *qp)
 	qp->direct.offset = 0;
 	qp->direct.behind_packets = true;
 	return URXE_DIRECT_NO;
-}
-
-void urxe_direct_housekeep(void)
-{
-	direct_peers_housekeep();
 }
 
 static __attribute__((noinline)) enum urxe_direct_outcome

@@ -51,8 +51,8 @@ void urxe_direct_changed(void);
 /*
  * The same in two steps, for a thread that has the engine lock. The first gives a ticket for the accesses
  * that are under way: 0 when there are none. Then urxe_direct_over() says whether they have ended,
- * under the lock, and urxe_direct_wait() waits for those that were under way when it was called,
- * without it.
+ * under the lock, which takes the microseconds that an access lasts as a rule; and
+ * urxe_direct_wait() waits for those that were under way when it was called, without it.
  */
 uint64_t urxe_direct_change(void);
 bool urxe_direct_over(uint64_t ticket);
@@ -80,7 +80,7 @@ void urxe_place_get(struct urxe_place *place, const void *addr, size_t length);
 void urxe_place_of_file(struct urxe_place *place, const struct urxe_context_file *file);
 void urxe_place_show(struct urxe_place *place);
 void urxe_place_put(const struct urxe_place *place);
-/* Memory of another process, mapped here. */
+/* Memory of another process, mapped here; munmap() ends it. */
 struct urxe_mapping {
 	uint8_t *at; /* NULL: none */
 	uint64_t size, offset;
@@ -92,8 +92,7 @@ struct urxe_mapping {
  */
 int urxe_direct_import(uint32_t key, uint32_t pd, struct mempool_row *row,
 		       struct urxe_mapping *mapping);
-void urxe_direct_unmap(struct urxe_mapping *mapping);
-/* Now and then. */
+/* Now and then: unmaps what the dead have left. */
 void urxe_direct_housekeep(void);
 /*
  * Brings a QP's row up to its state and attributes; and takes it away. If it permits less than

@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -27,7 +26,6 @@
 #include "host/libc.h"
 #include "host/log.h"
 #include "host/mutex.h"
-#include "host/sysinfo.h"
 
 #define PAGE	       4096
 #define FILE_MAX_BYTES (1ull << 40) /* of a pool */
@@ -165,25 +163,6 @@ void urxe_place_put(const struct urxe_place *place)
 
 /* ---- of neighbours ---- */
 
-/* A descriptor of it; the number is the owner's, which may have another file there by now. */
-static int open_object(int pid, int number, uint64_t dev, uint64_t ino, uint64_t size)
-{
-	struct urxe_stat st;
-	char path[64];
-	int fd, seals;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
-	fd = urxe_libc.open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	seals = urxe_libc.fcntl(fd, F_GET_SEALS);
-	if (!urxe_fstat(fd, &st) && st.dev == dev && st.ino == ino && st.size == size &&
-	    size <= FILE_MAX_BYTES && seals >= 0 && (seals & F_SEAL_SHRINK))
-		return fd;
-	urxe_libc.close(fd);
-	return -1;
-}
-
 /* Where memory is given out to the last page and no further, a hole may be a signal. */
 static bool memory_is_strict(void)
 {
@@ -212,10 +191,16 @@ static uint8_t *map_file(int fd, uint64_t size)
 	return NULL;
 }
 
+static int open_object(const struct direct_peer *peer, const struct direct_mapping *m)
+{
+	return m->is.size > FILE_MAX_BYTES ? -1
+					   : direct_open_file(peer->pid, m->fd, O_RDWR, &m->is);
+}
+
 static void unmap(struct direct_mapping *m)
 {
 	if (m->at)
-		munmap(m->at, m->size);
+		munmap(m->at, m->is.size);
 	*m = (struct direct_mapping){0};
 }
 
@@ -224,27 +209,24 @@ static __attribute__((noinline)) void map(struct direct_peer *peer, struct direc
 					  uint32_t id)
 {
 	const struct direct_object *o = &peer->tables->objects[id % DIRECT_OBJECTS];
-	uint64_t dev, ino, size, base;
-	int number, fd;
+	struct direct_mapping is;
+	int fd;
 
 	if (atomic_load(&o->id) != id)
 		return;
-	number = o->fd;
-	dev = o->dev;
-	ino = o->ino;
-	size = o->size;
-	base = o->base;
+	is = (struct direct_mapping){
+		.id = id,
+		.fd = o->fd,
+		.base = o->base,
+		.is = {.dev = o->dev, .ino = o->ino, .size = o->size},
+	};
 	if (atomic_load(&o->id) != id)
 		return;
 	unmap(m);
-	m->id = id;
-	m->dev = dev;
-	m->ino = ino;
-	m->size = size;
-	m->base = base;
-	fd = memory_is_strict() ? -1 : open_object(peer->pid, number, dev, ino, size);
+	*m = is;
+	fd = memory_is_strict() ? -1 : open_object(peer, m);
 	if (fd >= 0) {
-		m->at = map_file(fd, size);
+		m->at = map_file(fd, m->is.size);
 		urxe_libc.close(fd);
 	}
 	urxe_log(URXE_LOG_INFO, "memory of slot %u is %smapped", peer->slot, m->at ? "" : "not ");
@@ -260,7 +242,8 @@ uint8_t *direct_object_at(struct direct_peer *peer, uint32_t id, uint64_t va, ui
 	if (m->id != id)
 		map(peer, m, id);
 	offset = va - m->base;
-	if (m->id != id || !m->at || va < m->base || offset > m->size || length > m->size - offset)
+	if (m->id != id || !m->at || va < m->base || offset > m->is.size ||
+	    length > m->is.size - offset)
 		return NULL;
 	return m->at + offset;
 }
@@ -304,22 +287,14 @@ int urxe_direct_import(uint32_t key, uint32_t pd, struct mempool_row *row,
 	}
 	/* A mapping of its own, since that of a neighbour ends with the neighbour. */
 	m = &peer->objects[row->object % DIRECT_OBJECTS];
-	fd = open_object(peer->pid, peer->tables->objects[row->object % DIRECT_OBJECTS].fd, m->dev,
-			 m->ino, m->size);
+	fd = open_object(peer, m);
 	if (fd < 0)
 		return -EOPNOTSUPP;
-	mapping->at = map_file(fd, m->size);
-	mapping->size = m->size;
+	mapping->at = map_file(fd, m->is.size);
+	mapping->size = m->is.size;
 	mapping->offset = row->va - m->base;
 	urxe_libc.close(fd);
 	return mapping->at ? 0 : -ENOMEM;
-}
-
-void urxe_direct_unmap(struct urxe_mapping *mapping)
-{
-	if (mapping->at)
-		munmap(mapping->at, mapping->size);
-	*mapping = (struct urxe_mapping){0};
 }
 
 void direct_objects_unmap(struct direct_peer *peer)

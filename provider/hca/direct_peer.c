@@ -49,37 +49,30 @@ static struct direct_window *map_window(unsigned slot)
 	return NULL;
 }
 
-/* A descriptor of the memfd; the number is the owner's, which may have another file there by
- * now. */
-static int open_memfd(const struct direct_window *w, size_t bytes)
+int direct_open_file(int pid, int number, int mode, const struct urxe_stat *is)
 {
 	struct urxe_stat st;
 	char path[64];
 	int fd, seals;
 
-	snprintf(path, sizeof(path), "/proc/%u/fd/%d", w->pid, w->fd);
-	fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
+	fd = urxe_libc.open(path, mode | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -1;
 	seals = urxe_libc.fcntl(fd, F_GET_SEALS);
-	if (!urxe_fstat(fd, &st) && st.ino == w->ino && st.dev == w->dev && st.size >= bytes &&
+	if (!urxe_fstat(fd, &st) && st.dev == is->dev && st.ino == is->ino && st.size == is->size &&
 	    seals >= 0 && (seals & F_SEAL_SHRINK))
 		return fd;
 	urxe_libc.close(fd);
 	return -1;
 }
 
-/* What the tables say of their own length is looked at once: the owner may write to them. */
-static size_t tables_bytes(void)
-{
-	return sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
-}
-
 static const struct direct_tables *map_tables(const struct direct_window *w)
 {
-	size_t bytes = tables_bytes();
+	size_t bytes = direct_tables_bytes();
+	const struct urxe_stat is = {.dev = w->dev, .ino = w->ino, .size = bytes};
 	const struct direct_tables *t;
-	int fd = open_memfd(w, bytes);
+	int fd = direct_open_file(w->pid, w->fd, O_RDONLY, &is);
 	void *p;
 
 	if (fd < 0)
@@ -114,7 +107,7 @@ static void unmap(struct direct_peer *peer)
 {
 	direct_objects_unmap(peer);
 	if (peer->tables)
-		munmap((void *)peer->tables, tables_bytes());
+		munmap((void *)peer->tables, direct_tables_bytes());
 	if (peer->window)
 		munmap(peer->window, sizeof(*peer->window));
 	peer->tables = NULL;
@@ -233,7 +226,7 @@ void direct_peers_drop(void)
 	}
 }
 
-void direct_peers_housekeep(void)
+void urxe_direct_housekeep(void)
 {
 	for (unsigned slot = 0; slot < URXE_MAX_SLOTS; slot++) {
 		struct direct_peer *peer = peers[slot];

@@ -42,6 +42,7 @@
 
 #include "hca/engine.h"
 #include "hca/direct.h"
+#include "host/sysinfo.h"
 #include "mempool/table.h"
 
 #define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
@@ -126,17 +127,25 @@ static_assert(offsetof(struct direct_window, readers) == 64, "layout");
 static_assert(offsetof(struct direct_window, hazards) == 4096, "layout");
 static_assert(sizeof(struct direct_window) == 4096 + URXE_MAX_SLOTS * 64, "layout");
 
+/* What the tables say of their own length is only looked at once: the owner may write to them. */
+static inline size_t direct_tables_bytes(void)
+{
+	return sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
+}
+
 /* The first word of glibc's mutex: the holder's thread id while it lives. */
 static inline const void *direct_life(const struct direct_tables *tables)
 {
 	return &tables->life;
 }
 
-/* A neighbour's object, mapped here; NULL: it cannot be. */
+/* A neighbour's object, mapped here; at is NULL: it cannot be. */
 struct direct_mapping {
 	uint32_t id;
+	int fd; /* in the owner */
 	uint8_t *at;
-	uint64_t base, size, dev, ino;
+	uint64_t base;
+	struct urxe_stat is;
 };
 
 /* A neighbour whose tables are mapped. */
@@ -162,11 +171,11 @@ static inline uint32_t direct_peer_life(const struct direct_peer *peer)
 {
 	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
 }
+/* A descriptor of a neighbour's file, which cannot shrink; -1: its owner may have another one under that
+ * number by now. */
+int direct_open_file(int pid, int number, int mode, const struct urxe_stat *is);
 void direct_peers_drop(void);
 void direct_peers_forked(void);
-
-/* Unmaps what the dead have left. */
-void direct_peers_housekeep(void);
 
 /*
  * Where [va, va + length) of a neighbour lies here, which is in its object id; NULL when that is
@@ -182,13 +191,8 @@ void direct_objects_reset(struct direct_tables *tables);
 void direct_window_open(int memfd, struct direct_tables *tables);
 void direct_window_close(void);
 void direct_window_forked(void);
-/* Waits until no neighbour works by what the tables said when this was called. */
-void direct_window_wait(void);
-/* The same without waiting, under the engine lock: a ticket, 0 when no access is under way; and whether
- * those are over that were when it was given. Takes the microseconds that an access lasts as a
- * rule. */
+/* Under the engine lock: a ticket for the accesses that are under way (urxe_direct_change()). */
 uint64_t direct_window_note(void);
-bool direct_window_over(uint64_t ticket);
 
 /* Is direct access wanted and possible here at all? */
 bool direct_enabled(void);

@@ -32,36 +32,15 @@ bool direct_enabled(void)
 	return urxe_rseq_available() && !(wire && !strcmp(wire, "udp"));
 }
 
-static size_t tables_bytes(void)
-{
-	return sizeof(struct direct_tables) + mempool_table_bytes(URXE_MAX_MR);
-}
-
-static int init_life(struct direct_tables *t)
-{
-	pthread_mutexattr_t attr;
-	int err = pthread_mutexattr_init(&attr);
-
-	if (err)
-		return -err;
-	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	if (!err)
-		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	if (!err)
-		err = pthread_mutex_init(&t->life, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return -err;
-}
-
 static int init_tables(struct direct_tables *t)
 {
-	int ret = init_life(t);
+	int ret = urxe_shared_mutex_init(&t->life);
 
 	if (!ret)
 		ret = mempool_table_init(t + 1, URXE_MAX_MR, &urxe_hca.table);
 	if (!ret && getrandom(t->cookie, sizeof(t->cookie), 0) != sizeof(t->cookie))
 		ret = -EIO;
-	t->bytes = tables_bytes();
+	t->bytes = direct_tables_bytes();
 	t->max_rows = URXE_MAX_MR;
 	t->version = DIRECT_VERSION;
 	t->magic = DIRECT_MAGIC;
@@ -70,7 +49,7 @@ static int init_tables(struct direct_tables *t)
 
 int urxe_direct_start(void)
 {
-	size_t bytes = tables_bytes();
+	size_t bytes = direct_tables_bytes();
 	void *p = MAP_FAILED;
 	int ret;
 
@@ -105,7 +84,7 @@ void urxe_direct_stop(void)
 	direct_peers_drop();
 	direct_window_close();
 	direct_objects_reset(NULL);
-	munmap(tables, tables_bytes());
+	munmap(tables, direct_tables_bytes());
 	urxe_fd_close(memfd);
 	memfd = -1;
 	tables = NULL;
@@ -119,7 +98,7 @@ void urxe_direct_stop(void)
  */
 void urxe_direct_forked(void)
 {
-	void *p = mmap(NULL, tables_bytes(), PROT_READ | PROT_WRITE,
+	void *p = mmap(NULL, direct_tables_bytes(), PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	tables = p == MAP_FAILED ? NULL : p;
@@ -157,20 +136,10 @@ uint64_t urxe_direct_change(void)
 	return direct_window_note();
 }
 
-bool urxe_direct_over(uint64_t ticket)
-{
-	return !ticket || direct_window_over(ticket);
-}
-
-void urxe_direct_wait(void)
-{
-	direct_window_wait();
-}
-
 void urxe_direct_changed(void)
 {
 	atomic_fetch_add(&tables->epoch, 1);
-	direct_window_wait();
+	urxe_direct_wait();
 }
 
 /* ---- QP rows ---- */

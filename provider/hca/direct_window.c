@@ -17,7 +17,6 @@
  * over.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +84,7 @@ void direct_window_close(void)
 {
 	if (!window)
 		return;
-	direct_window_wait();
+	urxe_direct_wait();
 	urxe_window_remove(urxe_hca.seg, URXE_WINDOW_TABLES);
 	munmap(window, sizeof(*window));
 	window = NULL;
@@ -101,29 +100,23 @@ void direct_window_forked(void)
 
 /* ---- waiting ---- */
 
-/* Reads a file below /proc/PID/task/TID: its length, 0 when it cannot be read. */
-static size_t read_task(uint32_t pid, uint32_t tid, const char *name, char *text, size_t size)
+#define TASK_TEXT 2048 /* of a file below /proc/PID/task/TID */
+
+/* Reads one of those; false when it cannot be read. */
+static bool read_task(uint32_t pid, uint32_t tid, const char *name, char text[TASK_TEXT])
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/%s", pid, tid, name);
-	fd = urxe_libc.open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = urxe_libc.read(fd, text, size - 1);
-	urxe_libc.close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return n > 0 ? n : 0;
+	return urxe_read_file(path, text, TASK_TEXT) > 0;
 }
 
 /* The thread's state as ps(1) has it, 0 when it cannot be found out. */
 static char thread_state(uint32_t pid, uint32_t tid)
 {
-	char text[256], *end;
+	char text[TASK_TEXT], *end;
 
-	if (!read_task(pid, tid, "stat", text, sizeof(text)))
+	if (!read_task(pid, tid, "stat", text))
 		return 0;
 	/* Behind the name, which may have any characters in it. */
 	end = strrchr(text, ')');
@@ -133,10 +126,10 @@ static char thread_state(uint32_t pid, uint32_t tid)
 /* Is a thread that sleeps, or is traced, known to be outside of the call that copies? */
 static bool outside_call(uint32_t pid, uint32_t tid)
 {
-	char text[256];
+	char text[TASK_TEXT];
 	int number;
 
-	if (!read_task(pid, tid, "syscall", text, sizeof(text)) || sscanf(text, "%d", &number) != 1)
+	if (!read_task(pid, tid, "syscall", text) || sscanf(text, "%d", &number) != 1)
 		return false;
 	return number != SYS_process_vm_readv && number != SYS_process_vm_writev;
 }
@@ -216,7 +209,7 @@ static unsigned next_access(struct access *a, unsigned slot)
 	return slot;
 }
 
-void direct_window_wait(void)
+void urxe_direct_wait(void)
 {
 	struct access a;
 
@@ -254,7 +247,7 @@ static bool look(uint64_t now)
 	return true;
 }
 
-bool direct_window_over(uint64_t ticket)
+bool urxe_direct_over(uint64_t ticket)
 {
 	uint64_t start, now;
 

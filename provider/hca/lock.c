@@ -44,3 +44,16 @@ void urxe_lock_wait(struct urxe_lock *lock)
 	while (taken(lock))
 		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &a_while, NULL);
 }
+
+int urxe_shared_mutex_init(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	int err;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	err = pthread_mutex_init(mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -err;
+}

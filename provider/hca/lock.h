@@ -13,6 +13,7 @@
 #ifndef URXE_HCA_LOCK_H
 #define URXE_HCA_LOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -22,6 +23,9 @@ struct urxe_lock {
 };
 
 void urxe_lock_wait(struct urxe_lock *lock);
+
+/* A mutex that processes share, and that one of them may die with: -errno. */
+int urxe_shared_mutex_init(pthread_mutex_t *mutex);
 
 static inline void urxe_lock(struct urxe_lock *lock)
 {

@@ -463,7 +463,7 @@ static void free_region(struct urxe_mr *mr)
 	if (mr->dm && !urxe_inherited(mr->forks))
 		urxe_context_file_unuse_dm(&ctx->file, mr->dm->ibv.handle, &mr->dm->regions);
 	if (mr->imported == URXE_MR_MAPPED)
-		urxe_direct_unmap(&mr->mapping);
+		munmap(mr->mapping.at, mr->mapping.size);
 	free(mr);
 }
 
