@@ -477,8 +477,8 @@ static void count(const struct access *a, uint32_t len)
 /* A fabric counts the packets that the message would have been, and its answer's. */
 static void count_packets(const struct access *a)
 {
-	uint32_t mtu = a->qp->proto.mtu, len = a->wqe->length;
-	uint32_t packets = len <= mtu ? 1 : (len + mtu - 1) / mtu;
+	uint32_t len = a->wqe->length;
+	uint32_t packets = urxe_packets_of(a->qp, len);
 	const uint32_t bth = WORDS(struct urxe_bth), aeth = WORDS(struct urxe_aeth);
 	struct urxe_load data = {packets, packets * bth + (len + 3) / 4};
 	struct urxe_load one = {1, bth + aeth};

@@ -501,6 +501,12 @@ static inline void urxe_sge_copy(struct ibv_sge *to, const volatile struct ibv_s
 	to->lkey = from->lkey;
 }
 
+/* How many packets a message of that length, or what a read of it brings, is. */
+static inline uint32_t urxe_packets_of(const struct urxe_qp *qp, uint32_t length)
+{
+	return length <= qp->proto.mtu ? 1 : (length - 1) / qp->proto.mtu + 1;
+}
+
 /* The P_Key of its packets, host order: the port's table may change. */
 static inline uint16_t urxe_qp_pkey(const struct urxe_qp *qp)
 {

@@ -57,12 +57,18 @@ static bool reach(struct asker by, uint32_t key, uint64_t addr, uint64_t length,
 	       reach_any(by, key, addr, length, rights, remote, va);
 }
 
+/* receive: for a buffer of the QP's SRQ, if it has one. */
+static struct asker asker_of(const struct urxe_qp *qp, bool receive)
+{
+	const struct urxe_pd *pd = receive && qp->srq ? to_pd(qp->srq->ibv.pd) : qp->pd;
+
+	return (struct asker){pd->number, qp->proto.qpn};
+}
+
 bool urxe_reach(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 		uint32_t rights, bool remote, uint64_t *va)
 {
-	struct asker by = {qp->pd->number, qp->proto.qpn};
-
-	return reach(by, key, addr, length, rights, remote, va);
+	return reach(asker_of(qp, false), key, addr, length, rights, remote, va);
 }
 
 bool urxe_reach_own(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t key,
@@ -76,20 +82,16 @@ bool urxe_reach_own(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, u
 bool urxe_reach_receive(const struct urxe_qp *qp, uint32_t key, uint64_t addr, uint64_t length,
 			uint64_t *va)
 {
-	const struct urxe_pd *pd = qp->srq ? to_pd(qp->srq->ibv.pd) : qp->pd;
-	struct asker by = {pd->number, qp->proto.qpn};
-
-	return reach(by, key, addr, length, RMEMPOOL_LOCAL_WRITE, false, va);
+	return reach(asker_of(qp, true), key, addr, length, RMEMPOOL_LOCAL_WRITE, false, va);
 }
 
-static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
-						 const struct urxe_send_wqe *wqe, uint32_t offset,
-						 uint32_t len, uint32_t rights, struct iovec *iov)
+/* The pieces of [offset, offset + len) of what num SGEs have together; -1: not all of it may be reached. */
+static int many_pieces(struct asker by, const struct ibv_sge *sge, unsigned num, uint32_t offset,
+		       uint32_t len, uint32_t rights, struct iovec *iov)
 {
 	int n = 0;
 
-	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
-		const struct ibv_sge *sge = &wqe->sge[i];
+	for (; num && len; num--, sge++) {
 		uint32_t piece;
 		uint64_t va;
 
@@ -98,14 +100,22 @@ static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
 			continue;
 		}
 		piece = sge->length - offset < len ? sge->length - offset : len;
-		if (!urxe_reach_own(qp, wqe, sge->lkey, sge->addr + offset, piece, rights, &va))
+		if (!reach(by, sge->lkey, sge->addr + offset, piece, rights, false, &va))
 			return -1;
-		iov[n].iov_base = (void *)(uintptr_t)va;
-		iov[n++].iov_len = piece;
+		iov[n++] = (struct iovec){(void *)(uintptr_t)va, piece};
 		len -= piece;
 		offset = 0;
 	}
 	return n;
+}
+
+/* Apart, so that the usual way is short: what lies in one piece. */
+static __attribute__((noinline)) int gather_many(struct urxe_qp *qp,
+						 const struct urxe_send_wqe *wqe, uint32_t offset,
+						 uint32_t len, uint32_t rights, struct iovec *iov)
+{
+	return many_pieces(asker_of(qp, wqe->tm == URXE_TM_READ), wqe->sge, wqe->num_sge, offset,
+			   len, rights, iov);
 }
 
 int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
@@ -124,6 +134,21 @@ int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t of
 		if (!urxe_reach_own(qp, wqe, sge->lkey, sge->addr + offset, len, rights, &va))
 			return -1;
 	}
+	iov->iov_base = (void *)(uintptr_t)va;
+	iov->iov_len = len;
+	return 1;
+}
+
+int urxe_gather_receive(struct urxe_qp *qp, uint32_t offset, uint32_t len, struct iovec *iov)
+{
+	const struct ibv_sge *sge = qp->recv_wqe->sge;
+	uint64_t va;
+
+	if (!len || offset >= sge->length || len > sge->length - offset)
+		return many_pieces(asker_of(qp, true), sge, qp->recv_wqe->num_sge, offset, len,
+				   RMEMPOOL_LOCAL_WRITE, iov);
+	if (!urxe_reach_receive(qp, sge->lkey, sge->addr + offset, len, &va))
+		return -1;
 	iov->iov_base = (void *)(uintptr_t)va;
 	iov->iov_len = len;
 	return 1;

@@ -51,6 +51,8 @@ bool urxe_reach_own(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe, u
  */
 int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t offset, uint32_t len,
 		uint32_t rights, struct iovec *iov);
+/* The same for the buffer of the message that comes in, which has so many bytes there. */
+int urxe_gather_receive(struct urxe_qp *qp, uint32_t offset, uint32_t len, struct iovec *iov);
 
 /* copy.c: the last bytes appear after the others, and 2, 4 and 8 bytes that are aligned there at once. */
 void urxe_copy_visible(void *dst, const void *src, size_t len);

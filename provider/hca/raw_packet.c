@@ -84,8 +84,8 @@ static void receive(struct urxe_qp *qp, const struct urxe_flow_rule *rule, const
 		return;
 	/* A buffer that is too short, or not the program's, is used up: adapters with raw packets
 	 * say so. */
-	urxe_recv_begin(qp);
-	if (urxe_recv_room(qp) < cqe.byte_len)
+	qp->proto.recv_offset = 0;
+	if (qp->recv_wqe->length < cqe.byte_len)
 		cqe.status = IBV_WC_LOC_LEN_ERR;
 	else
 		cqe.status = put_frame(qp, frame, len, strip);

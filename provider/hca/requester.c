@@ -34,11 +34,6 @@
 #define FULL_RETRY_NS	200000	    /* when the socket was full */
 #define REFER_PROBES	2	    /* after so many a neighbour is sent payload, not its address */
 
-static uint32_t packets_of(const struct urxe_qp *qp, uint32_t length)
-{
-	return length <= qp->proto.mtu ? 1 : (length + qp->proto.mtu - 1) / qp->proto.mtu;
-}
-
 static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, bool first, bool last)
 {
 	/* Rows: WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV, ATOMIC_WRITE.
@@ -105,7 +100,7 @@ static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 		wqe->started = run_local(qp, wqe);
 		return;
 	}
-	wqe->last_psn = urxe_psn_add(qp->proto.psn, packets_of(qp, wqe->length) - 1);
+	wqe->last_psn = urxe_psn_add(qp->proto.psn, urxe_packets_of(qp, wqe->length) - 1);
 	if (wr_is_answered(wqe->opcode)) {
 		if (!qp->proto.attr.max_rd_atomic)
 			wqe->error = IBV_WC_LOC_QP_OP_ERR;
@@ -166,7 +161,7 @@ static void awaits_answer(struct urxe_qp *qp, uint32_t last)
 
 static void build_read(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urxe_tx_packet *pkt)
 {
-	uint32_t len = read_chunk(qp, wqe), n = packets_of(qp, len);
+	uint32_t len = read_chunk(qp, wqe), n = urxe_packets_of(qp, len);
 
 	put_bth(qp, pkt, URXE_RC_READ_REQUEST + qp->transport->service, false, 0,
 		qp->proto.attr.dest_qp_num, wqe->rdma.srqn);
@@ -227,7 +222,7 @@ static bool build_data(struct urxe_qp *qp, struct urxe_send_wqe *wqe, struct urx
 {
 	uint32_t left = wqe->length - qp->proto.offset;
 	uint32_t most = most_payload(qp, wqe, left, &pkt->refer);
-	uint32_t len = left < most ? left : most, span = packets_of(qp, len);
+	uint32_t len = left < most ? left : most, span = urxe_packets_of(qp, len);
 	bool first = qp->proto.offset == 0, last = len == left;
 	enum urxe_opcode opcode = request_opcode(qp, wqe->opcode, first, last);
 	struct urxe_opmask mask = urxe_opcodes[opcode].mask;
@@ -440,7 +435,7 @@ static void send_reliable(struct urxe_qp *qp, struct urxe_batch *batch)
 	with_ack = qp->ack_later && urxe_responder_add_ack(qp, batch);
 	sent = urxe_batch_send(batch);
 	if (with_ack && sent <= n)
-		urxe_responder_ack_again(qp);
+		qp->proto.ack_due = true;
 	if (sent < n)
 		send_later(qp, batch->path, sent);
 	else

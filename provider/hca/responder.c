@@ -55,7 +55,7 @@ bool urxe_sequence_ok(const struct urxe_qp *qp, const struct urxe_packet *pkt)
 /* Drops the answers that wait, from psn on: the peer asks for all of it again. */
 static void forget_answers(struct urxe_qp *qp, uint32_t psn)
 {
-	while (qp->proto.response_head != qp->proto.response_send) {
+	while (urxe_answers_wait(qp)) {
 		struct urxe_response *newest = urxe_response_at(qp, qp->proto.response_head - 1);
 
 		if (urxe_psn_diff(newest->last_psn, psn) < 0)
@@ -72,7 +72,7 @@ static void forget_answers(struct urxe_qp *qp, uint32_t psn)
 static void repeat_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	uint32_t len = urxe_reth_length(pkt->reth);
-	uint32_t end = urxe_psn_add(psn, len ? (len - 1) / qp->proto.mtu + 1 : 1);
+	uint32_t end = urxe_psn_add(psn, urxe_packets_of(qp, len));
 
 	if (urxe_psn_diff(end, qp->proto.epsn) > 0 || len > (uint64_t)qp->proto.mtu << 23)
 		return;
@@ -130,9 +130,9 @@ static bool send_reads_first(struct urxe_qp *qp)
 		waiting += urxe_response_at(qp, i)->length;
 	if (waiting > IN_ORDER_MAX)
 		return true;
-	while (qp->proto.response_send != qp->proto.response_head && urxe_responder_run(qp))
+	while (urxe_answers_wait(qp) && urxe_responder_run(qp))
 		;
-	return qp->proto.response_send == qp->proto.response_head;
+	return !urxe_answers_wait(qp);
 }
 
 void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32_t psn)
@@ -222,8 +222,8 @@ void urxe_rc_request(struct urxe_qp *qp, const struct urxe_packet *whole,
 		}
 		return;
 	}
-	if (qp->proto.response_send != qp->proto.response_head &&
-	    !urxe_op_any(pkt->mask, URXE_OP_READ_REQ) && !send_reads_first(qp) && pkt->ieth)
+	if (urxe_answers_wait(qp) && !urxe_op_any(pkt->mask, URXE_OP_READ_REQ) &&
+	    !send_reads_first(qp) && pkt->ieth)
 		return; /* it would take their window away: it comes again */
 	if (atomic_load(&qp->proto.state) == IBV_QPS_ERR)
 		return; /* what waited could not be read any more */
@@ -247,13 +247,10 @@ void urxe_rc_request(struct urxe_qp *qp, const struct urxe_packet *whole,
 		qp->proto.last_opcode = pkt->opcode;
 	}
 	next = urxe_psn_add(last, 1);
-	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ)) {
-		uint32_t len = urxe_reth_length(pkt->reth);
-
-		next = urxe_psn_add(psn, len ? (len - 1) / qp->proto.mtu + 1 : 1);
-	} else if (!urxe_op_any(pkt->mask, URXE_OP_ANSWERED)) {
+	if (urxe_op_any(pkt->mask, URXE_OP_READ_REQ))
+		next = urxe_psn_add(psn, urxe_packets_of(qp, urxe_reth_length(pkt->reth)));
+	else if (!urxe_op_any(pkt->mask, URXE_OP_ANSWERED))
 		qp->proto.executed_psn = last;
-	}
 	urxe_responder_expect(qp, next);
 	/* Those that carry an answer have that. */
 	urxe_responder_executed(qp,

@@ -27,6 +27,12 @@ static inline struct urxe_response *urxe_response_at(const struct urxe_qp *qp, u
 	return &qp->responses[index % qp->proto.response_size];
 }
 
+/* Are there answers to send for what has been carried out? */
+static inline bool urxe_answers_wait(const struct urxe_qp *qp)
+{
+	return qp->proto.response_send != qp->proto.response_head;
+}
+
 /* The services' ways to take a request packet (transport.h). */
 void urxe_rc_request(struct urxe_qp *qp, const struct urxe_packet *pkt,
 		     const struct urxe_rx_packet *rx);
@@ -51,17 +57,6 @@ bool urxe_queue_done(struct urxe_qp *qp, uint32_t psn, uint32_t msn);
 
 /* The receive WR of the message that comes in; false: there is none. */
 bool urxe_recv_take(struct urxe_qp *qp);
-static inline void urxe_recv_begin(struct urxe_qp *qp)
-{
-	qp->proto.recv_offset = 0;
-}
-
-/* Bytes of its buffer. */
-static inline uint32_t urxe_recv_room(const struct urxe_qp *qp)
-{
-	return qp->recv_wqe->length;
-}
-
 /* Writes to its buffer; a status other than success is the local error that stops it. */
 enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t len);
 void urxe_recv_complete(struct urxe_qp *qp, struct urxe_cqe *cqe);
@@ -89,9 +84,8 @@ void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32
 /* Sends the answers that wait; false when the wire is full. */
 bool urxe_responder_run(struct urxe_qp *qp);
 /* Puts the acknowledgement, when it is the only answer, behind what the requester sends. It counts as
- * sent; urxe_responder_ack_again() when it was not. */
+ * sent; when it was not, it is due again. */
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
-void urxe_responder_ack_again(struct urxe_qp *qp);
 /* Is the acknowledgement the only answer, and may it go now? Its packet, which counts as sent. */
 #define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
 bool urxe_responder_ack_alone(const struct urxe_qp *qp);

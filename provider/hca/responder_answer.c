@@ -84,7 +84,7 @@ static void advance(struct urxe_qp *qp, unsigned span)
 /* Fills the batch with answers; false when the memory of a read is gone. */
 static bool build_answers(struct urxe_qp *qp, struct urxe_batch *batch)
 {
-	while (qp->proto.response_send != qp->proto.response_head) {
+	while (urxe_answers_wait(qp)) {
 		struct urxe_response *resp = urxe_response_at(qp, qp->proto.response_send);
 		struct urxe_tx_packet *pkt = urxe_batch_add(batch);
 
@@ -125,7 +125,7 @@ static void build_ack(struct urxe_qp *qp, struct urxe_batch *batch)
 static bool ack_comes_first(const struct urxe_qp *qp)
 {
 	return qp->proto.ack_due &&
-	       (qp->proto.response_send == qp->proto.response_head ||
+	       (!urxe_answers_wait(qp) ||
 		urxe_psn_diff(qp->proto.ack_psn,
 			      urxe_response_at(qp, qp->proto.response_send)->next_psn) < 0);
 }
@@ -159,8 +159,7 @@ static void queue_again(struct urxe_qp *qp, const struct unsent *before, bool ac
 
 bool urxe_responder_ack_alone(const struct urxe_qp *qp)
 {
-	return qp->proto.ack_due && qp->proto.response_send == qp->proto.response_head &&
-	       !qp->answer_at;
+	return qp->proto.ack_due && !urxe_answers_wait(qp) && !qp->answer_at;
 }
 
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch)
@@ -171,11 +170,6 @@ bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch)
 	return !qp->proto.ack_due;
 }
 
-void urxe_responder_ack_again(struct urxe_qp *qp)
-{
-	qp->proto.ack_due = true;
-}
-
 bool urxe_responder_run(struct urxe_qp *qp)
 {
 	struct unsent before = {.send = qp->proto.response_send, .ack_due = qp->proto.ack_due};
@@ -183,12 +177,12 @@ bool urxe_responder_run(struct urxe_qp *qp)
 	bool readable, ack_first;
 	unsigned n, sent;
 
-	if (!qp->proto.ack_due && qp->proto.response_send == qp->proto.response_head)
+	if (!qp->proto.ack_due && !urxe_answers_wait(qp))
 		return true;
 	if (qp->answer_at)
 		return false;
 	urxe_engine_look_near(qp);
-	if (qp->proto.response_send != qp->proto.response_head)
+	if (urxe_answers_wait(qp))
 		before.next_psn = urxe_response_at(qp, qp->proto.response_send)->next_psn;
 	urxe_batch_begin(&batch, &qp->proto.path);
 	ack_first = ack_comes_first(qp);
@@ -204,7 +198,7 @@ bool urxe_responder_run(struct urxe_qp *qp)
 		urxe_responder_refuse(qp, URXE_ACCESS, psn);
 		return false;
 	}
-	if (qp->proto.ack_due && qp->proto.response_send == qp->proto.response_head)
+	if (qp->proto.ack_due && !urxe_answers_wait(qp))
 		build_ack(qp, &batch);
 	n = batch.n;
 	sent = urxe_batch_send(&batch);
@@ -212,7 +206,7 @@ bool urxe_responder_run(struct urxe_qp *qp)
 		queue_again(qp, &before, ack_first, sent);
 		return false;
 	}
-	if (qp->proto.ack_due || qp->proto.response_send != qp->proto.response_head)
+	if (qp->proto.ack_due || urxe_answers_wait(qp))
 		urxe_engine_ready(qp);
 	return true;
 }

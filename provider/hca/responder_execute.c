@@ -37,50 +37,13 @@ bool urxe_recv_take(struct urxe_qp *qp)
 	return true;
 }
 
-static __attribute__((noinline)) enum ibv_wc_status many_pieces(struct urxe_qp *qp, uint32_t len,
-								struct iovec *iov, unsigned *n)
-{
-	struct urxe_recv_wqe *wqe = qp->recv_wqe;
-	uint32_t skip = qp->proto.recv_offset;
-
-	*n = 0;
-	for (unsigned i = 0; i < wqe->num_sge && len; i++) {
-		const struct ibv_sge *sge = &wqe->sge[i];
-		uint32_t piece;
-		uint64_t va;
-
-		if (skip >= sge->length) {
-			skip -= sge->length;
-			continue;
-		}
-		piece = sge->length - skip < len ? sge->length - skip : len;
-		if (!urxe_reach_receive(qp, sge->lkey, sge->addr + skip, piece, &va))
-			return IBV_WC_LOC_PROT_ERR;
-		iov[(*n)++] = (struct iovec){(void *)(uintptr_t)va, piece};
-		len -= piece;
-		skip = 0;
-	}
-	return IBV_WC_SUCCESS;
-}
-
 /* Where len bytes at the place reached in the receive buffer go: *n pieces of our memory. */
-static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct iovec *iov,
-				      unsigned *n)
+static enum ibv_wc_status recv_pieces(struct urxe_qp *qp, uint32_t len, struct iovec *iov, int *n)
 {
-	const struct urxe_recv_wqe *wqe = qp->recv_wqe;
-	const struct ibv_sge *sge = wqe->sge;
-	uint32_t skip = qp->proto.recv_offset;
-	uint64_t va;
-
-	if (len > wqe->length - skip)
+	if (len > qp->recv_wqe->length - qp->proto.recv_offset)
 		return IBV_WC_LOC_LEN_ERR;
-	if (!len || skip >= sge->length || len > sge->length - skip)
-		return many_pieces(qp, len, iov, n);
-	if (!urxe_reach_receive(qp, sge->lkey, sge->addr + skip, len, &va))
-		return IBV_WC_LOC_PROT_ERR;
-	iov[0] = (struct iovec){(void *)(uintptr_t)va, len};
-	*n = 1;
-	return IBV_WC_SUCCESS;
+	*n = urxe_gather_receive(qp, qp->proto.recv_offset, len, iov);
+	return *n < 0 ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
 /* Writes to the receive buffer; a status other than success is the local error that stops it. */
@@ -88,12 +51,12 @@ enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t
 {
 	struct iovec iov[URXE_MAX_SGE];
 	const uint8_t *from = data;
-	unsigned n;
+	int n;
 	enum ibv_wc_status status = recv_pieces(qp, len, iov, &n);
 
 	if (status != IBV_WC_SUCCESS)
 		return status;
-	for (unsigned i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		urxe_copy_visible(iov[i].iov_base, from, iov[i].iov_len);
 		from += iov[i].iov_len;
 	}
@@ -107,7 +70,7 @@ enum ibv_wc_status urxe_recv_data(struct urxe_qp *qp, const void *data, uint32_t
 static enum ibv_wc_status recv_refs(struct urxe_qp *qp, const struct urxe_packet *pkt, bool *lost)
 {
 	struct iovec iov[URXE_MAX_SGE];
-	unsigned n;
+	int n;
 	enum ibv_wc_status status = recv_pieces(qp, pkt->payload_len, iov, &n);
 
 	*lost = false;
@@ -280,53 +243,44 @@ static enum urxe_verdict execute_write(struct urxe_qp *qp, const struct urxe_pac
 	return URXE_DONE;
 }
 
-/* A place in the ring for a new answer; NULL when the peer has more outstanding than it may. */
-static struct urxe_response *new_response(struct urxe_qp *qp)
+/* Has the peer as many answers outstanding as it may? */
+static bool is_full(const struct urxe_qp *qp)
 {
-	if ((uint16_t)(qp->proto.response_head - qp->proto.response_send) >=
-	    qp->proto.response_size)
-		return NULL;
-	return urxe_response_at(qp, qp->proto.response_head++);
+	return (uint16_t)(qp->proto.response_head - qp->proto.response_send) >=
+	       qp->proto.response_size;
 }
 
-/* Queues the result of an atomic that was executed now or before. */
+/* Queues an answer, of which nothing is sent yet; false: there is no place. */
+static bool queue(struct urxe_qp *qp, struct urxe_response answer)
+{
+	if (is_full(qp))
+		return false;
+	answer.next_psn = answer.first_psn;
+	*urxe_response_at(qp, qp->proto.response_head++) = answer;
+	urxe_engine_ready(qp);
+	return true;
+}
+
 void urxe_queue_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result, uint32_t msn)
 {
-	struct urxe_response *resp = new_response(qp);
-
-	if (!resp)
-		return;
-	*resp = (struct urxe_response){
-		.atomic = true,
-		.first_psn = result->psn,
-		.next_psn = result->psn,
-		.last_psn = result->psn,
-		.msn = msn,
-		.original = result->original,
-	};
-	urxe_engine_ready(qp);
+	queue(qp, (struct urxe_response){
+			  .atomic = true,
+			  .first_psn = result->psn,
+			  .last_psn = result->psn,
+			  .msn = msn,
+			  .original = result->original,
+		  });
 }
 
 bool urxe_queue_done(struct urxe_qp *qp, uint32_t psn, uint32_t msn)
 {
-	struct urxe_response *resp = new_response(qp);
-
-	if (!resp)
-		return false;
-	*resp = (struct urxe_response){
-		.first_psn = psn,
-		.next_psn = psn,
-		.last_psn = psn,
-		.msn = msn,
-	};
-	urxe_engine_ready(qp);
-	return true;
+	return queue(qp, (struct urxe_response){.first_psn = psn, .last_psn = psn, .msn = msn});
 }
 
 enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	uint32_t len = urxe_reth_length(pkt->reth);
-	struct urxe_response *resp;
+	bool queued;
 	uint64_t va;
 
 	if (len > URXE_MAX_MSG)
@@ -334,21 +288,16 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 	if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), len,
 			RMEMPOOL_REMOTE_READ, true, &va))
 		return URXE_ACCESS;
-	resp = new_response(qp);
-	if (!resp)
-		return URXE_INVALID;
-	*resp = (struct urxe_response){
-		.first_psn = psn,
-		.next_psn = psn,
-		.last_psn = urxe_psn_add(psn, len ? (len - 1) / qp->proto.mtu : 0),
-		/* A repeated request was counted before (9.7.7.1). */
-		.msn = urxe_psn_add(qp->proto.msn, psn == qp->proto.epsn),
-		.rkey = urxe_reth_rkey(pkt->reth),
-		.va = urxe_reth_va(pkt->reth),
-		.length = len,
-	};
-	urxe_engine_ready(qp);
-	return URXE_DONE;
+	queued = queue(qp, (struct urxe_response){
+				   .first_psn = psn,
+				   .last_psn = urxe_psn_add(psn, urxe_packets_of(qp, len) - 1),
+				   /* A repeated request was counted before (9.7.7.1). */
+				   .msn = urxe_psn_add(qp->proto.msn, psn == qp->proto.epsn),
+				   .rkey = urxe_reth_rkey(pkt->reth),
+				   .va = urxe_reth_va(pkt->reth),
+				   .length = len,
+			   });
+	return queued ? URXE_DONE : URXE_INVALID;
 }
 
 static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet *pkt,
@@ -361,10 +310,7 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 		return URXE_INVALID;
 	if (!urxe_reach(qp, be32toh(pkt->atomic->rkey), addr, 8, RMEMPOOL_REMOTE_ATOMIC, true, &va))
 		return URXE_ACCESS;
-	if (va & 7)
-		return URXE_INVALID;
-	if ((uint16_t)(qp->proto.response_head - qp->proto.response_send) >=
-	    qp->proto.response_size)
+	if (va & 7 || is_full(qp))
 		return URXE_INVALID;
 	target = (uint64_t *)(uintptr_t)va;
 	if ((pkt->opcode & ~URXE_SERVICE_MASK) == URXE_RC_FETCH_ADD) {

@@ -14,7 +14,7 @@
 static bool is_next(const struct urxe_qp *qp, const struct urxe_bth *bth)
 {
 	return urxe_bth_psn(bth) == qp->proto.epsn && qp->proto.last_opcode == URXE_NUM_OPCODES &&
-	       !qp->proto.recv_busy && qp->proto.response_send == qp->proto.response_head &&
+	       !qp->proto.recv_busy && !urxe_answers_wait(qp) &&
 	       (!qp->proto.ack_due || urxe_aeth_kind(qp->proto.ack_syndrome) == URXE_AETH_ACK);
 }
 

@@ -205,7 +205,7 @@ void xrc_take_request(struct urxe_qp *qp, const struct xrc_domain *domain,
 		return;
 	}
 	/* Another domain's request waits until then: it is repeated. */
-	if (xrc_answers_wait(qp) && qp->pd != to_pd(srq->ibv.pd))
+	if (urxe_answers_wait(qp) && qp->pd != to_pd(srq->ibv.pd))
 		return;
 	qp->srq = srq;
 	qp->pd = to_pd(srq->ibv.pd);

@@ -321,7 +321,7 @@ void xrc_lend_next(struct urxe_qp *qp)
 			continue;
 		}
 		/* Those of this process leave first: the run that sends them calls again. */
-		if (xrc_answers_wait(qp))
+		if (urxe_answers_wait(qp))
 			return;
 		if (interrupts(qp, w->srqn) || !urxe_segment_slot_alive(urxe_hca.seg, slot)) {
 			if (psn == qp->proto.epsn)
@@ -444,7 +444,7 @@ static void borrowed_run(struct urxe_qp *qp)
 
 	if (!b->working)
 		return;
-	if (qp->proto.ack_due || xrc_answers_wait(qp))
+	if (qp->proto.ack_due || urxe_answers_wait(qp))
 		urxe_engine_ready(qp);
 	else
 		give_back(b);
@@ -612,7 +612,7 @@ static void borrow(unsigned from, const struct message *m, const uint8_t *packet
 		cds_list_add(&b->qp.xrc_node, &domain->targets);
 	}
 	take_packets(b, domain, packets, len);
-	if (is_failed(&b->qp) || xrc_answers_wait(&b->qp)) {
+	if (is_failed(&b->qp) || urxe_answers_wait(&b->qp)) {
 		urxe_engine_send_ack(&b->qp);
 		urxe_engine_ready(&b->qp);
 	} else {

@@ -41,12 +41,6 @@ struct urxe_srq *xrc_find_srq(uint32_t number);
 /* A request for an SRQ of this process, to a QP of that domain: carried out. Engine lock. */
 void xrc_take_request(struct urxe_qp *qp, const struct xrc_domain *domain,
 		      const struct urxe_packet *pkt);
-/* Are there answers to send for what has been carried out? */
-static inline bool xrc_answers_wait(const struct urxe_qp *qp)
-{
-	return qp->proto.response_send != qp->proto.response_head;
-}
-
 /*
  * A request that was not taken here, because its SRQ is another process's, or because one before it
  * is still with that: true. Engine lock.
