@@ -150,16 +150,20 @@ static void unlock(struct context_shared *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void set_bits(_Atomic uint64_t *words, uint32_t first, uint32_t n, bool on)
+{
+	for (uint32_t i = first; i < first + n; i++) {
+		if (on)
+			atomic_fetch_or(&words[i / 64], 1ull << i % 64);
+		else
+			atomic_fetch_and(&words[i / 64], ~(1ull << i % 64));
+	}
+}
+
 void urxe_context_file_set_pd(struct urxe_context_file *file, uint32_t number, bool there)
 {
-	struct context_shared *s = file->shared;
-
-	if (!s)
-		return;
-	if (there)
-		atomic_fetch_or(&s->pds[number / 64], 1ull << number % 64);
-	else
-		atomic_fetch_and(&s->pds[number / 64], ~(1ull << number % 64));
+	if (file->shared)
+		set_bits(file->shared->pds, number, 1, there);
 }
 
 bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t number)
@@ -177,11 +181,6 @@ bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t num
  * locked by an open file description of this mapping's own, because a descriptor that was sent
  * shares its sender's. Nothing is locked by file->fd, which thus sees all locks.
  */
-static uint32_t object_of_dm(uint32_t handle)
-{
-	return PD_NUMBERS + handle;
-}
-
 static struct flock bytes_of(uint32_t object, short type)
 {
 	return (struct flock){
@@ -231,7 +230,8 @@ static int show(struct urxe_context_file *file, uint32_t object, struct urxe_use
  * an idle handle keeps its lock, which saves them the system calls. To an importer that comes later
  * it seems used until the next use ends.
  */
-static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of, int n)
+int urxe_context_file_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
+			  int n)
 {
 	int before = atomic_fetch_add(&of->count, n);
 	bool begins = !before, ends = !(before + n);
@@ -241,25 +241,15 @@ static int use(struct urxe_context_file *file, uint32_t object, struct urxe_use 
 	return 0;
 }
 
-/* By this handle or any other one, in whatever process? */
-static bool in_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
+bool urxe_context_file_used(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
 {
 	struct flock bytes = bytes_of(object, F_WRLCK);
 
+	if (!file->shared)
+		return false;
 	if (of->number)
 		show(file, object, of);
 	return !urxe_libc.fcntl(file->fd, F_OFD_GETLK, &bytes) && bytes.l_type != F_UNLCK;
-}
-
-void urxe_context_file_use_pd(struct urxe_context_file *file, uint32_t number, struct urxe_use *of,
-			      int n)
-{
-	use(file, number, of, n);
-}
-
-bool urxe_context_file_pd_used(struct urxe_context_file *file, uint32_t number, struct urxe_use *of)
-{
-	return file->shared && in_use(file, number, of);
 }
 
 /* ---- device memory ---- */
@@ -267,16 +257,6 @@ bool urxe_context_file_pd_used(struct urxe_context_file *file, uint32_t number, 
 static bool page_used(const struct context_shared *s, uint32_t page)
 {
 	return atomic_load_explicit(&s->used[page / 64], memory_order_relaxed) & 1ull << page % 64;
-}
-
-static void mark(struct context_shared *s, uint32_t first, uint32_t pages, bool used)
-{
-	for (uint32_t page = first; page < first + pages; page++) {
-		if (used)
-			atomic_fetch_or(&s->used[page / 64], 1ull << page % 64);
-		else
-			atomic_fetch_and(&s->used[page / 64], ~(1ull << page % 64));
-	}
 }
 
 /* The first run of unused pages that begins on a multiple of align: DM_PAGES when there is none. */
@@ -308,7 +288,7 @@ static int alloc(struct urxe_context_file *file, uint64_t length, uint32_t pages
 	/* Now, and not by a signal at the first access. */
 	if (fallocate(file->fd, 0, CONTEXT_FILE_DM + (off_t)first * PAGE, (off_t)pages * PAGE))
 		return -ENOMEM;
-	mark(s, first, pages, true);
+	set_bits(s->used, first, pages, true);
 	atomic_store(&s->dms[handle].first, first);
 	atomic_store(&s->dms[handle].length, length);
 	atomic_store(&s->dms[handle].pages, pages);
@@ -354,13 +334,13 @@ int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle, s
 		return ret;
 	lock(s);
 	if (get(s, handle, &first, &pages, &length))
-		ret = in_use(file, object_of_dm(handle), of) ? -EBUSY : 0;
+		ret = urxe_context_file_used(file, urxe_object_of_dm(handle), of) ? -EBUSY : 0;
 	if (!ret) {
 		atomic_store(&s->dms[handle].pages, 0);
 		/* The next owner finds zeros. */
 		fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			  CONTEXT_FILE_DM + (off_t)first * PAGE, (off_t)pages * PAGE);
-		mark(s, first, pages, false);
+		set_bits(s->used, first, pages, false);
 	}
 	unlock(s);
 	return ret;
@@ -377,18 +357,12 @@ int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, st
 		return ret;
 	lock(s);
 	if (get(s, handle, &first, &pages, &length)) {
-		ret = use(file, object_of_dm(handle), of, 1);
+		ret = urxe_context_file_use(file, urxe_object_of_dm(handle), of, 1);
 		if (ret)
-			use(file, object_of_dm(handle), of, -1);
+			urxe_context_file_use(file, urxe_object_of_dm(handle), of, -1);
 	}
 	unlock(s);
 	return ret;
-}
-
-void urxe_context_file_unuse_dm(struct urxe_context_file *file, uint32_t handle,
-				struct urxe_use *of)
-{
-	use(file, object_of_dm(handle), of, -1);
 }
 
 int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,

@@ -61,13 +61,18 @@ void urxe_context_file_device(const struct urxe_context_file *file, char *name, 
 /* Says that there is, or is no more, a protection domain of that number. */
 void urxe_context_file_set_pd(struct urxe_context_file *file, uint32_t number, bool there);
 bool urxe_context_file_has_pd(const struct urxe_context_file *file, uint32_t number);
-/* n more objects in a protection domain (or fewer). Without /proc or descriptors, other handles do
- * not see that. */
-void urxe_context_file_use_pd(struct urxe_context_file *file, uint32_t number, struct urxe_use *of,
-			      int n);
+
+/* What can be in use: protection domains, by their number, and allocations of device memory. */
+static inline uint32_t urxe_object_of_dm(uint32_t handle)
+{
+	return (1u << URXE_PD_BITS) + handle;
+}
+
+/* n more objects in it (or fewer). -errno: without /proc or descriptors, other handles do not see that. */
+int urxe_context_file_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
+			  int n);
 /* By this handle or any other one, in whatever process? */
-bool urxe_context_file_pd_used(struct urxe_context_file *file, uint32_t number,
-			       struct urxe_use *of);
+bool urxe_context_file_used(struct urxe_context_file *file, uint32_t object, struct urxe_use *of);
 
 /*
  * Allocates zeroed device memory, aligned to 2^log_align bytes (a page at least): its handle, or
@@ -78,9 +83,6 @@ int urxe_context_file_alloc_dm(struct urxe_context_file *file, uint64_t length, 
 int urxe_context_file_free_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of);
 /* One more region of it: -ENOENT, or another -errno when other processes would not see that. */
 int urxe_context_file_use_dm(struct urxe_context_file *file, uint32_t handle, struct urxe_use *of);
-/* One fewer. */
-void urxe_context_file_unuse_dm(struct urxe_context_file *file, uint32_t handle,
-				struct urxe_use *of);
 /* Where it lies in this process, and how long it is: -ENOENT. */
 int urxe_context_file_find_dm(struct urxe_context_file *file, uint32_t handle, void **addr,
 			      uint64_t *length);

@@ -436,7 +436,7 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t of
 	mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = new_key();
 	entered = enter(mr);
 	if (!entered)
-		urxe_context_file_unuse_dm(file, ibv->handle, &dm->regions);
+		urxe_context_file_use(file, urxe_object_of_dm(ibv->handle), &dm->regions, -1);
 	return entered;
 }
 
@@ -461,7 +461,8 @@ static void free_region(struct urxe_mr *mr)
 
 	urxe_pd_use(to_pd(mr->ibv.pd), -1);
 	if (mr->dm && !urxe_inherited(mr->forks))
-		urxe_context_file_unuse_dm(&ctx->file, mr->dm->ibv.handle, &mr->dm->regions);
+		urxe_context_file_use(&ctx->file, urxe_object_of_dm(mr->dm->ibv.handle),
+				      &mr->dm->regions, -1);
 	if (mr->imported == URXE_MR_MAPPED)
 		munmap(mr->mapping.at, mr->mapping.size);
 	free(mr);

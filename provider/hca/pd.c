@@ -74,7 +74,7 @@ void urxe_pd_use(struct urxe_pd *pd, int n)
 	if (pd->of || urxe_inherited(pd->forks))
 		atomic_fetch_add(&pd->users.count, n);
 	else
-		urxe_context_file_use_pd(&ctx->file, pd->number, &pd->users, n);
+		urxe_context_file_use(&ctx->file, pd->number, &pd->users, n);
 }
 
 /* Of one that was imported, too: it is gone for all processes that share it. */
@@ -88,7 +88,7 @@ int urxe_dealloc_pd(struct ibv_pd *ibv)
 	if (pd->of) {
 		urxe_pd_use(pd->of, -1);
 	} else if (!urxe_inherited(pd->forks)) {
-		if (urxe_context_file_pd_used(&ctx->file, pd->number, &pd->users))
+		if (urxe_context_file_used(&ctx->file, pd->number, &pd->users))
 			return EBUSY;
 		urxe_context_file_set_pd(&ctx->file, pd->number, false);
 		/* Its allocator may still have a handle, and use that. */
