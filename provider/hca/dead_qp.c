@@ -29,11 +29,7 @@ _Static_assert(sizeof(struct qp_record) == 64, "shared between processes");
 
 struct dead_qp {
 	struct cds_list_head node;
-	struct urxe_path path;
-	uint32_t qpn, dest_qpn;
-	uint32_t expected;
-	uint16_t pkey;
-	uint8_t migreq;
+	struct qp_record was;
 	unsigned answers;	   /* still to be sent unasked */
 	uint64_t answer_at, until; /* ns */
 };
@@ -77,11 +73,11 @@ static void answer(struct dead_qp *dead, uint32_t psn)
 {
 	struct urxe_tx_packet pkt = {.header_len = URXE_ACK_LEN};
 
-	urxe_bth_fill((struct urxe_bth *)pkt.header, URXE_RC_ACKNOWLEDGE, dead->migreq, 0,
-		      dead->pkey, dead->dest_qpn, false, psn);
+	urxe_bth_fill((struct urxe_bth *)pkt.header, URXE_RC_ACKNOWLEDGE, dead->was.migreq, 0,
+		      dead->was.pkey, dead->was.dest_qpn, false, psn);
 	urxe_aeth_fill((struct urxe_aeth *)(pkt.header + sizeof(struct urxe_bth)),
 		       URXE_AETH_NAK | URXE_NAK_REMOTE_OPERATIONAL, 0);
-	urxe_wire_send(urxe_hca.wire, &dead->path, &pkt, 1);
+	urxe_wire_send(urxe_hca.wire, &dead->was.path, &pkt, 1);
 }
 
 static struct cds_list_head *bucket(uint32_t qpn)
@@ -102,25 +98,22 @@ static bool both_dead(const struct qp_record *rec)
 
 static void adopt(const uint8_t *bytes, void *arg)
 {
-	struct qp_record rec;
-	struct dead_qp *dead;
+	struct dead_qp *dead = calloc(1, sizeof(*dead));
 
-	memcpy(&rec, bytes, sizeof(rec));
-	if (!urxe_adapter_adopt(&rec.path) || both_dead(&rec))
-		return;
-	dead = calloc(1, sizeof(*dead));
 	if (!dead)
 		return;
-	dead->path = rec.path;
-	dead->pkey = rec.pkey;
-	dead->migreq = rec.migreq & URXE_BTH_MIGREQ;
-	dead->qpn = rec.qpn;
-	dead->dest_qpn = rec.dest_qpn & 0xffffff;
-	dead->expected = rec.expected & URXE_PSN_MASK;
+	memcpy(&dead->was, bytes, sizeof(dead->was));
+	if (!urxe_adapter_adopt(&dead->was.path) || both_dead(&dead->was)) {
+		free(dead);
+		return;
+	}
+	dead->was.migreq &= URXE_BTH_MIGREQ;
+	dead->was.dest_qpn &= URXE_QPN_MASK;
+	dead->was.expected &= URXE_PSN_MASK;
 	dead->answers = ANSWERS;
 	dead->answer_at = urxe_hca.now + FIRST_NS;
 	dead->until = urxe_hca.now + KEEP_NS;
-	cds_list_add(&dead->node, bucket(dead->qpn));
+	cds_list_add(&dead->node, bucket(dead->was.qpn));
 	num_dead++;
 }
 
@@ -138,14 +131,14 @@ void urxe_dead_qp_packet(const struct urxe_packet *pkt, const struct urxe_rx_pac
 	    !urxe_op_any(pkt->mask, URXE_OP_REQUEST))
 		return;
 	cds_list_for_each_entry (dead, bucket(qpn), node) {
-		if (dead->qpn != qpn || !urxe_same_addr(&rx->path.src, &dead->path.dst))
+		if (dead->was.qpn != qpn || !urxe_same_addr(&rx->path.src, &dead->was.path.dst))
 			continue;
 		/* One asked for again has an answer that cannot be given any more. */
-		if (urxe_psn_diff(psn, dead->expected) < 0 &&
+		if (urxe_psn_diff(psn, dead->was.expected) < 0 &&
 		    urxe_op_any(pkt->mask, URXE_OP_ANSWERED))
 			answer(dead, psn);
 		else
-			answer(dead, dead->expected);
+			answer(dead, dead->was.expected);
 		return;
 	}
 }
@@ -168,7 +161,7 @@ unsigned urxe_dead_qp_run(uint64_t now)
 			} else if (dead->answers && now >= dead->answer_at) {
 				dead->answers--;
 				dead->answer_at = now + REPEAT_NS;
-				answer(dead, dead->expected);
+				answer(dead, dead->was.expected);
 			}
 		}
 	}
