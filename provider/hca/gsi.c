@@ -27,9 +27,9 @@ static unsigned num_users;
 static uint32_t next_psn;
 static unsigned last_server; /* the process that the last MAD was passed on to */
 
-/* A MAD that no ring had room for, on a link layer without other ways: it is sent when there is
- * room, as from an adapter's send queue. */
-struct waiting {
+/* A MAD to be sent. One that no ring had room for, on a link layer without other ways, waits until there
+ * is, as in an adapter's send queue. */
+struct outgoing {
 	struct cds_list_head node;
 	struct urxe_path path;
 	uint16_t pkey;
@@ -44,7 +44,7 @@ static CDS_LIST_HEAD(waiting);
 static unsigned num_waiting;
 static uint64_t try_at;
 
-static void drop(struct waiting *w)
+static void drop(struct outgoing *w)
 {
 	cds_list_del(&w->node);
 	free(w);
@@ -53,7 +53,7 @@ static void drop(struct waiting *w)
 
 static void drop_waiting(void)
 {
-	struct waiting *w, *next;
+	struct outgoing *w, *next;
 
 	cds_list_for_each_entry_safe (w, next, &waiting, node)
 		drop(w);
@@ -127,11 +127,10 @@ static int send_near(const struct urxe_path *path, unsigned slot, const struct u
 }
 
 /* -ENOBUFS: there is no room now, but will be. */
-static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot, uint32_t qpn,
-		    uint32_t qkey, const uint8_t mad[URXE_MAD_BYTES])
+static int transmit(const struct outgoing *w)
 {
-	bool patient = !urxe_link_of(path)->has_other_ways;
-	struct iovec iov = {(void *)mad, URXE_MAD_BYTES};
+	bool patient = !urxe_link_of(&w->path)->has_other_ways;
+	struct iovec iov = {(void *)w->mad, URXE_MAD_BYTES};
 	struct urxe_tx_packet pkt = {
 		.header_len = sizeof(struct urxe_bth) + sizeof(struct urxe_deth),
 		.iov = &iov,
@@ -142,15 +141,15 @@ static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot, 
 	struct urxe_bth bth;
 	int ret;
 
-	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, URXE_BTH_MIGREQ, 0, pkey_in(path, pkey), qpn, false,
-		      next_psn++);
-	urxe_deth_fill(&deth, qkey, URXE_GSI_QPN);
+	urxe_bth_fill(&bth, URXE_UD_SEND_ONLY, URXE_BTH_MIGREQ, 0, pkey_in(&w->path, w->pkey),
+		      w->qpn, false, next_psn++);
+	urxe_deth_fill(&deth, w->qkey, URXE_GSI_QPN);
 	memcpy(pkt.header, &bth, sizeof(bth));
 	memcpy(pkt.header + sizeof(bth), &deth, sizeof(deth));
-	ret = slot ? send_near(path, slot, &pkt) : -ESRCH;
+	ret = w->slot ? send_near(&w->path, w->slot, &pkt) : -ESRCH;
 	if (!ret || (ret == -ENOBUFS && patient))
 		return ret;
-	ret = urxe_wire_send(urxe_hca.wire, path, &pkt, 1);
+	ret = urxe_wire_send(urxe_hca.wire, &w->path, &pkt, 1);
 	if (!ret && patient)
 		return -ENOBUFS;
 	return ret < 0 ? ret : 0;
@@ -160,13 +159,12 @@ static int transmit(const struct urxe_path *path, uint16_t pkey, unsigned slot, 
 static void send_waiting(void)
 {
 	unsigned full = UINT_MAX;
-	struct waiting *w, *next;
+	struct outgoing *w, *next;
 
 	cds_list_for_each_entry_safe (w, next, &waiting, node) {
 		if (w->slot == full)
 			continue;
-		if (urxe_hca.wire &&
-		    transmit(&w->path, w->pkey, w->slot, w->qpn, w->qkey, w->mad) == -ENOBUFS)
+		if (urxe_hca.wire && transmit(w) == -ENOBUFS)
 			full = w->slot;
 		else
 			drop(w);
@@ -174,9 +172,9 @@ static void send_waiting(void)
 	try_at = urxe_hca.now + WAITING_NS;
 }
 
-static void keep(const struct waiting *packet)
+static void keep(const struct outgoing *packet)
 {
-	struct waiting *w = num_waiting < WAITING_MOST ? malloc(sizeof(*w)) : NULL;
+	struct outgoing *w = num_waiting < WAITING_MOST ? malloc(sizeof(*w)) : NULL;
 
 	if (!w)
 		return;
@@ -189,12 +187,13 @@ static void keep(const struct waiting *packet)
 int urxe_gsi_send_qp(const struct urxe_path *path, uint16_t pkey, unsigned slot, uint32_t qpn,
 		     uint32_t qkey, const uint8_t mad[URXE_MAD_BYTES])
 {
-	struct waiting w = {.path = *path, .pkey = pkey, .slot = slot, .qpn = qpn, .qkey = qkey};
-	int ret = urxe_hca.wire ? transmit(path, pkey, slot, qpn, qkey, mad) : -ENODEV;
+	struct outgoing w = {.path = *path, .pkey = pkey, .slot = slot, .qpn = qpn, .qkey = qkey};
+	int ret;
 
+	memcpy(w.mad, mad, sizeof(w.mad));
+	ret = urxe_hca.wire ? transmit(&w) : -ENODEV;
 	if (ret != -ENOBUFS)
 		return ret;
-	memcpy(w.mad, mad, sizeof(w.mad));
 	keep(&w);
 	return 0;
 }
