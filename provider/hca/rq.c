@@ -60,6 +60,22 @@ static int rq_post(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
+static int post(struct urxe_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int ret = 0;
+
+	urxe_lock_program(&rq->lock);
+	for (; wr; wr = wr->next) {
+		ret = rq_post(rq, wr);
+		if (ret) {
+			*bad = wr;
+			break;
+		}
+	}
+	urxe_unlock_program(&rq->lock);
+	return ret;
+}
+
 /* Moves the oldest WR out of the ring. Engine. */
 bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into)
 {
@@ -77,21 +93,13 @@ bool urxe_rq_take(struct urxe_rq *rq, struct urxe_recv_wqe *into)
 int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct urxe_qp *qp = to_qp(ibv);
-	int ret = 0;
+	int ret;
 
 	if (ibv->srq || atomic_load(&qp->proto.state) == IBV_QPS_RESET) {
 		*bad = wr;
 		return EINVAL;
 	}
-	urxe_lock_program(&qp->rq.lock);
-	for (; wr; wr = wr->next) {
-		ret = rq_post(&qp->rq, wr);
-		if (ret) {
-			*bad = wr;
-			break;
-		}
-	}
-	urxe_unlock_program(&qp->rq.lock);
+	ret = post(&qp->rq, wr, bad);
 	/* To a QP in error they come back at once. Posted first, then the state: see flush_receives(). */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load(&qp->proto.state) == IBV_QPS_ERR) {
@@ -104,17 +112,5 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 
 int urxe_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct urxe_srq *srq = to_srq(ibv);
-	int ret = 0;
-
-	urxe_lock_program(&srq->rq.lock);
-	for (; wr; wr = wr->next) {
-		ret = rq_post(&srq->rq, wr);
-		if (ret) {
-			*bad = wr;
-			break;
-		}
-	}
-	urxe_unlock_program(&srq->rq.lock);
-	return ret;
+	return post(&to_srq(ibv)->rq, wr, bad);
 }
