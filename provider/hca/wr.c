@@ -44,8 +44,9 @@ static bool is_whole(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	       wqe->rdma.srqn != NO_SRQ;
 }
 
-/* Claims a place for an operation; NULL when this round of posting has failed. */
-static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+/* Claims a place for an operation, with immediate data or an R_Key to invalidate; NULL when this round of
+ * posting has failed. */
+static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t imm)
 {
 	struct urxe_qp *qp = of(ex);
 	struct urxe_send_wqe *wqe;
@@ -60,20 +61,21 @@ static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opco
 	wqe->wr_id = ex->wr_id;
 	wqe->opcode = opcode;
 	wqe->flags = ex->wr_flags;
+	wqe->imm = imm;
 	forget_address(qp, wqe);
 	return wqe;
 }
 
-static void rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
-		 uint32_t imm)
+static struct urxe_send_wqe *rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+				  uint64_t addr, uint32_t imm)
 {
-	struct urxe_send_wqe *wqe = begin(ex, opcode);
+	struct urxe_send_wqe *wqe = begin(ex, opcode, imm);
 
 	if (!wqe)
-		return;
+		return NULL;
 	wqe->rdma.rkey = rkey;
 	wqe->rdma.remote_addr = addr;
-	wqe->imm = imm;
+	return wqe;
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
@@ -94,26 +96,26 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
 			      uint64_t swap)
 {
-	rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, 0);
-	if (of(ex)->wr_wqe) {
-		of(ex)->wr_wqe->rdma.compare_add = compare;
-		of(ex)->wr_wqe->rdma.swap = swap;
-	}
+	struct urxe_send_wqe *wqe = rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, 0);
+
+	if (!wqe)
+		return;
+	wqe->rdma.compare_add = compare;
+	wqe->rdma.swap = swap;
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
 {
-	rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, 0);
-	if (of(ex)->wr_wqe)
-		of(ex)->wr_wqe->rdma.compare_add = add;
+	struct urxe_send_wqe *wqe = rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, 0);
+
+	if (wqe)
+		wqe->rdma.compare_add = add;
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *data)
 {
-	struct urxe_send_wqe *wqe;
+	struct urxe_send_wqe *wqe = rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, addr, 0);
 
-	rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, addr, 0);
-	wqe = of(ex)->wr_wqe;
 	if (!wqe)
 		return;
 	wqe->inlined = true;
@@ -123,37 +125,28 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, 
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	begin(ex, IBV_WR_SEND);
+	begin(ex, IBV_WR_SEND, 0);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_SEND_WITH_IMM);
-
-	if (wqe)
-		wqe->imm = imm;
+	begin(ex, IBV_WR_SEND_WITH_IMM, imm);
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_SEND_WITH_INV);
-
-	if (wqe)
-		wqe->imm = rkey;
+	begin(ex, IBV_WR_SEND_WITH_INV, rkey);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_LOCAL_INV);
-
-	if (wqe)
-		wqe->imm = rkey;
+	begin(ex, IBV_WR_LOCAL_INV, rkey);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW);
+	struct urxe_send_wqe *wqe = begin(ex, IBV_WR_BIND_MW, 0);
 
 	if (wqe)
 		fail(of(ex), urxe_mw_set_bind(of(ex), wqe, mw, rkey, info));
@@ -171,17 +164,22 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 		of(ex)->wr_wqe->rdma.srqn = srqn;
 }
 
+/* The operation that gets data; an ATOMIC WRITE has its own. */
+static struct urxe_send_wqe *to_fill(struct urxe_qp *qp)
+{
+	if (!qp->wr_wqe || qp->wr_wqe->opcode != IBV_WR_ATOMIC_WRITE)
+		return qp->wr_wqe;
+	fail(qp, EINVAL);
+	return NULL;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *sges)
 {
 	struct urxe_qp *qp = of(ex);
-	struct urxe_send_wqe *wqe = qp->wr_wqe;
+	struct urxe_send_wqe *wqe = to_fill(qp);
 
 	if (!wqe)
 		return;
-	if (wqe->opcode == IBV_WR_ATOMIC_WRITE) {
-		fail(qp, EINVAL);
-		return;
-	}
 	wqe->inlined = false; /* whatever was set before */
 	fail(qp, urxe_sq_set_sges(qp, wqe, sges, n));
 	if (wr_is_atomic(wqe->opcode)) {
@@ -201,14 +199,10 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *bufs)
 {
 	struct urxe_qp *qp = of(ex);
-	struct urxe_send_wqe *wqe = qp->wr_wqe;
+	struct urxe_send_wqe *wqe = to_fill(qp);
 
 	if (!wqe)
 		return;
-	if (wqe->opcode == IBV_WR_ATOMIC_WRITE) {
-		fail(qp, EINVAL);
-		return;
-	}
 	fail(qp, urxe_sq_check(qp, wqe->opcode, IBV_SEND_INLINE));
 	wqe->inlined = true;
 	wqe->length = 0; /* whatever was set before */
