@@ -95,28 +95,27 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *context, int cqe, void *cq_con
 
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	bool has_pd;
+	struct ibv_pd *pd = NULL;
+	uint32_t flags = 0;
 	struct urxe_cq *cq;
 
 	if (urxe_missing(attr))
 		return NULL;
-	has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		flags = attr->flags;
 	if ((attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
-	    (attr->wc_flags & ~WC_FLAGS) ||
-	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CREATE_FLAGS)))
+	    (attr->wc_flags & ~WC_FLAGS) || (flags & ~CREATE_FLAGS))
 		return urxe_fail(EOPNOTSUPP);
-	if (has_pd && (!attr->parent_domain || attr->parent_domain->context != context ||
-		       !to_pd(attr->parent_domain)->of))
-		return urxe_fail(EINVAL);
-	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,
-		    has_pd ? attr->parent_domain : NULL);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		pd = attr->parent_domain;
+		if (!pd || pd->context != context || !to_pd(pd)->of)
+			return urxe_fail(EINVAL);
+	}
+	cq = new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector, pd);
 	if (!cq)
 		return NULL;
-	cq->ignore_overrun = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-			     (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
-	cq->lock.elided = (has_pd && to_pd(attr->parent_domain)->td) ||
-			  ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-			   (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED));
+	cq->ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	cq->lock.elided = (pd && to_pd(pd)->td) || (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
 	urxe_cq_ex_fill(cq, attr->wc_flags);
 	return &cq->ex;
 }

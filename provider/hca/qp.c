@@ -301,24 +301,18 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	return qp;
 }
 
+static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) ==
+		      offsetof(struct ibv_qp_init_attr, sq_sig_all),
+	      "libibverbs copies one to the other, too");
+
 struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex ex;
+	struct ibv_qp_init_attr_ex ex = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
 	struct ibv_qp *qp;
 
 	if (urxe_missing(attr))
 		return NULL;
-	ex = (struct ibv_qp_init_attr_ex){
-		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-		.sq_sig_all = attr->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = pd,
-	};
+	memcpy(&ex, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask)); /* they begin alike */
 	qp = urxe_create_qp_ex(pd->context, &ex);
 	if (qp)
 		attr->cap = ex.cap;

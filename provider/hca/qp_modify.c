@@ -235,7 +235,7 @@ static void enter_state(struct urxe_qp *qp, enum ibv_qp_state state)
 	urxe_engine_ready(qp);
 }
 
-static int modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
+int urxe_qp_modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = atomic_load(&qp->proto.state);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
@@ -259,11 +259,6 @@ static int modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_PATH_MIG_STATE)
 		urxe_migration_ask(qp, attr->path_mig_state);
 	return 0;
-}
-
-int urxe_qp_modify(struct urxe_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	return modify(qp, attr, mask);
 }
 
 /* Waits, without the engine lock, for neighbours that work by what the QP's row said. */
@@ -302,7 +297,7 @@ int urxe_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		urxe_direct_retract(qp);
 		wait_for_neighbours(qp);
 	}
-	ret = modify(qp, attr, mask);
+	ret = urxe_qp_modify(qp, attr, mask);
 	urxe_direct_publish(qp);
 	wait_for_neighbours(qp);
 	urxe_engine_unlock();
