@@ -36,30 +36,22 @@
 
 static enum urxe_opcode request_opcode(const struct urxe_qp *qp, uint8_t op, bool first, bool last)
 {
-	/* Rows: WRITE, WRITE_IMM, SEND, SEND_IMM, SEND_INV, ATOMIC_WRITE.
-	 * Columns: middle, first, last, only. */
+	/* Columns: middle, first, last, only. */
 	static const uint8_t rc[][4] = {
-		{URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST, URXE_RC_WRITE_ONLY},
-		{URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST, URXE_RC_WRITE_LAST_IMM,
-		 URXE_RC_WRITE_ONLY_IMM},
-		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST, URXE_RC_SEND_ONLY},
-		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_IMM,
-		 URXE_RC_SEND_ONLY_IMM},
-		{URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST_INV,
-		 URXE_RC_SEND_ONLY_INV},
-		{0, 0, 0, URXE_RC_ATOMIC_WRITE},
+		[IBV_WR_RDMA_WRITE] = {URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST,
+				       URXE_RC_WRITE_LAST, URXE_RC_WRITE_ONLY},
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = {URXE_RC_WRITE_MIDDLE, URXE_RC_WRITE_FIRST,
+						URXE_RC_WRITE_LAST_IMM, URXE_RC_WRITE_ONLY_IMM},
+		[IBV_WR_SEND] = {URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST, URXE_RC_SEND_LAST,
+				 URXE_RC_SEND_ONLY},
+		[IBV_WR_SEND_WITH_IMM] = {URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST,
+					  URXE_RC_SEND_LAST_IMM, URXE_RC_SEND_ONLY_IMM},
+		[IBV_WR_SEND_WITH_INV] = {URXE_RC_SEND_MIDDLE, URXE_RC_SEND_FIRST,
+					  URXE_RC_SEND_LAST_INV, URXE_RC_SEND_ONLY_INV},
+		[IBV_WR_ATOMIC_WRITE] = {0, 0, 0, URXE_RC_ATOMIC_WRITE},
 	};
-	unsigned row, column = first | last << 1;
 
-	switch (op) {
-	case IBV_WR_RDMA_WRITE: row = 0; break;
-	case IBV_WR_RDMA_WRITE_WITH_IMM: row = 1; break;
-	case IBV_WR_SEND: row = 2; break;
-	case IBV_WR_SEND_WITH_IMM: row = 3; break;
-	case IBV_WR_ATOMIC_WRITE: row = 5; break;
-	default: row = 4; break;
-	}
-	return rc[row][column] + qp->transport->service;
+	return rc[op][first | last << 1] + qp->transport->service;
 }
 
 /* A read's or atomic's buffer must be writable before it is asked for. */
@@ -114,11 +106,8 @@ static void start_wqe(struct urxe_qp *qp, struct urxe_send_wqe *wqe)
 /* May this WR begin now? Otherwise something that will happen later makes the QP ready again. */
 static bool may_start(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 {
-	if (atomic_load(&qp->proto.state) == IBV_QPS_SQD)
-		return false;
-	if ((wqe->flags & IBV_SEND_FENCE) && qp->proto.rd_count)
-		return false;
-	return true;
+	return atomic_load(&qp->proto.state) != IBV_QPS_SQD &&
+	       !((wqe->flags & IBV_SEND_FENCE) && qp->proto.rd_count);
 }
 
 /*
