@@ -141,7 +141,7 @@ void urxe_contexts_forked(void)
 /* Makes it one of this process: -errno. Objects that a parent left in it are not looked at any more. */
 static int attach(struct urxe_context *ctx)
 {
-	struct urxe_events *events, *parents = ctx->events;
+	struct urxe_fdqueue *events, *parents = ctx->events;
 	int fd, ret = urxe_engine_get();
 
 	if (ret)

@@ -8,60 +8,57 @@
 #include "hca/wq.h"
 #include "hca/xrc.h"
 
-struct urxe_events {
-	struct urxe_fdqueue queue; /* of struct event */
-};
-
+/* In the queue of a context. */
 struct event {
 	struct cds_list_head node;
 	struct ibv_async_event ibv;
 	struct urxe_async *async; /* of the object; NULL: of the port */
 };
 
-int urxe_events_create(struct urxe_events **out, int *fd)
+int urxe_events_create(struct urxe_fdqueue **out, int *fd)
 {
-	struct urxe_events *events = calloc(1, sizeof(*events));
+	struct urxe_fdqueue *events = calloc(1, sizeof(*events));
 	int ret;
 
 	if (!events)
 		return -ENOMEM;
-	ret = urxe_fdqueue_init(&events->queue);
+	ret = urxe_fdqueue_init(events);
 	if (ret) {
 		free(events);
 		return ret;
 	}
-	*fd = events->queue.fd;
+	*fd = events->fd;
 	*out = events;
 	return 0;
 }
 
-void urxe_events_destroy(struct urxe_events *events, bool inherited)
+void urxe_events_destroy(struct urxe_fdqueue *events, bool inherited)
 {
 	struct event *event, *next;
 
 	/* Another thread of the parent may have been in the middle of changing the list. */
 	if (!inherited)
-		cds_list_for_each_entry_safe (event, next, &events->queue.entries, node)
+		cds_list_for_each_entry_safe (event, next, &events->entries, node)
 			free(event);
-	urxe_fdqueue_fini(&events->queue);
+	urxe_fdqueue_fini(events);
 	free(events);
 }
 
 static void push(struct ibv_context *context, const struct ibv_async_event *ibv,
 		 struct urxe_async *async)
 {
-	struct urxe_events *events = to_context(context)->events;
+	struct urxe_fdqueue *events = to_context(context)->events;
 	struct event *event = malloc(sizeof(*event));
 
 	if (!event)
 		return;
 	event->ibv = *ibv;
 	event->async = async;
-	pthread_mutex_lock(&events->queue.lock);
+	pthread_mutex_lock(&events->lock);
 	if (async)
 		async->queued++;
-	urxe_fdqueue_push(&events->queue, &event->node);
-	pthread_mutex_unlock(&events->queue.lock);
+	urxe_fdqueue_push(events, &event->node);
+	pthread_mutex_unlock(&events->lock);
 }
 
 /* A program does not know the QP that its work queue is of. */
@@ -109,7 +106,7 @@ void urxe_event_port(struct urxe_context *ctx, unsigned port, enum ibv_event_typ
 /* The object goes away: events about it that nobody took go with it. */
 void urxe_events_forget(struct urxe_context *ctx, const struct urxe_async *async)
 {
-	struct urxe_fdqueue *queue = &ctx->events->queue;
+	struct urxe_fdqueue *queue = ctx->events;
 	struct event *event, *next;
 
 	pthread_mutex_lock(&queue->lock);
@@ -148,7 +145,7 @@ int urxe_get_async_event(struct ibv_context *context, struct ibv_async_event *ib
 		errno = EIO;
 		return -1;
 	}
-	queue = &to_context(context)->events->queue;
+	queue = to_context(context)->events;
 	node = urxe_fdqueue_take(queue);
 	if (!node)
 		return -1;

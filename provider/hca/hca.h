@@ -73,8 +73,8 @@ static inline bool urxe_inherited(unsigned forks)
 
 struct urxe_context {
 	struct urxe_device *dev;
-	struct cds_list_head node;  /* in the engine's list of contexts */
-	struct urxe_events *events; /* asynchronous events waiting for the program */
+	struct cds_list_head node;   /* in the engine's list of contexts */
+	struct urxe_fdqueue *events; /* asynchronous events waiting for the program */
 	struct urxe_context_file file;
 	_Atomic uint32_t objects[URXE_NUM_COUNTED];
 	/* Objects that a program may leave behind when it closes the context: their kin in the
@@ -562,8 +562,8 @@ void urxe_channel_forget(struct urxe_cq *cq);
 bool urxe_channel_inherited(struct ibv_comp_channel *channel);
 
 /* event.c */
-int urxe_events_create(struct urxe_events **events, int *fd);
-void urxe_events_destroy(struct urxe_events *events, bool inherited);
+int urxe_events_create(struct urxe_fdqueue **events, int *fd);
+void urxe_events_destroy(struct urxe_fdqueue *events, bool inherited);
 void urxe_event_qp(struct urxe_qp *qp, enum ibv_event_type type);
 void urxe_event_cq(struct urxe_cq *cq, enum ibv_event_type type);
 void urxe_event_srq(struct urxe_srq *srq, enum ibv_event_type type);
