@@ -208,9 +208,7 @@ enum urxe_bound urxe_invalidate(struct urxe_qp *qp, uint32_t rkey)
 	if (mw && mw->leaving == rkey)
 		return unbind(mw);
 	if (mempool_table_get(urxe_hca.table, rkey, &row) || row.kind != MEMPOOL_WINDOW_2 ||
-	    row.pd != qp->pd->number || row.qpn != qp->proto.qpn)
-		return URXE_NOT_BOUND;
-	if (!mw || mw->bound_to != rkey)
+	    row.pd != qp->pd->number || row.qpn != qp->proto.qpn || !mw || mw->bound_to != rkey)
 		return URXE_NOT_BOUND;
 	return unbind(mw);
 }

@@ -34,36 +34,30 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return &srq->ibv;
 }
 
-static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
+static enum ibv_srq_type type_of(const struct ibv_srq_init_attr_ex *attr)
 {
-	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
-}
-
-static bool is_tm(const struct ibv_srq_init_attr_ex *attr)
-{
-	return (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM;
+	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
 }
 
 static int check_ex(const struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr)
 {
-	uint32_t needed = IBV_SRQ_INIT_ATTR_PD, mask = attr->comp_mask;
+	static const uint32_t needed[] = {
+		[IBV_SRQT_BASIC] = IBV_SRQ_INIT_ATTR_PD,
+		[IBV_SRQT_XRC] =
+			IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_XRCD,
+		[IBV_SRQT_TM] = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+	};
+	enum ibv_srq_type type = type_of(attr);
+	bool has_cq = type != IBV_SRQT_BASIC;
 
-	if ((mask & ~(IBV_SRQ_INIT_ATTR_RESERVED - 1u)) ||
-	    ((mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type > IBV_SRQT_TM))
+	if ((attr->comp_mask & ~(IBV_SRQ_INIT_ATTR_RESERVED - 1u)) || type > IBV_SRQT_TM)
 		return EOPNOTSUPP;
-	if (is_xrc(attr))
-		needed |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-	else if (is_tm(attr))
-		needed |= IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
-	if ((mask & needed) != needed || !attr->pd || attr->pd->context != context)
+	if ((attr->comp_mask & needed[type]) != needed[type] || !attr->pd ||
+	    attr->pd->context != context ||
+	    (has_cq && (!attr->cq || attr->cq->context != context)) ||
+	    (type == IBV_SRQT_XRC && (!attr->xrcd || attr->xrcd->context != context)))
 		return EINVAL;
-	if ((needed & IBV_SRQ_INIT_ATTR_CQ) && (!attr->cq || attr->cq->context != context))
-		return EINVAL;
-	if (is_xrc(attr) && (!attr->xrcd || attr->xrcd->context != context))
-		return EINVAL;
-	if ((needed & IBV_SRQ_INIT_ATTR_CQ) && urxe_inherited(to_cq(attr->cq)->forks))
-		return EIO;
-	return 0;
+	return has_cq && urxe_inherited(to_cq(attr->cq)->forks) ? EIO : 0;
 }
 
 static int add_tm(struct urxe_srq *srq, const struct ibv_srq_init_attr_ex *attr)
@@ -88,9 +82,9 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 	srq = urxe_create_srq(attr->pd, &basic);
 	if (!srq)
 		return NULL;
-	if (is_xrc(attr))
+	if (type_of(attr) == IBV_SRQT_XRC)
 		ret = -urxe_xrc_add_srq(to_srq(srq), attr->xrcd, attr->cq);
-	else if (is_tm(attr))
+	else if (type_of(attr) == IBV_SRQT_TM)
 		ret = add_tm(to_srq(srq), attr);
 	if (!ret)
 		return srq;

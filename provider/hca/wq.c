@@ -48,18 +48,16 @@ struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_at
 {
 	struct ibv_qp_init_attr_ex qp;
 	struct urxe_wq *wq;
-	bool strip;
+	uint32_t flags;
 
 	if (!attr || attr->wq_type != IBV_WQT_RQ || !attr->pd || !attr->cq || !attr->max_wr)
 		return urxe_fail(EINVAL);
-	if (attr->comp_mask & ~IBV_WQ_INIT_ATTR_FLAGS ||
-	    (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS &&
-	     (attr->create_flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING)))
+	flags = attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS ? attr->create_flags : 0;
+	if ((attr->comp_mask & ~IBV_WQ_INIT_ATTR_FLAGS) || (flags & ~IBV_WQ_FLAGS_CVLAN_STRIPPING))
 		return urxe_fail(EOPNOTSUPP);
 	wq = calloc(1, sizeof(*wq));
 	if (!wq)
 		return NULL;
-	strip = (attr->comp_mask & IBV_WQ_INIT_ATTR_FLAGS) && attr->create_flags;
 	qp = (struct ibv_qp_init_attr_ex){
 		.send_cq = attr->cq,
 		.recv_cq = attr->cq,
@@ -67,7 +65,7 @@ struct ibv_wq *urxe_create_wq(struct ibv_context *context, struct ibv_wq_init_at
 		.qp_type = IBV_QPT_RAW_PACKET,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
 		.pd = attr->pd,
-		.create_flags = strip ? IBV_QP_CREATE_CVLAN_STRIPPING : 0,
+		.create_flags = flags ? IBV_QP_CREATE_CVLAN_STRIPPING : 0,
 	};
 	wq->qp = urxe_create_qp_ex(context, &qp);
 	if (!wq->qp) {
