@@ -434,20 +434,13 @@ static enum result own_atomic(const struct access *a)
 {
 	const struct urxe_send_wqe *wqe = a->wqe;
 	struct local local;
-	uint64_t va, value;
+	uint64_t va;
 
 	if (!a->qp->proto.attr.max_rd_atomic || (wqe->rdma.remote_addr & 7) ||
-	    !own_target(a, &va) || (va & 7) || !find_local(a, 0, sizeof(value), &local))
+	    !own_target(a, &va) || (va & 7) || !find_local(a, 0, sizeof(uint64_t), &local))
 		return REFUSED;
-	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		value = __atomic_fetch_add((uint64_t *)(uintptr_t)va, wqe->rdma.compare_add,
-					   __ATOMIC_SEQ_CST);
-	} else {
-		value = wqe->rdma.compare_add;
-		__atomic_compare_exchange_n((uint64_t *)(uintptr_t)va, &value, wqe->rdma.swap,
-					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	}
-	put_value(&local, value);
+	put_value(&local, urxe_atomic(va, wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD,
+				      wqe->rdma.compare_add, wqe->rdma.swap));
 	return COPIED;
 }
 

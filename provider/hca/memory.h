@@ -54,6 +54,17 @@ int urxe_gather(struct urxe_qp *qp, const struct urxe_send_wqe *wqe, uint32_t of
 /* The same for the buffer of the message that comes in, which has so many bytes there. */
 int urxe_gather_receive(struct urxe_qp *qp, uint32_t offset, uint32_t len, struct iovec *iov);
 
+/* The standard's atomics are the CPU's: what was there. */
+static inline uint64_t urxe_atomic(uint64_t va, bool add, uint64_t compare_add, uint64_t swap)
+{
+	uint64_t *at = (uint64_t *)(uintptr_t)va, was = compare_add;
+
+	if (add)
+		return __atomic_fetch_add(at, compare_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(at, &was, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return was;
+}
+
 /* copy.c: the last bytes appear after the others, and 2, 4 and 8 bytes that are aligned there at once. */
 void urxe_copy_visible(void *dst, const void *src, size_t len);
 

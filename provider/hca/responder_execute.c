@@ -250,37 +250,48 @@ static bool is_full(const struct urxe_qp *qp)
 	       qp->proto.response_size;
 }
 
-/* Queues an answer, of which nothing is sent yet; false: there is no place. */
-static bool queue(struct urxe_qp *qp, struct urxe_response answer)
+/* A place in the ring for an answer, which will be sent; NULL: there is none. */
+static struct urxe_response *queue(struct urxe_qp *qp)
 {
 	if (is_full(qp))
-		return false;
-	answer.next_psn = answer.first_psn;
-	*urxe_response_at(qp, qp->proto.response_head++) = answer;
+		return NULL;
 	urxe_engine_ready(qp);
-	return true;
+	return urxe_response_at(qp, qp->proto.response_head++);
 }
 
 void urxe_queue_atomic(struct urxe_qp *qp, const struct urxe_atomic_result *result, uint32_t msn)
 {
-	queue(qp, (struct urxe_response){
-			  .atomic = true,
-			  .first_psn = result->psn,
-			  .last_psn = result->psn,
-			  .msn = msn,
-			  .original = result->original,
-		  });
+	struct urxe_response *resp = queue(qp);
+
+	if (resp)
+		*resp = (struct urxe_response){
+			.atomic = true,
+			.first_psn = result->psn,
+			.next_psn = result->psn,
+			.last_psn = result->psn,
+			.msn = msn,
+			.original = result->original,
+		};
 }
 
 bool urxe_queue_done(struct urxe_qp *qp, uint32_t psn, uint32_t msn)
 {
-	return queue(qp, (struct urxe_response){.first_psn = psn, .last_psn = psn, .msn = msn});
+	struct urxe_response *resp = queue(qp);
+
+	if (resp)
+		*resp = (struct urxe_response){
+			.first_psn = psn,
+			.next_psn = psn,
+			.last_psn = psn,
+			.msn = msn,
+		};
+	return resp;
 }
 
 enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	uint32_t len = urxe_reth_length(pkt->reth);
-	bool queued;
+	struct urxe_response *resp;
 	uint64_t va;
 
 	if (len > URXE_MAX_MSG)
@@ -288,22 +299,28 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 	if (!urxe_reach(qp, urxe_reth_rkey(pkt->reth), urxe_reth_va(pkt->reth), len,
 			RMEMPOOL_REMOTE_READ, true, &va))
 		return URXE_ACCESS;
-	queued = queue(qp, (struct urxe_response){
-				   .first_psn = psn,
-				   .last_psn = urxe_psn_add(psn, urxe_packets_of(qp, len) - 1),
-				   /* A repeated request was counted before (9.7.7.1). */
-				   .msn = urxe_psn_add(qp->proto.msn, psn == qp->proto.epsn),
-				   .rkey = urxe_reth_rkey(pkt->reth),
-				   .va = urxe_reth_va(pkt->reth),
-				   .length = len,
-			   });
-	return queued ? URXE_DONE : URXE_INVALID;
+	resp = queue(qp);
+	if (!resp)
+		return URXE_INVALID;
+	*resp = (struct urxe_response){
+		.first_psn = psn,
+		.next_psn = psn,
+		.last_psn = urxe_psn_add(psn, urxe_packets_of(qp, len) - 1),
+		/* A repeated request was counted before (9.7.7.1). */
+		.msn = urxe_psn_add(qp->proto.msn, psn == qp->proto.epsn),
+		.rkey = urxe_reth_rkey(pkt->reth),
+		.va = urxe_reth_va(pkt->reth),
+		.length = len,
+	};
+	return URXE_DONE;
 }
 
 static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_packet *pkt,
 					uint32_t psn)
 {
-	uint64_t addr = be64toh(pkt->atomic->va), va, value, *target;
+	bool add = (pkt->opcode & ~URXE_SERVICE_MASK) == URXE_RC_FETCH_ADD;
+	uint64_t addr = be64toh(pkt->atomic->va), swap_add = be64toh(pkt->atomic->swap_add);
+	uint64_t va, value;
 	struct urxe_atomic_result *result;
 
 	if (addr & 7)
@@ -312,15 +329,7 @@ static enum urxe_verdict execute_atomic(struct urxe_qp *qp, const struct urxe_pa
 		return URXE_ACCESS;
 	if (va & 7 || is_full(qp))
 		return URXE_INVALID;
-	target = (uint64_t *)(uintptr_t)va;
-	if ((pkt->opcode & ~URXE_SERVICE_MASK) == URXE_RC_FETCH_ADD) {
-		value = __atomic_fetch_add(target, be64toh(pkt->atomic->swap_add),
-					   __ATOMIC_SEQ_CST);
-	} else {
-		value = be64toh(pkt->atomic->compare);
-		__atomic_compare_exchange_n(target, &value, be64toh(pkt->atomic->swap_add), false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	}
+	value = urxe_atomic(va, add, add ? swap_add : be64toh(pkt->atomic->compare), swap_add);
 	if (urxe_memory_lost())
 		return URXE_ACCESS;
 	result = &qp->atomics[qp->proto.atomic_next++ % qp->proto.atomic_size];
