@@ -13,7 +13,7 @@
 static _Atomic uint64_t numbers[URXE_MAX_PD / 64];
 static _Atomic uint32_t next_number;
 
-static int take_number(uint32_t *number)
+static bool take_number(uint32_t *number)
 {
 	for (uint32_t i = 0; i < URXE_MAX_PD; i++) {
 		uint32_t at = atomic_fetch_add(&next_number, 1) % URXE_MAX_PD;
@@ -21,10 +21,10 @@ static int take_number(uint32_t *number)
 
 		if (!(atomic_fetch_or(&numbers[at / 64], bit) & bit)) {
 			*number = urxe_segment_slot(urxe_hca.seg) * URXE_MAX_PD + at;
-			return 0;
+			return true;
 		}
 	}
-	return -ENOMEM;
+	return false;
 }
 
 static void put_number(uint32_t number)
@@ -35,7 +35,7 @@ static void put_number(uint32_t number)
 		atomic_fetch_and(&numbers[at / 64], ~(1ull << at % 64));
 }
 
-static struct ibv_pd *new_pd(struct ibv_context *context, uint32_t number)
+static struct urxe_pd *new_pd(struct ibv_context *context, uint32_t number)
 {
 	struct urxe_pd *pd = calloc(1, sizeof(*pd));
 
@@ -45,26 +45,25 @@ static struct ibv_pd *new_pd(struct ibv_context *context, uint32_t number)
 	pd->ibv.handle = number;
 	pd->number = number;
 	pd->forks = urxe_forks;
-	return &pd->ibv;
+	return pd;
 }
 
 struct ibv_pd *urxe_alloc_pd(struct ibv_context *context)
 {
-	struct ibv_pd *pd;
+	struct urxe_pd *pd;
 	uint32_t number;
-	int ret;
 
 	if (!urxe_context_here(context))
 		return NULL;
-	ret = take_number(&number);
-	if (ret)
-		return urxe_fail(-ret);
+	if (!take_number(&number))
+		return urxe_fail(ENOMEM);
 	pd = new_pd(context, number);
-	if (pd)
-		urxe_context_file_set_pd(&to_context(context)->file, number, true);
-	else
+	if (!pd) {
 		put_number(number);
-	return pd;
+		return NULL;
+	}
+	urxe_context_file_set_pd(&to_context(context)->file, number, true);
+	return &pd->ibv;
 }
 
 void urxe_pd_use(struct urxe_pd *pd, int n)
@@ -104,16 +103,17 @@ int urxe_dealloc_pd(struct ibv_pd *ibv)
 /* The PD of another context with that context's file, in whatever process (ibv_import_pd(3)). */
 struct ibv_pd *urxe_import_pd(struct ibv_context *context, uint32_t handle)
 {
-	struct ibv_pd *pd;
+	struct urxe_pd *pd;
 
 	if (!urxe_context_here(context))
 		return NULL;
 	if (!urxe_context_file_has_pd(&to_context(context)->file, handle))
 		return urxe_fail(ENOENT);
 	pd = new_pd(context, handle);
-	if (pd)
-		to_pd(pd)->imported = true;
-	return pd;
+	if (!pd)
+		return NULL;
+	pd->imported = true;
+	return &pd->ibv;
 }
 
 void urxe_unimport_pd(struct ibv_pd *ibv)
@@ -140,12 +140,9 @@ struct ibv_pd *urxe_alloc_parent_domain(struct ibv_context *context,
 	of = to_pd(attr->pd);
 	if (of->of) /* a parent domain of a parent domain would not tell more */
 		return urxe_fail(EINVAL);
-	pd = calloc(1, sizeof(*pd));
+	pd = new_pd(context, of->number);
 	if (!pd)
 		return NULL;
-	pd->ibv.context = context;
-	pd->number = of->number;
-	pd->ibv.handle = of->ibv.handle;
 	pd->of = of;
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
 		pd->alloc = attr->alloc;
