@@ -79,7 +79,6 @@ struct urxe_cm_id *urxe_cm_id_new(struct urxe_cm *cm, uint32_t local_id)
 	id->local_id = local_id ? local_id : new_local_id(cm);
 	id->row = URXE_CM_NO_ROW;
 	CDS_INIT_LIST_HEAD(&id->waiting);
-	CDS_INIT_LIST_HEAD(&id->listener_node);
 	cds_list_add_tail(&id->node, &cm->ids);
 	urxe_cm_enter(id, URXE_CM_BY_LOCAL);
 	cm->counts.ids++;
@@ -90,7 +89,6 @@ void urxe_cm_id_free(struct urxe_cm_id *id)
 {
 	urxe_cm_disarm(id);
 	cds_list_del(&id->waiting);
-	cds_list_del(&id->listener_node);
 	cds_list_del(&id->node);
 	for (unsigned by = 0; by < URXE_CM_TABLES; by++)
 		urxe_cm_remove(id, by);
@@ -175,27 +173,6 @@ static void let_go(struct urxe_cm_id *id, bool silent, uint64_t now)
 void urxe_cm_id_destroy(struct urxe_cm_id *id)
 {
 	let_go(id, false, 0);
-}
-
-void urxe_cm_listener_init(struct urxe_cm_listener *listener, urxe_cm_handler *handler,
-			   void *context, unsigned backlog)
-{
-	listener->handler = handler;
-	listener->context = context;
-	listener->backlog = backlog;
-	listener->pending = 0;
-	CDS_INIT_LIST_HEAD(&listener->ids);
-}
-
-void urxe_cm_listener_close(struct urxe_cm_listener *listener)
-{
-	struct urxe_cm_id *id, *next;
-
-	cds_list_for_each_entry_safe (id, next, &listener->ids, listener_node) {
-		cds_list_del_init(&id->listener_node);
-		id->listener = NULL;
-	}
-	listener->pending = 0;
 }
 
 void urxe_cm_deliver(struct urxe_cm_id *id, const struct urxe_cm_event *event, uint64_t now)

@@ -93,15 +93,6 @@ struct urxe_cm_ece {
 	uint32_t attr_mod;
 };
 
-/* Where connection requests go. Its owner embeds it and hands it out from ops->listener(). */
-struct urxe_cm_listener {
-	int (*handler)(struct urxe_cm_id *id, const struct urxe_cm_event *event);
-	void *context;	  /* copied into the identifiers that come of it */
-	unsigned backlog; /* most identifiers in REQ_RCVD and MRA_REQ_SENT; 0: as many as allowed */
-	unsigned pending; /* how many there are. This and the list belong to the manager. */
-	struct cds_list_head ids;
-};
-
 struct urxe_cm_event {
 	enum urxe_cm_event_type type;
 	/* NULL for events without a message, else valid during the call, as its private data is: all
@@ -111,7 +102,6 @@ struct urxe_cm_event {
 	uint8_t private_data_len;
 
 	/* Of URXE_CM_REQ_RECEIVED and URXE_CM_SIDR_REQ_RECEIVED. */
-	struct urxe_cm_listener *listener;
 	struct urxe_cm_path path; /* back to the sender; of SIDR only av and pkey */
 	uint64_t service_id;
 	enum ibv_qp_type qp_type;
@@ -159,10 +149,11 @@ struct urxe_cm_ops {
 		    const uint8_t mad[URXE_MAD_SIZE]);
 	/*
 	 * The listener for a request of type URXE_CM_REQ_RECEIVED or URXE_CM_SIDR_REQ_RECEIVED, by
-	 * its service ID, addresses and private data (the listener field is not set yet); NULL when
-	 * there is none.
+	 * its service ID, addresses and private data: the context of the identifier that comes of
+	 * it, whose handler is request. NULL when there is none.
 	 */
-	struct urxe_cm_listener *(*listener)(struct urxe_cm *cm, const struct urxe_cm_event *event);
+	void *(*listener)(struct urxe_cm *cm, const struct urxe_cm_event *event);
+	urxe_cm_handler *request;
 	/* May be NULL. Stores a record (again: a new state of it, when *row is not UINT32_MAX) and
 	 * says where; forget drops it. */
 	void (*record)(struct urxe_cm *cm, const struct urxe_cm_record *record, uint32_t *row);
@@ -218,11 +209,6 @@ void urxe_cm_id_destroy(struct urxe_cm_id *id);
 /* Hands an identifier to another handler. */
 void urxe_cm_id_set(struct urxe_cm_id *id, urxe_cm_handler *handler, void *context);
 void *urxe_cm_id_context(const struct urxe_cm_id *id);
-
-void urxe_cm_listener_init(struct urxe_cm_listener *listener, urxe_cm_handler *handler,
-			   void *context, unsigned backlog);
-/* Before its memory goes: identifiers that came of it live on with the handler they have. */
-void urxe_cm_listener_close(struct urxe_cm_listener *listener);
 
 struct urxe_cm_req_param {
 	const struct urxe_cm_path *path; /* the source is of port path->av.port */
@@ -332,7 +318,7 @@ struct urxe_cm_counts {
 	unsigned pending;    /* passive and not established */
 	unsigned unanswered; /* have sent a message that is repeated until it is answered */
 	uint64_t malformed;  /* messages dropped: not well formed */
-	uint64_t refused;    /* REQs beyond a backlog or max_pending */
+	uint64_t refused;    /* REQs beyond max_pending */
 	uint64_t retries;    /* messages sent again for want of an answer */
 	uint64_t duplicates; /* messages that came again */
 };

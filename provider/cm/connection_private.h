@@ -65,10 +65,8 @@ struct urxe_cm_id {
 	struct urxe_cm *cm;
 	urxe_cm_handler *handler;
 	void *context;
-	struct cds_list_head node;	    /* in cm->ids */
-	struct cds_list_head waiting;	    /* in cm->waiting or cm->unarmed, else empty */
-	struct cds_list_head listener_node; /* in listener->ids while it counts there */
-	struct urxe_cm_listener *listener;
+	struct cds_list_head node;    /* in cm->ids */
+	struct cds_list_head waiting; /* in cm->waiting or cm->unarmed, else empty */
 	struct cds_hlist_node nodes[URXE_CM_TABLES];
 	struct urxe_timer timer;
 	struct urxe_cm_path path;
@@ -175,13 +173,12 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
 		       const void *ari, uint8_t ari_len);
-/* A passive identifier for a request to a listener; NULL: its backlog is full, or there are too many. */
+/* A passive identifier for a request; NULL: there are too many. */
 struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
-				  const struct urxe_cm_msg *msg,
-				  const struct urxe_cm_listener *listener);
+				  const struct urxe_cm_msg *msg);
 /* Enters it, and delivers its request to the listener. */
-void urxe_cm_offer(struct urxe_cm_id *id, struct urxe_cm_listener *listener,
-		   enum urxe_cm_state state, const struct urxe_cm_event *event, uint64_t now);
+void urxe_cm_offer(struct urxe_cm_id *id, void *listener, enum urxe_cm_state state,
+		   const struct urxe_cm_event *event, uint64_t now);
 
 /* sidr.c */
 void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

@@ -2,8 +2,8 @@
 /*
  * REQs that arrive (12.9.7.2, 12.9.8.3): known ones that come again, those that show that a
  * connection is stale, those that cannot be served, and new ones. A REQ costs memory only when a
- * listener takes it, and no more of them than its backlog and max_pending allow: beyond that it is
- * dropped, and the peer's next try finds room or does not. All under the manager's lock.
+ * listener takes it, and no more of them than max_pending allows: beyond that it is dropped, and the
+ * peer's next try finds room or does not. All under the manager's lock.
  */
 #include "cm/connection_private.h"
 
@@ -28,11 +28,9 @@ void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 }
 
 struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
-				  const struct urxe_cm_msg *msg,
-				  const struct urxe_cm_listener *listener)
+				  const struct urxe_cm_msg *msg)
 {
-	bool full = cm->counts.pending >= cm->max_pending ||
-		    (listener->backlog && listener->pending >= listener->backlog);
+	bool full = cm->counts.pending >= cm->max_pending;
 	struct urxe_cm_id *id = full ? NULL : urxe_cm_id_new(cm, 0);
 
 	if (!id) {
@@ -45,15 +43,12 @@ struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *r
 	return id;
 }
 
-void urxe_cm_offer(struct urxe_cm_id *id, struct urxe_cm_listener *listener,
-		   enum urxe_cm_state state, const struct urxe_cm_event *event, uint64_t now)
+void urxe_cm_offer(struct urxe_cm_id *id, void *listener, enum urxe_cm_state state,
+		   const struct urxe_cm_event *event, uint64_t now)
 {
 	urxe_cm_enter(id, URXE_CM_BY_REMOTE);
 	urxe_cm_become(id, state, now);
-	id->listener = listener;
-	listener->pending++;
-	cds_list_add_tail(&id->listener_node, &listener->ids);
-	urxe_cm_id_set(id, listener->handler, listener->context);
+	urxe_cm_id_set(id, id->cm->ops->request, listener);
 	urxe_cm_deliver(id, event, now);
 }
 
@@ -161,9 +156,9 @@ static void fill(struct urxe_cm_id *id, const struct urxe_cm_req *req,
 static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct urxe_cm_msg *msg,
 		  uint64_t now)
 {
-	struct urxe_cm_listener *listener;
 	struct urxe_cm_event event;
 	struct urxe_cm_id *id;
+	void *listener;
 
 	make_event(&event, rx, msg);
 	listener = cm->ops->listener(cm, &event);
@@ -172,12 +167,11 @@ static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct 
 				  NULL, 0);
 		return;
 	}
-	id = urxe_cm_accept(cm, rx, msg, listener);
+	id = urxe_cm_accept(cm, rx, msg);
 	if (!id)
 		return;
 	fill(id, &msg->req, &event);
 	urxe_cm_enter(id, URXE_CM_BY_QPN);
-	event.listener = listener;
 	urxe_cm_offer(id, listener, URXE_CM_REQ_RCVD, &event, now);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What entering a state implies, in one place: which messages stop being repeated, what counts
- * towards a backlog, which table rows go, when time-wait begins (12.9.8.4), and when the record for
- * the survivors is kept. All under the manager's lock.
+ * as half open, which table rows go, when time-wait begins (12.9.8.4), and when the record for the
+ * survivors is kept. All under the manager's lock.
  */
 #include "cm/connection_private.h"
 
@@ -19,20 +19,19 @@
 
 enum {
 	REPEATS = 1,   /* has sent what must be answered */
-	PENDING = 2,   /* counts towards the listener's backlog */
-	HALF_OPEN = 4, /* counts towards max_pending */
+	HALF_OPEN = 2, /* counts towards max_pending */
 };
 
 static const uint8_t traits[URXE_CM_STATES] = {
 	[URXE_CM_REQ_SENT] = REPEATS,
 	[URXE_CM_MRA_REQ_RCVD] = REPEATS,
-	[URXE_CM_REQ_RCVD] = PENDING | HALF_OPEN,
-	[URXE_CM_MRA_REQ_SENT] = PENDING | HALF_OPEN,
+	[URXE_CM_REQ_RCVD] = HALF_OPEN,
+	[URXE_CM_MRA_REQ_SENT] = HALF_OPEN,
 	[URXE_CM_REP_SENT] = REPEATS | HALF_OPEN,
 	[URXE_CM_MRA_REP_RCVD] = REPEATS | HALF_OPEN,
 	[URXE_CM_DREQ_SENT] = REPEATS,
 	[URXE_CM_SIDR_REQ_SENT] = REPEATS,
-	[URXE_CM_SIDR_REQ_RCVD] = PENDING | HALF_OPEN,
+	[URXE_CM_SIDR_REQ_RCVD] = HALF_OPEN,
 	[URXE_CM_REJ_SENT] = REPEATS,
 };
 
@@ -92,11 +91,6 @@ static void count(struct urxe_cm_id *id, uint8_t before, uint8_t after)
 		id->cm->counts.unanswered++;
 	if (before & ~after & REPEATS)
 		id->cm->counts.unanswered--;
-	if ((before & ~after & PENDING) && id->listener) {
-		id->listener->pending--;
-		id->listener = NULL;
-		cds_list_del_init(&id->listener_node);
-	}
 }
 
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now)

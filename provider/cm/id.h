@@ -137,8 +137,7 @@ struct urxe_id {
 	uint32_t qp_num;
 	uint32_t psn; /* our starting PSN */
 	struct rdma_ucm_ece ece;
-	struct urxe_cm_id *conn; /* NULL: none */
-	struct urxe_cm_listener listener;
+	struct urxe_cm_id *conn;     /* NULL: none */
 	struct cds_list_head mcasts; /* struct urxe_id_mcast */
 	struct urxe_twin twin;
 };

@@ -203,7 +203,6 @@ int urxe_id_listen(struct urxe_id *id, uint32_t backlog)
 	id->options.reuse = false;
 	id->backlog = backlog;
 	id->state = URXE_ID_LISTEN;
-	urxe_cm_listener_init(&id->listener, urxe_id_request, id, 0);
 	return 0;
 }
 

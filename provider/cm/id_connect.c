@@ -244,8 +244,6 @@ int urxe_id_notify(struct urxe_id *id, uint32_t event)
 
 void urxe_id_drop_connection(struct urxe_id *id)
 {
-	if (id->state == URXE_ID_LISTEN)
-		urxe_cm_listener_close(&id->listener);
 	if (id->conn)
 		urxe_cm_id_destroy(id->conn);
 	id->conn = NULL;

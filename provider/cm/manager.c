@@ -73,7 +73,7 @@ static uint32_t own_host(void)
 	return urxe_segment_slot_host(seg, urxe_segment_slot(seg));
 }
 
-static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_cm_event *event)
+static void *listener(struct urxe_cm *cm, const struct urxe_cm_event *event)
 {
 	const struct urxe_path *path = &event->path.av;
 	struct request req = {
@@ -95,7 +95,7 @@ static struct urxe_cm_listener *listener(struct urxe_cm *cm, const struct urxe_c
 	if (!id || id->state != URXE_ID_LISTEN ||
 	    urxe_sockaddr_port(&id->src) != (uint16_t)req.service_id)
 		return NULL;
-	return &id->listener;
+	return id;
 }
 
 static void forget(struct urxe_cm *cm, uint32_t row)
@@ -312,6 +312,7 @@ void urxe_manager_init(void)
 static const struct urxe_cm_ops ops = {
 	.send = send_mad,
 	.listener = listener,
+	.request = urxe_id_request,
 	.record = record,
 	.forget = forget,
 };

@@ -92,8 +92,8 @@ void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			      const struct urxe_cm_msg *msg, uint64_t now)
 {
 	struct urxe_cm_event event = urxe_cm_event_of(URXE_CM_SIDR_REQ_RECEIVED, msg);
-	struct urxe_cm_listener *listener;
 	struct urxe_cm_id *id;
+	void *listener;
 
 	if (urxe_cm_remote_find(cm, true, msg->local_id, 0, &rx->path->src)) {
 		cm->counts.duplicates++;
@@ -108,13 +108,12 @@ void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		reply_unsupported(cm, rx, msg);
 		return;
 	}
-	id = urxe_cm_accept(cm, rx, msg, listener);
+	id = urxe_cm_accept(cm, rx, msg);
 	if (!id)
 		return;
 	id->sidr = true;
 	id->service_id = msg->sidr_req.service_id;
 	id->path.pkey = msg->sidr_req.pkey;
-	event.listener = listener;
 	urxe_cm_offer(id, listener, URXE_CM_SIDR_REQ_RCVD, &event, now);
 }
 

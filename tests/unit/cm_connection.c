@@ -338,7 +338,7 @@ static void test_req_event_has_everything(void **state)
 	feed(&msg);
 	assert_int_equal(last_event()->event.type, URXE_CM_REQ_RECEIVED);
 	req = &last_event()->event;
-	assert_ptr_equal(req->listener, &b.listener);
+	assert_ptr_equal(urxe_cm_id_context(last_event()->id), &b);
 	assert_true(IN6_ARE_ADDR_EQUAL(&req->path.av.dst.gid, &b.peers));
 	assert_true(IN6_ARE_ADDR_EQUAL(&req->path.av.src.gid, &b.ours));
 	assert_int_equal(req->path.av.port, PORT);

@@ -328,42 +328,6 @@ static void flood(unsigned from, unsigned n)
 	}
 }
 
-static void test_backlog(void **state)
-{
-	struct urxe_cm_counts counts;
-	struct urxe_cm_id *last;
-
-	b.listener.backlog = 5;
-	flood(1, 8);
-	assert_int_equal(ids(), 5);
-	assert_int_equal(b.num_sent, 0);
-	urxe_cm_counts(b.cm, &counts);
-	assert_int_equal(counts.refused, 3);
-	/* an accepted one makes room */
-	last = b.passive;
-	send_rep(last);
-	flood(20, 2);
-	assert_int_equal(ids(), 6);
-	urxe_cm_id_destroy(b.passive);
-	flood(30, 2);
-	assert_int_equal(ids(), 6);
-}
-
-static void test_listener_closes_before_its_connections(void **state)
-{
-	struct urxe_cm_id *id;
-
-	flood(1, 3);
-	id = b.passive;
-	assert_int_equal(b.listener.pending, 3);
-	urxe_cm_listener_close(&b.listener);
-	assert_int_equal(b.listener.pending, 0);
-	b.listens = false;
-	send_rep(id);
-	assert_int_equal(state_of(id), URXE_CM_REP_SENT);
-	assert_int_equal(b.listener.pending, 0);
-}
-
 /* 100,000 forged requests cost what max_pending allows, and disturb nobody. */
 static void test_flood(void **state)
 {
@@ -603,11 +567,8 @@ static void test_sidr_passive(void **state)
 	assert_int_equal(b.num_events, 1);
 	assert_int_equal(last_event()->event.type, URXE_CM_SIDR_REQ_RECEIVED);
 	assert_true(last_event()->event.service_id == SERVICE);
-	assert_ptr_equal(last_event()->event.listener, &b.listener);
 	assert_string_equal(last_event()->private_data, "who");
-	assert_int_equal(b.listener.pending, 1);
 	assert_int_equal(urxe_cm_send_sidr_rep(b.passive, &rep), 0);
-	assert_int_equal(b.listener.pending, 0);
 	assert_int_equal(last_sent()->attr, URXE_CM_SIDR_REP);
 	assert_int_equal(last_sent()->local_id, PEER_ID);
 	assert_int_equal(last_sent()->sidr_rep.qpn, 0x1234);
@@ -689,8 +650,6 @@ int main(void)
 		TEST(test_handler_refuses),
 		TEST(test_handler_without_memory),
 		TEST(test_handler_destroys_its_own),
-		TEST(test_backlog),
-		TEST(test_listener_closes_before_its_connections),
 		TEST(test_flood),
 		TEST(test_many_connections),
 		TEST(test_records),

@@ -46,7 +46,6 @@ struct host {
 	struct urxe_device dev;
 	struct urxe_port port;
 	struct in6_addr addr;
-	struct urxe_cm_listener listener;
 	struct end ends[2 * IDS];
 	unsigned num_ends;
 };
@@ -108,15 +107,17 @@ static int send_mad(struct urxe_cm *cm, const struct urxe_path *path, uint16_t p
 	return 0;
 }
 
-static struct urxe_cm_listener *listener_of(struct urxe_cm *cm, const struct urxe_cm_event *event)
+static void *listener_of(struct urxe_cm *cm, const struct urxe_cm_event *event)
 {
 	struct host *host = host_of(cm);
 
-	return event->type == URXE_CM_REQ_RECEIVED && event->service_id == SERVICE ? &host->listener
-										   : NULL;
+	return event->type == URXE_CM_REQ_RECEIVED && event->service_id == SERVICE ? host : NULL;
 }
 
-static const struct urxe_cm_ops ops = {.send = send_mad, .listener = listener_of};
+static int on_event(struct urxe_cm_id *id, const struct urxe_cm_event *event);
+
+static const struct urxe_cm_ops ops = {
+	.send = send_mad, .listener = listener_of, .request = on_event};
 
 static uint32_t qpn_of(const struct end *end)
 {
@@ -169,7 +170,7 @@ static int on_request(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 	end->peer =
 		IN6_ARE_ADDR_EQUAL(&event->path.av.dst.gid, &hosts[0].addr) ? &hosts[0] : &hosts[1];
 	end->peer_qpn = event->remote_qpn;
-	urxe_cm_id_set(id, event->listener->handler, end);
+	urxe_cm_id_set(id, id->handler, end);
 	end->act_at = now + 1 + chance(100 * MS);
 	return 0;
 }
@@ -372,7 +373,6 @@ static void open_hosts(unsigned seed)
 		hosts[h].port.kind = &urxe_netdev_port;
 		hosts[h].port.index = h;
 		urxe_ports_add(&hosts[h].dev);
-		urxe_cm_listener_init(&hosts[h].listener, on_event, NULL, 0);
 		assert_int_equal(urxe_cm_create(&hosts[h].cm, &config), 0);
 	}
 }

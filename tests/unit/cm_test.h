@@ -47,7 +47,6 @@ struct bench {
 	struct urxe_cm *cm;
 	struct urxe_device dev;
 	struct urxe_port port;
-	struct urxe_cm_listener listener;
 	struct in6_addr ours, peers;
 	uint64_t now;
 	bool listens;
@@ -77,10 +76,9 @@ static inline int bench_send(struct urxe_cm *cm, const struct urxe_path *path, u
 	return 0;
 }
 
-static inline struct urxe_cm_listener *bench_listener(struct urxe_cm *cm,
-						      const struct urxe_cm_event *event)
+static inline void *bench_listener(struct urxe_cm *cm, const struct urxe_cm_event *event)
 {
-	return b.listens && event->service_id == SERVICE ? &b.listener : NULL;
+	return b.listens && event->service_id == SERVICE ? &b : NULL;
 }
 
 static inline void bench_record(struct urxe_cm *cm, const struct urxe_cm_record *record,
@@ -98,13 +96,6 @@ static inline void bench_forget(struct urxe_cm *cm, uint32_t row)
 	assert_true(b.recorded[row % MANY]);
 	b.recorded[row % MANY] = false;
 }
-
-static const struct urxe_cm_ops bench_ops = {
-	.send = bench_send,
-	.listener = bench_listener,
-	.record = bench_record,
-	.forget = bench_forget,
-};
 
 static inline int handler(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 {
@@ -125,6 +116,14 @@ static inline int handler(struct urxe_cm_id *id, const struct urxe_cm_event *eve
 	b.destroy_in_handler = false;
 	return answer;
 }
+
+static const struct urxe_cm_ops bench_ops = {
+	.send = bench_send,
+	.listener = bench_listener,
+	.request = handler,
+	.record = bench_record,
+	.forget = bench_forget,
+};
 
 static inline struct in6_addr address(uint8_t last)
 {
@@ -161,7 +160,6 @@ static inline void bench_open(unsigned max_pending)
 	memcpy(&b.port.gids[1], &b.ours, 16);
 	urxe_ports_add(&b.dev);
 	b.listens = true;
-	urxe_cm_listener_init(&b.listener, handler, &b, 0);
 	assert_int_equal(urxe_cm_create(&b.cm, &config), 0);
 }
 
