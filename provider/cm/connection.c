@@ -94,7 +94,6 @@ void urxe_cm_id_free(struct urxe_cm_id *id)
 		urxe_cm_remove(id, by);
 	id->cm->counts.ids--;
 	free(id->mad);
-	free(id->private_data);
 	free(id);
 }
 
@@ -137,17 +136,17 @@ static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 	case URXE_CM_REP_RCVD:
 	case URXE_CM_MRA_REP_SENT:
 		if (!silent || id->state != URXE_CM_REQ_RCVD)
-			urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
+			urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED);
 		urxe_cm_become(id, URXE_CM_IDLE, now);
 		break;
 	case URXE_CM_REP_SENT:
 	case URXE_CM_MRA_REP_RCVD:
-		urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0, NULL, 0);
+		urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED);
 		urxe_cm_disconnect_later(id, now);
 		break;
-	case URXE_CM_ESTABLISHED: urxe_cm_disconnect(id, NULL, 0, now); break;
+	case URXE_CM_ESTABLISHED: urxe_cm_disconnect(id, now); break;
 	case URXE_CM_DREQ_RCVD:
-		urxe_cm_put_kept(id, URXE_CM_DREP);
+		urxe_cm_put(id, URXE_CM_DREP);
 		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
 		break;
 	case URXE_CM_SIDR_REQ_RCVD:

@@ -249,20 +249,19 @@ struct urxe_cm_rep_param {
 
 /* REQ_RCVD, MRA_REQ_SENT. */
 int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *param, uint64_t now);
-/* REP_RCVD, MRA_REP_SENT. */
-int urxe_cm_send_rtu(struct urxe_cm_id *id, const void *private_data, uint8_t len);
+/* REP_RCVD, MRA_REP_SENT. As in rdma_cm, only REQ, REP, REJ and SIDR messages have private data. */
+int urxe_cm_send_rtu(struct urxe_cm_id *id);
 /* ESTABLISHED. */
-int urxe_cm_send_dreq(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
+int urxe_cm_send_dreq(struct urxe_cm_id *id, uint64_t now);
 /* DREQ_RCVD. */
-int urxe_cm_send_drep(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
+int urxe_cm_send_drep(struct urxe_cm_id *id, uint64_t now);
 /* From REQ_SENT to MRA_REP_RCVD. The identifier is IDLE then, or in TIMEWAIT after a REP. */
-int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
-		     const void *private_data, uint8_t len, uint64_t now);
+int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *private_data, uint8_t len,
+		     uint64_t now);
 /* REQ_RCVD, REP_RCVD: service_timeout is 4.096 µs << n. With URXE_CM_MRA_DELAY the MRA goes out
  * only in answer to a repeated message. */
 #define URXE_CM_MRA_DELAY 0x80
-int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout, const void *private_data,
-		     uint8_t len);
+int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout);
 
 struct urxe_cm_sidr_req_param {
 	const struct urxe_cm_path *path;

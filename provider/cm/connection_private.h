@@ -73,15 +73,13 @@ struct urxe_cm_id {
 	uint64_t remote_ca_guid;
 	uint64_t service_id;
 	uint64_t tid;
-	uint64_t timeout;      /* of one try, ns */
-	uint64_t delay;	       /* of the timer, while in cm->unarmed */
-	uint8_t *mad;	       /* sent again until it is answered, else NULL */
-	uint8_t *private_data; /* of the RTU, MRA or DREP that may have to be sent again, or NULL */
+	uint64_t timeout; /* of one try, ns */
+	uint64_t delay;	  /* of the timer, while in cm->unarmed */
+	uint8_t *mad;	  /* sent again until it is answered, else NULL */
 	uint32_t local_id, remote_id;
 	uint32_t local_qpn, remote_qpn;
 	uint32_t sq_psn, rq_psn;
 	uint32_t row; /* of its record */
-	uint8_t private_len;
 	uint8_t state;
 	uint8_t qp_type;
 	uint8_t responder_resources, initiator_depth;
@@ -134,7 +132,7 @@ struct urxe_cm_id *urxe_cm_qpn_find(struct urxe_cm *cm, uint32_t qpn, uint64_t g
 /* connection_state.c */
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now);
 /* All that a DREQ takes, in ESTABLISHED. */
-void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now);
+void urxe_cm_disconnect(struct urxe_cm_id *id, uint64_t now);
 /*
  * After a REJ of our own, which nobody acknowledges and which a peer that has our REP may miss: a
  * DREQ is answered by the process that receives it.
@@ -150,14 +148,12 @@ int urxe_cm_start_later(struct urxe_cm_id *id, const struct urxe_cm_msg *msg, ui
 void urxe_cm_repeat(struct urxe_cm_id *id);
 void urxe_cm_transmit(struct urxe_cm_id *id, const struct urxe_cm_msg *msg);
 void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct urxe_cm_msg *msg);
-int urxe_cm_keep_private(struct urxe_cm_id *id, const void *data, uint8_t len);
 struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_attr attr);
 void urxe_cm_put_mra(struct urxe_cm_id *id);
-/* RTU, DREP: with the private data that was kept for it. */
-void urxe_cm_put_kept(struct urxe_cm_id *id, enum urxe_cm_attr attr);
+/* RTU, DREP. */
+void urxe_cm_put(struct urxe_cm_id *id, enum urxe_cm_attr attr);
 /* As the state asks for it; the state does not change. */
-void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
-		     const void *private_data, uint8_t len);
+void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason);
 void urxe_cm_put_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param);
 /* 12.7.34: from the delay of one adapter and the life of a packet. */
 uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);

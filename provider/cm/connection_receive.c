@@ -51,7 +51,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	} else if (other) {
 		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_STALE_CONN, NULL, 0);
 		if (other->state == URXE_CM_ESTABLISHED)
-			urxe_cm_disconnect(other, NULL, 0, now);
+			urxe_cm_disconnect(other, now);
 		return;
 	}
 	id->remote_id = msg->local_id;
@@ -86,7 +86,7 @@ static void receive_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 		return;
 	cm->counts.duplicates++;
 	if (id->state == URXE_CM_ESTABLISHED)
-		urxe_cm_put_kept(id, URXE_CM_RTU);
+		urxe_cm_put(id, URXE_CM_RTU);
 	else if (id->state == URXE_CM_MRA_REP_SENT)
 		urxe_cm_put_mra(id);
 }
@@ -223,15 +223,13 @@ static void receive_dreq(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	case URXE_CM_MRA_REP_RCVD:
 	case URXE_CM_ESTABLISHED:
 	case URXE_CM_DREQ_SENT:
-		/* What was kept for the RTU would go into the DREP. */
-		urxe_cm_keep_private(id, NULL, 0);
 		id->tid = msg->tid;
 		urxe_cm_become(id, URXE_CM_DREQ_RCVD, now);
 		urxe_cm_deliver_type(id, URXE_CM_DREQ_RECEIVED, msg, now);
 		break;
 	case URXE_CM_TIMEWAIT:
 		cm->counts.duplicates++;
-		urxe_cm_put_kept(id, URXE_CM_DREP);
+		urxe_cm_put(id, URXE_CM_DREP);
 		break;
 	case URXE_CM_DREQ_RCVD: cm->counts.duplicates++; break;
 	default: break;
@@ -245,7 +243,6 @@ static void receive_drep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 
 	if (!id || (id->state != URXE_CM_DREQ_SENT && id->state != URXE_CM_DREQ_RCVD))
 		return;
-	urxe_cm_keep_private(id, NULL, 0);
 	urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
 	urxe_cm_deliver_type(id, URXE_CM_DREP_RECEIVED, msg, now);
 }

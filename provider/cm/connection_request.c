@@ -63,9 +63,9 @@ static void repeated(struct urxe_cm_id *id)
 	case URXE_CM_DREQ_SENT:
 		/* Refused after all, and the peer has not even our REP. */
 		if (id->quiet)
-			urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0);
+			urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN);
 		break;
-	case URXE_CM_TIMEWAIT: urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN, NULL, 0, NULL, 0); break;
+	case URXE_CM_TIMEWAIT: urxe_cm_put_rej(id, URXE_CM_REJ_STALE_CONN); break;
 	default: break;
 	}
 }
@@ -201,7 +201,7 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	if (id) {
 		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_STALE_CONN, NULL, 0);
 		if (id->state == URXE_CM_ESTABLISHED)
-			urxe_cm_disconnect(id, NULL, 0, now);
+			urxe_cm_disconnect(id, now);
 		return;
 	}
 	serve(cm, rx, msg, now);

@@ -58,22 +58,6 @@ void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct
 	cm->ops->send(cm, &path, rx->pkey, mad);
 }
 
-int urxe_cm_keep_private(struct urxe_cm_id *id, const void *data, uint8_t len)
-{
-	uint8_t *copy = NULL;
-
-	if (len) {
-		copy = malloc(len);
-		if (!copy)
-			return -ENOMEM;
-		memcpy(copy, data, len);
-	}
-	free(id->private_data);
-	id->private_data = copy;
-	id->private_len = len;
-	return 0;
-}
-
 struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_attr attr)
 {
 	return (struct urxe_cm_msg){
@@ -84,31 +68,23 @@ struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_at
 	};
 }
 
-static void put_kept(struct urxe_cm_id *id, struct urxe_cm_msg *msg)
-{
-	if (id->private_len)
-		memcpy(msg->private_data, id->private_data, id->private_len);
-	urxe_cm_transmit(id, msg);
-}
-
 void urxe_cm_put_mra(struct urxe_cm_id *id)
 {
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_MRA);
 
 	msg.mra.about = id->state == URXE_CM_MRA_REP_SENT ? URXE_CM_ABOUT_REP : URXE_CM_ABOUT_REQ;
 	msg.mra.service_timeout = id->service_timeout & 31;
-	put_kept(id, &msg);
+	urxe_cm_transmit(id, &msg);
 }
 
-void urxe_cm_put_kept(struct urxe_cm_id *id, enum urxe_cm_attr attr)
+void urxe_cm_put(struct urxe_cm_id *id, enum urxe_cm_attr attr)
 {
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, attr);
 
-	put_kept(id, &msg);
+	urxe_cm_transmit(id, &msg);
 }
 
-static struct urxe_cm_msg make_rej(const struct urxe_cm_id *id, uint16_t reason, const void *ari,
-				   uint8_t ari_len)
+static struct urxe_cm_msg make_rej(const struct urxe_cm_id *id, uint16_t reason)
 {
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REJ);
 
@@ -132,19 +108,13 @@ static struct urxe_cm_msg make_rej(const struct urxe_cm_id *id, uint16_t reason,
 	case URXE_CM_MRA_REP_SENT: msg.rej.about = URXE_CM_ABOUT_REP; break;
 	default: break;
 	}
-	msg.rej.ari_len = ari_len;
-	if (ari_len)
-		memcpy(msg.rej.ari, ari, ari_len);
 	return msg;
 }
 
-void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
-		     const void *private_data, uint8_t len)
+void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason)
 {
-	struct urxe_cm_msg msg = make_rej(id, reason, ari, ari_len);
+	struct urxe_cm_msg msg = make_rej(id, reason);
 
-	if (len)
-		memcpy(msg.private_data, private_data, len);
 	urxe_cm_transmit(id, &msg);
 }
 
@@ -157,9 +127,12 @@ static uint64_t ca_guid(const struct urxe_cm_path *path)
 
 static struct urxe_cm_msg make_rej_timeout(const struct urxe_cm_id *id)
 {
+	struct urxe_cm_msg msg = make_rej(id, URXE_CM_REJ_TIMEOUT);
 	uint64_t guid = htobe64(ca_guid(&id->path));
 
-	return make_rej(id, URXE_CM_REJ_TIMEOUT, &guid, sizeof(guid));
+	msg.rej.ari_len = sizeof(guid);
+	memcpy(msg.rej.ari, &guid, sizeof(guid));
+	return msg;
 }
 
 void urxe_cm_put_rej_timeout(struct urxe_cm_id *id)
@@ -173,7 +146,7 @@ struct urxe_cm_msg urxe_cm_last_rej(const struct urxe_cm_id *id)
 {
 	if (id->state == URXE_CM_REQ_SENT)
 		return make_rej_timeout(id);
-	return make_rej(id, URXE_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+	return make_rej(id, URXE_CM_REJ_CONSUMER_DEFINED);
 }
 
 /*
@@ -324,49 +297,43 @@ int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *para
 	id->mad = malloc(URXE_MAD_SIZE); /* so that nothing fails after the change of state */
 	if (!id->mad)
 		return -ENOMEM;
-	/* What was kept for the MRA is not needed any more. */
-	urxe_cm_keep_private(id, NULL, 0);
 	urxe_cm_become(id, URXE_CM_REP_SENT, now);
 	return urxe_cm_start(id, &msg, now);
 }
 
-int urxe_cm_send_rtu(struct urxe_cm_id *id, const void *private_data, uint8_t len)
+int urxe_cm_send_rtu(struct urxe_cm_id *id)
 {
-	if ((id->state != URXE_CM_REP_RCVD && id->state != URXE_CM_MRA_REP_SENT) ||
-	    len > URXE_CM_RTU_PRIVATE)
+	if (id->state != URXE_CM_REP_RCVD && id->state != URXE_CM_MRA_REP_SENT)
 		return -EINVAL;
-	if (urxe_cm_keep_private(id, private_data, len))
-		return -ENOMEM;
 	urxe_cm_become(id, URXE_CM_ESTABLISHED, 0);
-	urxe_cm_put_kept(id, URXE_CM_RTU);
+	urxe_cm_put(id, URXE_CM_RTU);
 	return 0;
 }
 
-int urxe_cm_send_dreq(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+int urxe_cm_send_dreq(struct urxe_cm_id *id, uint64_t now)
 {
-	if (id->state != URXE_CM_ESTABLISHED || len > URXE_CM_DREQ_PRIVATE)
+	if (id->state != URXE_CM_ESTABLISHED)
 		return -EINVAL;
-	urxe_cm_disconnect(id, private_data, len, now);
+	urxe_cm_disconnect(id, now);
 	return 0;
 }
 
-int urxe_cm_send_drep(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+int urxe_cm_send_drep(struct urxe_cm_id *id, uint64_t now)
 {
-	if (id->state != URXE_CM_DREQ_RCVD || len > URXE_CM_DREP_PRIVATE)
+	if (id->state != URXE_CM_DREQ_RCVD)
 		return -EINVAL;
-	if (urxe_cm_keep_private(id, private_data, len))
-		return -ENOMEM;
 	urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
-	urxe_cm_put_kept(id, URXE_CM_DREP);
+	urxe_cm_put(id, URXE_CM_DREP);
 	return 0;
 }
 
-int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, uint8_t ari_len,
-		     const void *private_data, uint8_t len, uint64_t now)
+int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *private_data, uint8_t len,
+		     uint64_t now)
 {
+	struct urxe_cm_msg msg = make_rej(id, reason);
 	bool replied = false;
 
-	if (ari_len > URXE_CM_REJ_ARI || len > URXE_CM_REJ_PRIVATE)
+	if (len > URXE_CM_REJ_PRIVATE)
 		return -EINVAL;
 	switch ((enum urxe_cm_state)id->state) {
 	case URXE_CM_REP_SENT:
@@ -379,7 +346,9 @@ int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 	case URXE_CM_MRA_REP_SENT: break;
 	default: return -EINVAL;
 	}
-	urxe_cm_put_rej(id, reason, ari, ari_len, private_data, len);
+	if (len)
+		memcpy(msg.private_data, private_data, len);
+	urxe_cm_transmit(id, &msg);
 	if (replied)
 		urxe_cm_disconnect_later(id, now);
 	else
@@ -387,21 +356,16 @@ int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *ari, ui
 	return 0;
 }
 
-int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout, const void *private_data,
-		     uint8_t len)
+int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout)
 {
 	enum urxe_cm_state next;
 
-	if (len > URXE_CM_MRA_PRIVATE)
-		return -EINVAL;
 	if (id->state == URXE_CM_REQ_RCVD)
 		next = URXE_CM_MRA_REQ_SENT;
 	else if (id->state == URXE_CM_REP_RCVD)
 		next = URXE_CM_MRA_REP_SENT;
 	else
 		return -EINVAL;
-	if (urxe_cm_keep_private(id, private_data, len))
-		return -ENOMEM;
 	id->service_timeout = service_timeout & 31;
 	urxe_cm_become(id, next, 0);
 	if (!(service_timeout & URXE_CM_MRA_DELAY))

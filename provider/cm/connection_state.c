@@ -117,7 +117,6 @@ void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t no
 	} else if (state == URXE_CM_IDLE) {
 		urxe_cm_remove(id, URXE_CM_BY_QPN);
 		urxe_cm_remove(id, URXE_CM_BY_REMOTE);
-		urxe_cm_keep_private(id, NULL, 0);
 		id->remote_id = 0;
 		id->quiet = false;
 	}
@@ -142,12 +141,10 @@ void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now)
 		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);
 }
 
-void urxe_cm_disconnect(struct urxe_cm_id *id, const void *private_data, uint8_t len, uint64_t now)
+void urxe_cm_disconnect(struct urxe_cm_id *id, uint64_t now)
 {
 	struct urxe_cm_msg msg = make_dreq(id);
 
-	if (len)
-		memcpy(msg.private_data, private_data, len);
 	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
 	if (urxe_cm_start(id, &msg, now))
 		urxe_cm_become(id, URXE_CM_TIMEWAIT, now);

@@ -185,7 +185,7 @@ static int accept_connection(struct urxe_id *id, const struct rdma_ucm_conn_para
 	uint32_t qkey;
 
 	if (id->qp_type != IBV_QPT_UD)
-		return param ? send_rep(id, param) : urxe_cm_send_rtu(id->conn, NULL, 0);
+		return param ? send_rep(id, param) : urxe_cm_send_rtu(id->conn);
 	if (!param)
 		return send_sidr_rep(id, URXE_CM_SIDR_SUCCESS, 0, NULL, 0);
 	qkey = id->src.family == AF_IB ? param->qkey : 0;
@@ -217,7 +217,7 @@ int urxe_id_reject(struct urxe_id *id, const void *data, uint8_t len, uint8_t re
 		return -EINVAL;
 	if (id->qp_type == IBV_QPT_UD)
 		return send_sidr_rep(id, URXE_CM_SIDR_REJECT, 0, data, len);
-	return urxe_cm_send_rej(id->conn, reason, NULL, 0, data, len, urxe_now_coarse());
+	return urxe_cm_send_rej(id->conn, reason, data, len, urxe_now_coarse());
 }
 
 /*
@@ -230,8 +230,8 @@ int urxe_id_disconnect(struct urxe_id *id)
 		return 0;
 	if (!id->conn)
 		return -EINVAL;
-	if (urxe_cm_send_dreq(id->conn, NULL, 0, urxe_now_coarse()))
-		urxe_cm_send_drep(id->conn, NULL, 0, urxe_now_coarse());
+	if (urxe_cm_send_dreq(id->conn, urxe_now_coarse()))
+		urxe_cm_send_drep(id->conn, urxe_now_coarse());
 	return 0;
 }
 

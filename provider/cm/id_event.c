@@ -104,7 +104,7 @@ int urxe_id_on_event(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
 	if (type != URXE_EVENT_CONNECT_RESPONSE)
 		urxe_id_leave_listener(id);
 	if (from->type == URXE_CM_REP_RECEIVED)
-		urxe_cm_send_mra(conn, MRA_SETTING, NULL, 0);
+		urxe_cm_send_mra(conn, MRA_SETTING);
 	if (from->type == URXE_CM_REJ_RECEIVED)
 		status = from->msg->rej.reason;
 	event = urxe_id_event_new(id, type, status);
@@ -268,6 +268,6 @@ int urxe_id_request(struct urxe_cm_id *conn, const struct urxe_cm_event *from)
 	set_data(event, from, listener->src.family == AF_IB ? 0 : URXE_CMA_HEADER);
 	urxe_id_event_push(event);
 	if (id->qp_type != IBV_QPT_UD)
-		urxe_cm_send_mra(conn, MRA_SETTING, NULL, 0);
+		urxe_cm_send_mra(conn, MRA_SETTING);
 	return 0;
 }

@@ -271,16 +271,16 @@ static void consumer(unsigned what, struct urxe_cm_id *id)
 	urxe_cm_init_qp_attr(id, &attr, &mask);
 	switch (what) {
 	case 9: urxe_cm_send_rep(id, &rep, now); break;
-	case 10: urxe_cm_send_rtu(id, "z", next() & 1); break;
+	case 10: urxe_cm_send_rtu(id); break;
 	case 11:
-		if (urxe_cm_notify_established(id, now) && urxe_cm_send_dreq(id, NULL, 0, now))
-			urxe_cm_send_drep(id, "d", next() & 1, now);
+		if (urxe_cm_notify_established(id, now) && urxe_cm_send_dreq(id, now))
+			urxe_cm_send_drep(id, now);
 		break;
 	case 12:
 		if (next() & 1)
-			urxe_cm_send_mra(id, next(), "m", 1);
+			urxe_cm_send_mra(id, next());
 		else
-			urxe_cm_send_rej(id, next(), "a", 1, "b", 1, now);
+			urxe_cm_send_rej(id, next(), "b", 1, now);
 		break;
 	default:
 		drop(id);

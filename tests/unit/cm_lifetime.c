@@ -71,7 +71,7 @@ static void test_refusal_after_the_rep_is_made_sure_of(void **state)
 {
 	struct urxe_cm_id *id = into(URXE_CM_REP_SENT);
 
-	assert_int_equal(urxe_cm_send_rej(id, 28, NULL, 0, NULL, 0, b.now), 0);
+	assert_int_equal(urxe_cm_send_rej(id, 28, NULL, 0, b.now), 0);
 	assert_int_equal(last_sent()->attr, URXE_CM_REJ);
 	assert_int_equal(last_sent()->rej.about, URXE_CM_ABOUT_REQ);
 	assert_int_equal(state_of(id), URXE_CM_TIMEWAIT);
@@ -131,7 +131,7 @@ static void test_delayed_mra_answers_only_a_repeated_req(void **state)
 {
 	struct urxe_cm_id *id = into(URXE_CM_REQ_RCVD);
 
-	assert_int_equal(urxe_cm_send_mra(id, 20 | URXE_CM_MRA_DELAY, NULL, 0), 0);
+	assert_int_equal(urxe_cm_send_mra(id, 20 | URXE_CM_MRA_DELAY), 0);
 	assert_int_equal(b.num_sent, 0);
 	feed_req();
 	assert_int_equal(last_sent()->attr, URXE_CM_MRA);
@@ -361,7 +361,7 @@ static void test_many_connections(void **state)
 		msg.local_id = i << 8 | 0x55;
 		msg.rep.local_qpn = 0x1000 + i;
 		feed(&msg);
-		assert_int_equal(urxe_cm_send_rtu(all[i], NULL, 0), 0);
+		assert_int_equal(urxe_cm_send_rtu(all[i]), 0);
 	}
 	assert_int_equal(ids(), 10000);
 	for (unsigned i = 0; i < 10000; i++)
@@ -391,8 +391,8 @@ static void test_records(void **state)
 	assert_int_equal(r->path.port, PORT);
 	assert_int_equal(r->retries, RETRIES);
 	assert_int_equal(r->response_timeout, TIMEOUT + 1);
-	assert_int_equal(urxe_cm_send_rtu(id, NULL, 0), 0);
-	assert_int_equal(urxe_cm_send_dreq(id, NULL, 0, b.now), 0);
+	assert_int_equal(urxe_cm_send_rtu(id), 0);
+	assert_int_equal(urxe_cm_send_dreq(id, b.now), 0);
 	assert_true(b.recorded[1]);
 	feed_attr(URXE_CM_DREP, id);
 	assert_false(b.recorded[0]);

@@ -199,7 +199,7 @@ static int on_event(struct urxe_cm_id *id, const struct urxe_cm_event *event)
 	case URXE_CM_DREQ_RECEIVED:
 		if (!end->ended)
 			over(end);
-		assert_int_equal(urxe_cm_send_drep(id, NULL, 0, now), 0);
+		assert_int_equal(urxe_cm_send_drep(id, now), 0);
 		break;
 	case URXE_CM_DREQ_ERROR:
 	case URXE_CM_DREP_RECEIVED:
@@ -264,7 +264,7 @@ static void act(struct end *end)
 	case URXE_CM_MRA_REQ_RCVD: destroy(end); break;
 	case URXE_CM_REQ_RCVD:
 		if (chance(4) == 0) {
-			assert_int_equal(urxe_cm_send_mra(end->id, TIMEOUT + 3, NULL, 0), 0);
+			assert_int_equal(urxe_cm_send_mra(end->id, TIMEOUT + 3), 0);
 			end->act_at = now + 1 + chance(150 * MS);
 			break;
 		} /* fall through */
@@ -281,19 +281,19 @@ static void act(struct end *end)
 		break;
 	case URXE_CM_REP_RCVD:
 		if (chance(6) == 0) {
-			assert_int_equal(urxe_cm_send_mra(end->id, TIMEOUT + 3, NULL, 0), 0);
+			assert_int_equal(urxe_cm_send_mra(end->id, TIMEOUT + 3), 0);
 			end->act_at = now + 1 + chance(150 * MS);
 			break;
 		} /* fall through */
 	case URXE_CM_MRA_REP_SENT:
 		if (chance(10) == 0) {
 			assert_int_equal(urxe_cm_send_rej(end->id, URXE_CM_REJ_CONSUMER_DEFINED,
-							  NULL, 0, NULL, 0, now),
+							  NULL, 0, now),
 					 0);
 			over(end);
 			break;
 		}
-		assert_int_equal(urxe_cm_send_rtu(end->id, NULL, 0), 0);
+		assert_int_equal(urxe_cm_send_rtu(end->id), 0);
 		begun(end);
 		break;
 	case URXE_CM_ESTABLISHED:
@@ -301,7 +301,7 @@ static void act(struct end *end)
 			destroy(end);
 			break;
 		}
-		assert_int_equal(urxe_cm_send_dreq(end->id, NULL, 0, now), 0);
+		assert_int_equal(urxe_cm_send_dreq(end->id, now), 0);
 		over(end);
 		break;
 	default: break;

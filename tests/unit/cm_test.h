@@ -375,7 +375,7 @@ static inline struct urxe_cm_id *into_passive(enum urxe_cm_state state)
 	if (state == URXE_CM_REQ_RCVD)
 		return id;
 	if (state == URXE_CM_MRA_REQ_SENT) {
-		assert_int_equal(urxe_cm_send_mra(id, TIMEOUT, "wait", 5), 0);
+		assert_int_equal(urxe_cm_send_mra(id, TIMEOUT), 0);
 		return id;
 	}
 	send_rep(id);
@@ -411,17 +411,17 @@ static inline struct urxe_cm_id *into(enum urxe_cm_state state)
 	if (state == URXE_CM_REP_RCVD)
 		return id;
 	if (state == URXE_CM_MRA_REP_SENT) {
-		assert_int_equal(urxe_cm_send_mra(id, TIMEOUT, NULL, 0), 0);
+		assert_int_equal(urxe_cm_send_mra(id, TIMEOUT), 0);
 		return id;
 	}
-	assert_int_equal(urxe_cm_send_rtu(id, "rtu", 4), 0);
+	assert_int_equal(urxe_cm_send_rtu(id), 0);
 	if (state == URXE_CM_ESTABLISHED)
 		return id;
 	if (state == URXE_CM_DREQ_RCVD) {
 		feed_attr(URXE_CM_DREQ, id);
 		return id;
 	}
-	assert_int_equal(urxe_cm_send_dreq(id, NULL, 0, b.now), 0);
+	assert_int_equal(urxe_cm_send_dreq(id, b.now), 0);
 	if (state == URXE_CM_DREQ_SENT)
 		return id;
 	feed_attr(URXE_CM_DREP, id);
