@@ -123,8 +123,6 @@ void *urxe_cm_id_context(const struct urxe_cm_id *id)
 /* Says to the peer what the end of an identifier means in its state. */
 static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 {
-	static const struct urxe_cm_sidr_rep_param reject = {.status = URXE_CM_SIDR_REJECT};
-
 	switch ((enum urxe_cm_state)id->state) {
 	case URXE_CM_REQ_SENT:
 	case URXE_CM_MRA_REQ_RCVD:
@@ -151,7 +149,7 @@ static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 		break;
 	case URXE_CM_SIDR_REQ_RCVD:
 		if (!silent)
-			urxe_cm_put_sidr_rep(id, &reject);
+			urxe_cm_put_sidr_reject(id);
 		urxe_cm_become(id, URXE_CM_IDLE, now);
 		break;
 	case URXE_CM_SIDR_REQ_SENT: urxe_cm_become(id, URXE_CM_IDLE, now); break;

@@ -87,12 +87,6 @@ struct urxe_cm_path {
 	uint8_t packet_life_time; /* 4.096 µs << n; 0 … 31 */
 };
 
-/* Enhanced connection establishment (rdma_set_local_ece(3)). */
-struct urxe_cm_ece {
-	uint32_t vendor_id; /* 24 bits */
-	uint32_t attr_mod;
-};
-
 struct urxe_cm_event {
 	enum urxe_cm_event_type type;
 	/* NULL for events without a message, else valid during the call, as its private data is: all
@@ -210,45 +204,17 @@ void urxe_cm_id_destroy(struct urxe_cm_id *id);
 void urxe_cm_id_set(struct urxe_cm_id *id, urxe_cm_handler *handler, void *context);
 void *urxe_cm_id_context(const struct urxe_cm_id *id);
 
-struct urxe_cm_req_param {
-	const struct urxe_cm_path *path; /* the source is of port path->av.port */
-	uint64_t service_id;
-	uint32_t qpn;
-	enum ibv_qp_type qp_type; /* IBV_QPT_RC, IBV_QPT_UC */
-	uint32_t starting_psn;
-	uint8_t responder_resources;
-	uint8_t initiator_depth;
-	uint8_t remote_cm_response_timeout; /* 4.096 µs << n; 0 … 31 */
-	uint8_t local_cm_response_timeout;
-	uint8_t max_cm_retries;	 /* 0 … 15 */
-	uint8_t retry_count;	 /* 0 … 7 */
-	uint8_t rnr_retry_count; /* 0 … 7 */
-	bool flow_control;
-	bool srq;
-	struct urxe_cm_ece ece;
-	const void *private_data;
-	uint8_t private_data_len; /* up to URXE_CM_REQ_PRIVATE */
-};
+/*
+ * What the consumer sends. A message has its attr, the fields that are the consumer's, attr_mod (of
+ * ECE) and private data; the rest is filled in: IDs, the GUID, and what follows from the path, whose
+ * source is of port path->av.port.
+ */
 
-/* IDLE. -ENOMEM. A send that fails is as good as a lost message. */
-int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_req_param *param, uint64_t now);
-
-struct urxe_cm_rep_param {
-	uint32_t qpn;
-	uint32_t starting_psn;
-	uint8_t responder_resources;
-	uint8_t initiator_depth;
-	uint8_t failover_accepted;
-	uint8_t rnr_retry_count;
-	bool flow_control;
-	bool srq;
-	struct urxe_cm_ece ece;
-	const void *private_data;
-	uint8_t private_data_len;
-};
-
+/* IDLE; RC, UC, XRC_SEND. -ENOMEM. A send that fails is as good as a lost message. */
+int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_path *path, enum ibv_qp_type type,
+		     struct urxe_cm_msg *req, uint64_t now);
 /* REQ_RCVD, MRA_REQ_SENT. */
-int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *param, uint64_t now);
+int urxe_cm_send_rep(struct urxe_cm_id *id, struct urxe_cm_msg *rep, uint64_t now);
 /* REP_RCVD, MRA_REP_SENT. As in rdma_cm, only REQ, REP, REJ and SIDR messages have private data. */
 int urxe_cm_send_rtu(struct urxe_cm_id *id);
 /* ESTABLISHED. */
@@ -263,32 +229,11 @@ int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *private
 #define URXE_CM_MRA_DELAY 0x80
 int urxe_cm_send_mra(struct urxe_cm_id *id, uint8_t service_timeout);
 
-struct urxe_cm_sidr_req_param {
-	const struct urxe_cm_path *path;
-	uint64_t service_id;
-	uint8_t response_timeout; /* 4.096 µs << n */
-	uint8_t max_cm_retries;
-	const void *private_data;
-	uint8_t private_data_len; /* up to URXE_CM_SIDR_REQ_PRIVATE */
-};
-
-/* IDLE. */
-int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_sidr_req_param *param,
-			  uint64_t now);
-
-struct urxe_cm_sidr_rep_param {
-	uint8_t status; /* enum urxe_cm_sidr_status */
-	uint32_t qpn;
-	uint32_t qkey;
-	struct urxe_cm_ece ece;
-	const void *info;
-	uint8_t info_len; /* up to URXE_CM_SIDR_REP_INFO */
-	const void *private_data;
-	uint8_t private_data_len; /* up to URXE_CM_SIDR_REP_PRIVATE */
-};
-
+/* IDLE. Sent max_cm_retries times more, each time after 4.096 µs << timeout. */
+int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_path *path, uint8_t timeout,
+			  uint8_t max_cm_retries, struct urxe_cm_msg *req, uint64_t now);
 /* SIDR_REQ_RCVD; then IDLE. */
-int urxe_cm_send_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param);
+int urxe_cm_send_sidr_rep(struct urxe_cm_id *id, struct urxe_cm_msg *rep);
 
 /*
  * The QP of this connection received something (IBV_EVENT_COMM_EST), so that the peer has sent its

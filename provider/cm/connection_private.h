@@ -149,12 +149,16 @@ void urxe_cm_repeat(struct urxe_cm_id *id);
 void urxe_cm_transmit(struct urxe_cm_id *id, const struct urxe_cm_msg *msg);
 void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct urxe_cm_msg *msg);
 struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_attr attr);
+/* Names both ends in a message of the consumer's. */
+void urxe_cm_address(struct urxe_cm_msg *msg, const struct urxe_cm_id *id);
+/* Begins with a request, in that state; IDLE without memory. */
+int urxe_cm_begin(struct urxe_cm_id *id, enum urxe_cm_state state, struct urxe_cm_msg *req,
+		  uint64_t now);
 void urxe_cm_put_mra(struct urxe_cm_id *id);
 /* RTU, DREP. */
 void urxe_cm_put(struct urxe_cm_id *id, enum urxe_cm_attr attr);
 /* As the state asks for it; the state does not change. */
 void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason);
-void urxe_cm_put_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param);
 /* 12.7.34: from the delay of one adapter and the life of a packet. */
 uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);
 /* REJ (timeout): our GUID in the ARI names us to a peer whose communication ID we lack. */
@@ -177,6 +181,7 @@ void urxe_cm_offer(struct urxe_cm_id *id, void *listener, enum urxe_cm_state sta
 		   const struct urxe_cm_event *event, uint64_t now);
 
 /* sidr.c */
+void urxe_cm_put_sidr_reject(struct urxe_cm_id *id);
 void urxe_cm_receive_sidr_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			      const struct urxe_cm_msg *msg, uint64_t now);
 void urxe_cm_receive_sidr_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,

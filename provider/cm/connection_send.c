@@ -58,14 +58,32 @@ void urxe_cm_reply(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct
 	cm->ops->send(cm, &path, rx->pkey, mad);
 }
 
+void urxe_cm_address(struct urxe_cm_msg *msg, const struct urxe_cm_id *id)
+{
+	msg->tid = id->tid;
+	msg->local_id = id->local_id;
+	msg->remote_id = id->remote_id;
+}
+
 struct urxe_cm_msg urxe_cm_about_id(const struct urxe_cm_id *id, enum urxe_cm_attr attr)
 {
-	return (struct urxe_cm_msg){
-		.attr = attr,
-		.tid = id->tid,
-		.local_id = id->local_id,
-		.remote_id = id->remote_id,
-	};
+	struct urxe_cm_msg msg = {.attr = attr};
+
+	urxe_cm_address(&msg, id);
+	return msg;
+}
+
+int urxe_cm_begin(struct urxe_cm_id *id, enum urxe_cm_state state, struct urxe_cm_msg *req,
+		  uint64_t now)
+{
+	id->tid = id->cm->next_tid++;
+	id->sidr = state == URXE_CM_SIDR_REQ_SENT;
+	urxe_cm_address(req, id);
+	urxe_cm_become(id, state, now);
+	if (!urxe_cm_start(id, req, now))
+		return 0;
+	urxe_cm_become(id, URXE_CM_IDLE, now);
+	return -ENOMEM;
 }
 
 void urxe_cm_put_mra(struct urxe_cm_id *id)
@@ -198,107 +216,58 @@ static void put_transport(struct urxe_cm_req *req, enum ibv_qp_type type)
 	}
 }
 
-static struct urxe_cm_msg make_req(const struct urxe_cm_id *id,
-				   const struct urxe_cm_req_param *param)
+int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_path *path, enum ibv_qp_type type,
+		     struct urxe_cm_msg *msg, uint64_t now)
 {
-	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REQ);
-	struct urxe_cm_req *req = &msg.req;
+	struct urxe_cm_req *req = &msg->req;
 
-	msg.attr_mod = param->ece.attr_mod;
-	req->vendor_id = param->ece.vendor_id;
-	req->service_id = param->service_id;
-	req->local_ca_guid = ca_guid(param->path);
-	req->local_qpn = param->qpn;
-	req->responder_resources = param->responder_resources;
-	req->initiator_depth = param->initiator_depth;
-	req->remote_cm_response_timeout = param->remote_cm_response_timeout;
-	req->local_cm_response_timeout = param->local_cm_response_timeout;
-	put_transport(req, param->qp_type);
-	req->flow_control = param->flow_control;
-	req->starting_psn = param->starting_psn;
-	req->retry_count = param->retry_count;
-	req->rnr_retry_count = param->rnr_retry_count;
-	req->pkey = param->path->pkey;
-	req->mtu = param->path->mtu;
-	req->max_cm_retries = param->max_cm_retries;
-	req->srq = param->srq;
-	put_path(&req->primary, param->path);
-	if (param->private_data_len)
-		memcpy(msg.private_data, param->private_data, param->private_data_len);
-	return msg;
+	if (id->state != URXE_CM_IDLE || !urxe_port(path->av.port) ||
+	    (type != IBV_QPT_RC && type != IBV_QPT_UC && type != IBV_QPT_XRC_SEND))
+		return -EINVAL;
+	id->path = *path;
+	id->service_id = req->service_id;
+	id->timeout = 2 * urxe_cm_time(path->packet_life_time) +
+		      urxe_cm_time(req->remote_cm_response_timeout);
+	id->max_cm_retries = req->max_cm_retries & 15;
+	id->local_qpn = req->local_qpn;
+	id->rq_psn = req->starting_psn & 0xffffff;
+	id->qp_type = type;
+	id->responder_resources = req->responder_resources;
+	id->initiator_depth = req->initiator_depth;
+	id->retry_count = req->retry_count & 7;
+	id->ack_timeout = path->packet_life_time < 31 ? path->packet_life_time + 1 : 31;
+	req->local_ca_guid = ca_guid(path);
+	req->pkey = path->pkey;
+	req->mtu = path->mtu;
+	put_transport(req, type);
+	put_path(&req->primary, path);
+	return urxe_cm_begin(id, URXE_CM_REQ_SENT, msg, now);
 }
 
-int urxe_cm_send_req(struct urxe_cm_id *id, const struct urxe_cm_req_param *param, uint64_t now)
+int urxe_cm_send_rep(struct urxe_cm_id *id, struct urxe_cm_msg *msg, uint64_t now)
 {
-	struct urxe_cm_msg msg;
+	struct urxe_cm_rep *rep = &msg->rep;
 
-	if (id->state != URXE_CM_IDLE || !urxe_port(param->path->av.port) ||
-	    param->private_data_len > URXE_CM_REQ_PRIVATE ||
-	    (param->qp_type != IBV_QPT_RC && param->qp_type != IBV_QPT_UC &&
-	     param->qp_type != IBV_QPT_XRC_SEND))
+	if (id->state != URXE_CM_REQ_RCVD && id->state != URXE_CM_MRA_REQ_SENT)
 		return -EINVAL;
-	id->path = *param->path;
-	id->tid = id->cm->next_tid++;
-	id->service_id = param->service_id;
-	id->timeout = 2 * urxe_cm_time(param->path->packet_life_time) +
-		      urxe_cm_time(param->remote_cm_response_timeout);
-	id->max_cm_retries = param->max_cm_retries & 15;
-	id->local_qpn = param->qpn;
-	id->rq_psn = param->starting_psn & 0xffffff;
-	id->qp_type = param->qp_type;
-	id->responder_resources = param->responder_resources;
-	id->initiator_depth = param->initiator_depth;
-	id->retry_count = param->retry_count & 7;
-	id->ack_timeout =
-		param->path->packet_life_time < 31 ? param->path->packet_life_time + 1 : 31;
-	id->sidr = false;
-	msg = make_req(id, param);
-	urxe_cm_become(id, URXE_CM_REQ_SENT, now);
-	if (urxe_cm_start(id, &msg, now)) {
-		urxe_cm_become(id, URXE_CM_IDLE, now);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-int urxe_cm_send_rep(struct urxe_cm_id *id, const struct urxe_cm_rep_param *param, uint64_t now)
-{
-	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REP);
-
-	if ((id->state != URXE_CM_REQ_RCVD && id->state != URXE_CM_MRA_REQ_SENT) ||
-	    param->private_data_len > URXE_CM_REP_PRIVATE)
-		return -EINVAL;
-	msg.attr_mod = param->ece.attr_mod;
-	msg.rep = (struct urxe_cm_rep){
-		.local_ca_guid = ca_guid(&id->path),
-		.vendor_id = param->ece.vendor_id,
-		.local_qpn = param->qpn,
-		.starting_psn = param->starting_psn,
-		.responder_resources = param->responder_resources,
-		.initiator_depth = param->initiator_depth,
-		.target_ack_delay = URXE_CM_ACK_DELAY,
-		.failover_accepted = param->failover_accepted,
-		.flow_control = param->flow_control,
-		.rnr_retry_count = param->rnr_retry_count,
-		.srq = param->srq,
-	};
+	id->local_qpn = rep->local_qpn & 0xffffff;
+	id->rq_psn = rep->starting_psn & 0xffffff;
+	id->responder_resources = rep->responder_resources;
+	id->initiator_depth = rep->initiator_depth;
+	rep->local_ca_guid = ca_guid(&id->path);
+	rep->target_ack_delay = URXE_CM_ACK_DELAY;
 	/* A target QP is named where other transports have an EE context (annex A14.6). */
 	if (id->qp_type == IBV_QPT_XRC_RECV) {
-		msg.rep.local_eecn = param->qpn;
-		msg.rep.local_qpn = 0;
-		msg.rep.srq = true;
+		rep->local_eecn = rep->local_qpn;
+		rep->local_qpn = 0;
+		rep->srq = true;
 	}
-	if (param->private_data_len)
-		memcpy(msg.private_data, param->private_data, param->private_data_len);
-	id->local_qpn = param->qpn & 0xffffff;
-	id->rq_psn = param->starting_psn & 0xffffff;
-	id->responder_resources = param->responder_resources;
-	id->initiator_depth = param->initiator_depth;
+	urxe_cm_address(msg, id);
 	id->mad = malloc(URXE_MAD_SIZE); /* so that nothing fails after the change of state */
 	if (!id->mad)
 		return -ENOMEM;
 	urxe_cm_become(id, URXE_CM_REP_SENT, now);
-	return urxe_cm_start(id, &msg, now);
+	return urxe_cm_start(id, msg, now);
 }
 
 int urxe_cm_send_rtu(struct urxe_cm_id *id)

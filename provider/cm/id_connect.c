@@ -43,72 +43,65 @@ static uint8_t at_most_7(uint8_t count)
 	return count < 7 ? count : 7;
 }
 
-/* The header for IP addresses, then the program's data. Returns the length, or -EINVAL. */
-static int private_data(const struct urxe_id *id, const struct rdma_ucm_conn_param *param,
-			uint8_t *data, unsigned room)
+/* Private data behind what is there of it. -EINVAL: there is no room for it. */
+static int put_data(struct urxe_cm_msg *msg, unsigned at, const void *data, uint8_t len)
 {
-	unsigned offset = id->src.family == AF_IB ? 0 : URXE_CMA_HEADER;
+	if (at + len > urxe_cm_private_size(msg->attr))
+		return -EINVAL;
+	if (len)
+		memcpy(msg->private_data + at, data, len);
+	return 0;
+}
+
+/* The header for IP addresses, then the program's data. */
+static int put_request_data(struct urxe_cm_msg *msg, const struct urxe_id *id,
+			    const struct rdma_ucm_conn_param *param)
+{
 	struct urxe_cma_header header = {.ip_version = id->src.family == AF_INET ? 4 : 6,
 					 .source_port = urxe_sockaddr_port(&id->src)};
 
-	if (offset + param->private_data_len > room)
-		return -EINVAL;
-	if (offset) {
-		urxe_sockaddr_in6(&id->src, &header.source);
-		urxe_sockaddr_in6(&id->dst, &header.destination);
-		urxe_cma_encode(data, &header);
-	}
-	memcpy(data + offset, param->private_data, param->private_data_len);
-	return offset + param->private_data_len;
+	if (id->src.family == AF_IB)
+		return put_data(msg, 0, param->private_data, param->private_data_len);
+	urxe_sockaddr_in6(&id->src, &header.source);
+	urxe_sockaddr_in6(&id->dst, &header.destination);
+	urxe_cma_encode(msg->private_data, &header);
+	return put_data(msg, URXE_CMA_HEADER, param->private_data, param->private_data_len);
 }
 
 static int send_req(struct urxe_id *id, const struct urxe_cm_path *path,
 		    const struct rdma_ucm_conn_param *param)
 {
-	uint8_t data[URXE_CM_REQ_PRIVATE];
-	struct urxe_cm_req_param req = {
-		.path = path,
-		.service_id = urxe_id_service_id(id, &id->dst),
-		.qpn = id->qp_num,
-		.qp_type = id->qp_type,
-		.starting_psn = id->psn,
-		.responder_resources = param->responder_resources,
-		.initiator_depth = param->initiator_depth,
-		.remote_cm_response_timeout = RESPONSE_TIMEOUT,
-		.local_cm_response_timeout = RESPONSE_TIMEOUT,
-		.max_cm_retries = MAX_CM_RETRIES,
-		.retry_count = at_most_7(param->retry_count),
-		.rnr_retry_count = at_most_7(param->rnr_retry_count),
-		.flow_control = param->flow_control,
-		.srq = id->srq,
-		.ece = {id->ece.vendor_id, id->ece.attr_mod},
-		.private_data = data,
+	struct urxe_cm_msg msg = {
+		.attr = URXE_CM_REQ,
+		.attr_mod = id->ece.attr_mod,
+		.req = {.service_id = urxe_id_service_id(id, &id->dst),
+			.vendor_id = id->ece.vendor_id,
+			.local_qpn = id->qp_num,
+			.starting_psn = id->psn,
+			.responder_resources = param->responder_resources,
+			.initiator_depth = param->initiator_depth,
+			.remote_cm_response_timeout = RESPONSE_TIMEOUT,
+			.local_cm_response_timeout = RESPONSE_TIMEOUT,
+			.max_cm_retries = MAX_CM_RETRIES,
+			.retry_count = at_most_7(param->retry_count),
+			.rnr_retry_count = at_most_7(param->rnr_retry_count),
+			.flow_control = !!param->flow_control,
+			.srq = id->srq},
 	};
-	int len = private_data(id, param, data, sizeof(data));
 
-	if (len < 0)
-		return len;
-	req.private_data_len = len;
-	return urxe_cm_send_req(id->conn, &req, urxe_now_coarse());
+	return put_request_data(&msg, id, param)
+		       ?: urxe_cm_send_req(id->conn, path, id->qp_type, &msg, urxe_now_coarse());
 }
 
 static int send_sidr_req(struct urxe_id *id, const struct urxe_cm_path *path,
 			 const struct rdma_ucm_conn_param *param)
 {
-	uint8_t data[URXE_CM_SIDR_REQ_PRIVATE];
-	struct urxe_cm_sidr_req_param req = {
-		.path = path,
-		.service_id = urxe_id_service_id(id, &id->dst),
-		.response_timeout = RESPONSE_TIMEOUT,
-		.max_cm_retries = MAX_CM_RETRIES,
-		.private_data = data,
-	};
-	int len = private_data(id, param, data, sizeof(data));
+	struct urxe_cm_msg msg = {.attr = URXE_CM_SIDR_REQ,
+				  .sidr_req.service_id = urxe_id_service_id(id, &id->dst)};
 
-	if (len < 0)
-		return len;
-	req.private_data_len = len;
-	return urxe_cm_send_sidr_req(id->conn, &req, urxe_now_coarse());
+	return put_request_data(&msg, id, param)
+		       ?: urxe_cm_send_sidr_req(id->conn, path, RESPONSE_TIMEOUT, MAX_CM_RETRIES,
+						&msg, urxe_now_coarse());
 }
 
 int urxe_id_connect(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
@@ -141,42 +134,40 @@ int urxe_id_connect(struct urxe_id *id, const struct rdma_ucm_conn_param *param,
 
 static int send_rep(struct urxe_id *id, const struct rdma_ucm_conn_param *param)
 {
-	struct urxe_cm_rep_param rep = {
-		.qpn = id->qp_num,
-		.starting_psn = id->psn,
-		.responder_resources = param->responder_resources,
-		.initiator_depth = param->initiator_depth,
-		.rnr_retry_count = at_most_7(param->rnr_retry_count),
-		.flow_control = param->flow_control,
-		.srq = id->srq,
-		.ece = {id->ece.vendor_id, id->ece.attr_mod},
-		.private_data = param->private_data,
-		.private_data_len = param->private_data_len,
+	struct urxe_cm_msg msg = {
+		.attr = URXE_CM_REP,
+		.attr_mod = id->ece.attr_mod,
+		.rep = {.vendor_id = id->ece.vendor_id,
+			.local_qpn = id->qp_num,
+			.starting_psn = id->psn,
+			.responder_resources = param->responder_resources,
+			.initiator_depth = param->initiator_depth,
+			.rnr_retry_count = at_most_7(param->rnr_retry_count),
+			.flow_control = !!param->flow_control,
+			.srq = id->srq},
 	};
 
-	return urxe_cm_send_rep(id->conn, &rep, urxe_now_coarse());
+	return put_data(&msg, 0, param->private_data, param->private_data_len)
+		       ?: urxe_cm_send_rep(id->conn, &msg, urxe_now_coarse());
 }
 
 static int send_sidr_rep(struct urxe_id *id, enum urxe_cm_sidr_status status, uint32_t qkey,
 			 const void *data, uint8_t len)
 {
-	struct urxe_cm_sidr_rep_param rep = {
-		.status = status,
-		.private_data = data,
-		.private_data_len = len,
-	};
+	struct urxe_cm_msg msg = {.attr = URXE_CM_SIDR_REP, .sidr_rep.status = status};
 
 	if (status == URXE_CM_SIDR_SUCCESS) {
 		if (!qkey)
 			urxe_id_default_qkey(id);
 		else if (urxe_id_set_qkey(id, qkey))
 			return -EINVAL;
-		rep.qpn = id->qp_num;
-		rep.qkey = id->qkey;
-		rep.ece = (struct urxe_cm_ece){id->ece.vendor_id, id->ece.attr_mod};
+		msg.attr_mod = id->ece.attr_mod;
+		msg.sidr_rep.vendor_id = id->ece.vendor_id;
+		msg.sidr_rep.qpn = id->qp_num;
+		msg.sidr_rep.qkey = id->qkey;
 	}
 	urxe_id_leave_listener(id);
-	return urxe_cm_send_sidr_rep(id->conn, &rep);
+	return put_data(&msg, 0, data, len) ?: urxe_cm_send_sidr_rep(id->conn, &msg);
 }
 
 /* param: NULL to accept the peer's REP. */

@@ -10,63 +10,39 @@
 #include <errno.h>
 #include <string.h>
 
-int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_sidr_req_param *param,
-			  uint64_t now)
+int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_path *path, uint8_t timeout,
+			  uint8_t max_cm_retries, struct urxe_cm_msg *req, uint64_t now)
 {
-	struct urxe_cm_msg msg;
-
-	if (id->state != URXE_CM_IDLE || !urxe_port(param->path->av.port) ||
-	    param->private_data_len > URXE_CM_SIDR_REQ_PRIVATE)
+	if (id->state != URXE_CM_IDLE || !urxe_port(path->av.port))
 		return -EINVAL;
-	id->path = *param->path;
-	id->tid = id->cm->next_tid++;
-	id->service_id = param->service_id;
-	id->timeout = urxe_cm_time(param->response_timeout);
-	id->max_cm_retries = param->max_cm_retries & 15;
-	id->sidr = true;
-	msg = urxe_cm_about_id(id, URXE_CM_SIDR_REQ);
-	msg.sidr_req.pkey = param->path->pkey;
-	msg.sidr_req.service_id = param->service_id;
-	if (param->private_data_len)
-		memcpy(msg.private_data, param->private_data, param->private_data_len);
-	urxe_cm_become(id, URXE_CM_SIDR_REQ_SENT, now);
-	if (urxe_cm_start(id, &msg, now)) {
-		urxe_cm_become(id, URXE_CM_IDLE, now);
-		return -ENOMEM;
-	}
-	return 0;
+	id->path = *path;
+	id->service_id = req->sidr_req.service_id;
+	id->timeout = urxe_cm_time(timeout);
+	id->max_cm_retries = max_cm_retries & 15;
+	req->sidr_req.pkey = path->pkey;
+	return urxe_cm_begin(id, URXE_CM_SIDR_REQ_SENT, req, now);
 }
 
-static void fill_sidr_rep(struct urxe_cm_msg *msg, const struct urxe_cm_sidr_rep_param *param)
+static void put_sidr_rep(struct urxe_cm_id *id, struct urxe_cm_msg *rep)
 {
-	msg->attr_mod = param->ece.attr_mod;
-	msg->sidr_rep.status = param->status;
-	msg->sidr_rep.info_len = param->info_len;
-	msg->sidr_rep.vendor_id = param->ece.vendor_id;
-	msg->sidr_rep.qpn = param->qpn;
-	msg->sidr_rep.qkey = param->qkey;
-	if (param->info_len)
-		memcpy(msg->sidr_rep.info, param->info, param->info_len);
-	if (param->private_data_len)
-		memcpy(msg->private_data, param->private_data, param->private_data_len);
+	urxe_cm_address(rep, id);
+	rep->local_id = id->remote_id; /* the request ID is the asking side's */
+	rep->sidr_rep.service_id = id->service_id;
+	urxe_cm_transmit(id, rep);
 }
 
-void urxe_cm_put_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param)
+void urxe_cm_put_sidr_reject(struct urxe_cm_id *id)
 {
-	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_SIDR_REP);
+	struct urxe_cm_msg rep = {.attr = URXE_CM_SIDR_REP, .sidr_rep.status = URXE_CM_SIDR_REJECT};
 
-	msg.local_id = id->remote_id; /* the request ID is the asking side's */
-	msg.sidr_rep.service_id = id->service_id;
-	fill_sidr_rep(&msg, param);
-	urxe_cm_transmit(id, &msg);
+	put_sidr_rep(id, &rep);
 }
 
-int urxe_cm_send_sidr_rep(struct urxe_cm_id *id, const struct urxe_cm_sidr_rep_param *param)
+int urxe_cm_send_sidr_rep(struct urxe_cm_id *id, struct urxe_cm_msg *rep)
 {
-	if (id->state != URXE_CM_SIDR_REQ_RCVD || param->info_len > URXE_CM_SIDR_REP_INFO ||
-	    param->private_data_len > URXE_CM_SIDR_REP_PRIVATE)
+	if (id->state != URXE_CM_SIDR_REQ_RCVD)
 		return -EINVAL;
-	urxe_cm_put_sidr_rep(id, param);
+	put_sidr_rep(id, rep);
 	urxe_cm_become(id, URXE_CM_IDLE, 0);
 	return 0;
 }

@@ -224,14 +224,12 @@ static void fitting(struct urxe_cm_id *id)
 static void connect_one(void)
 {
 	struct urxe_cm_path path = path_to_peer();
-	struct urxe_cm_req_param param = {.path = &path,
-					  .service_id = SERVICE,
-					  .qpn = 0x300 + (next() & 15),
-					  .qp_type = IBV_QPT_RC,
+	struct urxe_cm_msg req = {.attr = URXE_CM_REQ,
+				  .req = {.service_id = SERVICE,
+					  .local_qpn = 0x300 + (next() & 15),
 					  .remote_cm_response_timeout = next() & 15,
-					  .max_cm_retries = next(),
-					  .private_data = "x",
-					  .private_data_len = 1};
+					  .max_cm_retries = next()},
+				  .private_data = "x"};
 	struct urxe_cm_id *id;
 
 	CHECK(!urxe_cm_id_create(cm, handler, NULL, &id));
@@ -239,32 +237,32 @@ static void connect_one(void)
 		urxe_cm_id_destroy(id);
 		return;
 	}
-	CHECK(!urxe_cm_send_req(id, &param, now));
+	CHECK(!urxe_cm_send_req(id, &path, IBV_QPT_RC, &req, now));
 }
 
 static void sidr(struct urxe_cm_id *id)
 {
 	struct urxe_cm_path path = path_to_peer();
-	struct urxe_cm_sidr_req_param req = {
-		.path = &path, .service_id = SERVICE, .response_timeout = 10, .max_cm_retries = 2};
-	struct urxe_cm_sidr_rep_param rep = {.status = next() % 6, .qpn = 7};
+	struct urxe_cm_msg req = {.attr = URXE_CM_SIDR_REQ, .sidr_req.service_id = SERVICE};
+	struct urxe_cm_msg rep = {.attr = URXE_CM_SIDR_REP,
+				  .sidr_rep = {.status = next() % 6, .qpn = 7}};
 
 	if (id) {
 		if (urxe_cm_send_sidr_rep(id, &rep))
-			urxe_cm_send_sidr_req(id, &req, now);
+			urxe_cm_send_sidr_req(id, &path, 10, 2, &req, now);
 		return;
 	}
 	CHECK(!urxe_cm_id_create(cm, handler, NULL, &id));
 	if (keep(id))
-		CHECK(!urxe_cm_send_sidr_req(id, &req, now));
+		CHECK(!urxe_cm_send_sidr_req(id, &path, 10, 2, &req, now));
 	else
 		urxe_cm_id_destroy(id);
 }
 
 static void consumer(unsigned what, struct urxe_cm_id *id)
 {
-	struct urxe_cm_rep_param rep = {
-		.qpn = 0x400 + (next() & 15), .private_data = "y", .private_data_len = 1};
+	struct urxe_cm_msg rep = {
+		.attr = URXE_CM_REP, .rep.local_qpn = 0x400 + (next() & 15), .private_data = "y"};
 	struct ibv_qp_attr attr = {.qp_state = next() & 7};
 	int mask;
 

@@ -516,9 +516,7 @@ static void test_crossing_connections(void **state)
 static void test_calls_in_wrong_states(void **state)
 {
 	struct urxe_cm_path path;
-	struct urxe_cm_req_param req = {.path = &path, .qp_type = IBV_QPT_RC};
-	struct urxe_cm_sidr_req_param sidr = {.path = &path};
-	struct urxe_cm_rep_param rep = {0};
+	struct urxe_cm_msg req = our_req(), sidr = our_sidr_req(), rep = {.attr = URXE_CM_REP};
 
 	for (enum urxe_cm_state s = URXE_CM_IDLE; s <= URXE_CM_TIMEWAIT; s++) {
 		bool req_rcvd = s == URXE_CM_REQ_RCVD || s == URXE_CM_MRA_REQ_SENT;
@@ -530,8 +528,11 @@ static void test_calls_in_wrong_states(void **state)
 		id = into(s);
 		clear_logs();
 		if (s != URXE_CM_IDLE) {
-			assert_int_equal(urxe_cm_send_req(id, &req, b.now), -EINVAL);
-			assert_int_equal(urxe_cm_send_sidr_req(id, &sidr, b.now), -EINVAL);
+			assert_int_equal(urxe_cm_send_req(id, &path, IBV_QPT_RC, &req, b.now),
+					 -EINVAL);
+			assert_int_equal(urxe_cm_send_sidr_req(id, &path, TIMEOUT, RETRIES, &sidr,
+							       b.now),
+					 -EINVAL);
 		}
 		if (!req_rcvd)
 			assert_int_equal(urxe_cm_send_rep(id, &rep, b.now), -EINVAL);
@@ -553,16 +554,13 @@ static void test_calls_in_wrong_states(void **state)
 	}
 }
 
-static void test_private_data_too_long(void **state)
+/* UD is served by SIDR. */
+static void test_req_of_a_datagram_service(void **state)
 {
 	struct urxe_cm_path path = our_path();
-	struct urxe_cm_req_param req = {
-		.path = &path, .qp_type = IBV_QPT_RC, .private_data_len = URXE_CM_REQ_PRIVATE + 1};
+	struct urxe_cm_msg req = our_req();
 
-	assert_int_equal(urxe_cm_send_req(new_id(), &req, b.now), -EINVAL);
-	req.private_data_len = 0;
-	req.qp_type = IBV_QPT_UD;
-	assert_int_equal(urxe_cm_send_req(new_id(), &req, b.now), -EINVAL);
+	assert_int_equal(urxe_cm_send_req(new_id(), &path, IBV_QPT_UD, &req, b.now), -EINVAL);
 }
 
 /* As the kernel's ib_cm_init_qp_attr() */
@@ -648,7 +646,7 @@ int main(void)
 		TEST(test_peer_accepts_with_the_qp_of_its_req),
 		TEST(test_stale_connection_needs_its_address),
 		TEST(test_crossing_connections),
-		TEST(test_private_data_too_long),
+		TEST(test_req_of_a_datagram_service),
 		TEST(test_qp_attributes),
 		TEST(test_messages_name_their_owner),
 	};

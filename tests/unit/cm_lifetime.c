@@ -102,15 +102,10 @@ static void test_dreq_is_repeated(void **state)
 static void test_sidr_req_is_repeated(void **state)
 {
 	struct urxe_cm_path path = our_path();
-	struct urxe_cm_sidr_req_param param = {
-		.path = &path,
-		.service_id = SERVICE,
-		.response_timeout = TIMEOUT,
-		.max_cm_retries = RETRIES,
-	};
+	struct urxe_cm_msg req = our_sidr_req();
 	struct urxe_cm_id *id = new_id();
 
-	assert_int_equal(urxe_cm_send_sidr_req(id, &param, b.now), 0);
+	assert_int_equal(urxe_cm_send_sidr_req(id, &path, TIMEOUT, RETRIES, &req, b.now), 0);
 	assert_repeated(URXE_CM_SIDR_REQ, TIMEOUT_NS, RETRIES);
 	assert_int_equal(b.events[0].event.type, URXE_CM_SIDR_REQ_ERROR);
 	assert_int_equal(state_of(id), URXE_CM_IDLE);
@@ -559,8 +554,9 @@ static struct urxe_cm_msg peer_sidr_req(void)
 static void test_sidr_passive(void **state)
 {
 	struct urxe_cm_msg msg = peer_sidr_req();
-	struct urxe_cm_sidr_rep_param rep = {
-		.qpn = 0x1234, .qkey = 0x11111111, .private_data = "me", .private_data_len = 3};
+	struct urxe_cm_msg rep = {.attr = URXE_CM_SIDR_REP,
+				  .sidr_rep = {.qpn = 0x1234, .qkey = 0x11111111},
+				  .private_data = "me"};
 
 	feed(&msg);
 	feed(&msg);
@@ -573,6 +569,7 @@ static void test_sidr_passive(void **state)
 	assert_int_equal(last_sent()->local_id, PEER_ID);
 	assert_int_equal(last_sent()->sidr_rep.qpn, 0x1234);
 	assert_int_equal(last_sent()->sidr_rep.qkey, 0x11111111);
+	assert_string_equal(last_sent()->private_data, "me");
 	assert_true(last_sent()->sidr_rep.service_id == SERVICE);
 	assert_int_equal(urxe_cm_send_sidr_rep(b.passive, &rep), -EINVAL);
 	urxe_cm_id_destroy(b.passive);
@@ -596,14 +593,7 @@ static void test_sidr_refused(void **state)
 static void test_sidr_active(void **state)
 {
 	struct urxe_cm_path path = our_path();
-	struct urxe_cm_sidr_req_param param = {
-		.path = &path,
-		.service_id = SERVICE,
-		.response_timeout = TIMEOUT,
-		.max_cm_retries = RETRIES,
-		.private_data = "ask",
-		.private_data_len = 4,
-	};
+	struct urxe_cm_msg req = our_sidr_req();
 	struct urxe_cm_id *id = new_id();
 	struct in6_addr stranger = address(66);
 	struct urxe_cm_msg msg = {
@@ -613,7 +603,7 @@ static void test_sidr_active(void **state)
 		.private_data = "told",
 	};
 
-	assert_int_equal(urxe_cm_send_sidr_req(id, &param, b.now), 0);
+	assert_int_equal(urxe_cm_send_sidr_req(id, &path, TIMEOUT, RETRIES, &req, b.now), 0);
 	assert_string_equal(last_sent()->private_data, "ask");
 	feed_from(&msg, &stranger);
 	assert_int_equal(b.num_events, 0);

@@ -219,13 +219,12 @@ static void connect_to(struct host *from, struct host *to)
 		.mtu = IBV_MTU_1024,
 		.packet_life_time = 12,
 	};
-	struct urxe_cm_req_param param = {
-		.path = &path,
-		.service_id = SERVICE,
-		.qp_type = IBV_QPT_RC,
-		.remote_cm_response_timeout = TIMEOUT,
-		.local_cm_response_timeout = TIMEOUT,
-		.max_cm_retries = RETRIES,
+	struct urxe_cm_msg req = {
+		.attr = URXE_CM_REQ,
+		.req = {.service_id = SERVICE,
+			.remote_cm_response_timeout = TIMEOUT,
+			.local_cm_response_timeout = TIMEOUT,
+			.max_cm_retries = RETRIES},
 	};
 	struct end *end = new_end(from);
 
@@ -233,9 +232,9 @@ static void connect_to(struct host *from, struct host *to)
 		return;
 	end->active = true;
 	end->peer = to;
-	param.qpn = qpn_of(end);
+	req.req.local_qpn = qpn_of(end);
 	assert_int_equal(urxe_cm_id_create(from->cm, on_event, end, &end->id), 0);
-	assert_int_equal(urxe_cm_send_req(end->id, &param, now), 0);
+	assert_int_equal(urxe_cm_send_req(end->id, &path, IBV_QPT_RC, &req, now), 0);
 	if (chance(8) == 0)
 		end->act_at = now + 1 + chance(200 * MS); /* and loses patience */
 }
@@ -252,7 +251,7 @@ static void destroy(struct end *end)
 /* What a consumer does when its time has come, in the state that it finds. */
 static void act(struct end *end)
 {
-	struct urxe_cm_rep_param rep = {.qpn = qpn_of(end)};
+	struct urxe_cm_msg rep = {.attr = URXE_CM_REP, .rep.local_qpn = qpn_of(end)};
 
 	end->act_at = 0;
 	if (chance(12) == 0) {

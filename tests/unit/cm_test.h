@@ -320,42 +320,51 @@ static inline void feed_req(void)
 	feed(&msg);
 }
 
+static inline struct urxe_cm_msg our_req(void)
+{
+	return (struct urxe_cm_msg){
+		.attr = URXE_CM_REQ,
+		.req = {.service_id = SERVICE,
+			.local_qpn = OUR_QPN,
+			.starting_psn = 0x333,
+			.responder_resources = 7,
+			.initiator_depth = 5,
+			.remote_cm_response_timeout = TIMEOUT,
+			.local_cm_response_timeout = TIMEOUT,
+			.max_cm_retries = RETRIES,
+			.retry_count = 4,
+			.rnr_retry_count = 3},
+		.private_data = "ours",
+	};
+}
+
 static inline void send_req(struct urxe_cm_id *id)
 {
 	struct urxe_cm_path path = our_path();
-	struct urxe_cm_req_param param = {
-		.path = &path,
-		.service_id = SERVICE,
-		.qpn = OUR_QPN,
-		.qp_type = IBV_QPT_RC,
-		.starting_psn = 0x333,
-		.responder_resources = 7,
-		.initiator_depth = 5,
-		.remote_cm_response_timeout = TIMEOUT,
-		.local_cm_response_timeout = TIMEOUT,
-		.max_cm_retries = RETRIES,
-		.retry_count = 4,
-		.rnr_retry_count = 3,
-		.private_data = "ours",
-		.private_data_len = 5,
-	};
+	struct urxe_cm_msg msg = our_req();
 
-	assert_int_equal(urxe_cm_send_req(id, &param, b.now), 0);
+	assert_int_equal(urxe_cm_send_req(id, &path, IBV_QPT_RC, &msg, b.now), 0);
 }
 
 static inline void send_rep(struct urxe_cm_id *id)
 {
-	struct urxe_cm_rep_param param = {
-		.qpn = OUR_QPN,
-		.starting_psn = 0x444,
-		.responder_resources = 2,
-		.initiator_depth = 4,
-		.rnr_retry_count = 6,
+	struct urxe_cm_msg msg = {
+		.attr = URXE_CM_REP,
+		.rep = {.local_qpn = OUR_QPN,
+			.starting_psn = 0x444,
+			.responder_resources = 2,
+			.initiator_depth = 4,
+			.rnr_retry_count = 6},
 		.private_data = "reply",
-		.private_data_len = 6,
 	};
 
-	assert_int_equal(urxe_cm_send_rep(id, &param, b.now), 0);
+	assert_int_equal(urxe_cm_send_rep(id, &msg, b.now), 0);
+}
+
+static inline struct urxe_cm_msg our_sidr_req(void)
+{
+	return (struct urxe_cm_msg){
+		.attr = URXE_CM_SIDR_REQ, .sidr_req.service_id = SERVICE, .private_data = "ask"};
 }
 
 static inline struct urxe_cm_id *new_id(void)
