@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* As many communication IDs of one slot as leave room to find a free one at once. */
 #define MAX_IDS (1u << 23)
@@ -126,21 +125,18 @@ static void take_leave(struct urxe_cm_id *id, bool silent, uint64_t now)
 	switch ((enum urxe_cm_state)id->state) {
 	case URXE_CM_REQ_SENT:
 	case URXE_CM_MRA_REQ_RCVD:
-		urxe_cm_put_rej_timeout(id);
-		urxe_cm_become(id, URXE_CM_IDLE, now);
+		urxe_cm_put_rej(id, URXE_CM_REJ_TIMEOUT);
+		urxe_cm_refused(id, now);
 		break;
 	case URXE_CM_REQ_RCVD:
 	case URXE_CM_MRA_REQ_SENT:
+	case URXE_CM_REP_SENT:
 	case URXE_CM_REP_RCVD:
 	case URXE_CM_MRA_REP_SENT:
+	case URXE_CM_MRA_REP_RCVD:
 		if (!silent || id->state != URXE_CM_REQ_RCVD)
 			urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED);
-		urxe_cm_become(id, URXE_CM_IDLE, now);
-		break;
-	case URXE_CM_REP_SENT:
-	case URXE_CM_MRA_REP_RCVD:
-		urxe_cm_put_rej(id, URXE_CM_REJ_CONSUMER_DEFINED);
-		urxe_cm_disconnect_later(id, now);
+		urxe_cm_refused(id, now);
 		break;
 	case URXE_CM_ESTABLISHED: urxe_cm_disconnect(id, now); break;
 	case URXE_CM_DREQ_RCVD:
@@ -234,14 +230,14 @@ static void give_up(struct urxe_cm_id *id, uint64_t now)
 	switch ((enum urxe_cm_state)id->state) {
 	case URXE_CM_REQ_SENT:
 	case URXE_CM_MRA_REQ_RCVD:
-		urxe_cm_put_rej_timeout(id);
-		urxe_cm_become(id, URXE_CM_IDLE, now);
+		urxe_cm_put_rej(id, URXE_CM_REJ_TIMEOUT);
+		urxe_cm_refused(id, now);
 		urxe_cm_deliver_type(id, URXE_CM_REQ_ERROR, NULL, now);
 		break;
 	case URXE_CM_REP_SENT:
 	case URXE_CM_MRA_REP_RCVD:
-		urxe_cm_put_rej_timeout(id);
-		urxe_cm_disconnect_later(id, now);
+		urxe_cm_put_rej(id, URXE_CM_REJ_TIMEOUT);
+		urxe_cm_refused(id, now);
 		urxe_cm_deliver_type(id, URXE_CM_REP_ERROR, NULL, now);
 		break;
 	case URXE_CM_DREQ_SENT:

@@ -135,9 +135,9 @@ void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t no
 void urxe_cm_disconnect(struct urxe_cm_id *id, uint64_t now);
 /*
  * After a REJ of our own, which nobody acknowledges and which a peer that has our REP may miss: a
- * DREQ is answered by the process that receives it.
+ * DREQ goes to such a peer, which is answered by the process that receives it.
  */
-void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now);
+void urxe_cm_refused(struct urxe_cm_id *id, uint64_t now);
 
 /* connection_send.c: messages about an identifier. Without memory they are as good as lost. */
 /* Sends, and sends again until urxe_cm_become() ends it. -ENOMEM. */
@@ -161,8 +161,6 @@ void urxe_cm_put(struct urxe_cm_id *id, enum urxe_cm_attr attr);
 void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason);
 /* 12.7.34: from the delay of one adapter and the life of a packet. */
 uint8_t urxe_cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);
-/* REJ (timeout): our GUID in the ARI names us to a peer whose communication ID we lack. */
-void urxe_cm_put_rej_timeout(struct urxe_cm_id *id);
 /* The REJ of an identifier whose process has died: in REQ_SENT or REQ_RCVD. */
 struct urxe_cm_msg urxe_cm_last_rej(const struct urxe_cm_id *id);
 

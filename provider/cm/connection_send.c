@@ -91,7 +91,7 @@ void urxe_cm_put_mra(struct urxe_cm_id *id)
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_MRA);
 
 	msg.mra.about = id->state == URXE_CM_MRA_REP_SENT ? URXE_CM_ABOUT_REP : URXE_CM_ABOUT_REQ;
-	msg.mra.service_timeout = id->service_timeout & 31;
+	msg.mra.service_timeout = id->service_timeout;
 	urxe_cm_transmit(id, &msg);
 }
 
@@ -102,9 +102,17 @@ void urxe_cm_put(struct urxe_cm_id *id, enum urxe_cm_attr attr)
 	urxe_cm_transmit(id, &msg);
 }
 
+static uint64_t ca_guid(const struct urxe_cm_path *path)
+{
+	const struct urxe_port *port = urxe_port(path->av.port);
+
+	return port ? be64toh(port->dev->guid) : 0;
+}
+
 static struct urxe_cm_msg make_rej(const struct urxe_cm_id *id, uint16_t reason)
 {
 	struct urxe_cm_msg msg = urxe_cm_about_id(id, URXE_CM_REJ);
+	uint64_t guid = htobe64(ca_guid(&id->path));
 
 	msg.rej.reason = reason;
 	msg.rej.about = URXE_CM_ABOUT_OTHER;
@@ -126,6 +134,11 @@ static struct urxe_cm_msg make_rej(const struct urxe_cm_id *id, uint16_t reason)
 	case URXE_CM_MRA_REP_SENT: msg.rej.about = URXE_CM_ABOUT_REP; break;
 	default: break;
 	}
+	/* Our GUID names us to a peer whose communication ID we lack. */
+	if (reason == URXE_CM_REJ_TIMEOUT) {
+		msg.rej.ari_len = sizeof(guid);
+		memcpy(msg.rej.ari, &guid, sizeof(guid));
+	}
 	return msg;
 }
 
@@ -136,35 +149,10 @@ void urxe_cm_put_rej(struct urxe_cm_id *id, uint16_t reason)
 	urxe_cm_transmit(id, &msg);
 }
 
-static uint64_t ca_guid(const struct urxe_cm_path *path)
-{
-	const struct urxe_port *port = urxe_port(path->av.port);
-
-	return port ? be64toh(port->dev->guid) : 0;
-}
-
-static struct urxe_cm_msg make_rej_timeout(const struct urxe_cm_id *id)
-{
-	struct urxe_cm_msg msg = make_rej(id, URXE_CM_REJ_TIMEOUT);
-	uint64_t guid = htobe64(ca_guid(&id->path));
-
-	msg.rej.ari_len = sizeof(guid);
-	memcpy(msg.rej.ari, &guid, sizeof(guid));
-	return msg;
-}
-
-void urxe_cm_put_rej_timeout(struct urxe_cm_id *id)
-{
-	struct urxe_cm_msg msg = make_rej_timeout(id);
-
-	urxe_cm_transmit(id, &msg);
-}
-
 struct urxe_cm_msg urxe_cm_last_rej(const struct urxe_cm_id *id)
 {
-	if (id->state == URXE_CM_REQ_SENT)
-		return make_rej_timeout(id);
-	return make_rej(id, URXE_CM_REJ_CONSUMER_DEFINED);
+	return make_rej(id, id->state == URXE_CM_REQ_SENT ? URXE_CM_REJ_TIMEOUT
+							  : URXE_CM_REJ_CONSUMER_DEFINED);
 }
 
 /*
@@ -299,29 +287,16 @@ int urxe_cm_send_drep(struct urxe_cm_id *id, uint64_t now)
 int urxe_cm_send_rej(struct urxe_cm_id *id, uint16_t reason, const void *private_data, uint8_t len,
 		     uint64_t now)
 {
-	struct urxe_cm_msg msg = make_rej(id, reason);
-	bool replied = false;
+	struct urxe_cm_msg msg;
 
-	if (len > URXE_CM_REJ_PRIVATE)
+	if (id->state < URXE_CM_REQ_SENT || id->state > URXE_CM_MRA_REP_RCVD ||
+	    len > URXE_CM_REJ_PRIVATE)
 		return -EINVAL;
-	switch ((enum urxe_cm_state)id->state) {
-	case URXE_CM_REP_SENT:
-	case URXE_CM_MRA_REP_RCVD: replied = true; break;
-	case URXE_CM_REQ_SENT:
-	case URXE_CM_MRA_REQ_RCVD:
-	case URXE_CM_REQ_RCVD:
-	case URXE_CM_MRA_REQ_SENT:
-	case URXE_CM_REP_RCVD:
-	case URXE_CM_MRA_REP_SENT: break;
-	default: return -EINVAL;
-	}
+	msg = make_rej(id, reason);
 	if (len)
 		memcpy(msg.private_data, private_data, len);
 	urxe_cm_transmit(id, &msg);
-	if (replied)
-		urxe_cm_disconnect_later(id, now);
-	else
-		urxe_cm_become(id, URXE_CM_IDLE, now);
+	urxe_cm_refused(id, now);
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* DREQs and REJs in the name of the dead. */
 #define LEAVE_BURST	64
@@ -17,32 +16,25 @@
 #define ADOPTED_RETRIES 8
 #define REJ_RETRIES	3
 
-enum {
-	REPEATS = 1,   /* has sent what must be answered */
-	HALF_OPEN = 2, /* counts towards max_pending */
-};
-
-static const uint8_t traits[URXE_CM_STATES] = {
-	[URXE_CM_REQ_SENT] = REPEATS,
-	[URXE_CM_MRA_REQ_RCVD] = REPEATS,
-	[URXE_CM_REQ_RCVD] = HALF_OPEN,
-	[URXE_CM_MRA_REQ_SENT] = HALF_OPEN,
-	[URXE_CM_REP_SENT] = REPEATS | HALF_OPEN,
-	[URXE_CM_MRA_REP_RCVD] = REPEATS | HALF_OPEN,
-	[URXE_CM_DREQ_SENT] = REPEATS,
-	[URXE_CM_SIDR_REQ_SENT] = REPEATS,
-	[URXE_CM_SIDR_REQ_RCVD] = HALF_OPEN,
-	[URXE_CM_REJ_SENT] = REPEATS,
-};
-
-/* The state that a record has for the survivors; 0: there is none. */
-static const uint8_t recorded_as[URXE_CM_STATES] = {
-	[URXE_CM_REQ_SENT] = URXE_CM_REQ_SENT,	     [URXE_CM_MRA_REQ_RCVD] = URXE_CM_REQ_SENT,
-	[URXE_CM_REQ_RCVD] = URXE_CM_REQ_RCVD,	     [URXE_CM_MRA_REQ_SENT] = URXE_CM_REQ_RCVD,
-	[URXE_CM_REP_SENT] = URXE_CM_REP_SENT,	     [URXE_CM_MRA_REP_RCVD] = URXE_CM_REP_SENT,
-	[URXE_CM_REP_RCVD] = URXE_CM_ESTABLISHED,    [URXE_CM_MRA_REP_SENT] = URXE_CM_ESTABLISHED,
-	[URXE_CM_ESTABLISHED] = URXE_CM_ESTABLISHED, [URXE_CM_DREQ_SENT] = URXE_CM_ESTABLISHED,
-	[URXE_CM_DREQ_RCVD] = URXE_CM_ESTABLISHED,
+static const struct state {
+	bool repeats;	  /* has sent what must be answered */
+	bool half_open;	  /* counts towards max_pending */
+	uint8_t recorded; /* the state that a record has for the survivors; 0: there is none */
+} states[URXE_CM_STATES] = {
+	[URXE_CM_REQ_SENT] = {.repeats = true, .recorded = URXE_CM_REQ_SENT},
+	[URXE_CM_MRA_REQ_RCVD] = {.repeats = true, .recorded = URXE_CM_REQ_SENT},
+	[URXE_CM_REQ_RCVD] = {.half_open = true, .recorded = URXE_CM_REQ_RCVD},
+	[URXE_CM_MRA_REQ_SENT] = {.half_open = true, .recorded = URXE_CM_REQ_RCVD},
+	[URXE_CM_REP_SENT] = {true, true, URXE_CM_REP_SENT},
+	[URXE_CM_MRA_REP_RCVD] = {true, true, URXE_CM_REP_SENT},
+	[URXE_CM_REP_RCVD] = {.recorded = URXE_CM_ESTABLISHED},
+	[URXE_CM_MRA_REP_SENT] = {.recorded = URXE_CM_ESTABLISHED},
+	[URXE_CM_ESTABLISHED] = {.recorded = URXE_CM_ESTABLISHED},
+	[URXE_CM_DREQ_SENT] = {.repeats = true, .recorded = URXE_CM_ESTABLISHED},
+	[URXE_CM_DREQ_RCVD] = {.recorded = URXE_CM_ESTABLISHED},
+	[URXE_CM_SIDR_REQ_SENT] = {.repeats = true},
+	[URXE_CM_SIDR_REQ_RCVD] = {.half_open = true},
+	[URXE_CM_REJ_SENT] = {.repeats = true},
 };
 
 /* The exponent of a time, rounded up. */
@@ -66,7 +58,7 @@ static void record(struct urxe_cm_id *id)
 		.remote_qpn = id->remote_qpn,
 		.response_timeout = exponent_of(id->timeout),
 		.retries = id->max_cm_retries,
-		.state = recorded_as[id->state],
+		.state = states[id->state].recorded,
 	};
 
 	if (id->adopted || !id->cm->ops->record)
@@ -81,33 +73,21 @@ static void forget(struct urxe_cm_id *id)
 	id->row = URXE_CM_NO_ROW;
 }
 
-static void count(struct urxe_cm_id *id, uint8_t before, uint8_t after)
-{
-	if (after & ~before & HALF_OPEN)
-		id->cm->counts.pending++;
-	if (before & ~after & HALF_OPEN)
-		id->cm->counts.pending--;
-	if (after & ~before & REPEATS)
-		id->cm->counts.unanswered++;
-	if (before & ~after & REPEATS)
-		id->cm->counts.unanswered--;
-}
-
 void urxe_cm_become(struct urxe_cm_id *id, enum urxe_cm_state state, uint64_t now)
 {
-	uint8_t before = traits[id->state], after = traits[state];
-	uint8_t recorded = recorded_as[id->state];
+	const struct state *before = &states[id->state], *after = &states[state];
 
 	id->state = state;
 	urxe_cm_disarm(id);
-	if (!(after & REPEATS)) {
+	if (!after->repeats) {
 		free(id->mad);
 		id->mad = NULL;
 	}
-	count(id, before, after);
-	if (!recorded_as[state])
+	id->cm->counts.pending += after->half_open - before->half_open;
+	id->cm->counts.unanswered += after->repeats - before->repeats;
+	if (!after->recorded)
 		forget(id);
-	else if (recorded_as[state] != recorded)
+	else if (after->recorded != before->recorded)
 		record(id);
 
 	if (state == URXE_CM_TIMEWAIT) {
@@ -131,10 +111,15 @@ static struct urxe_cm_msg make_dreq(struct urxe_cm_id *id)
 	return msg;
 }
 
-void urxe_cm_disconnect_later(struct urxe_cm_id *id, uint64_t now)
+void urxe_cm_refused(struct urxe_cm_id *id, uint64_t now)
 {
-	struct urxe_cm_msg msg = make_dreq(id);
+	struct urxe_cm_msg msg;
 
+	if (id->state != URXE_CM_REP_SENT && id->state != URXE_CM_MRA_REP_RCVD) {
+		urxe_cm_become(id, URXE_CM_IDLE, now);
+		return;
+	}
+	msg = make_dreq(id);
 	id->quiet = true;
 	urxe_cm_become(id, URXE_CM_DREQ_SENT, now);
 	if (urxe_cm_start_later(id, &msg, now))
@@ -198,7 +183,7 @@ int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint6
 
 	if (!record->local_id || record->path.link >= URXE_NUM_LINKS ||
 	    record->state >= URXE_CM_STATES || !record->state ||
-	    recorded_as[record->state] != record->state ||
+	    states[record->state].recorded != record->state ||
 	    !record->remote_id != (record->state == URXE_CM_REQ_SENT))
 		return -EINVAL;
 	if (urxe_cm_local_find(cm, record->local_id))

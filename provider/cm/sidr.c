@@ -8,7 +8,6 @@
 #include "cm/connection_private.h"
 
 #include <errno.h>
-#include <string.h>
 
 int urxe_cm_send_sidr_req(struct urxe_cm_id *id, const struct urxe_cm_path *path, uint8_t timeout,
 			  uint8_t max_cm_retries, struct urxe_cm_msg *req, uint64_t now)
