@@ -180,11 +180,6 @@ void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t n
  * Then it may be about another process's. To be asked before it is received.
  */
 bool urxe_cm_is_others(struct urxe_cm *cm, const struct urxe_cm_rx *rx);
-/*
- * Whose a message is: the local communication ID of its receiver (in which is its slot), or 0 for a
- * REQ, a SIDR_REQ, and a REJ (timeout), which names only its sender; -EBADMSG for what is none.
- */
-int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id);
 /* When urxe_cm_run() must next be called (UINT64_MAX: never), and what it does then: retries,
  * timeouts, ends of time-wait, events that wait. */
 uint64_t urxe_cm_deadline(struct urxe_cm *cm);

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define BODY (sizeof(struct urxe_mad_header))
-
 /* remote_id 0: whatever the peer's is, for it may not be known yet. */
 static struct urxe_cm_id *find(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint32_t local_id,
 			       uint32_t remote_id)
@@ -274,23 +272,4 @@ void urxe_cm_receive(struct urxe_cm *cm, const struct urxe_cm_rx *rx, uint64_t n
 		return;
 	}
 	receivers[msg.attr - URXE_CM_REQ](cm, rx, &msg, now);
-}
-
-int urxe_cm_owner(const uint8_t mad[URXE_MAD_SIZE], uint32_t *local_id)
-{
-	struct urxe_mad_header header;
-	unsigned at;
-
-	if (!urxe_cm_is_cm(mad))
-		return -EBADMSG;
-	memcpy(&header, mad, sizeof(header));
-	switch ((enum urxe_cm_attr)be16toh(header.attr_id)) {
-	case URXE_CM_REQ:
-	case URXE_CM_SIDR_REQ: *local_id = 0; return 0;
-	case URXE_CM_SIDR_REP: at = 0; break;
-	default: at = 4; break;
-	}
-	memcpy(local_id, mad + BODY + at, sizeof(*local_id));
-	*local_id = be32toh(*local_id);
-	return 0;
 }

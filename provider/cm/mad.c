@@ -299,25 +299,33 @@ static bool well_formed(const struct urxe_cm_msg *msg)
 	}
 }
 
-bool urxe_cm_is_cm(const uint8_t mad[URXE_MAD_SIZE])
+static struct urxe_mad_header header_of(const uint8_t mad[URXE_MAD_SIZE])
 {
 	struct urxe_mad_header header;
 
 	memcpy(&header, mad, sizeof(header));
-	return header.base_version == URXE_MAD_BASE_VERSION &&
-	       header.mgmt_class == URXE_MAD_CLASS_CM &&
-	       header.class_version == URXE_MAD_CM_CLASS_VERSION &&
-	       layout_of(be16toh(header.attr_id));
+	return header;
+}
+
+static bool is_of_class(const struct urxe_mad_header *header)
+{
+	return header->base_version == URXE_MAD_BASE_VERSION &&
+	       header->mgmt_class == URXE_MAD_CLASS_CM &&
+	       header->class_version == URXE_MAD_CM_CLASS_VERSION;
+}
+
+bool urxe_cm_is_cm(const uint8_t mad[URXE_MAD_SIZE])
+{
+	struct urxe_mad_header header = header_of(mad);
+
+	return is_of_class(&header) && layout_of(be16toh(header.attr_id));
 }
 
 bool urxe_cm_asks(const uint8_t mad[URXE_MAD_SIZE], uint64_t *service_id, const uint8_t **data,
 		  unsigned *len)
 {
-	struct urxe_mad_header header;
-	unsigned attr;
+	unsigned attr = be16toh(header_of(mad).attr_id);
 
-	memcpy(&header, mad, sizeof(header));
-	attr = be16toh(header.attr_id);
 	if (attr != URXE_CM_REQ && attr != URXE_CM_SIDR_REQ)
 		return false;
 	*service_id = get_bytes(mad + BODY + SERVICE_ID, sizeof(*service_id));
@@ -328,15 +336,11 @@ bool urxe_cm_asks(const uint8_t mad[URXE_MAD_SIZE], uint64_t *service_id, const 
 
 int urxe_cm_decode(struct urxe_cm_msg *msg, const uint8_t mad[URXE_MAD_SIZE])
 {
-	struct urxe_mad_header header;
-	const struct layout *layout;
+	struct urxe_mad_header header = header_of(mad);
+	const struct layout *layout = layout_of(be16toh(header.attr_id));
 
-	memcpy(&header, mad, sizeof(header));
-	if (header.base_version != URXE_MAD_BASE_VERSION ||
-	    header.mgmt_class != URXE_MAD_CLASS_CM ||
-	    header.class_version != URXE_MAD_CM_CLASS_VERSION)
+	if (!is_of_class(&header))
 		return -EPROTONOSUPPORT;
-	layout = layout_of(be16toh(header.attr_id));
 	if (header.method != URXE_MAD_METHOD_SEND || !layout)
 		return -EBADMSG;
 

@@ -120,14 +120,14 @@ static void record(struct urxe_cm *cm, const struct urxe_cm_record *rec, uint32_
 static int slot_of_mad(const uint8_t *mad, const struct urxe_path *path, uint32_t host)
 {
 	struct request req = {.host = host, .port = urxe_port(path->port)};
-	uint32_t local_id, handle;
+	unsigned slot = urxe_steer_mad(mad);
 	union ibv_gid src;
-	int ret = urxe_cm_owner(mad, &local_id);
+	uint32_t handle;
 
-	if (ret)
-		return ret;
-	if (local_id)
-		return urxe_comm_id_slot(local_id);
+	if (!urxe_cm_is_cm(mad))
+		return -EBADMSG;
+	if (slot)
+		return slot;
 	if (!req.port || !urxe_cm_asks(mad, &req.service_id, &req.data, &req.len))
 		return 0;
 	urxe_link_of(path)->gids(path, &src, &req.gid);

@@ -230,8 +230,6 @@ void urxe_deliver(struct urxe_wire *wire, struct urxe_arrival *from, void *packe
 /* steer.c: both under urxe_segment_lock(). */
 void urxe_steer(struct urxe_wire *wire);
 void urxe_steer_renew(struct urxe_wire *wire);
-/* The slot in a MAD, by the first rule that fits; 0: any process that serves QP 1. */
-unsigned urxe_steer_mad(const uint8_t *mad);
 
 /* ipc.c */
 int urxe_ipc_open(struct urxe_wire *wire);

@@ -174,6 +174,8 @@ struct urxe_mad_rule {
 	uint8_t id_at;
 };
 int urxe_steer_mads(const struct urxe_mad_rule *rules, unsigned n);
+/* The slot that a MAD names by these rules; 0: it may be any process's. */
+unsigned urxe_steer_mad(const uint8_t *mad);
 
 /*
  * Hands a packet that fn was called with (during that call) on to another process of this host,

@@ -148,9 +148,7 @@ static void receive(const uint8_t *mad)
 {
 	struct urxe_path path = {.src.gid = peers, .dst.gid = ours};
 	struct urxe_cm_rx rx = {.mad = mad, .path = &path, .src_qpn = 1};
-	uint32_t owner;
 
-	urxe_cm_owner(mad, &owner);
 	urxe_cm_receive(cm, &rx, now);
 }
 
