@@ -110,14 +110,24 @@ int urxe_kernel_also(const struct urxe_command *c, uint32_t handle)
 	return forward(c, kernel, 0);
 }
 
-uint32_t urxe_kernel_destroy(struct urxe_ucma *file, uint32_t kernel)
+/* DESTROY_ID or LEAVE_MCAST; *reported: the number of events that were reported about it. */
+static int end_twin(struct urxe_ucma *file, uint32_t command, uint32_t kernel, uint32_t *reported)
 {
 	struct rdma_ucm_destroy_id_resp resp = {0};
 	struct rdma_ucm_destroy_id cmd = {.response = (uintptr_t)&resp, .id = kernel};
+	int ret = urxe_kernel_command(file, command, &cmd, sizeof(cmd), sizeof(resp));
 
-	urxe_kernel_command(file, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp));
 	urxe_kernel_events_gone(file);
-	return resp.events_reported;
+	*reported = resp.events_reported;
+	return ret;
+}
+
+uint32_t urxe_kernel_destroy(struct urxe_ucma *file, uint32_t kernel)
+{
+	uint32_t reported;
+
+	end_twin(file, RDMA_USER_CM_CMD_DESTROY_ID, kernel, &reported);
+	return reported;
 }
 
 /* ---- making twins ---- */
@@ -319,18 +329,6 @@ int urxe_kernel_migrate(struct urxe_ucma *from, struct urxe_ucma *to, uint32_t k
 
 /* ---- multicast ---- */
 
-static int leave_twin(struct urxe_ucma *file, uint32_t kernel, uint32_t *reported)
-{
-	struct rdma_ucm_destroy_id_resp resp = {0};
-	struct rdma_ucm_destroy_id cmd = {.response = (uintptr_t)&resp, .id = kernel};
-	int ret = urxe_kernel_command(file, RDMA_USER_CM_CMD_LEAVE_MCAST, &cmd, sizeof(cmd),
-				      sizeof(resp));
-
-	urxe_kernel_events_gone(file);
-	*reported = resp.events_reported;
-	return ret;
-}
-
 /* Our side of a membership in the kernel, which knows all but its handle. */
 static int add_mcast(struct urxe_ucma *file, uint32_t handle, uint32_t kernel, uint32_t *ours)
 {
@@ -376,7 +374,7 @@ int urxe_kernel_join(const struct urxe_command *c, uint32_t handle)
 	if (!ret)
 		return 0;
 	if (ours == UINT32_MAX)
-		leave_twin(c->file, resp.id, &reported);
+		end_twin(c->file, RDMA_USER_CM_CMD_LEAVE_MCAST, resp.id, &reported);
 	else
 		urxe_kernel_leave_mcast(c, ours, &reported);
 	return ret;
@@ -398,5 +396,6 @@ int urxe_kernel_leave_mcast(const struct urxe_command *c, uint32_t handle, uint3
 		urxe_id_leave(mcast);
 	}
 	urxe_engine_unlock();
-	return theirs ? leave_twin(c->file, kernel, reported) : URXE_OURS;
+	return theirs ? end_twin(c->file, RDMA_USER_CM_CMD_LEAVE_MCAST, kernel, reported)
+		      : URXE_OURS;
 }

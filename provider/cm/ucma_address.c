@@ -15,28 +15,21 @@
 
 #define MAX_TRIES 16 /* to find an ephemeral port that is free on both sides */
 
-/* An address of the older form; its size, or 0 for a family that there is not or no room for. */
-static unsigned from_in6(union urxe_sockaddr *to, const struct sockaddr_in6 *from)
-{
-	unsigned size = urxe_sockaddr_size(from->sin6_family);
-
-	memset(to, 0, sizeof(*to));
-	if (size > sizeof(*from))
-		return 0;
-	memcpy(to, from, size);
-	return size;
-}
-
-static unsigned from_storage(union urxe_sockaddr *to, const struct __kernel_sockaddr_storage *from)
+/* An address of a command, which has that much room for it. Its size; 0: there is no such family, or
+ * it does not fit. */
+static unsigned take_addr(union urxe_sockaddr *to, const void *from, size_t room)
 {
 	unsigned size;
 
 	memset(to, 0, sizeof(*to));
 	memcpy(&to->family, from, sizeof(to->family));
 	size = urxe_sockaddr_size(to->family);
-	memcpy(to, from, size ? size : sizeof(to->family));
+	if (size > room)
+		return 0;
+	memcpy(to, from, size);
 	return size;
 }
+#define TAKE_ADDR(to, from) take_addr(to, &(from), sizeof(from))
 
 static int bind_here(struct urxe_ucma *file, uint32_t handle, const union urxe_sockaddr *addr,
 		     const struct urxe_source *found)
@@ -122,7 +115,7 @@ int urxe_command_bind_ip(const struct urxe_command *c, void *body)
 	struct rdma_ucm_bind_ip *cmd = body;
 	union urxe_sockaddr addr;
 
-	if (!from_in6(&addr, &cmd->addr))
+	if (!TAKE_ADDR(&addr, cmd->addr))
 		return -EINVAL;
 	return bind_id(c, cmd->id, &addr);
 }
@@ -132,7 +125,7 @@ int urxe_command_bind(const struct urxe_command *c, void *body)
 	struct rdma_ucm_bind *cmd = body;
 	union urxe_sockaddr addr;
 
-	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != from_storage(&addr, &cmd->addr))
+	if (cmd->reserved || !cmd->addr_size || cmd->addr_size != TAKE_ADDR(&addr, cmd->addr))
 		return -EINVAL;
 	return bind_id(c, cmd->id, &addr);
 }
@@ -202,10 +195,9 @@ int urxe_command_resolve_ip(const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_resolve_ip *cmd = body;
 	union urxe_sockaddr src, dst;
-	unsigned size;
+	unsigned size = TAKE_ADDR(&src, cmd->src_addr);
 
-	size = from_in6(&src, &cmd->src_addr);
-	if ((cmd->src_addr.sin6_family && !size) || !from_in6(&dst, &cmd->dst_addr))
+	if ((src.family && !size) || !TAKE_ADDR(&dst, cmd->dst_addr))
 		return -EINVAL;
 	return resolve(c, cmd->id, &src, &dst, cmd->timeout_ms);
 }
@@ -214,11 +206,10 @@ int urxe_command_resolve_addr(const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_resolve_addr *cmd = body;
 	union urxe_sockaddr src, dst;
-	unsigned size;
+	unsigned size = TAKE_ADDR(&src, cmd->src_addr);
 
-	size = from_storage(&src, &cmd->src_addr);
 	if (cmd->reserved || (cmd->src_size && cmd->src_size != size) || !cmd->dst_size ||
-	    cmd->dst_size != from_storage(&dst, &cmd->dst_addr))
+	    cmd->dst_size != TAKE_ADDR(&dst, cmd->dst_addr))
 		return -EINVAL;
 	return resolve(c, cmd->id, &src, &dst, cmd->timeout_ms);
 }
@@ -256,9 +247,8 @@ int urxe_command_join_ip_mcast(const struct urxe_command *c, void *body)
 	struct rdma_ucm_join_ip_mcast *cmd = body;
 	struct rdma_ucm_join_mcast any;
 	union urxe_sockaddr addr;
-	unsigned size;
+	unsigned size = TAKE_ADDR(&addr, cmd->addr);
 
-	size = from_in6(&addr, &cmd->addr);
 	if (!size)
 		return -EINVAL;
 	any = (struct rdma_ucm_join_mcast){
@@ -275,33 +265,25 @@ int urxe_command_join_mcast(const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_join_mcast *cmd = body;
 	union urxe_sockaddr addr;
-	unsigned size;
+	unsigned size = TAKE_ADDR(&addr, cmd->addr);
 
-	size = from_storage(&addr, &cmd->addr);
-	if (!size)
-		return -EINVAL;
-	return join(c, cmd, &addr, size);
+	return size ? join(c, cmd, &addr, size) : -EINVAL;
 }
 
 int urxe_command_leave_mcast(const struct urxe_command *c, void *body)
 {
 	struct rdma_ucm_destroy_id_resp resp;
-	struct urxe_id_mcast *mcast;
 	struct rdma_ucm_destroy_id *cmd = body;
-	int ret = 0;
+	struct urxe_id_mcast *mcast;
+	int ret = urxe_kernel_leave_mcast(c, cmd->id, &resp.events_reported);
 
-	ret = urxe_kernel_leave_mcast(c, cmd->id, &resp.events_reported);
-	if (ret != URXE_OURS)
-		return ret ? ret : urxe_user_write(cmd->response, &resp, sizeof(resp));
-	ret = 0;
-	urxe_engine_lock();
-	mcast = urxe_handle_get(URXE_HANDLE_MCAST, cmd->id);
-	if (!mcast)
-		ret = -ENOENT;
-	else if (mcast->id->file != c->file)
-		ret = -EINVAL;
-	else
-		resp.events_reported = urxe_id_leave(mcast);
-	urxe_engine_unlock();
+	if (ret == URXE_OURS) {
+		urxe_engine_lock();
+		mcast = urxe_handle_get(URXE_HANDLE_MCAST, cmd->id);
+		ret = !mcast ? -ENOENT : mcast->id->file != c->file ? -EINVAL : 0;
+		if (!ret)
+			resp.events_reported = urxe_id_leave(mcast);
+		urxe_engine_unlock();
+	}
 	return ret ? ret : urxe_user_write(cmd->response, &resp, sizeof(resp));
 }

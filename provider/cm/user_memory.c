@@ -42,43 +42,38 @@ static bool is_safe(uint64_t addr, size_t len)
 	return !len || urxe_on_own_stack(addr, len);
 }
 
-static int result(ssize_t done, size_t len)
+typedef ssize_t vm_call(pid_t pid, const struct iovec *local, unsigned long num_local,
+			const struct iovec *remote, unsigned long num_remote, unsigned long flags);
+
+/* 0 or -EFAULT; 1: nothing was copied, and the address is to be trusted. */
+static int copy_checked(vm_call *call, void *own, uint64_t addr, size_t len)
 {
-	if (done >= 0)
-		return (size_t)done == len ? 0 : -EFAULT;
-	return errno == EFAULT ? -EFAULT : 1;
+	struct iovec local = {own, len}, remote = {(void *)(uintptr_t)addr, len};
+	int saved = errno, ret;
+	ssize_t done;
+
+	if (is_safe(addr, len))
+		return 1;
+	done = call(getpid(), &local, 1, &remote, 1, 0);
+	ret = done < 0 && errno != EFAULT ? 1 : done == (ssize_t)len ? 0 : -EFAULT;
+	errno = saved;
+	return ret;
 }
 
 int urxe_user_read_checked(void *to, uint64_t from, size_t len)
 {
-	struct iovec local = {to, len}, remote = {(void *)(uintptr_t)from, len};
-	int saved, ret;
+	int ret = copy_checked(process_vm_readv, to, from, len);
 
-	if (is_safe(from, len)) {
-		memcpy(to, remote.iov_base, len);
-		return 0;
-	}
-	saved = errno;
-	ret = result(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), len);
-	errno = saved;
 	if (ret > 0)
-		memcpy(to, remote.iov_base, len);
+		memcpy(to, (const void *)(uintptr_t)from, len);
 	return ret < 0 ? ret : 0;
 }
 
 int urxe_user_write_checked(uint64_t to, const void *from, size_t len)
 {
-	struct iovec local = {(void *)from, len}, remote = {(void *)(uintptr_t)to, len};
-	int saved, ret;
+	int ret = copy_checked(process_vm_writev, (void *)from, to, len);
 
-	if (is_safe(to, len)) {
-		memcpy(remote.iov_base, from, len);
-		return 0;
-	}
-	saved = errno;
-	ret = result(process_vm_writev(getpid(), &local, 1, &remote, 1, 0), len);
-	errno = saved;
 	if (ret > 0)
-		memcpy(remote.iov_base, from, len);
+		memcpy((void *)(uintptr_t)to, from, len);
 	return ret < 0 ? ret : 0;
 }
