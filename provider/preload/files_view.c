@@ -174,6 +174,22 @@ int urxe_view_find(int dirfd, const char *path, bool nofollow, const void *calle
 	return ret;
 }
 
+/*
+ * Whether a call on a path was answered, by the verdict on that: with what the kernel says of the path
+ * that was found, or what is to be said of a node of ours (-errno).
+ */
+#define ANSWERED(ret, verdict, by_kernel, of_node)                                           \
+	({                                                                                   \
+		int saved_ = errno, verdict_ = (verdict);                                    \
+                                                                                             \
+		if (verdict_ == URXE_SYSFS_KERNEL)                                           \
+			*(ret) = (by_kernel);                                                \
+		else if (verdict_ != URXE_SYSFS_NONE)                                        \
+			*(ret) = urxe_view_result(                                           \
+				verdict_ == URXE_SYSFS_NODE ? (of_node) : verdict_, saved_); \
+		verdict_ != URXE_SYSFS_NONE;                                                 \
+	})
+
 /* Contents are shown with the devices as they are now. */
 static ssize_t show_now(const struct urxe_sysfs_node *node, char *buf, size_t len)
 {
@@ -326,31 +342,29 @@ static bool is_directory(const char *path)
 	return !next(lstat)(path, &st) && S_ISDIR(st.st_mode);
 }
 
-bool urxe_view_open(int dirfd, const char *path, int flags, const void *caller, int *ret)
+static int find_to_open(int dirfd, const char *path, int flags, const void *caller,
+			struct urxe_sysfs_found *f)
 {
 	bool create = flags & O_CREAT && !(flags & O_PATH);
-	struct urxe_sysfs_found f;
-	int saved = errno;
 	int v = urxe_view_find(dirfd, path, flags & O_NOFOLLOW || (create && flags & O_EXCL),
-			       caller, &f);
+			       caller, f);
 
-	if (v == URXE_SYSFS_NONE)
-		return false;
-	if (v == URXE_SYSFS_KERNEL) {
-		if (f.beside && is_directory(f.path))
-			return false;
-		*ret = next(openat)(AT_FDCWD, f.path, flags, 0);
-		return true;
-	}
-	if (v == URXE_SYSFS_NODE)
-		v = open_node(&f, flags);
-	else if (v == -ENOENT && create && f.in_directory)
-		v = -EACCES; /* nothing can be made in sysfs */
-	*ret = urxe_view_result(v, saved);
-	return true;
+	if (v == URXE_SYSFS_KERNEL && f->beside && is_directory(f->path))
+		return URXE_SYSFS_NONE;
+	if (v == -ENOENT && create && f->in_directory)
+		return -EACCES; /* nothing can be made in sysfs */
+	return v;
 }
 
-static void stat_node(const struct urxe_sysfs_found *f, struct stat *st)
+bool urxe_view_open(int dirfd, const char *path, int flags, const void *caller, int *ret)
+{
+	struct urxe_sysfs_found f;
+
+	return ANSWERED(ret, find_to_open(dirfd, path, flags, caller, &f),
+			next(openat)(AT_FDCWD, f.path, flags, 0), open_node(&f, flags));
+}
+
+static int stat_node(const struct urxe_sysfs_found *f, struct stat *st)
 {
 	char real[PATH_MAX];
 
@@ -377,27 +391,16 @@ static void stat_node(const struct urxe_sysfs_found *f, struct stat *st)
 		st->st_rdev = urxe_sysfs_rdev(&f->node);
 		break;
 	}
+	return 0;
 }
 
 bool urxe_view_stat(int dirfd, const char *path, int flags, struct stat *st, const void *caller,
 		    int *ret)
 {
 	struct urxe_sysfs_found f;
-	int saved = errno;
-	int v = urxe_view_find(dirfd, path, flags & AT_SYMLINK_NOFOLLOW, caller, &f);
 
-	if (v == URXE_SYSFS_NONE)
-		return false;
-	if (v == URXE_SYSFS_KERNEL) {
-		*ret = next(fstatat)(AT_FDCWD, f.path, st, flags);
-		return true;
-	}
-	if (v == URXE_SYSFS_NODE) {
-		stat_node(&f, st);
-		v = 0;
-	}
-	*ret = urxe_view_result(v, saved);
-	return true;
+	return ANSWERED(ret, urxe_view_find(dirfd, path, flags & AT_SYMLINK_NOFOLLOW, caller, &f),
+			next(fstatat)(AT_FDCWD, f.path, st, flags), stat_node(&f, st));
 }
 
 bool urxe_view_fstat(int fd, struct stat *st)
@@ -470,47 +473,33 @@ bool urxe_view_access(int dirfd, const char *path, int mode, int flags, const vo
 		      int *ret)
 {
 	struct urxe_sysfs_found f;
-	int saved = errno;
-	int v = urxe_view_find(dirfd, path, flags & AT_SYMLINK_NOFOLLOW, caller, &f);
 
-	if (v == URXE_SYSFS_NONE)
-		return false;
-	if (v == URXE_SYSFS_KERNEL) {
-		*ret = next(faccessat)(AT_FDCWD, f.path, mode, flags);
-		return true;
-	}
-	if (v == URXE_SYSFS_NODE)
-		v = access_node(&f.node, mode);
-	*ret = urxe_view_result(v, saved);
-	return true;
+	return ANSWERED(ret, urxe_view_find(dirfd, path, flags & AT_SYMLINK_NOFOLLOW, caller, &f),
+			next(faccessat)(AT_FDCWD, f.path, mode, flags), access_node(&f.node, mode));
+}
+
+static ssize_t readlink_node(const struct urxe_sysfs_node *node, char *buf, size_t len)
+{
+	char target[3 * IBV_SYSFS_NAME_MAX];
+	size_t n;
+
+	if (node->type != URXE_SYSFS_LINK || !len)
+		return -EINVAL;
+	n = urxe_sysfs_show(node, target, sizeof(target));
+	if (n > len)
+		n = len;
+	memcpy(buf, target, n);
+	return n;
 }
 
 bool urxe_view_readlink(int dirfd, const char *path, char *buf, size_t len, const void *caller,
 			ssize_t *ret)
 {
-	char target[3 * IBV_SYSFS_NAME_MAX];
 	struct urxe_sysfs_found f;
-	int saved = errno;
-	int v = urxe_view_find(dirfd, path, true, caller, &f);
 
-	if (v == URXE_SYSFS_NONE)
-		return false;
-	if (v == URXE_SYSFS_KERNEL) {
-		*ret = next(readlinkat)(AT_FDCWD, f.path, buf, len);
-		return true;
-	}
-	if (v == URXE_SYSFS_NODE) {
-		if (f.node.type != URXE_SYSFS_LINK || !len) {
-			v = -EINVAL;
-		} else {
-			v = urxe_sysfs_show(&f.node, target, sizeof(target));
-			if ((size_t)v > len)
-				v = len;
-			memcpy(buf, target, v);
-		}
-	}
-	*ret = urxe_view_result(v, saved);
-	return true;
+	return ANSWERED(ret, urxe_view_find(dirfd, path, true, caller, &f),
+			next(readlinkat)(AT_FDCWD, f.path, buf, len),
+			readlink_node(&f.node, buf, len));
 }
 
 bool urxe_view_realpath(const char *path, char *resolved, const void *caller, char **ret)
@@ -534,23 +523,20 @@ bool urxe_view_realpath(const char *path, char *resolved, const void *caller, ch
 	return true;
 }
 
+static int directory_of(const struct urxe_sysfs_found *f, char *real)
+{
+	struct stat st;
+	int ret = f->node.type == URXE_SYSFS_DIR ? mirror_stat(f->path, true, real, &st) : -ENOTDIR;
+
+	if (!ret)
+		atomic_store(&urxe_view_opened, true);
+	return ret;
+}
+
 bool urxe_view_directory(int dirfd, const char *path, const void *caller, char *real, int *ret)
 {
 	struct urxe_sysfs_found f;
-	struct stat st;
-	int saved = errno;
-	int v = urxe_view_find(dirfd, path, false, caller, &f);
 
-	if (v == URXE_SYSFS_NONE)
-		return false;
-	if (v == URXE_SYSFS_KERNEL) {
-		strcpy(real, f.path);
-		v = 0;
-	} else if (v == URXE_SYSFS_NODE) {
-		v = f.node.type == URXE_SYSFS_DIR ? mirror_stat(f.path, true, real, &st) : -ENOTDIR;
-		if (!v)
-			atomic_store(&urxe_view_opened, true);
-	}
-	*ret = urxe_view_result(v, saved);
-	return true;
+	return ANSWERED(ret, urxe_view_find(dirfd, path, false, caller, &f),
+			(strcpy(real, f.path), 0), directory_of(&f, real));
 }
