@@ -54,7 +54,7 @@ int urxe_sysfs_fabric_port(const struct urxe_sysfs_node *node, struct urxe_port 
 /* Opens umad or issm. */
 int urxe_sysfs_fabric_open(const struct urxe_sysfs_node *node, int flags);
 /* A counter that lies in a PortCounters attribute at that bit. */
-int urxe_sysfs_fabric_counter(const struct urxe_sysfs_node *node, uint16_t attribute, unsigned at,
+int urxe_sysfs_fabric_counter(const struct urxe_sysfs_node *node, uint16_t attribute, unsigned bit,
 			      unsigned bits, uint64_t *value);
 urxe_sysfs_show_fn urxe_fabric_show_node_guid, urxe_fabric_show_system_guid,
 	urxe_fabric_show_node_desc, urxe_fabric_show_node_type, urxe_fabric_show_hca_type,

@@ -29,33 +29,36 @@ void urxe_sysfs_fabric_devices(struct urxe_sysfs_devices *devices)
 	}
 }
 
-/* The adapter of a node of the view, and its port; false when the host has none of that number any
- * more. */
-static bool find(const struct urxe_sysfs_node *node, const struct urxe_fabric_host **host,
-		 const struct fabric_node **hca, const struct fabric_port **port)
+/* Where a node of the view is on the fabric. */
+struct place {
+	const struct urxe_fabric_host *host;
+	const struct fabric_node *hca;
+	const struct fabric_port *port;
+};
+
+/* False when the host has no adapter of that number any more. */
+static bool find(const struct urxe_sysfs_node *node, struct place *at)
 {
-	*host = urxe_fabric_host();
-	if (!*host || node->device->adapter >= (*host)->num_adapters)
+	at->host = urxe_fabric_host();
+	if (!at->host || node->device->adapter >= at->host->num_adapters)
 		return false;
-	*hca = fabric_map_node((*host)->map, (*host)->adapters[node->device->adapter]);
-	if (node->port > (*hca)->num_ports)
+	at->hca = fabric_map_node(at->host->map, at->host->adapters[node->device->adapter]);
+	if (node->port > at->hca->num_ports)
 		return false;
-	*port = fabric_node_port((*host)->map, *hca, node->port);
+	at->port = fabric_node_port(at->host->map, at->hca, node->port);
 	return true;
 }
 
 int urxe_sysfs_fabric_port(const struct urxe_sysfs_node *node, struct urxe_port *port)
 {
-	const struct urxe_fabric_host *host;
-	const struct fabric_node *hca;
-	const struct fabric_port *from;
+	struct place at;
 
-	if (!find(node, &host, &hca, &from))
+	if (!find(node, &at))
 		return -ENODEV;
 	memset(port, 0, sizeof(*port));
 	port->kind = &urxe_fabric_port;
-	urxe_fabric_port_read(port, host->map, from);
-	if (!urxe_fabric_alive(host))
+	urxe_fabric_port_read(port, at.host->map, at.port);
+	if (!urxe_fabric_alive(at.host))
 		port->state = IBV_PORT_DOWN;
 	return 0;
 }
@@ -63,33 +66,29 @@ int urxe_sysfs_fabric_port(const struct urxe_sysfs_node *node, struct urxe_port 
 int urxe_sysfs_fabric_open(const struct urxe_sysfs_node *node, int flags)
 {
 	struct urxe_umad_port of = {.port = node->port, .issm = node->index};
-	const struct urxe_fabric_host *host;
-	const struct fabric_node *hca;
-	const struct fabric_port *port;
+	struct place at;
 
-	if (!find(node, &host, &hca, &port))
+	if (!find(node, &at))
 		return -ENODEV;
-	of.node = host->adapters[node->device->adapter];
+	of.node = at.host->adapters[node->device->adapter];
 	return urxe_umad_open(&of, flags);
 }
 
-int urxe_sysfs_fabric_counter(const struct urxe_sysfs_node *node, uint16_t attribute, unsigned at,
+int urxe_sysfs_fabric_counter(const struct urxe_sysfs_node *node, uint16_t attribute, unsigned bit,
 			      unsigned bits, uint64_t *value)
 {
-	const struct urxe_fabric_host *host;
-	const struct fabric_node *hca;
-	const struct fabric_port *port;
 	struct fabric_counters answer;
-	const uint8_t *from = answer.mad + PMA_DATA + at / 8;
+	const uint8_t *from = answer.mad + PMA_DATA + bit / 8;
+	struct place at;
 	int ret;
 
-	if (!find(node, &host, &hca, &port))
+	if (!find(node, &at))
 		return -ENODEV;
-	ret = urxe_fabric_counters(hca->first_port + node->port, attribute, &answer);
+	ret = urxe_fabric_counters(at.hca->first_port + node->port, attribute, &answer);
 	if (ret)
 		return ret;
 	switch (bits) {
-	case 4: *value = at % 8 ? lo4(*from) : hi4(*from); break;
+	case 4: *value = bit % 8 ? lo4(*from) : hi4(*from); break;
 	case 8: *value = *from; break;
 	case 16: *value = get16(from); break;
 	case 32: *value = get32(from); break;
@@ -99,54 +98,47 @@ int urxe_sysfs_fabric_counter(const struct urxe_sysfs_node *node, uint16_t attri
 }
 
 #define SHOW(name)                                                                                 \
-	static ssize_t print_##name(const struct urxe_fabric_host *host,                           \
-				    const struct fabric_node *hca, const struct fabric_port *port, \
-				    char *buf, size_t len);                                        \
+	static ssize_t print_##name(const struct place *at, char *buf, size_t len);                \
 	ssize_t urxe_fabric_show_##name(const struct urxe_sysfs_node *node, char *buf, size_t len) \
 	{                                                                                          \
-		const struct urxe_fabric_host *host;                                               \
-		const struct fabric_node *hca;                                                     \
-		const struct fabric_port *port;                                                    \
+		struct place at;                                                                   \
                                                                                                    \
-		return find(node, &host, &hca, &port) ? print_##name(host, hca, port, buf, len)    \
-						      : -ENODEV;                                   \
+		return find(node, &at) ? print_##name(&at, buf, len) : -ENODEV;                    \
 	}                                                                                          \
-	static ssize_t print_##name(const struct urxe_fabric_host *host,                           \
-				    const struct fabric_node *hca, const struct fabric_port *port, \
-				    char *buf, size_t len)
+	static ssize_t print_##name(const struct place *at, char *buf, size_t len)
 
 SHOW(node_guid)
 {
-	return urxe_sysfs_print_guid(htobe64(hca->guid), buf, len);
+	return urxe_sysfs_print_guid(htobe64(at->hca->guid), buf, len);
 }
 
 SHOW(system_guid)
 {
-	return urxe_sysfs_print_guid(htobe64(hca->system_guid), buf, len);
+	return urxe_sysfs_print_guid(htobe64(at->hca->system_guid), buf, len);
 }
 
 SHOW(node_desc)
 {
-	return snprintf(buf, len, "%.*s\n", FABRIC_DESC_LEN, hca->desc);
+	return snprintf(buf, len, "%.*s\n", FABRIC_DESC_LEN, at->hca->desc);
 }
 
 SHOW(node_type)
 {
-	return snprintf(buf, len, hca->type == NODE_ROUTER ? "3: router\n" : "1: CA\n");
+	return snprintf(buf, len, at->hca->type == NODE_ROUTER ? "3: router\n" : "1: CA\n");
 }
 
 SHOW(hca_type)
 {
-	return snprintf(buf, len, "MT%u\n", hca->device);
+	return snprintf(buf, len, "MT%u\n", at->hca->device);
 }
 
 SHOW(phys_state)
 {
 	static const char *const names[] = {
 		"<unknown>", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp"};
-	uint8_t phys = hi4(port->info[PI_PHYS]);
+	uint8_t phys = hi4(at->port->info[PI_PHYS]);
 
-	if (phys > PHYS_LINK_UP || !urxe_fabric_alive(host))
+	if (phys > PHYS_LINK_UP || !urxe_fabric_alive(at->host))
 		phys = PHYS_POLLING;
 	return snprintf(buf, len, "%u: %s\n", phys, names[phys]);
 }
@@ -160,9 +152,9 @@ SHOW(rate)
 	} speeds[FABRIC_NUM_SPEEDS] = {{"SDR", 25},  {"DDR", 50},  {"QDR", 100}, {"FDR10", 100},
 				       {"FDR", 140}, {"EDR", 250}, {"HDR", 500}, {"NDR", 1000}};
 	static const unsigned lanes[] = {1, 4, 8, 12, 2};
-	unsigned i = 0, rate, speed = fabric_port_speed(port);
+	unsigned i = 0, rate, speed = fabric_port_speed(at->port);
 
-	while (i < 4 && !(port->info[PI_WIDTH_ACTIVE] & 1u << i))
+	while (i < 4 && !(at->port->info[PI_WIDTH_ACTIVE] & 1u << i))
 		i++;
 	rate = speeds[speed].rate * lanes[i];
 	return snprintf(buf, len, "%u%s Gb/sec (%uX %s)\n", rate / 10, rate % 10 ? ".5" : "",

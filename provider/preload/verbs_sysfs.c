@@ -27,10 +27,8 @@ static int read_view(const struct urxe_sysfs_node *node, char *buf, size_t size)
 	if (node->type != URXE_SYSFS_FILE)
 		return -1;
 	len = urxe_sysfs_show(node, text, sizeof(text));
-	if (len < 0) {
-		errno = -len;
-		return -1;
-	}
+	if (len < 0)
+		return urxe_view_result(len, errno);
 	if (len > 0 && text[len - 1] == '\n')
 		len--;
 	if ((size_t)len >= size)
@@ -57,11 +55,9 @@ URXE_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf
 		ret = urxe_sysfs_find(path, false, &found);
 		if (ret == URXE_SYSFS_NODE)
 			return read_view(&found.node, buf, size);
-		if (ret < 0) {
-			errno = -ret;
-			return -1;
-		}
+		if (ret < 0)
+			return urxe_view_result(ret, errno);
 	}
 	behind = urxe_verb_next(&verb_ibv_read_sysfs_file);
-	return behind ? behind(dir, file, buf, size) : (errno = ENOSYS, -1);
+	return behind ? behind(dir, file, buf, size) : URXE_NOBODY_MINUS;
 }
