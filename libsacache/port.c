@@ -13,11 +13,11 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/own_thread.h"
 #include "libsacache/port.h"
 
 #define TICK	     50
@@ -300,19 +300,6 @@ static void close_umad(struct sa_port *port)
 	umad_close_port(port->fd);
 }
 
-/* The thread blocks all signals: they are the program's. */
-static int start_thread(struct sa_port *port)
-{
-	sigset_t all, old;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&port->thread, NULL, port_run, port);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -ret;
-}
-
 static void port_free(struct sa_port *port)
 {
 	sa_watch_close(port->verbs);
@@ -361,7 +348,7 @@ static int port_start(struct sa_port *port)
 	port->confirm.generation = atomic_load(&cache->subnets[port->number].generation) - 1;
 	sa_client_init(&port->client, &attr, gid, &client_ops, port, now);
 	sa_notices_init(&port->notices, &attr, port->sm_lid, &notice_ops, port, now);
-	ret = start_thread(port);
+	ret = own_thread_start(&port->thread, port_run, port);
 	if (ret)
 		close_umad(port);
 	return ret;

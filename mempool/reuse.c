@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/own_thread.h"
 #include "mempool/registration.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -161,19 +161,6 @@ static int open_userfaultfd(void)
 	return fd;
 }
 
-/* The thread blocks all signals, whose handlers might unmap memory. */
-static bool start_thread(struct mempool_reuse *u)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&u->thread, NULL, watch_thread, u);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return !err;
-}
-
 struct mempool_reuse *mempool_reuse_create(void)
 {
 	struct mempool_reuse *u = calloc(1, sizeof(*u));
@@ -187,7 +174,8 @@ struct mempool_reuse *mempool_reuse_create(void)
 	if (u->fd >= 0 && u->stop >= 0 && u->page != MAP_FAILED &&
 	    !watch_range(u->fd, (uintptr_t)u->page, (uintptr_t)u->page + page)) {
 		pthread_mutex_init(&u->lock, NULL);
-		if (start_thread(u))
+		/* No handler runs in it, which might unmap memory. */
+		if (!own_thread_start(&u->thread, watch_thread, u))
 			return u;
 	}
 	if (u->fd >= 0)

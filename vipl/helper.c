@@ -2,10 +2,10 @@
 /* The helper thread (helper.h). What says whether there is one is guarded by wait_lock. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
 #include <unistd.h>
 
+#include "common/own_thread.h"
 #include "vipl/cm.h"
 #include "vipl/helper.h"
 #include "vipl/nic.h"
@@ -154,19 +154,6 @@ static void *help(void *argument)
 	return NULL;
 }
 
-/* The program's signals are not for a thread that it does not know. */
-static int create(struct vipl_nic *nic)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&nic->helper, NULL, help, nic);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
-}
-
 int vipl_helper_start(struct vipl_nic *nic)
 {
 	int ret = 0;
@@ -177,7 +164,7 @@ int vipl_helper_start(struct vipl_nic *nic)
 	} else if (!nic->helping) {
 		nic->helping = true;
 		nic->orphan = false;
-		ret = create(nic);
+		ret = own_thread_start(&nic->helper, help, nic);
 		nic->helping = !ret;
 	}
 	pthread_mutex_unlock(&nic->wait_lock);

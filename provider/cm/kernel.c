@@ -16,13 +16,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cm/kernel.h"
+#include "common/own_thread.h"
 #include "hca/adapter.h"
 #include "host/fabric.h"
 #include "host/fd.h"
@@ -68,7 +68,6 @@ static void *watch(void *arg)
 
 static int start_watch(void)
 {
-	sigset_t all, old;
 	pthread_t thread;
 	int ret;
 
@@ -77,10 +76,7 @@ static int start_watch(void)
 	watch_fd = urxe_fd_keep(urxe_libc.epoll_create1(EPOLL_CLOEXEC));
 	if (watch_fd < 0)
 		return -errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&thread, NULL, watch, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = own_thread_start(&thread, watch, NULL);
 	if (!ret) {
 		pthread_detach(thread);
 		return 0;

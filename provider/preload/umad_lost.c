@@ -7,8 +7,8 @@
  * waits hears of it when MADs arrive.
  */
 #include <poll.h>
-#include <signal.h>
 
+#include "common/own_thread.h"
 #include "host/fabric.h"
 #include "host/fd.h"
 #include "host/libc.h"
@@ -64,21 +64,15 @@ static void *look_for_fabric(void *arg)
 
 static void start_looking(void)
 {
-	sigset_t all, old;
-	pthread_attr_t attr;
 	pthread_t thread;
 
 	atomic_fetch_add(&losses, 1);
 	if (atomic_exchange(&looking, true))
 		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attr, look_for_fabric, NULL))
+	if (own_thread_start(&thread, look_for_fabric, NULL))
 		atomic_store(&looking, false);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	else
+		pthread_detach(thread);
 }
 
 void urxe_umad_file_lost(struct urxe_umad *file)
