@@ -169,8 +169,7 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 			 const struct urxe_cm_msg *msg, uint64_t now);
 /* A REJ from no identifier, to the sender of msg. */
 void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
-		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
-		       const void *ari, uint8_t ari_len);
+		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason);
 /* A passive identifier for a request; NULL: there are too many. */
 struct urxe_cm_id *urxe_cm_accept(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 				  const struct urxe_cm_msg *msg);

@@ -47,7 +47,7 @@ static void take_rep(struct urxe_cm_id *id, const struct urxe_cm_rx *rx,
 	if (other && is_request(other)) {
 		urxe_cm_remove(other, URXE_CM_BY_QPN);
 	} else if (other) {
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_STALE_CONN, NULL, 0);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_STALE_CONN);
 		if (other->state == URXE_CM_ESTABLISHED)
 			urxe_cm_disconnect(other, now);
 		return;
@@ -72,8 +72,7 @@ static void receive_rep(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	struct urxe_cm_id *id = find(cm, rx, msg->remote_id, 0);
 
 	if (!id || id->state == URXE_CM_IDLE || id->state == URXE_CM_REJ_SENT) {
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_INVALID_COMM_ID, NULL,
-				  0);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REP, URXE_CM_REJ_INVALID_COMM_ID);
 		return;
 	}
 	if (id->state == URXE_CM_REQ_SENT || id->state == URXE_CM_MRA_REQ_RCVD) {
@@ -96,8 +95,7 @@ static void receive_rtu(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 
 	if (!id) {
 		/* The peer thinks that it is connected, and the REJ that said no was lost. */
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_OTHER, URXE_CM_REJ_INVALID_COMM_ID,
-				  NULL, 0);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_OTHER, URXE_CM_REJ_INVALID_COMM_ID);
 		return;
 	}
 	if (id->state != URXE_CM_REP_SENT && id->state != URXE_CM_MRA_REP_RCVD) {

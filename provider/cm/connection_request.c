@@ -11,19 +11,23 @@
 #include <string.h>
 
 void urxe_cm_reply_rej(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
-		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason,
-		       const void *ari, uint8_t ari_len)
+		       const struct urxe_cm_msg *msg, enum urxe_cm_about about, uint16_t reason)
 {
 	struct urxe_cm_msg rej = {
 		.attr = URXE_CM_REJ,
 		.tid = msg->tid,
 		.local_id = msg->remote_id,
 		.remote_id = msg->local_id,
-		.rej = {.about = about, .ari_len = ari_len, .reason = reason},
+		.rej = {.about = about, .reason = reason},
 	};
+	union ibv_gid src, dst;
 
-	if (ari_len)
-		memcpy(rej.rej.ari, ari, ari_len);
+	/* The GID that it should have been. */
+	if (reason == URXE_CM_REJ_INVALID_GID) {
+		urxe_link_of(rx->path)->gids(rx->path, &src, &dst);
+		rej.rej.ari_len = sizeof(dst);
+		memcpy(rej.rej.ari, &dst, sizeof(dst));
+	}
 	urxe_cm_reply(cm, rx, &rej);
 }
 
@@ -163,8 +167,7 @@ static void serve(struct urxe_cm *cm, const struct urxe_cm_rx *rx, const struct 
 	make_event(&event, rx, msg);
 	listener = cm->ops->listener(cm, &event);
 	if (!listener) {
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_INVALID_SERVICE_ID,
-				  NULL, 0);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_INVALID_SERVICE_ID);
 		return;
 	}
 	id = urxe_cm_accept(cm, rx, msg);
@@ -189,17 +192,13 @@ void urxe_cm_receive_req(struct urxe_cm *cm, const struct urxe_cm_rx *rx,
 	}
 	reason = unfit(req, rx);
 	if (reason) {
-		bool gid = reason == URXE_CM_REJ_INVALID_GID;
-		union ibv_gid src, dst;
-
-		urxe_link_of(rx->path)->gids(rx->path, &src, &dst);
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, reason, &dst, gid ? 16 : 0);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, reason);
 		return;
 	}
 	/* 12.9.8.3.1: that QP is connected here already, so the peer has forgotten about it. */
 	id = urxe_cm_qpn_find(cm, req->local_qpn, req->local_ca_guid, &rx->path->src);
 	if (id) {
-		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_STALE_CONN, NULL, 0);
+		urxe_cm_reply_rej(cm, rx, msg, URXE_CM_ABOUT_REQ, URXE_CM_REJ_STALE_CONN);
 		if (id->state == URXE_CM_ESTABLISHED)
 			urxe_cm_disconnect(id, now);
 		return;

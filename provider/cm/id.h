@@ -301,7 +301,7 @@ int urxe_ucma_get_event(struct urxe_ucma *file, int fd, uint64_t response, uint1
 
 /* 0: its answer comes; 1: there is none to ask; -errno. */
 int urxe_sa_ask_path(struct urxe_id *id, uint32_t timeout_ms);
-int urxe_sa_join(struct urxe_id_mcast *mcast, const union ibv_gid *mgid);
+int urxe_sa_join(struct urxe_id_mcast *mcast);
 void urxe_sa_leave(struct urxe_id_mcast *mcast);
 void urxe_sa_init(void);
 

@@ -130,7 +130,7 @@ static int start(struct urxe_id_mcast *mcast)
 	if (ret)
 		return ret;
 	mcast->joined = !mcast->send_only;
-	ret = urxe_sa_join(mcast, &mcast->mgid);
+	ret = urxe_sa_join(mcast);
 	if (ret < 0)
 		urxe_id_stop(mcast);
 	else if (ret)

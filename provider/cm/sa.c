@@ -87,34 +87,36 @@ int urxe_sa_ask_path(struct urxe_id *id, uint32_t timeout_ms)
 	return ret;
 }
 
-static uint8_t join_state(const struct urxe_id_mcast *mcast)
-{
-	return mcast->send_only ? SEND_ONLY_MEMBER : FULL_MEMBER;
-}
-
-int urxe_sa_join(struct urxe_id_mcast *mcast, const union ibv_gid *mgid)
+static int ask_group(const struct urxe_id_mcast *mcast, uint8_t method, uint64_t mask,
+		     uint8_t asked)
 {
 	const struct urxe_id *id = mcast->id;
 	struct urxe_group group = {
-		.mgid = *mgid,
+		.mgid = mcast->mgid,
 		.port_gid = id->sgid,
 		.qkey = htobe32(id->qkey),
 		.pkey = htobe16(id->pkey),
-		.scope_state = join_state(mcast),
+		.scope_state = mcast->send_only ? SEND_ONLY_MEMBER : FULL_MEMBER,
 	};
 	struct urxe_sa_question q = {
-		.method = METHOD_SET,
+		.method = method,
 		.attribute = MCMEMBER_RECORD,
-		.mask = GROUP_MGID | GROUP_PORT_GID | GROUP_QKEY | GROUP_TCLASS | GROUP_PKEY |
-			GROUP_SL | GROUP_FLOW | GROUP_STATE,
+		.mask = GROUP_MGID | GROUP_PORT_GID | GROUP_STATE | mask,
 		.timeout_ms = JOIN_TIMEOUT,
-		.number = number_of(mcast->handle, 0),
+		.number = number_of(mcast->handle, asked),
 	};
+
+	return ask(id->port, &q, &group, sizeof(group));
+}
+
+int urxe_sa_join(struct urxe_id_mcast *mcast)
+{
 	int ret;
 
-	if (!urxe_link_of_port(id->port)->ask)
+	if (!urxe_link_of_port(mcast->id->port)->ask)
 		return 1;
-	ret = ask(id->port, &q, &group, sizeof(group));
+	ret = ask_group(mcast, METHOD_SET,
+			GROUP_QKEY | GROUP_TCLASS | GROUP_PKEY | GROUP_SL | GROUP_FLOW, 0);
 	mcast->asked = !ret;
 	return ret;
 }
@@ -122,22 +124,8 @@ int urxe_sa_join(struct urxe_id_mcast *mcast, const union ibv_gid *mgid)
 /* Nobody waits for the answer. A question that is still under way is taken back by this one too. */
 void urxe_sa_leave(struct urxe_id_mcast *mcast)
 {
-	const struct urxe_id *id = mcast->id;
-	struct urxe_group group = {
-		.mgid = mcast->mgid,
-		.port_gid = id->sgid,
-		.scope_state = join_state(mcast),
-	};
-	struct urxe_sa_question q = {
-		.method = METHOD_DELETE,
-		.attribute = MCMEMBER_RECORD,
-		.mask = GROUP_MGID | GROUP_PORT_GID | GROUP_STATE,
-		.timeout_ms = JOIN_TIMEOUT,
-		.number = number_of(mcast->handle, 1),
-	};
-
 	if (mcast->asked || mcast->member)
-		ask(id->port, &q, &group, sizeof(group));
+		ask_group(mcast, METHOD_DELETE, 0, 1);
 	mcast->asked = mcast->member = false;
 }
 
