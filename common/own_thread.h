@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A thread of a library's own in somebody's program. It blocks all signals: they are for the program,
- * whose handlers need not expect a thread that it does not know. Any thread.
+ * A thread of a library's own in somebody's program. It blocks all signals: they are for the
+ * program, whose handlers need not expect a thread that it does not know. Any thread.
  */
 #ifndef COMMON_OWN_THREAD_H
 #define COMMON_OWN_THREAD_H

@@ -201,8 +201,8 @@ void *urxe_cm_id_context(const struct urxe_cm_id *id);
 
 /*
  * What the consumer sends. A message has its attr, the fields that are the consumer's, attr_mod (of
- * ECE) and private data; the rest is filled in: IDs, the GUID, and what follows from the path, whose
- * source is of port path->av.port.
+ * ECE) and private data; the rest is filled in: IDs, the GUID, and what follows from the path,
+ * whose source is of port path->av.port.
  */
 
 /* IDLE; RC, UC, XRC_SEND. -ENOMEM. A send that fails is as good as a lost message. */

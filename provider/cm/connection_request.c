@@ -2,8 +2,8 @@
 /*
  * REQs that arrive (12.9.7.2, 12.9.8.3): known ones that come again, those that show that a
  * connection is stale, those that cannot be served, and new ones. A REQ costs memory only when a
- * listener takes it, and no more of them than max_pending allows: beyond that it is dropped, and the
- * peer's next try finds room or does not. All under the manager's lock.
+ * listener takes it, and no more of them than max_pending allows: beyond that it is dropped, and
+ * the peer's next try finds room or does not. All under the manager's lock.
  */
 #include "cm/connection_private.h"
 

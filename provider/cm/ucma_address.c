@@ -15,8 +15,8 @@
 
 #define MAX_TRIES 16 /* to find an ephemeral port that is free on both sides */
 
-/* An address of a command, which has that much room for it. Its size; 0: there is no such family, or
- * it does not fit. */
+/* An address of a command, which has that much room for it. Its size; 0: there is no such family,
+ * or it does not fit. */
 static unsigned take_addr(union urxe_sockaddr *to, const void *from, size_t room)
 {
 	unsigned size;

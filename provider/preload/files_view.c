@@ -175,8 +175,8 @@ int urxe_view_find(int dirfd, const char *path, bool nofollow, const void *calle
 }
 
 /*
- * Whether a call on a path was answered, by the verdict on that: with what the kernel says of the path
- * that was found, or what is to be said of a node of ours (-errno).
+ * Whether a call on a path was answered, by the verdict on that: with what the kernel says of the
+ * path that was found, or what is to be said of a node of ours (-errno).
  */
 #define ANSWERED(ret, verdict, by_kernel, of_node)                                           \
 	({                                                                                   \
