@@ -2,7 +2,7 @@
 /*
  * The rows of the port spaces: one list for every two ports (of each port space), found by their
  * number. segment_layout.h says how rows and lists survive the death of the process that changes
- * them. Written under the segment lock, read without.
+ * them. Written under the segment lock, but for the state of a row that is released; read without.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -62,10 +62,14 @@ static uint32_t host_of(const struct segment_map *map, const struct segment_port
 	return get(&map->slots[get(&row->owner) & PORT_SLOT_MASK].host);
 }
 
-static bool in_use(const struct segment_port_row *row)
+/* Its process may release it meanwhile: read once. */
+static enum urxe_port_state state_of(const struct segment_port_row *row)
 {
-	uint32_t state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
+	return (enum urxe_port_state)__atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
+}
 
+static bool in_use(enum urxe_port_state state)
+{
 	return state != URXE_PORT_FREE && state != URXE_PORT_RELEASED;
 }
 
@@ -91,6 +95,7 @@ int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port,
 {
 	uint32_t space = space_of(ps, port), host = urxe_segment_slot_host(seg, seg->slot), i;
 	const struct segment_port_row *row;
+	enum urxe_port_state state;
 	struct urxe_binding b;
 	int ret;
 
@@ -98,11 +103,12 @@ int urxe_segment_port_walk(struct urxe_segment *seg, uint16_t ps, uint16_t port,
 		return 0;
 	for_each_row(seg->map, space, i, row)
 	{
-		if (i == except || get(&row->space) != space || !in_use(row) ||
+		state = state_of(row);
+		if (i == except || get(&row->space) != space || !in_use(state) ||
 		    host_of(seg->map, row) != host)
 			continue;
 		read_binding(row, &b);
-		ret = visit(&b, (enum urxe_port_state)get(&row->state), arg);
+		ret = visit(&b, state, arg);
 		if (ret)
 			return ret;
 	}
@@ -246,7 +252,7 @@ static bool is_ours(const struct urxe_segment *seg, uint32_t row)
 {
 	return seg->slot && row && row < PORT_ROWS && get(&seg->map->ports.backed) &&
 	       seg->map->ports.owner[row / PORT_CHUNK] == seg->slot &&
-	       in_use(&seg->map->port_rows[row]);
+	       in_use(state_of(&seg->map->port_rows[row]));
 }
 
 /* Says in the segment whether this process has listeners. */
@@ -286,8 +292,6 @@ void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row, enum ur
 /* Most processes bind the next id soon, and the file's lock is three system calls. */
 void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
 {
-	bool many;
-
 	pthread_mutex_lock(&seg->lock);
 	if (is_ours(seg, row)) {
 		count_listener(seg, get(&seg->map->port_rows[row].state), URXE_PORT_FREE);
@@ -295,13 +299,12 @@ void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row)
 				 __ATOMIC_RELEASE);
 		seg->port_released[seg->port_num_released++] = row;
 	}
-	many = seg->port_num_released == PORT_RELEASED_MOST;
+	if (seg->port_num_released == PORT_RELEASED_MOST) {
+		urxe_segment_lock(seg);
+		take_out_released(seg);
+		urxe_segment_unlock(seg);
+	}
 	pthread_mutex_unlock(&seg->lock);
-	if (!many)
-		return;
-	urxe_segment_lock(seg);
-	take_out_released(seg);
-	urxe_segment_unlock(seg);
 }
 
 void segment_ports_forget(struct segment_map *map, unsigned slot)
@@ -339,7 +342,7 @@ bool urxe_segment_port_find(struct urxe_segment *seg, uint32_t host, uint16_t ps
 			/* A row that moves to another list while we stand on it may lead round. */
 			if (++steps > PORT_ROWS)
 				break;
-			state = __atomic_load_n(&row->state, __ATOMIC_ACQUIRE);
+			state = state_of(row);
 			if (get(&row->space) != space || host_of(map, row) != host)
 				continue;
 			read_binding(row, &b);
@@ -364,12 +367,12 @@ static unsigned copy_chunk(const struct urxe_segment *seg, unsigned c, struct ur
 	unsigned n = 0;
 
 	for (uint32_t i = c * PORT_CHUNK; i < (c + 1) * PORT_CHUNK; i++) {
-		const struct segment_port_row *row = &map->port_rows[i];
+		enum urxe_port_state state = state_of(&map->port_rows[i]);
 
-		if (!in_use(row))
+		if (!in_use(state))
 			continue;
-		read_binding(row, &to[n].binding);
-		to[n].state = (enum urxe_port_state)get(&row->state);
+		read_binding(&map->port_rows[i], &to[n].binding);
+		to[n].state = state;
 		to[n++].pid = pid;
 	}
 	return n;

@@ -54,7 +54,7 @@ bool urxe_segment_port_get(struct urxe_segment *seg, uint32_t row, struct urxe_b
 void urxe_segment_port_set_options(struct urxe_segment *seg, uint32_t row, bool v6only, bool reuse);
 void urxe_segment_port_set_state(struct urxe_segment *seg, uint32_t row,
 				 enum urxe_port_state state);
-/* Takes the segment lock. */
+/* Takes the segment lock now and then. */
 void urxe_segment_port_release(struct urxe_segment *seg, uint32_t row);
 
 /* The first row of a host's port (segment.h numbers hosts) with the most merit: its slot, and the
