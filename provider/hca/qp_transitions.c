@@ -98,6 +98,8 @@ int urxe_qp_attrs_of(enum ibv_qp_type type, int mask)
 bool urxe_qp_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
 			   int mask)
 {
+	if (type > IBV_QPT_XRC_RECV)
+		return false;
 	mask &= ~IBV_QP_STATE;
 	for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
 		const struct transition *t = &transitions[i];
