@@ -51,6 +51,7 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 {
 	struct urxe_counters *c = of(counters);
 	uint8_t was = 0;
+	int ret;
 
 	if (!attr)
 		return EINVAL;
@@ -65,7 +66,10 @@ int urxe_attach_counters(struct ibv_counters *counters, struct ibv_counter_attac
 					    1 + attr->counter_desc) &&
 	    was != 1 + attr->counter_desc)
 		return EBUSY;
-	return flow ? urxe_flow_count(flow, counters) : 0;
+	ret = flow ? urxe_flow_count(flow, counters) : 0;
+	if (ret && !was)
+		atomic_store(&c->places[attr->index], 0);
+	return ret;
 }
 
 /* A place that nothing is attached to reads as 0. */

@@ -491,6 +491,8 @@ static void in_a_child(void)
 	struct ibv_counters_init_attr init = {0};
 	struct ibv_counters *counters = ibv_create_counters(ctx, &init);
 	struct ibv_counter_attach_attr packets = {IBV_COUNTER_PACKETS, 0};
+	struct ibv_counter_attach_attr more_packets = {IBV_COUNTER_PACKETS, 1};
+	struct ibv_counter_attach_attr more_bytes = {IBV_COUNTER_BYTES, 1};
 	struct ibv_flow *made, *own;
 	int status;
 	pid_t pid;
@@ -514,6 +516,9 @@ static void in_a_child(void)
 		EXPECT(ibv_dealloc_pd(pd), 0);
 		EXPECT(ibv_close_device(ctx), 0);
 		EXPECT(ibv_attach_counters_point_flow(counters, &packets, made), EIO);
+		/* What is refused takes no place. */
+		EXPECT(ibv_attach_counters_point_flow(counters, &more_packets, made), EIO);
+		EXPECT(ibv_attach_counters_point_flow(counters, &more_bytes, made), EIO);
 		EXPECT(ibv_destroy_counters(counters), EBUSY);
 		EXPECT(ibv_destroy_flow(made), 0);
 		EXPECT(ibv_destroy_counters(counters), 0);
