@@ -68,7 +68,8 @@ static inline uint32_t urxe_object_of_dm(uint32_t handle)
 	return (1u << URXE_PD_BITS) + handle;
 }
 
-/* n more objects in it (or fewer). -errno: without /proc or descriptors, other handles do not see that. */
+/* n more objects in it (or fewer). -errno: without /proc or descriptors, other handles do not see
+ * that. */
 int urxe_context_file_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
 			  int n);
 /* By this handle or any other one, in whatever process? */

@@ -31,7 +31,8 @@ union urxe_ip_sockaddr {
 	struct sockaddr_in6 in6;
 };
 
-/* Fills in an address and returns its length; ifindex is the scope of link-local and multicast IPv6 addresses. */
+/* Fills in an address and returns its length; ifindex is the scope of link-local and multicast IPv6
+ * addresses. */
 static inline socklen_t urxe_ip_sockaddr(union urxe_ip_sockaddr *to, const struct in6_addr *addr,
 					 uint16_t port, unsigned ifindex)
 {

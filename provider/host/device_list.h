@@ -8,7 +8,7 @@
 #include "host/device.h"
 #include "host/netdev.h"
 
-/* Whoever has it brings the list up to date. Taken before urxe_device_lock. */
+/* The thread that has it brings the list up to date. Taken before urxe_device_lock. */
 extern pthread_mutex_t urxe_refresh_lock;
 
 /* The i-th device in the order in which they were found; NULL: there are no more. Any thread. */

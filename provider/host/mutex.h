@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The process's mutexes. In the child of a fork any of them may be held by a thread that is not there: what is
- * declared by URXE_MUTEX() is made anew before anything else is done in the child.
+ * The process's mutexes. In the child of a fork any of them may be held by a thread that is not
+ * there: what is declared by URXE_MUTEX() is made anew before anything else is done in the child.
  */
 #ifndef URXE_HOST_MUTEX_H
 #define URXE_HOST_MUTEX_H
