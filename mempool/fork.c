@@ -173,7 +173,7 @@ int rmempool_locate(struct rmempool *pool, const void *addr, struct rmempool_loc
 
 int rmempool_hold(const void *addr, size_t length, struct rmempool_hold *hold, size_t size)
 {
-	struct rmempool_hold held;
+	struct rmempool_hold other, *held = size == sizeof(*held) ? hold : &other;
 	struct rmempool *pool;
 	int err = -EINVAL;
 
@@ -182,10 +182,10 @@ int rmempool_hold(const void *addr, size_t length, struct rmempool_hold *hold, s
 
 	pthread_mutex_lock(&locating);
 	for (pool = pools; pool && err; pool = pool->next)
-		err = mempool_hold_in(pool, (uintptr_t)addr, length, &held);
+		err = mempool_hold_in(pool, (uintptr_t)addr, length, held);
 	pthread_mutex_unlock(&locating);
-	if (!err)
-		copy_out(hold, size, &held, sizeof(held));
+	if (!err && held == &other)
+		copy_out(hold, size, held, sizeof(*held));
 	return err;
 }
 

@@ -206,20 +206,23 @@ static int lock_byte(struct urxe_context_file *file, uint32_t object, uint32_t n
 	return urxe_libc.fcntl(file->locks, F_OFD_SETLK, &byte) ? -errno : 0;
 }
 
-/* Lets other handles see whether one is used. */
+/*
+ * Lets other handles see whether one is used. A use that begins meanwhile either sees that it is no
+ * longer shown, or its count is seen here.
+ */
 static int show(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)
 {
 	int saved = errno, ret = 0;
 	bool used;
 
 	pthread_mutex_lock(&uses_lock);
-	used = atomic_load(&of->count);
 	if (!of->number)
 		of->number = ++file->uses;
-	if (used != of->shown)
+	while (!ret && (used = atomic_load(&of->count)) != atomic_load(&of->shown)) {
 		ret = lock_byte(file, object, of->number, used ? F_RDLCK : F_UNLCK);
-	if (!ret)
-		of->shown = used;
+		if (!ret)
+			atomic_store(&of->shown, used);
+	}
 	pthread_mutex_unlock(&uses_lock);
 	errno = saved;
 	return ret;
@@ -234,7 +237,8 @@ int urxe_context_file_use(struct urxe_context_file *file, uint32_t object, struc
 			  int n)
 {
 	int before = atomic_fetch_add(&of->count, n);
-	bool begins = !before, ends = !(before + n);
+	bool begins = !before && !atomic_load(&of->shown);
+	bool ends = !(before + n);
 
 	if (file->shared && (begins || (ends && atomic_load(&file->shared->imported))))
 		return show(file, object, of);

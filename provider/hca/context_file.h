@@ -39,8 +39,8 @@ struct urxe_context_file {
 /* How much a handle of an object is used. All zeros to begin with. */
 struct urxe_use {
 	atomic_int count;
-	uint32_t number; /* among those of its mapping; 0: not used so far */
-	bool shown;	 /* to other handles */
+	uint32_t number;   /* among those of its mapping; 0: not used so far */
+	atomic_bool shown; /* to other handles */
 };
 
 /* Makes the file of a new context on that device: -errno. */

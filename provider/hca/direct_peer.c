@@ -126,6 +126,7 @@ static void be_reader(struct direct_peer *peer)
 	/* After the last process that had our slot: it is dead, and no process waits for it. */
 	atomic_store(&peer->hazard->word, (atomic_load(&peer->hazard->word) | 3) + 1);
 	atomic_fetch_or(&peer->window->readers[own / 64], 1ull << own % 64);
+	atomic_fetch_or(&peer->window->reader_words, 1u << own / 64);
 }
 
 static bool map(struct direct_peer *peer)

@@ -16,6 +16,7 @@
  * The window: a file beside the host segment (host/segment_window.h), which neighbours write to.
  *
  *	0	 where to find the tables
+ *	40	 which words of the readers have had a bit
  *	64	 readers: a bit per slot whose process has mapped the tables
  *	4096	 hazards: 1024 × 64 bytes, by the slot of the initiator, which backs their page
  *
@@ -46,7 +47,7 @@
 #include "mempool/table.h"
 
 #define DIRECT_MAGIC   0x7463657269445255 /* "URDirect" */
-#define DIRECT_VERSION 5
+#define DIRECT_VERSION 6
 
 /* A QP that takes requests. Written while service is NONE, or with the epoch raised before. */
 struct direct_qp {
@@ -109,12 +110,15 @@ struct direct_window {
 	uint64_t ino, dev;  /* of the memfd */
 	uint64_t cookie_at; /* where the cookie lies in the owner's memory, too */
 	uint32_t pid;
-	int32_t fd; /* of the memfd, in the owner */
-	uint8_t unused0[24];
+	int32_t fd;		       /* of the memfd, in the owner */
+	_Atomic uint32_t reader_words; /* which of the next have had a bit */
+	uint8_t unused0[20];
 	_Atomic uint64_t readers[URXE_MAX_SLOTS / 64];
 	uint8_t unused1[4096 - 64 - URXE_MAX_SLOTS / 8];
 	struct direct_hazard hazards[URXE_MAX_SLOTS];
 };
+
+#define DIRECT_READER_WORDS ((1u << URXE_MAX_SLOTS / 64) - 1)
 
 static_assert(sizeof(struct direct_qp) == 64, "layout seen by other processes");
 static_assert(offsetof(struct direct_tables, epoch) == 64, "layout");

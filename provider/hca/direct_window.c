@@ -191,22 +191,25 @@ static void wait_for(struct access *a)
 /* The next access that is under way, from a slot on; URXE_MAX_SLOTS: there is none. */
 static unsigned next_access(struct access *a, unsigned slot)
 {
-	for (; slot < URXE_MAX_SLOTS; slot++) {
-		uint64_t readers = atomic_load(&window->readers[slot / 64]) >> slot % 64;
+	const struct direct_window *w = window;
+	uint32_t words = atomic_load(&w->reader_words) & ~0u << slot / 64 & DIRECT_READER_WORDS;
 
-		if (!readers) {
-			slot |= 63;
-			continue;
+	for (; words; words &= words - 1) {
+		unsigned i = __builtin_ctz(words);
+		uint64_t readers = atomic_load(&w->readers[i]);
+
+		if (i == slot / 64)
+			readers &= ~0ull << slot % 64;
+		for (; readers; readers &= readers - 1) {
+			a->slot = i * 64 + __builtin_ctzll(readers);
+			a->word = atomic_load(&w->hazards[a->slot].word);
+			if (!(a->word & DIRECT_BUSY))
+				continue;
+			a->start = a->looked = urxe_now();
+			return a->slot;
 		}
-		slot += __builtin_ctzll(readers);
-		a->word = atomic_load(&window->hazards[slot].word);
-		if (!(a->word & DIRECT_BUSY))
-			continue;
-		a->slot = slot;
-		a->start = a->looked = urxe_now();
-		break;
 	}
-	return slot;
+	return URXE_MAX_SLOTS;
 }
 
 void urxe_direct_wait(void)
