@@ -27,10 +27,8 @@ struct ibv_counters *urxe_create_counters(struct ibv_context *context,
 
 	if (urxe_missing(attr))
 		return NULL;
-	if (attr->comp_mask) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
+	if (attr->comp_mask)
+		return urxe_fail(EOPNOTSUPP);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;

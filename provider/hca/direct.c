@@ -21,7 +21,6 @@
 #define CHUNK	 (64u << 10)
 #define TURN	 (128u << 10) /* bytes, then others have their turn */
 #define ATTEMPTS 64	      /* of a chunk, each of which was interrupted */
-#define LAST	 8	      /* bytes that become visible last */
 
 enum kind { WRITE, READ, ATOMIC, OTHER };
 
@@ -142,7 +141,9 @@ struct local {
 
 static bool find_local(const struct access *a, uint32_t offset, uint32_t len, struct local *local)
 {
+	uint64_t end = a->wqe->rdma.remote_addr + offset + len;
 	struct iovec *last;
+	size_t n;
 
 	local->split = false;
 	local->n = urxe_gather(a->qp, a->wqe, offset, len,
@@ -150,10 +151,11 @@ static bool find_local(const struct access *a, uint32_t offset, uint32_t len, st
 	if (local->n <= 0)
 		return !local->n;
 	last = &local->iov[local->n - 1];
-	if (a->kind == WRITE && last->iov_len > LAST) {
-		last->iov_len -= LAST;
+	n = urxe_rseq_last(end, last->iov_len);
+	if (a->kind == WRITE && last->iov_len > n) {
+		last->iov_len -= n;
 		last[1].iov_base = (uint8_t *)last->iov_base + last->iov_len;
-		last[1].iov_len = LAST;
+		last[1].iov_len = n;
 		local->n++;
 		local->split = true;
 	}
@@ -249,9 +251,9 @@ static enum result copy_mapped(const struct access *a, uint8_t *at, const struct
 		const struct iovec *iov = &local->iov[i];
 
 		if (a->kind == READ)
-			ret = urxe_rseq_copy(iov->iov_base, at, iov->iov_len, guard);
+			ret = urxe_rseq_copy(iov->iov_base, at, iov->iov_len, at, guard);
 		else if (i + 1 < local->n)
-			ret = urxe_rseq_copy(at, iov->iov_base, iov->iov_len, guard);
+			ret = urxe_rseq_copy(at, iov->iov_base, iov->iov_len, at, guard);
 		else
 			ret = urxe_rseq_commit(at, iov->iov_base, iov->iov_len, guard);
 		at += iov->iov_len;
@@ -388,16 +390,13 @@ static struct urxe_qp *own_target(const struct access *a, uint64_t *va)
 	return target;
 }
 
-/* Source and destination may overlap, and then any of the bytes may come out. */
-static void move(uint8_t *dst, const uint8_t *src, size_t len, bool visibly)
+/* Source and destination may overlap, and then any of the bytes may come out, in any order. */
+static void move(uint8_t *dst, const uint8_t *src, size_t len)
 {
-	uint8_t last[LAST];
-	size_t n = visibly ? (len < LAST ? len : LAST) : 0;
-
-	memcpy(last, src + len - n, n);
-	memmove(dst, src, len - n);
-	if (n)
-		urxe_copy_visible(dst + len - n, last, n);
+	if (dst + len <= src || src + len <= dst)
+		urxe_copy_visible(dst, src, len);
+	else
+		memmove(dst, src, len);
 }
 
 static enum result copy_own(const struct access *a, uint32_t offset, uint32_t len)
@@ -421,9 +420,9 @@ static enum result copy_own(const struct access *a, uint32_t offset, uint32_t le
 		struct iovec *iov = &local.iov[i];
 
 		if (a->kind == WRITE)
-			move(at, iov->iov_base, iov->iov_len, i + 1 == local.n);
+			move(at, iov->iov_base, iov->iov_len);
 		else
-			move(iov->iov_base, at, iov->iov_len, false);
+			memmove(iov->iov_base, at, iov->iov_len);
 		at += iov->iov_len;
 	}
 	return COPIED;

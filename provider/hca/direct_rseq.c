@@ -48,6 +48,32 @@ static void *rseq_cs(void)
 
 static_assert(URXE_RSEQ_ABORTED == -4097 && URXE_RSEQ_STALE == -4098, "written out below");
 
+/*
+ * How a copy goes so that aligned words of one side, at that address, are loaded or stored at once:
+ * as many bytes, pairs and fours of bytes as lead to an aligned word, words, and what is left.
+ */
+struct steps {
+	unsigned before; /* 1, 2, 4, or several of them */
+	unsigned after;	 /* the same, the largest first */
+	size_t words;
+};
+
+static struct steps steps_of(const void *at, size_t len)
+{
+	struct steps steps = {0};
+	unsigned unaligned = -(uintptr_t)at & 7;
+
+	for (unsigned size = 1; size < 8 && size <= len; size *= 2) {
+		if (unaligned & size) {
+			steps.before |= size;
+			len -= size;
+		}
+	}
+	steps.words = len / 8;
+	steps.after = len % 8;
+	return steps;
+}
+
 #ifdef __x86_64__
 
 #define BEGIN                        \
@@ -93,31 +119,58 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 	return ret;
 }
 
-long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+long urxe_rseq_copy(void *dst, const void *src, size_t len, const void *at_once,
+		    const struct urxe_guard *guard)
 {
+	struct steps steps = steps_of(at_once, len);
 	void *cs = rseq_cs();
 	long ret;
 
-	__asm__ volatile(BEGIN "rep movsb\n"
-			       "2:\txorl %%eax, %%eax\n\t" END
-			 : "=&a"(ret), "+D"(dst), "+S"(src), "+c"(len)
-			 : [g] "r"(guard), [cs] "r"(cs)
-			 : "r11", "cc", "memory");
+	__asm__ volatile(
+		BEGIN "testb $1, %b[before]\n\t"
+		      "jz 10f\n\t"
+		      "movsb\n"
+		      "10:\ttestb $2, %b[before]\n\t"
+		      "jz 11f\n\t"
+		      "movsw\n"
+		      "11:\ttestb $4, %b[before]\n\t"
+		      "jz 12f\n\t"
+		      "movsl\n"
+		      "12:\trep movsq\n\t"
+		      "testb $4, %b[after]\n\t"
+		      "jz 13f\n\t"
+		      "movsl\n"
+		      "13:\ttestb $2, %b[after]\n\t"
+		      "jz 14f\n\t"
+		      "movsw\n"
+		      "14:\ttestb $1, %b[after]\n\t"
+		      "jz 2f\n\t"
+		      "movsb\n"
+		      "2:\txorl %%eax, %%eax\n\t" END
+		: "=&a"(ret), "+D"(dst), "+S"(src), "+c"(steps.words)
+		: [before] "r"(steps.before), [after] "r"(steps.after), [g] "r"(guard), [cs] "r"(cs)
+		: "r11", "cc", "memory");
 	return ret;
 }
 
-static long commit_word(void *dst, uint64_t word, const struct urxe_guard *guard)
-{
-	void *cs = rseq_cs();
-	long ret;
+/* store: an instruction, with the part of the register that it stores. */
+#define COMMIT(name, store)                                                                     \
+	static long name(void *dst, uint64_t word, const struct urxe_guard *guard)              \
+	{                                                                                       \
+		void *cs = rseq_cs();                                                           \
+		long ret;                                                                       \
+                                                                                                \
+		__asm__ volatile(BEGIN store ", (%[d])\n"                                       \
+					     "2:\txorl %%eax, %%eax\n\t" END                    \
+				 : "=&a"(ret)                                                   \
+				 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(cs) \
+				 : "r11", "cc", "memory");                                      \
+		return ret;                                                                     \
+	}
 
-	__asm__ volatile(BEGIN "movq %[word], (%[d])\n"
-			       "2:\txorl %%eax, %%eax\n\t" END
-			 : "=&a"(ret)
-			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(cs)
-			 : "r11", "cc", "memory");
-	return ret;
-}
+COMMIT(commit_8, "movq %q[word]")
+COMMIT(commit_4, "movl %k[word]")
+COMMIT(commit_2, "movw %w[word]")
 
 static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe_guard *guard)
 {
@@ -217,43 +270,69 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 	return x0;
 }
 
-long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+long urxe_rseq_copy(void *dst, const void *src, size_t len, const void *at_once,
+		    const struct urxe_guard *guard)
 {
+	struct steps steps = steps_of(at_once, len);
+	size_t bytes = steps.words * 8;
 	void *cs = rseq_cs();
 	long ret = 0;
 
 	/* The loads behind must not be carried out before the guard was looked at, nor the stores:
-	 * those wait for the branch, the loads do not, and need not. */
-	__asm__ volatile(BEGIN "7:\tsubs %[n], %[n], #16\n\t"
-			       "b.lo 8f\n\t"
-			       "ldp x16, x17, [%[s]], #16\n\t"
-			       "stp x16, x17, [%[d]], #16\n\t"
-			       "b 7b\n"
-			       "8:\tadds %[n], %[n], #16\n\t"
-			       "b.eq 2f\n"
-			       "9:\tldrb w16, [%[s]], #1\n\t"
-			       "strb w16, [%[d]], #1\n\t"
-			       "subs %[n], %[n], #1\n\t"
-			       "b.ne 9b\n"
-			       "2:\t" END
-			 : [ret] "+r"(ret), [d] "+r"(dst), [s] "+r"(src), [n] "+&r"(len)
-			 : [g] "r"(guard), [cs] "r"(cs)
-			 : "x16", "x17", "cc", "memory");
+	 * those wait for the branch, the loads do not, and need not. Of a pair each word is loaded
+	 * and stored at once. */
+	__asm__ volatile(
+		BEGIN "tbz %w[before], #0, 10f\n\t"
+		      "ldrb w16, [%[s]], #1\n\t"
+		      "strb w16, [%[d]], #1\n"
+		      "10:\ttbz %w[before], #1, 11f\n\t"
+		      "ldrh w16, [%[s]], #2\n\t"
+		      "strh w16, [%[d]], #2\n"
+		      "11:\ttbz %w[before], #2, 7f\n\t"
+		      "ldr w16, [%[s]], #4\n\t"
+		      "str w16, [%[d]], #4\n"
+		      "7:\tsubs %[n], %[n], #16\n\t"
+		      "b.lo 8f\n\t"
+		      "ldp x16, x17, [%[s]], #16\n\t"
+		      "stp x16, x17, [%[d]], #16\n\t"
+		      "b 7b\n"
+		      "8:\ttbz %[n], #3, 12f\n\t"
+		      "ldr x16, [%[s]], #8\n\t"
+		      "str x16, [%[d]], #8\n"
+		      "12:\ttbz %w[after], #2, 13f\n\t"
+		      "ldr w16, [%[s]], #4\n\t"
+		      "str w16, [%[d]], #4\n"
+		      "13:\ttbz %w[after], #1, 14f\n\t"
+		      "ldrh w16, [%[s]], #2\n\t"
+		      "strh w16, [%[d]], #2\n"
+		      "14:\ttbz %w[after], #0, 2f\n\t"
+		      "ldrb w16, [%[s]]\n\t"
+		      "strb w16, [%[d]]\n"
+		      "2:\t" END
+		: [ret] "+r"(ret), [d] "+&r"(dst), [s] "+&r"(src), [n] "+&r"(bytes)
+		: [before] "r"(steps.before), [after] "r"(steps.after), [g] "r"(guard), [cs] "r"(cs)
+		: "x16", "x17", "cc", "memory");
 	return ret;
 }
 
-static long commit_word(void *dst, uint64_t word, const struct urxe_guard *guard)
-{
-	void *cs = rseq_cs();
-	long ret = 0;
+/* store: an instruction, with the part of the register that it stores. */
+#define COMMIT(name, store)                                                                     \
+	static long name(void *dst, uint64_t word, const struct urxe_guard *guard)              \
+	{                                                                                       \
+		void *cs = rseq_cs();                                                           \
+		long ret = 0;                                                                   \
+                                                                                                \
+		__asm__ volatile(BEGIN store ", [%[d]]\n"                                       \
+					     "2:\t" END                                         \
+				 : [ret] "+r"(ret)                                              \
+				 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(cs) \
+				 : "x16", "x17", "cc", "memory");                               \
+		return ret;                                                                     \
+	}
 
-	__asm__ volatile(BEGIN "stlr %[word], [%[d]]\n"
-			       "2:\t" END
-			 : [ret] "+r"(ret)
-			 : [d] "r"(dst), [word] "r"(word), [g] "r"(guard), [cs] "r"(cs)
-			 : "x16", "x17", "cc", "memory");
-	return ret;
-}
+COMMIT(commit_8, "stlr %x[word]")
+COMMIT(commit_4, "stlr %w[word]")
+COMMIT(commit_2, "stlrh %w[word]")
 
 static long commit_bytes(void *dst, uint64_t word, size_t len, const struct urxe_guard *guard)
 {
@@ -325,9 +404,12 @@ long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_
 	uint64_t word = 0;
 
 	memcpy(&word, src, len);
-	if (len == sizeof(word) && !((uintptr_t)dst % sizeof(word)))
-		return commit_word(dst, word, guard);
-	return commit_bytes(dst, word, len, guard);
+	switch ((uintptr_t)dst % len ? 1 : len) {
+	case 8: return commit_8(dst, word, guard);
+	case 4: return commit_4(dst, word, guard);
+	case 2: return commit_2(dst, word, guard);
+	default: return commit_bytes(dst, word, len, guard);
+	}
 }
 
 #else /* no rseq */
@@ -343,7 +425,8 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 	return URXE_RSEQ_STALE;
 }
 
-long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard)
+long urxe_rseq_copy(void *dst, const void *src, size_t len, const void *at_once,
+		    const struct urxe_guard *guard)
 {
 	return URXE_RSEQ_STALE;
 }

@@ -44,20 +44,32 @@ long urxe_rseq_vm(long number, int pid, const struct iovec *local, unsigned num_
 
 /*
  * Copies len bytes between mapped memory; all of it is the sequence. Begin anew when aborted. 0 or
- * one of the above. Bytes may become visible in any order.
+ * one of the above. Bytes may become visible in any order, but integers that are aligned in
+ * at_once, which is dst or src, are stored or loaded at once.
  */
-long urxe_rseq_copy(void *dst, const void *src, size_t len, const struct urxe_guard *guard);
+long urxe_rseq_copy(void *dst, const void *src, size_t len, const void *at_once,
+		    const struct urxe_guard *guard);
 
 /*
  * These end with the store that makes them done: when they are aborted that has not been made. They
  * become visible behind what was copied before.
  *
- * 1 … 8 bytes, the last one last; 8 at once where they are aligned. Atomics on an aligned word:
- * what it was goes to *value, which begins as what is added or compared with.
+ * 1 … 8 bytes: an aligned integer at once, others byte by byte, the last one last. Atomics on an
+ * aligned word: what it was goes to *value, which begins as what is added or compared with.
  */
 long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_guard *guard);
 long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard *guard);
 long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
 			    const struct urxe_guard *guard);
+
+/* What to leave for urxe_rseq_commit() of len bytes that end there: the aligned integer at the end. */
+static inline size_t urxe_rseq_last(uint64_t end, size_t len)
+{
+	size_t last = 8;
+
+	while (last > 1 && (last > len || end % last))
+		last /= 2;
+	return last;
+}
 
 #endif

@@ -45,8 +45,5 @@ void *urxe_null_memory(bool write)
 
 struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *pd)
 {
-	if (have_memory())
-		return urxe_mr_enter_null(pd);
-	errno = ENOMEM;
-	return NULL;
+	return have_memory() ? urxe_mr_enter_null(pd) : urxe_fail(ENOMEM);
 }

@@ -312,8 +312,7 @@ struct ibv_flow *urxe_create_flow(struct ibv_qp *ibv, struct ibv_flow_attr *attr
 		return &flow->ibv;
 	}
 	free(flow);
-	errno = ret;
-	return NULL;
+	return urxe_fail(ret);
 }
 
 int urxe_flow_count(struct ibv_flow *ibv, struct ibv_counters *counters)

@@ -183,10 +183,8 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 		return urxe_fail(EINVAL);
 	if (!urxe_context_here(context))
 		return NULL;
-	if (is_inherited(to_xrcd(attr->xrcd))) {
-		errno = EIO;
-		return NULL;
-	}
+	if (is_inherited(to_xrcd(attr->xrcd)))
+		return urxe_fail(EIO);
 	qp = xrc_open(context, attr);
 	return qp ? &qp->ibv : NULL;
 }

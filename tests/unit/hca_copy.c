@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a poller can see of a copy (hca/copy.c): a child copies, and after each of its instructions its parent
- * looks at the destination.
+ * What a poller can see of a copy, by packets (hca/copy.c) and to memory that is mapped
+ * (hca/direct_rseq.h): a child copies, and after each of its instructions its parent looks at the
+ * destination.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -14,9 +15,12 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hca/direct_rseq.h"
 #include "hca/memory.h"
 
 #define LONGEST 72 /* beyond it memcpy() uses longer stores, and more of them */
@@ -28,7 +32,30 @@ struct scene {
 	_Alignas(64) uint8_t dst[256];
 };
 
-static void copy_all(struct scene *scene)
+typedef void copy_fn(void *dst, const void *src, size_t len);
+
+/* As a write to memory that is mapped does it. */
+static void copy_mapped(void *dst, const void *src, size_t len)
+{
+	static const uint64_t word = 1;
+	struct urxe_guard guard = {&word, 1, &word, 1};
+	size_t last = urxe_rseq_last((uintptr_t)dst + len, len), n = len - last;
+
+	if (urxe_rseq_copy(dst, src, n, dst, &guard) ||
+	    urxe_rseq_commit((uint8_t *)dst + n, (const uint8_t *)src + n, last, &guard))
+		_exit(2);
+}
+
+/* Sequences would begin anew after each step: the kernel shall know of none. */
+static void unregister_rseq(void)
+{
+	void *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+
+	syscall(SYS_rseq, area, __rseq_size < 32 ? 32 : __rseq_size, RSEQ_FLAG_UNREGISTER,
+		RSEQ_SIG);
+}
+
+static void copy_all(struct scene *scene, copy_fn *copy)
 {
 	static uint8_t ones[LONGEST + 1];
 
@@ -37,7 +64,7 @@ static void copy_all(struct scene *scene)
 		for (scene->len = 1; scene->len <= LONGEST; scene->len++) {
 			memset(scene->dst, 0, sizeof(scene->dst));
 			scene->copying = true;
-			urxe_copy_visible(scene->dst + scene->at, ones + 1, scene->len);
+			copy(scene->dst + scene->at, ones + 1, scene->len);
 			scene->copying = false;
 			if (!scene->dst[scene->at])
 				_exit(1);
@@ -89,7 +116,7 @@ static void step_through(pid_t pid, const struct scene *scene)
 	assert_int_equal(torn, 0);
 }
 
-static void aligned_words_are_whole_and_the_last_byte_comes_last(void **state)
+static void aligned_words_are_whole_and_the_last_byte_comes_last(copy_fn *copy)
 {
 	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -100,18 +127,32 @@ static void aligned_words_are_whole_and_the_last_byte_comes_last(void **state)
 	assert_true(pid >= 0);
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		unregister_rseq();
 		raise(SIGSTOP);
-		copy_all(scene);
+		copy_all(scene, copy);
 		_exit(0);
 	}
 	step_through(pid, scene);
 	munmap(scene, sizeof(*scene));
 }
 
+static void of_a_packet_words_are_whole_and_the_last_byte_comes_last(void **state)
+{
+	aligned_words_are_whole_and_the_last_byte_comes_last(urxe_copy_visible);
+}
+
+static void of_a_direct_write_words_are_whole_and_the_last_byte_comes_last(void **state)
+{
+	if (!urxe_rseq_available())
+		skip();
+	aligned_words_are_whole_and_the_last_byte_comes_last(copy_mapped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(aligned_words_are_whole_and_the_last_byte_comes_last),
+		cmocka_unit_test(of_a_packet_words_are_whole_and_the_last_byte_comes_last),
+		cmocka_unit_test(of_a_direct_write_words_are_whole_and_the_last_byte_comes_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static long copy_surely(void *dst, const void *src, size_t len, const struct urx
 	long ret;
 
 	do
-		ret = urxe_rseq_copy(dst, src, len, guard);
+		ret = urxe_rseq_copy(dst, src, len, dst, guard);
 	while (ret == URXE_RSEQ_ABORTED);
 	return ret;
 }
@@ -211,7 +211,7 @@ static void copier(void)
 		}
 		memset(src, value, sizeof(src));
 		atomic_store(&shared->copying, true);
-		if (urxe_rseq_copy(window, src, sizeof(src), &guard) == URXE_RSEQ_ABORTED)
+		if (urxe_rseq_copy(window, src, sizeof(src), window, &guard) == URXE_RSEQ_ABORTED)
 			atomic_fetch_add(&shared->aborted, 1);
 		atomic_store(&shared->copying, false);
 		atomic_fetch_add(&shared->copies, 1);
