@@ -150,9 +150,11 @@ static bool find_local(const struct access *a, uint32_t offset, uint32_t len, st
 			       a->kind == WRITE ? 0 : RMEMPOOL_LOCAL_WRITE, local->iov);
 	if (local->n <= 0)
 		return !local->n;
+	if (a->kind != WRITE)
+		return true;
 	last = &local->iov[local->n - 1];
 	n = urxe_rseq_last(end, last->iov_len);
-	if (a->kind == WRITE && last->iov_len > n) {
+	if (last->iov_len > n) {
 		last->iov_len -= n;
 		last[1].iov_base = (uint8_t *)last->iov_base + last->iov_len;
 		last[1].iov_len = n;

@@ -127,6 +127,7 @@ static_assert(sizeof(struct direct_object) == 64, "layout seen by other processe
 static_assert(offsetof(struct direct_tables, objects) == 1024, "layout");
 static_assert(offsetof(struct direct_tables, qps) == 4096, "layout");
 static_assert(sizeof(struct direct_tables) == 4198400, "layout");
+static_assert(offsetof(struct direct_window, reader_words) == 40, "layout");
 static_assert(offsetof(struct direct_window, readers) == 64, "layout");
 static_assert(offsetof(struct direct_window, hazards) == 4096, "layout");
 static_assert(sizeof(struct direct_window) == 4096 + URXE_MAX_SLOTS * 64, "layout");

@@ -404,7 +404,7 @@ long urxe_rseq_commit(void *dst, const void *src, size_t len, const struct urxe_
 	uint64_t word = 0;
 
 	memcpy(&word, src, len);
-	switch ((uintptr_t)dst % len ? 1 : len) {
+	switch ((uintptr_t)dst & (len - 1) ? 1 : len) {
 	case 8: return commit_8(dst, word, guard);
 	case 4: return commit_4(dst, word, guard);
 	case 2: return commit_2(dst, word, guard);

@@ -62,12 +62,12 @@ long urxe_rseq_fetch_add(uint64_t *at, uint64_t *value, const struct urxe_guard 
 long urxe_rseq_compare_swap(uint64_t *at, uint64_t *value, uint64_t swap,
 			    const struct urxe_guard *guard);
 
-/* What to leave for urxe_rseq_commit() of len bytes that end there: the aligned integer at the end. */
+/* The bytes that are left for urxe_rseq_commit(): the aligned integer at the end of len bytes. */
 static inline size_t urxe_rseq_last(uint64_t end, size_t len)
 {
 	size_t last = 8;
 
-	while (last > 1 && (last > len || end % last))
+	while (last > 1 && (last > len || end & (last - 1)))
 		last /= 2;
 	return last;
 }
