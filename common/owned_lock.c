@@ -160,6 +160,9 @@ void owned_lock_shared(struct owned_lock *lock, bool often)
 	owner_comes(lock);
 	if (!try(lock))
 		wait_for_shared(lock);
+	/* Nobody becomes its owner without the shared lock. */
+	if (!often && !atomic_load_explicit(&lock->owner, memory_order_relaxed))
+		return;
 	owner = is_owner(lock, often);
 	if (!owner && hold_off(lock))
 		for (unsigned tries = 0; is_at_work(lock); tries++)

@@ -425,17 +425,18 @@ int rmempool_deregister(struct rmempool *pool, struct rmempool_mr *mr)
 int mempool_registration_drop(struct rmempool *pool, const struct mempool_extent *extent)
 {
 	struct mempool_registration *r;
+	bool more = true;
 	int err = 0;
 
-	while (!err) {
+	while (more && !err) {
 		pthread_mutex_lock(&pool->mr_lock);
 		r = *find(pool, extent->addr, NULL);
 		if (r)
 			withdraw(pool, r);
+		more = r && *find(pool, extent->addr, NULL);
 		pthread_mutex_unlock(&pool->mr_lock);
-		if (!r)
-			break;
-		err = finish(pool, r);
+		if (r)
+			err = finish(pool, r);
 	}
 	return err;
 }

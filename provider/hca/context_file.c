@@ -233,16 +233,12 @@ static int show(struct urxe_context_file *file, uint32_t object, struct urxe_use
  * an idle handle keeps its lock, which saves them the system calls. To an importer that comes later
  * it seems used until the next use ends.
  */
-int urxe_context_file_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
-			  int n)
+int urxe_context_file_show(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
+			   bool ends)
 {
-	int before = atomic_fetch_add(&of->count, n);
-	bool begins = !before && !atomic_load(&of->shown);
-	bool ends = !(before + n);
-
-	if (file->shared && (begins || (ends && atomic_load(&file->shared->imported))))
-		return show(file, object, of);
-	return 0;
+	if (!file->shared || (ends && !atomic_load(&file->shared->imported)))
+		return 0;
+	return show(file, object, of);
 }
 
 bool urxe_context_file_used(struct urxe_context_file *file, uint32_t object, struct urxe_use *of)

@@ -68,10 +68,23 @@ static inline uint32_t urxe_object_of_dm(uint32_t handle)
 	return (1u << URXE_PD_BITS) + handle;
 }
 
-/* n more objects in it (or fewer). -errno: without /proc or descriptors, other handles do not see
- * that. */
-int urxe_context_file_use(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
-			  int n);
+/* Lets other handles see that it is used, or (ends) no longer. -errno: without /proc or
+ * descriptors they do not see it. */
+int urxe_context_file_show(struct urxe_context_file *file, uint32_t object, struct urxe_use *of,
+			   bool ends);
+
+/* n more objects in it (or fewer). -errno as urxe_context_file_show(). */
+static inline int urxe_context_file_use(struct urxe_context_file *file, uint32_t object,
+					struct urxe_use *of, int n)
+{
+	int before = atomic_fetch_add(&of->count, n);
+	bool ends = !(before + n);
+
+	if (!ends && (before || atomic_load(&of->shown)))
+		return 0;
+	return urxe_context_file_show(file, object, of, ends);
+}
+
 /* By this handle or any other one, in whatever process? */
 bool urxe_context_file_used(struct urxe_context_file *file, uint32_t object, struct urxe_use *of);
 

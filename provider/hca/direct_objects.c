@@ -12,8 +12,9 @@
  * and libmempool does not give them back until the region is gone. A hole in ordinary memory reads
  * as zeros.
  *
- * Our own objects are guarded by a lock of theirs, which any thread takes and inside of which
- * nobody waits. What we map of others' is guarded by the engine lock.
+ * Our own objects are changed under a lock of theirs, inside of which nobody waits. Regions are
+ * counted without it: ids are not given twice, so an exchange of `uses` that succeeds finds the
+ * place as it was read. What we map of others' is guarded by the engine lock.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -32,9 +33,9 @@
 
 static URXE_MUTEX(lock);
 static struct direct_object *objects;
-static uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them; 0: none */
-static unsigned users[DIRECT_OBJECTS]; /* regions in each */
-static uint32_t made;		       /* so far, for ids */
+static _Atomic uint64_t files[DIRECT_OBJECTS]; /* what libmempool calls them; 0: none */
+static _Atomic uint64_t uses[DIRECT_OBJECTS];  /* id << 32 | regions in it; 0: no object */
+static uint32_t made;			       /* so far, for ids */
 static bool shown;
 static __typeof__(rmempool_hold) *hold;
 static __typeof__(rmempool_release) *release;
@@ -42,8 +43,10 @@ static __typeof__(rmempool_release) *release;
 /* libmempool is there from the start, preloaded or a library of the program's, or not at all. */
 void direct_objects_reset(struct direct_tables *tables)
 {
-	memset(users, 0, sizeof(users));
-	memset(files, 0, sizeof(files));
+	for (unsigned i = 0; i < DIRECT_OBJECTS; i++) {
+		atomic_store(&uses[i], 0);
+		atomic_store(&files[i], 0);
+	}
 	objects = tables ? tables->objects : NULL;
 	shown = direct_enabled();
 	if (!release) {
@@ -56,47 +59,71 @@ void direct_objects_reset(struct direct_tables *tables)
 
 /* ---- our own ---- */
 
-/* The place of a file; DIRECT_OBJECTS: it has none. */
-static unsigned find(uint64_t file)
+/* One more region in the object of that file: its id, or 0 if it has none. */
+static uint32_t use(uint64_t file)
 {
-	for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
-		if (files[i] == file)
-			return i;
-	return DIRECT_OBJECTS;
+	unsigned i = 0;
+	uint64_t u;
+
+	while (i < DIRECT_OBJECTS && atomic_load(&files[i]) != file)
+		i++;
+	if (i == DIRECT_OBJECTS)
+		return 0;
+	u = atomic_load(&uses[i]);
+	while (u && atomic_load(&files[i]) == file)
+		if (atomic_compare_exchange_weak(&uses[i], &u, u + 1))
+			return u >> 32;
+	return 0;
 }
 
-/* A place where none is, or one without regions. */
-static unsigned find_free(void)
+/* A place where none is, or where one without regions was; DIRECT_OBJECTS: each has regions. */
+static unsigned make_room(void)
 {
-	unsigned place = DIRECT_OBJECTS;
+	unsigned place;
+	uint64_t u;
 
-	for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
-		if (!users[i] && (place == DIRECT_OBJECTS || !files[i]))
-			place = i;
+	do {
+		place = DIRECT_OBJECTS;
+		for (unsigned i = 0; i < DIRECT_OBJECTS; i++)
+			if (!(uint32_t)atomic_load(&uses[i]) &&
+			    (place == DIRECT_OBJECTS || !atomic_load(&files[i])))
+				place = i;
+		if (place == DIRECT_OBJECTS)
+			break;
+		u = atomic_load(&uses[place]);
+	} while ((uint32_t)u || !atomic_compare_exchange_strong(&uses[place], &u, 0));
 	return place;
 }
 
-/* Fills a place in; false: that is no file for others. */
-static bool enter(unsigned place, const struct rmempool_hold *h)
+/* Makes an object with one region; 0: that is no file for others, or there is no room. */
+static uint32_t enter(const struct rmempool_hold *h)
 {
-	struct direct_object *o = &objects[place];
+	struct direct_object *o;
 	struct urxe_stat st;
+	unsigned place;
+	uint32_t id;
 
 	/* Ids are not used twice. */
 	if (h->base % PAGE || urxe_fstat(h->fd, &st) || st.ino != h->inode ||
 	    st.size > FILE_MAX_BYTES || made >= UINT32_MAX / DIRECT_OBJECTS - 1)
-		return false;
+		return 0;
+	place = make_room();
+	if (place == DIRECT_OBJECTS)
+		return 0;
+	o = &objects[place];
+	id = ++made * DIRECT_OBJECTS + place;
 	atomic_store(&o->id, 0);
 	o->fd = h->fd;
 	o->base = h->base;
 	o->ino = st.ino;
 	o->dev = st.dev;
 	o->size = st.size;
-	files[place] = h->file;
-	atomic_store(&o->id, ++made * DIRECT_OBJECTS + place);
+	atomic_store(&o->id, id);
+	atomic_store(&files[place], h->file);
+	atomic_store(&uses[place], (uint64_t)id << 32 | 1);
 	urxe_log(URXE_LOG_INFO, "a pool in %s pages is shown to neighbours",
 		 h->pages == RMEMPOOL_PAGES_PLAIN ? "ordinary" : "huge");
-	return true;
+	return id;
 }
 
 void urxe_place_get(struct urxe_place *place, const void *addr, size_t length)
@@ -128,34 +155,31 @@ void urxe_place_of_file(struct urxe_place *place, const struct urxe_context_file
 void urxe_place_show(struct urxe_place *place)
 {
 	const struct rmempool_hold *h = &place->hold;
-	unsigned at;
 
 	if (!place->known || !shown || (h->pages != RMEMPOOL_PAGES_PLAIN && !h->resident))
 		return;
+	place->object = use(h->file);
+	if (place->object)
+		return;
 	pthread_mutex_lock(&lock);
-	at = find(h->file);
-	if (objects && at == DIRECT_OBJECTS) {
-		at = find_free();
-		if (at < DIRECT_OBJECTS && !enter(at, h))
-			at = DIRECT_OBJECTS;
-	}
-	if (objects && at < DIRECT_OBJECTS) {
-		users[at]++;
-		place->object = objects[at].id;
-	}
+	if (objects)
+		place->object = use(h->file);
+	if (objects && !place->object)
+		place->object = enter(h);
 	pthread_mutex_unlock(&lock);
 }
 
 /* The object stays, for the next region in that file, until another needs its place. */
 void urxe_place_put(const struct urxe_place *place)
 {
-	unsigned at = place->object % DIRECT_OBJECTS;
+	_Atomic uint64_t *at = &uses[place->object % DIRECT_OBJECTS];
+	uint64_t u;
 
 	if (place->object) {
-		pthread_mutex_lock(&lock);
-		if (objects && objects[at].id == place->object && users[at])
-			users[at]--;
-		pthread_mutex_unlock(&lock);
+		u = atomic_load(at);
+		while (u >> 32 == place->object && (uint32_t)u)
+			if (atomic_compare_exchange_weak(at, &u, u - 1))
+				break;
 	}
 	if (place->held)
 		release(&place->hold);
