@@ -631,6 +631,77 @@ static void what_is_no_object(void **state)
 	assert_int_equal(pool.held, 0);
 }
 
+#define FILES 12 /* of each thread: more than there is room for in all */
+
+struct coming_and_going {
+	pthread_t thread;
+	const struct direct_object *objects;
+	struct urxe_place places[FILES];
+	unsigned shown, wrong;
+};
+
+static void make_places(struct urxe_place places[FILES], uint64_t file)
+{
+	for (unsigned i = 0; i < FILES; i++) {
+		int fd = memfd_create("pool", 0);
+		struct stat st;
+
+		assert_true(fd >= 0 && !fstat(fd, &st));
+		places[i] = (struct urxe_place){
+			.hold = {.fd = fd, .file = file + i, .inode = st.st_ino},
+			.known = true,
+		};
+	}
+}
+
+/* Two regions at a time, each in a file that the object keeps as long as the region is there. */
+static void *come_and_go(void *arg)
+{
+	struct coming_and_going *c = arg;
+
+	for (unsigned round = 0; round < 20000; round++) {
+		struct urxe_place p[2] = {c->places[round % FILES],
+					  c->places[round / 2 % FILES]};
+
+		for (unsigned i = 0; i < 2; i++)
+			urxe_place_show(&p[i]);
+		for (unsigned i = 0; i < 2; i++) {
+			const struct direct_object *o = &c->objects[p[i].object % DIRECT_OBJECTS];
+
+			if (!p[i].object)
+				continue;
+			c->shown++;
+			c->wrong += atomic_load(&o->id) != p[i].object ||
+				    atomic_load(&o->ino) != p[i].hold.inode;
+		}
+		for (unsigned i = 0; i < 2; i++)
+			urxe_place_put(&p[i]);
+	}
+	return NULL;
+}
+
+static void an_object_with_regions_keeps_its_file(void **state)
+{
+	static struct coming_and_going threads[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		threads[i].objects = own_peer()->tables->objects;
+		make_places(threads[i].places, pool.file + 1 + i * FILES);
+	}
+	pool.file += 2 * FILES;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i].thread, NULL, come_and_go, &threads[i]),
+				 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(threads[i].thread, NULL);
+		/* Four regions at a time always find room. */
+		assert_int_equal(threads[i].shown, 2 * 20000);
+		assert_int_equal(threads[i].wrong, 0);
+		for (unsigned j = 0; j < FILES; j++)
+			close(threads[i].places[j].hold.fd);
+	}
+}
+
 /* ---- hazards ---- */
 
 static void sleep_inside(void)
@@ -1041,6 +1112,7 @@ int main(void)
 		cmocka_unit_test(objects_are_mapped),
 		cmocka_unit_test(objects_are_not_confused),
 		cmocka_unit_test(what_is_no_object),
+		cmocka_unit_test(an_object_with_regions_keeps_its_file),
 		cmocka_unit_test(own_life),
 		cmocka_unit_test(who_is_at_work_is_waited_for),
 		cmocka_unit_test(who_is_stopped_is_not),
