@@ -660,8 +660,7 @@ static void *come_and_go(void *arg)
 	struct coming_and_going *c = arg;
 
 	for (unsigned round = 0; round < 20000; round++) {
-		struct urxe_place p[2] = {c->places[round % FILES],
-					  c->places[round / 2 % FILES]};
+		struct urxe_place p[2] = {c->places[round % FILES], c->places[round / 2 % FILES]};
 
 		for (unsigned i = 0; i < 2; i++)
 			urxe_place_show(&p[i]);
