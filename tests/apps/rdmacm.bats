@@ -64,6 +64,12 @@ perf_cm() { again_if_refused perf "$1" -n 200 "${@:2}" -R; }
 	isolated timeout -k 5 60 "$URXE" run -- "${URXE_BIN:-${URXE%/*}/tests/apps}/rdmacm_fork" 127.0.0.1
 }
 
+limits() {
+	isolated timeout -k 5 60 "$URXE" run -- "${URXE_BIN:-${URXE%/*}/tests/apps}/rdmacm_limits" "$1" 127.0.0.1
+}
+@test "private data as long as its message has room for, and no longer" { limits data; }
+@test "a request that finds the backlog full comes again" { limits backlog; }
+
 @test "udaddy" { same udaddy -c 10; }
 @test "udaddy -p 2 (port space IPOIB)" { same udaddy -p 2; }
 @test "udaddy over IPv6" { both udaddy -b ::1 :: udaddy -s ::1; }
