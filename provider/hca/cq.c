@@ -17,6 +17,7 @@
 #include "common/owned_lock.h"
 #include "hca/moderation.h"
 #include "hca/polling.h"
+#include "host/ticks.h"
 #include "hca/service.h"
 
 static uint32_t ring_size(uint32_t entries)
@@ -458,7 +459,10 @@ static __attribute__((noinline)) void turn_engine(struct urxe_cq *cq)
 	/* A turn that two pollers count as one does no harm. */
 	idle = atomic_load_explicit(&cq->idle, memory_order_relaxed);
 	atomic_store_explicit(&cq->idle, idle + 1, memory_order_relaxed);
-	urxe_engine_give_way(idle, &cq->head);
+	if (!idle)
+		atomic_store_explicit(&cq->idle_since, urxe_ticks(), memory_order_relaxed);
+	urxe_engine_give_way(idle, atomic_load_explicit(&cq->idle_since, memory_order_relaxed),
+			     &cq->head);
 }
 
 int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)

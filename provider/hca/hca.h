@@ -216,10 +216,11 @@ struct urxe_cq {
 	struct urxe_lock batch;
 	uintptr_t batch_owner; /* owned_lock_self() of who took it last. Under lock. */
 	struct urxe_cqe *ring;
-	uint32_t size;	       /* entries of the ring: a power of two ≥ cqe */
-	_Atomic uint32_t head; /* next to fill */
-	_Atomic uint32_t tail; /* next to poll */
-	_Atomic unsigned idle; /* turns of the engine since something was found */
+	uint32_t size;		     /* entries of the ring: a power of two ≥ cqe */
+	_Atomic uint32_t head;	     /* next to fill */
+	_Atomic uint32_t tail;	     /* next to poll */
+	_Atomic unsigned idle;	     /* turns of the engine since something was found, */
+	_Atomic uint64_t idle_since; /* and when the first of them was: ticks */
 	enum urxe_arm arm;
 	struct urxe_moderation moderation;
 	uint32_t event_at;	 /* place in the ring that the last event was for */
@@ -234,10 +235,9 @@ struct urxe_cq {
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
-	struct urxe_cqe current; /* of the thread that has the batch */
+	/* Of the thread that has the batch. Stores of 16 bytes copy it, slow ones across two lines. */
+	_Alignas(16) struct urxe_cqe current;
 };
-/* It is copied by stores of 16 bytes, which are slow across two lines. */
-static_assert(offsetof(struct urxe_cq, current) % 16 == 0, "as malloc() aligns it");
 
 /* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
 struct urxe_rq {

@@ -11,18 +11,18 @@
 #include "hca/service.h"
 #include "host/ticks.h"
 
-#define QUIET_TICKS   50000
-#define ROOM_TICKS    5000 /* the same while a QP waits for room in a neighbour's ring */
-#define RENEW_TICKS   10000
-#define CLOCK_TICKS   10000
-#define CLOCK_SHARE   32     /* of the time at most goes into reading the clock */
-#define CLOCK_MOST    200000 /* ticks */
-#define PATIENCE_MIN  2	     /* turns */
-#define PATIENCE_NEAR 8	     /* where all comes by rings: the turns are 20 us apart */
-#define PATIENCE_FAR  32     /* where sockets are read, too: about 1 us */
-#define YIELD_EVERY   4
-#define AWAY_MIN      2000   /* ns: somebody else had the CPU, */
-#define AWAY_MAX      500000 /* but no thread that polls for longer: it gives way sooner */
+#define QUIET_TICKS    50000
+#define ROOM_TICKS     5000 /* the same while a QP waits for room in a neighbour's ring */
+#define RENEW_TICKS    10000
+#define CLOCK_TICKS    10000
+#define CLOCK_SHARE    32     /* of the time at most goes into reading the clock */
+#define CLOCK_MOST     200000 /* ticks */
+#define PATIENCE_MIN   2      /* turns, 20 us apart where there are neighbours */
+#define PATIENCE_MAX   8
+#define PATIENCE_TICKS 75000 /* at least, with PATIENCE_MAX: a turn may take a microsecond */
+#define YIELD_EVERY    4
+#define AWAY_MIN       2000   /* ns: somebody else had the CPU, */
+#define AWAY_MAX       500000 /* but no thread that polls for longer: it gives way sooner */
 
 /* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
 static uint64_t clock_step(void)
@@ -46,7 +46,7 @@ static uint64_t clock_step(void)
 void urxe_polling_init(void)
 {
 	urxe_hca.clock_step = clock_step();
-	atomic_store(&urxe_hca.patience, PATIENCE_FAR);
+	atomic_store(&urxe_hca.patience, PATIENCE_MAX);
 }
 
 uint64_t urxe_engine_clock(void)
@@ -90,7 +90,7 @@ bool urxe_engine_waits(void)
  * On a machine with more pollers than cores, the one that is waited for may be waiting for its
  * core. Where giving way brought a packet soon, it is done at once the next time.
  */
-void urxe_engine_give_way(unsigned idle, const atomic_uint *head)
+void urxe_engine_give_way(unsigned idle, uint64_t since, const atomic_uint *head)
 {
 	struct urxe_engine *e = &urxe_hca;
 	unsigned patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
@@ -98,10 +98,10 @@ void urxe_engine_give_way(unsigned idle, const atomic_uint *head)
 	uint64_t before, away;
 	bool came;
 
-	if (patience > PATIENCE_NEAR && idle >= PATIENCE_NEAR &&
-	    urxe_wire_look(e->wire) == URXE_LOOK_NOTHING)
-		patience = PATIENCE_NEAR;
-	if (idle < patience || (patience >= PATIENCE_NEAR && idle % YIELD_EVERY))
+	if (idle < patience)
+		return;
+	if (patience == PATIENCE_MAX &&
+	    (idle % YIELD_EVERY || urxe_ticks() - since < PATIENCE_TICKS))
 		return;
 	before = urxe_now();
 	sched_yield();
@@ -113,7 +113,7 @@ void urxe_engine_give_way(unsigned idle, const atomic_uint *head)
 	came = came || atomic_load_explicit(head, memory_order_relaxed) != was;
 	if (came && away > AWAY_MIN && away < AWAY_MAX)
 		patience = PATIENCE_MIN;
-	else if (patience < PATIENCE_FAR)
+	else if (patience < PATIENCE_MAX)
 		patience *= 2;
 	atomic_store_explicit(&e->patience, patience, memory_order_relaxed);
 }

@@ -16,8 +16,8 @@ void urxe_polling_init(void);
 bool urxe_engine_quiet(void);
 /* Under the lock: brings `now` up to date, to within some microseconds; returns urxe_ticks(). */
 uint64_t urxe_engine_clock(void);
-/* After so many turns in a row that found nothing: lets others have the CPU, if it is time for
- * that. head is that of the polled CQ: the service thread may add to it meanwhile. */
-void urxe_engine_give_way(unsigned idle, const atomic_uint *head);
+/* After so many turns in a row that found nothing, since that tick: lets others have the CPU, if it
+ * is time for that. head is that of the polled CQ: the service thread may add to it meanwhile. */
+void urxe_engine_give_way(unsigned idle, uint64_t since, const atomic_uint *head);
 
 #endif
