@@ -17,8 +17,8 @@
 #include "common/owned_lock.h"
 #include "hca/moderation.h"
 #include "hca/polling.h"
-#include "host/ticks.h"
 #include "hca/service.h"
+#include "host/ticks.h"
 
 static uint32_t ring_size(uint32_t entries)
 {

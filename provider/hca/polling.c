@@ -19,7 +19,7 @@
 #define CLOCK_MOST     200000 /* ticks */
 #define PATIENCE_MIN   2      /* turns, 20 us apart where there are neighbours */
 #define PATIENCE_MAX   8
-#define PATIENCE_TICKS 75000 /* at least, with PATIENCE_MAX: a turn may take a microsecond */
+#define PATIENCE_TICKS 75000 /* of PATIENCE_MAX turns at least: one that reads sockets is 1 us */
 #define YIELD_EVERY    4
 #define AWAY_MIN       2000   /* ns: somebody else had the CPU, */
 #define AWAY_MAX       500000 /* but no thread that polls for longer: it gives way sooner */

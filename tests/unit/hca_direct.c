@@ -631,12 +631,13 @@ static void what_is_no_object(void **state)
 	assert_int_equal(pool.held, 0);
 }
 
-#define FILES 12 /* of each thread: more than there is room for in all */
+#define FILES  (2 * DIRECT_OBJECTS) /* more than there is room for */
+#define ROUNDS 300000
 
 struct coming_and_going {
 	pthread_t thread;
 	const struct direct_object *objects;
-	struct urxe_place places[FILES];
+	const struct urxe_place *places;
 	unsigned shown, wrong;
 };
 
@@ -654,13 +655,13 @@ static void make_places(struct urxe_place places[FILES], uint64_t file)
 	}
 }
 
-/* Two regions at a time, each in a file that the object keeps as long as the region is there. */
+/* Two regions at a time, one in a file of both threads: its object keeps it while either is there. */
 static void *come_and_go(void *arg)
 {
 	struct coming_and_going *c = arg;
 
-	for (unsigned round = 0; round < 20000; round++) {
-		struct urxe_place p[2] = {c->places[round % FILES], c->places[round / 2 % FILES]};
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct urxe_place p[2] = {c->places[0], c->places[round % FILES]};
 
 		for (unsigned i = 0; i < 2; i++)
 			urxe_place_show(&p[i]);
@@ -681,24 +682,25 @@ static void *come_and_go(void *arg)
 
 static void an_object_with_regions_keeps_its_file(void **state)
 {
-	static struct coming_and_going threads[2];
+	struct coming_and_going threads[2];
+	struct urxe_place places[FILES];
 
+	make_places(places, pool.file + 1);
+	pool.file += FILES;
 	for (unsigned i = 0; i < 2; i++) {
-		threads[i].objects = own_peer()->tables->objects;
-		make_places(threads[i].places, pool.file + 1 + i * FILES);
-	}
-	pool.file += 2 * FILES;
-	for (unsigned i = 0; i < 2; i++)
+		threads[i] = (struct coming_and_going){.objects = own_peer()->tables->objects,
+						       .places = places};
 		assert_int_equal(pthread_create(&threads[i].thread, NULL, come_and_go, &threads[i]),
 				 0);
+	}
 	for (unsigned i = 0; i < 2; i++) {
 		pthread_join(threads[i].thread, NULL);
 		/* Four regions at a time always find room. */
-		assert_int_equal(threads[i].shown, 2 * 20000);
+		assert_int_equal(threads[i].shown, 2 * ROUNDS);
 		assert_int_equal(threads[i].wrong, 0);
-		for (unsigned j = 0; j < FILES; j++)
-			close(threads[i].places[j].hold.fd);
 	}
+	for (unsigned i = 0; i < FILES; i++)
+		close(places[i].hold.fd);
 }
 
 /* ---- hazards ---- */
