@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <urcu/list.h>
 #include <infiniband/verbs.h>
@@ -210,6 +211,8 @@ struct urxe_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
+	/* Of the thread that has the batch. Stores of 16 bytes copy it, slow ones across two lines. */
+	struct urxe_cqe current;
 	struct cds_list_head node; /* in the context's list */
 	struct urxe_lock lock;
 	/* From start_poll to end_poll: tail is that thread's. Taken under lock. */
@@ -235,9 +238,11 @@ struct urxe_cq {
 	struct cds_list_head event_node; /* its events that nobody took. The channel's lock. */
 	uint32_t events_taken;		 /* delivered by get_cq_event */
 	struct urxe_async async;
-	/* Of the thread that has the batch. Stores of 16 bytes copy it, slow ones across two lines. */
-	_Alignas(16) struct urxe_cqe current;
 };
+
+/* By its place, not by its type: lists read their head as if it were an entry, and it has no such alignment. */
+_Static_assert(offsetof(struct urxe_cq, current) % 16 == 0,
+	       "a store of 16 bytes may cross two lines");
 
 /* A receive queue or a shared one. Producers: under lock. Consumer: the engine. */
 struct urxe_rq {
