@@ -21,7 +21,8 @@
 #define PATIENCE_MAX   8
 #define PATIENCE_TICKS 75000 /* of PATIENCE_MAX turns at least: one that reads sockets is 1 us */
 #define YIELD_EVERY    4
-#define AWAY_MIN       2000   /* ns: somebody else had the CPU, */
+#define AWAY_MIN       2000   /* ns: somebody else had the CPU, and */
+#define AWAY_SHARE     3      /* times as long as giving way takes where nobody has it, */
 #define AWAY_MAX       500000 /* but no thread that polls for longer: it gives way sooner */
 
 /* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
@@ -47,6 +48,7 @@ void urxe_polling_init(void)
 {
 	urxe_hca.clock_step = clock_step();
 	atomic_store(&urxe_hca.patience, PATIENCE_MAX);
+	atomic_store(&urxe_hca.yield_ns, UINT64_MAX);
 }
 
 uint64_t urxe_engine_clock(void)
@@ -87,6 +89,25 @@ bool urxe_engine_waits(void)
 }
 
 /*
+ * Gives way. Returns for how long somebody else had the CPU; 0: nobody had. In an emulated machine
+ * the system call alone takes longer than AWAY_MIN.
+ */
+static uint64_t yield(void)
+{
+	_Atomic uint64_t *least = &urxe_hca.yield_ns;
+	uint64_t away = urxe_now();
+
+	sched_yield();
+	away = urxe_now() - away;
+	if (away < atomic_load_explicit(least, memory_order_relaxed))
+		atomic_store_explicit(least, away, memory_order_relaxed);
+	if (away <= AWAY_MIN ||
+	    away / AWAY_SHARE <= atomic_load_explicit(least, memory_order_relaxed))
+		return 0;
+	return away;
+}
+
+/*
  * On a machine with more pollers than cores, the one that is waited for may be waiting for its
  * core. Where giving way brought a packet soon, it is done at once the next time.
  */
@@ -95,7 +116,7 @@ void urxe_engine_give_way(unsigned idle, uint64_t since, const atomic_uint *head
 	struct urxe_engine *e = &urxe_hca;
 	unsigned patience = atomic_load_explicit(&e->patience, memory_order_relaxed);
 	unsigned was = atomic_load_explicit(head, memory_order_relaxed);
-	uint64_t before, away;
+	uint64_t away;
 	bool came;
 
 	if (idle < patience)
@@ -103,15 +124,13 @@ void urxe_engine_give_way(unsigned idle, uint64_t since, const atomic_uint *head
 	if (patience == PATIENCE_MAX &&
 	    (idle % YIELD_EVERY || urxe_ticks() - since < PATIENCE_TICKS))
 		return;
-	before = urxe_now();
-	sched_yield();
-	away = urxe_now() - before;
+	away = yield();
 	came = urxe_engine_waits();
 	/* What came by a socket is seen by a turn alone. */
-	if (!came && away > AWAY_MIN)
+	if (!came && away)
 		urxe_engine_progress(true);
 	came = came || atomic_load_explicit(head, memory_order_relaxed) != was;
-	if (came && away > AWAY_MIN && away < AWAY_MAX)
+	if (came && away && away < AWAY_MAX)
 		patience = PATIENCE_MIN;
 	else if (patience < PATIENCE_MAX)
 		patience *= 2;

@@ -19,14 +19,48 @@ static void who_polls_is_left_alone_for_longer_and_longer(void **state)
 
 	urxe_lease_begin(&lease);
 	assert_int_equal(lease.span, 50000);
+	renew(&lease, 1);
+	assert_int_equal(lease.span, 100000);
+	renew(&lease, 1);
+	assert_int_equal(lease.span, 200000);
+	renew(&lease, 1000);
+	assert_int_equal(lease.span, 8000000);
+}
+
+/* Eight times in a row at first, then four times, then two, then once. */
+static void a_lease_that_was_cut_has_to_be_renewed_more_often(void **state)
+{
+	static const struct {
+		unsigned times;
+		uint64_t before, after;
+	} steps[] = {{8, 100000, 200000},
+		     {4, 200000, 400000},
+		     {2, 400000, 800000},
+		     {1, 800000, 1600000}};
+	struct urxe_lease lease = {.span = 400000};
+
+	urxe_lease_ran_out(&lease, true);
+	renew(&lease, 7);
+	urxe_lease_ran_out(&lease, false);
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		renew(&lease, steps[i].times - 1);
+		assert_int_equal(lease.span, steps[i].before);
+		renew(&lease, 1);
+		assert_int_equal(lease.span, steps[i].after);
+	}
+}
+
+static void a_lease_that_begins_anew_remembers_that_it_was_cut(void **state)
+{
+	struct urxe_lease lease = {.span = 100000};
+
+	urxe_lease_ran_out(&lease, true);
+	assert_int_equal(lease.span, 0);
+	urxe_lease_begin(&lease);
 	renew(&lease, 7);
 	assert_int_equal(lease.span, 50000);
 	renew(&lease, 1);
 	assert_int_equal(lease.span, 100000);
-	renew(&lease, 8);
-	assert_int_equal(lease.span, 200000);
-	renew(&lease, 1000);
-	assert_int_equal(lease.span, 8000000);
 }
 
 static void a_lease_at_whose_end_packets_waited_is_cut_down_to_none(void **state)
@@ -47,7 +81,7 @@ static void a_lease_at_whose_end_packets_waited_is_cut_down_to_none(void **state
 
 static void a_lease_that_there_is_does_not_begin_anew(void **state)
 {
-	struct urxe_lease lease = {.span = 400000, .renewals = 7};
+	struct urxe_lease lease = {.span = 400000, .renewals = 7, .needed = 8};
 
 	urxe_lease_begin(&lease);
 	assert_int_equal(lease.span, 400000);
@@ -80,6 +114,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_polls_is_left_alone_for_longer_and_longer),
+		cmocka_unit_test(a_lease_that_was_cut_has_to_be_renewed_more_often),
+		cmocka_unit_test(a_lease_that_begins_anew_remembers_that_it_was_cut),
 		cmocka_unit_test(a_lease_at_whose_end_packets_waited_is_cut_down_to_none),
 		cmocka_unit_test(a_lease_that_there_is_does_not_begin_anew),
 		cmocka_unit_test(
