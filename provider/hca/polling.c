@@ -21,9 +21,9 @@
 #define PATIENCE_MAX   8
 #define PATIENCE_TICKS 75000 /* of PATIENCE_MAX turns at least: one that reads sockets is 1 us */
 #define YIELD_EVERY    4
-#define AWAY_MIN       2000   /* ns: somebody else had the CPU, and */
-#define AWAY_SHARE     3      /* times as long as giving way takes where nobody has it, */
-#define AWAY_MAX       500000 /* but no thread that polls for longer: it gives way sooner */
+#define AWAY_MIN       5000    /* ticks: somebody else had the CPU, and */
+#define AWAY_SHARE     3       /* times as long as giving way takes where nobody has it, */
+#define AWAY_MAX       1250000 /* but no thread that polls for longer: it gives way sooner */
 
 /* Where the processor's counter is not good enough for a clock, the kernel asks a slow device. */
 static uint64_t clock_step(void)
@@ -48,7 +48,7 @@ void urxe_polling_init(void)
 {
 	urxe_hca.clock_step = clock_step();
 	atomic_store(&urxe_hca.patience, PATIENCE_MAX);
-	atomic_store(&urxe_hca.yield_ns, UINT64_MAX);
+	atomic_store(&urxe_hca.yield_ticks, UINT64_MAX);
 }
 
 uint64_t urxe_engine_clock(void)
@@ -89,16 +89,16 @@ bool urxe_engine_waits(void)
 }
 
 /*
- * Gives way. Returns for how long somebody else had the CPU; 0: nobody had. In an emulated machine
+ * Gives way. Returns for how many ticks somebody else had the CPU; 0: nobody had. In an emulated machine
  * the system call alone takes longer than AWAY_MIN.
  */
 static uint64_t yield(void)
 {
-	_Atomic uint64_t *least = &urxe_hca.yield_ns;
-	uint64_t away = urxe_now();
+	_Atomic uint64_t *least = &urxe_hca.yield_ticks;
+	uint64_t away = urxe_ticks();
 
 	sched_yield();
-	away = urxe_now() - away;
+	away = urxe_ticks() - away;
 	if (away < atomic_load_explicit(least, memory_order_relaxed))
 		atomic_store_explicit(least, away, memory_order_relaxed);
 	if (away <= AWAY_MIN ||
