@@ -80,7 +80,7 @@ struct urxe_engine {
 	uint64_t clock_ticks;	      /* when `now` was read, */
 	uint64_t clock_step;	      /* and after how many ticks it is read again */
 	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */
-	_Atomic uint64_t yield_ticks; /* of giving way at least */
+	_Atomic uint64_t yield_ticks; /* the shortest that giving way has taken */
 	int cancel;		      /* what the holder's cancellation state is to be again */
 	uint64_t earliest;	      /* deadline of the timers armed since the lock was taken */
 	_Atomic uint64_t sleep_until; /* the thread sleeps on the wire until then; 0: it does not */

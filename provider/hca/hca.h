@@ -240,7 +240,7 @@ struct urxe_cq {
 	struct urxe_async async;
 };
 
-/* By its place, not by its type: lists read their head as if it were an entry, and it has no such alignment. */
+/* By its place, not by its type: the head of a list, read as an entry, has no such alignment. */
 _Static_assert(offsetof(struct urxe_cq, current) % 16 == 0,
 	       "a store of 16 bytes may cross two lines");
 

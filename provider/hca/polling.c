@@ -89,8 +89,8 @@ bool urxe_engine_waits(void)
 }
 
 /*
- * Gives way. Returns for how many ticks somebody else had the CPU; 0: nobody had. In an emulated machine
- * the system call alone takes longer than AWAY_MIN.
+ * Gives way. Returns for how many ticks somebody else had the CPU; 0: nobody had. In an emulated
+ * machine the system call alone takes longer than AWAY_MIN.
  */
 static uint64_t yield(void)
 {

@@ -749,8 +749,8 @@ static uint64_t time_of_answers(struct sacache *cache, unsigned hosts, unsigned 
 }
 
 /*
- * An answer with another LID looks for what has the old one: not in all of the table, where that would
- * take hundreds of times as long as the first answers.
+ * An answer with another LID looks for what has the old one: not in all of the table, where that
+ * would take hundreds of times as long as the first answers.
  */
 static void an_sm_that_numbers_all_anew_does_not_take_long(void **state)
 {
