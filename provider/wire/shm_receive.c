@@ -150,7 +150,8 @@ static void receive_pair(struct urxe_wire *wire, struct urxe_arrival *from,
 	uint32_t lens[2] = {pair->span, pair->len - pair->span};
 	struct urxe_record one = {.kind = URXE_RECORD_PACKET, .span = 1, .bytes = both};
 
-	if (pair->len > sizeof(both) || lens[0] >= pair->len || !lens[0] || lens[0] % 4)
+	if (pair->len > sizeof(both) || lens[0] > pair->len || lens[0] % 4 ||
+	    lens[0] < sizeof(struct urxe_bth) || lens[1] < sizeof(struct urxe_bth))
 		return;
 	urxe_ring_copy(both, pair->bytes, sizeof(both));
 	for (unsigned i = 0; i < 2; i++) {

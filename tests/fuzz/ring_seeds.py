@@ -37,7 +37,8 @@ def main():
               record(REFS, refs(1, bth())), record(REFS, refs(3, bth(10) + bytes(16)), span=20),
               record(REFS, refs(34, bth(), size=100)), record(REFS, refs(35, bth(), size=100)),
               record(REFS, refs(1, bth(), claimed=5)), record(PAIR, bth() + bytes(8) + bth(0x11) + bytes(4), span=20),
-              record(PAIR, bth(), span=12), record(PAIR, bth() * 2, span=7), record(0, b'x'), record(7, b'x')]
+              record(PAIR, bth(), span=12), record(PAIR, bth() * 2, span=7), record(PAIR, bth() * 4, span=44),
+              record(0, b'x'), record(7, b'x')]
     seeds = []
     for faulty in (0, 1):
         for body in bodies:
