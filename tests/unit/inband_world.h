@@ -92,7 +92,8 @@ static inline void end(void)
 	machine_destroy(plan);
 }
 
-static inline struct fabric *connect_to(unsigned nic, unsigned window)
+/* tries: of each request; 0: as many as by default. */
+static inline struct fabric *connect_trying(unsigned nic, unsigned window, unsigned tries)
 {
 	struct th2_options options;
 	struct fabric *fabric;
@@ -101,8 +102,15 @@ static inline struct fabric *connect_to(unsigned nic, unsigned window)
 	options.path = path;
 	options.nic = nic;
 	options.requester.window = window;
+	if (tries)
+		options.requester.tries = tries;
 	assert_int_equal(th2_create(&options, &fabric), 0);
 	return fabric;
+}
+
+static inline struct fabric *connect_to(unsigned nic, unsigned window)
+{
+	return connect_trying(nic, window, 0);
 }
 
 static inline struct model *find_all(struct fabric *fabric, struct discovery_result *result)
