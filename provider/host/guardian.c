@@ -10,6 +10,10 @@
  * program's memory until then, as vfork's child does: the program may be large, and have many
  * threads.
  *
+ * Whoever starts it takes the guardian's lock first, through an open file description that the
+ * guardian inherits. So of all processes that find none at the same time one starts one, and if
+ * it cannot be executed, the lock ends with its process.
+ *
  * The state of starting is under the engine lock.
  */
 #include <errno.h>
@@ -28,6 +32,7 @@
 #include <unistd.h>
 
 #include "host/elf_symbols.h"
+#include "host/fd.h"
 #include "host/guardian.h"
 #include "host/log.h"
 #include "host/segment_layout.h"
@@ -37,10 +42,12 @@
 #define AGAIN_MIN 1000000000ull /* ns until another is started */
 #define AGAIN_MAX 64000000000ull
 #define MAX_ENV	  32
+#define LOCK_FD	  3 /* of the guardian: the segment's file, locked at the guardian's byte */
 
 static const char *program, *linker;
 
 struct launch {
+	int lock;
 	char *argv[3]; /* of the program; of the linker */
 	char *env[MAX_ENV + 1];
 	uint8_t stacks[2][STACK] __attribute__((aligned(64)));
@@ -54,11 +61,18 @@ void urxe_guardian_program(const char *path, const char *its_linker)
 
 /* ---- starting it ---- */
 
-URXE_UNINSTRUMENTED static void close_all(void)
+/* All but the lock. */
+URXE_UNINSTRUMENTED static void close_all(int lock)
 {
-	if (syscall(SYS_close_range, 0u, ~0u, 0))
-		for (int fd = 0; fd < 65536; fd++)
+	if (lock == LOCK_FD)
+		syscall(SYS_fcntl, lock, F_SETFD, 0);
+	else
+		syscall(SYS_dup3, lock, LOCK_FD, 0);
+	if (syscall(SYS_close_range, LOCK_FD + 1u, ~0u, 0))
+		for (int fd = LOCK_FD + 1; fd < 65536; fd++)
 			syscall(SYS_close, fd);
+	for (int fd = 0; fd < LOCK_FD; fd++)
+		syscall(SYS_close, fd);
 	syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
 	syscall(SYS_dup, 0);
 	syscall(SYS_dup, 0);
@@ -70,7 +84,7 @@ URXE_UNINSTRUMENTED static int execute(void *arg)
 
 	syscall(SYS_setsid);
 	syscall(SYS_chdir, "/");
-	close_all();
+	close_all(l->lock);
 	syscall(SYS_execve, program, l->argv, l->env);
 	/* A package may have installed the library as one that cannot be executed. */
 	syscall(SYS_execve, linker, l->argv, l->env);
@@ -103,7 +117,7 @@ static void fill_env(struct launch *l)
 			}
 }
 
-static int launch(void)
+static int launch(int lock)
 {
 	struct launch *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -112,6 +126,7 @@ static int launch(void)
 
 	if (l == MAP_FAILED)
 		return -ENOMEM;
+	l->lock = lock;
 	l->argv[0] = (char *)"urxe-guardian";
 	l->argv[1] = (char *)program;
 	fill_env(l);
@@ -150,9 +165,10 @@ static bool there_is_one(struct urxe_segment *seg)
 void urxe_guardian_keep(struct urxe_segment *seg)
 {
 	uint64_t now;
-	int ret;
+	int lock, ret;
 
-	if (!seg->guarded || there_is_one(seg))
+	/* It would not find a segment that was removed or replaced. */
+	if (!seg->guarded || there_is_one(seg) || !segment_file_is_current(seg))
 		return;
 	now = urxe_now();
 	if (now < seg->guard_again)
@@ -161,7 +177,11 @@ void urxe_guardian_keep(struct urxe_segment *seg)
 	if (seg->guard_wait > AGAIN_MAX)
 		seg->guard_wait = AGAIN_MAX;
 	seg->guard_again = now + seg->guard_wait;
-	ret = launch();
+	lock = urxe_fd_keep(segment_file_reopen(seg));
+	if (lock < 0)
+		return;
+	ret = segment_file_lock(lock, GUARDIAN_BYTE, true) ? 0 : launch(lock);
+	urxe_fd_close(lock);
 	if (ret)
 		urxe_log(
 			URXE_LOG_INFO,
@@ -208,7 +228,7 @@ void urxe_guardian_wait(struct urxe_segment *seg, unsigned ms)
 
 int urxe_guardian_begin(struct urxe_segment *seg)
 {
-	return segment_file_lock(seg->fd, GUARDIAN_BYTE, true);
+	return segment_file_adopt(seg, LOCK_FD) ?: segment_file_lock(seg->fd, GUARDIAN_BYTE, true);
 }
 
 unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead)

@@ -3,7 +3,8 @@
  * The guardian of a host segment: a small process that outlives the others. When one of them has
  * died, it ends the dead one's connections in its name, as a kernel would; when none is left, it
  * ends as well. At most one guardian serves a segment. It holds the lock on a byte of the segment's
- * file while it does, and whichever process comes to need one and finds that byte free starts one.
+ * file while it does. Whichever process comes to need one and finds that byte free takes the lock, and starts
+ * a guardian that takes it over.
  *
  * The program is liburxe.so itself, which can be executed (preload/guardian.c), so that it is there
  * wherever the library is, and in the same version.
@@ -30,7 +31,8 @@ void urxe_guardian_notify(struct urxe_segment *seg);
 
 /* ---- for the guardian, with a view of the segment ---- */
 
-/* Becomes the guardian. 0, or -EAGAIN: there is one. */
+/* Becomes the guardian: takes over the lock of the process that has started it. 0; -EBADF: none has; -ESTALE: its
+ * segment is another one. */
 int urxe_guardian_begin(struct urxe_segment *seg);
 /* How many processes live; *dead: has one died that nobody has cleaned up after? */
 unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead);

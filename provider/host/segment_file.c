@@ -526,3 +526,15 @@ void segment_file_close(struct urxe_segment *seg)
 		urxe_fd_close(seg->fd);
 	seg->fd = -1;
 }
+
+int segment_file_adopt(struct urxe_segment *seg, int fd)
+{
+	struct urxe_stat st;
+	int ret = urxe_fstat(fd, &st);
+
+	if (ret || !is_file_of(seg, &st))
+		return ret ?: -ESTALE;
+	segment_file_close(seg);
+	seg->fd = urxe_fd_keep(fd);
+	return 0;
+}

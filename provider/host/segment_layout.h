@@ -256,6 +256,9 @@ int segment_file_map(struct urxe_segment *seg, int fd);
 bool segment_file_is_current(const struct urxe_segment *seg);
 /* Another descriptor (and description) of the same file, or -errno after a line on stderr. */
 int segment_file_reopen(const struct urxe_segment *seg);
+/* Takes this descriptor, with the locks of its description, for the lock descriptor. -EBADF, or -ESTALE: it is of
+ * another file. */
+int segment_file_adopt(struct urxe_segment *seg, int fd);
 /* The lock descriptor, opened anew where the program closed it; -1 where that cannot be done. */
 int segment_file_fd(struct urxe_segment *seg);
 /* Takes (waits for) and drops a lock on one byte; -EAGAIN when try and it is taken. */
