@@ -19,7 +19,7 @@
 
 static struct shared {
 	uint32_t ready, go, reported;
-} *shared;
+} * shared;
 static char program[128], fifo[128];
 
 /* How many guardians live; *pid: one of them. Of one that has ended and was not waited for yet there is no command. */
