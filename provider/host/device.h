@@ -77,8 +77,8 @@ struct urxe_port {
 	uint32_t cap_flags;   /* IBV_PORT_…_SUP, beside those of its kind */
 	uint32_t changes;     /* not yet reported: a bit for each enum ibv_event_type */
 	/* An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE:
-	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative addresses
-	 * have none. */
+	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. For a tentative address
+	 * a slot is left unused. */
 	union ibv_gid gids[URXE_MAX_GIDS];
 	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */
 	uint16_t pkeys[URXE_MAX_PKEYS]; /* host order; 0: an unused slot */

@@ -27,7 +27,8 @@ static bool has_address(const struct urxe_netaddr *addrs, unsigned num, unsigned
 			const union ibv_gid *gid)
 {
 	for (unsigned i = 0; i < num; i++)
-		if (addrs[i].ifindex == ifindex && !memcmp(&addrs[i].addr, gid, sizeof(*gid)))
+		if (addrs[i].ifindex == ifindex && !addrs[i].tentative &&
+		    !memcmp(&addrs[i].addr, gid, sizeof(*gid)))
 			return true;
 	return false;
 }
@@ -46,28 +47,35 @@ static bool drop_gone(union ibv_gid *gids, unsigned gid_len, const struct urxe_n
 	return changed;
 }
 
-/* Puts an address into the lowest free slot, unless it has one. */
-static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct in6_addr *addr)
+/*
+ * Puts an address into the lowest free slot, unless it has one; a tentative one only reserves that
+ * slot.
+ */
+static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct urxe_netaddr *addr,
+			bool reserved[URXE_MAX_GIDS])
 {
 	unsigned slot = URXE_MAX_GIDS;
 
-	for (unsigned i = *gid_len; i-- > 0;) {
-		if (!memcmp(&gids[i], addr, sizeof(*addr)))
+	for (unsigned i = URXE_MAX_GIDS; i-- > 0;) {
+		if (!memcmp(&gids[i], &addr->addr, sizeof(gids[i])))
 			return false;
-		if (urxe_gid_is_empty(&gids[i]))
+		if (urxe_gid_is_empty(&gids[i]) && !reserved[i])
 			slot = i;
 	}
 	if (slot == URXE_MAX_GIDS) {
-		if (*gid_len == URXE_MAX_GIDS) {
-			urxe_log(URXE_LOG_WARN,
-				 "a netdev has more than %d addresses: "
-				 "the others get no GID",
-				 URXE_MAX_GIDS);
-			return false;
-		}
-		slot = (*gid_len)++;
+		urxe_log(URXE_LOG_WARN,
+			 "a netdev has more than %d addresses: "
+			 "the others get no GID",
+			 URXE_MAX_GIDS);
+		return false;
 	}
-	memcpy(&gids[slot], addr, sizeof(gids[slot]));
+	if (addr->tentative) {
+		reserved[slot] = true;
+		return false;
+	}
+	memcpy(&gids[slot], &addr->addr, sizeof(gids[slot]));
+	if (slot >= *gid_len)
+		*gid_len = slot + 1;
 	return true;
 }
 
@@ -75,11 +83,12 @@ bool urxe_gid_table_update(union ibv_gid gids[URXE_MAX_GIDS], unsigned *gid_len,
 			   const struct urxe_netaddr *addrs, unsigned num_addrs, unsigned ifindex)
 {
 	bool changed = drop_gone(gids, *gid_len, addrs, num_addrs, ifindex);
+	bool reserved[URXE_MAX_GIDS] = {false};
 
 	for (enum gid_kind kind = 0; kind < NUM_KINDS; kind++)
 		for (unsigned i = 0; i < num_addrs; i++)
 			if (addrs[i].ifindex == ifindex && kind_of(&addrs[i].addr) == kind)
-				changed |= add_address(gids, gid_len, &addrs[i].addr);
+				changed |= add_address(gids, gid_len, &addrs[i], reserved);
 	return changed;
 }
 

@@ -5,11 +5,14 @@
  * librdmacm draw from too, and are read through libc functions that others interpose. No state, no
  * lock, any thread.
  */
+#include <netinet/in.h> /* before linux/ipv6.h */
+
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
 #include <linux/if_vlan.h>
-
+#include <linux/ipv6.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if_arp.h>
@@ -94,6 +97,24 @@ static void *grow(void *array, unsigned count, size_t size)
 	return realloc(array, (count ? 2 * count : 1) * size);
 }
 
+static struct nlattr *nested(struct nlattr *in, int type)
+{
+	return in ? nla_find(nla_data(in), nla_len(in), type) : NULL;
+}
+
+/* Not lo, nor a part of a bond, nor where it is switched off. */
+static bool gets_link_local(const struct ifinfomsg *ifi, struct nlattr *families)
+{
+	struct nlattr *inet6 = nested(families, AF_INET6);
+	struct nlattr *mode = nested(inet6, IFLA_INET6_ADDR_GEN_MODE);
+	struct nlattr *conf = nested(inet6, IFLA_INET6_CONF);
+	const int32_t *disabled = conf ? (int32_t *)nla_data(conf) + DEVCONF_DISABLE_IPV6 : NULL;
+
+	return !(ifi->ifi_flags & (IFF_LOOPBACK | IFF_SLAVE)) && mode &&
+	       nla_get_u8(mode) != IN6_ADDR_GEN_MODE_NONE && conf &&
+	       nla_len(conf) > DEVCONF_DISABLE_IPV6 * 4 && !*disabled;
+}
+
 static int take_link(struct urxe_netdevs *nds, struct nlmsghdr *nlh)
 {
 	const struct ifinfomsg *ifi = NLMSG_DATA(nlh);
@@ -117,14 +138,24 @@ static int take_link(struct urxe_netdevs *nds, struct nlmsghdr *nlh)
 	if (tb[IFLA_ADDRESS] && nla_len(tb[IFLA_ADDRESS]) == sizeof(dev->mac) &&
 	    ifi->ifi_type != ARPHRD_LOOPBACK)
 		memcpy(dev->mac, nla_data(tb[IFLA_ADDRESS]), sizeof(dev->mac));
+	dev->link_local = gets_link_local(ifi, tb[IFLA_AF_SPEC]);
 	return 0;
 }
 
 /* Optimistic addresses (RFC 4429) may be sent from while they are still being probed. */
-static bool address_usable(uint32_t flags)
+static bool is_tentative(uint32_t flags)
 {
-	return !(flags & IFA_F_DADFAILED) &&
-	       (!(flags & IFA_F_TENTATIVE) || flags & IFA_F_OPTIMISTIC);
+	return flags & IFA_F_TENTATIVE && !(flags & IFA_F_OPTIMISTIC);
+}
+
+static struct urxe_netaddr *new_address(struct urxe_netdevs *nds)
+{
+	struct urxe_netaddr *addrs = grow(nds->addrs, nds->num_addrs, sizeof(*addrs));
+
+	if (!addrs)
+		return NULL;
+	nds->addrs = addrs;
+	return &addrs[nds->num_addrs++];
 }
 
 static int take_address(struct urxe_netdevs *nds, struct nlmsghdr *nlh)
@@ -141,18 +172,17 @@ static int take_address(struct urxe_netdevs *nds, struct nlmsghdr *nlh)
 		flags = nla_get_u32(tb[IFA_FLAGS]);
 	/* On a point-to-point link IFA_ADDRESS is the peer's and IFA_LOCAL ours. */
 	local = tb[IFA_LOCAL] ? tb[IFA_LOCAL] : tb[IFA_ADDRESS];
-	if (!local || !address_usable(flags))
+	if (!local || flags & IFA_F_DADFAILED)
 		return 0;
 	if (nla_len(local) != (ifa->ifa_family == AF_INET ? 4 : 16) ||
 	    (ifa->ifa_family != AF_INET && ifa->ifa_family != AF_INET6))
 		return 0;
 
-	addr = grow(nds->addrs, nds->num_addrs, sizeof(*addr));
+	addr = new_address(nds);
 	if (!addr)
 		return -ENOMEM;
-	nds->addrs = addr;
-	addr += nds->num_addrs++;
 	addr->ifindex = ifa->ifa_index;
+	addr->tentative = is_tentative(flags);
 	if (ifa->ifa_family == AF_INET)
 		addr->addr = urxe_v4mapped(*(struct in_addr *)nla_data(local));
 	else
@@ -218,6 +248,34 @@ static int dump(int fd, uint32_t seq, uint16_t type, void *buf, struct urxe_netd
 	return read_dump(fd, seq, buf, nds, take);
 }
 
+static bool has_link_local(const struct urxe_netdevs *nds, unsigned ifindex)
+{
+	for (unsigned i = 0; i < nds->num_addrs; i++)
+		if (nds->addrs[i].ifindex == ifindex && IN6_IS_ADDR_LINKLOCAL(&nds->addrs[i].addr))
+			return true;
+	return false;
+}
+
+/* The link-local addresses that are not there yet: for a second after a netdev has got its carrier. */
+static int add_those_to_come(struct urxe_netdevs *nds)
+{
+	for (unsigned i = 0; i < nds->num_devs; i++) {
+		struct urxe_netaddr *addr;
+
+		if (!nds->devs[i].link_local || has_link_local(nds, nds->devs[i].ifindex))
+			continue;
+		addr = new_address(nds);
+		if (!addr)
+			return -ENOMEM;
+		*addr = (struct urxe_netaddr){
+			.ifindex = nds->devs[i].ifindex,
+			.tentative = true,
+			.addr.s6_addr = {0xfe, 0x80},
+		};
+	}
+	return 0;
+}
+
 static int by_ifindex(const void *a, const void *b)
 {
 	const struct urxe_netdev *x = a, *y = b;
@@ -233,7 +291,8 @@ static int load_once(struct urxe_netdevs *nds, void *buf)
 	if (fd < 0)
 		return fd;
 	ret = dump(fd, 1, RTM_GETLINK, buf, nds, take_link)
-		      ?: dump(fd, 2, RTM_GETADDR, buf, nds, take_address);
+		      ?: dump(fd, 2, RTM_GETADDR, buf, nds, take_address)
+		      ?: add_those_to_come(nds);
 	urxe_libc.close(fd);
 	return ret;
 }
@@ -288,7 +347,7 @@ const struct urxe_netdev *urxe_netdevs_by_name(const struct urxe_netdevs *nds, c
 bool urxe_netdev_has_address(const struct urxe_netdevs *nds, unsigned ifindex)
 {
 	for (unsigned i = 0; i < nds->num_addrs; i++)
-		if (nds->addrs[i].ifindex == ifindex)
+		if (nds->addrs[i].ifindex == ifindex && !nds->addrs[i].tentative)
 			return true;
 	return false;
 }

@@ -19,11 +19,12 @@ struct urxe_netdev {
 	unsigned flags; /* IFF_UP, IFF_RUNNING, IFF_LOOPBACK … */
 	uint32_t mtu;	/* bytes */
 	uint8_t mac[6]; /* zeros where there is no 48-bit one */
+	bool link_local; /* the kernel gives it a link-local IPv6 address, when it is ready for packets */
 };
 
-/* One address that packets can be sent from. */
 struct urxe_netaddr {
 	unsigned ifindex;
+	bool tentative; /* being probed, or fe80:: for one to come: no packet is sent from it yet */
 	struct in6_addr addr; /* IPv6, or ::ffff:a.b.c.d */
 };
 
@@ -34,12 +35,13 @@ struct urxe_netdevs {
 	unsigned num_addrs;
 };
 
-/* One dump of links and one of addresses (tentative and failed ones left out). -errno. */
+/* One dump of links and one of addresses (those whose probe has failed left out). -errno. */
 int urxe_netdevs_load(struct urxe_netdevs *nds);
 void urxe_netdevs_free(struct urxe_netdevs *nds);
 
 const struct urxe_netdev *urxe_netdevs_by_index(const struct urxe_netdevs *nds, unsigned ifindex);
 const struct urxe_netdev *urxe_netdevs_by_name(const struct urxe_netdevs *nds, const char *name);
+/* Has it an address that packets can be sent from? */
 bool urxe_netdev_has_address(const struct urxe_netdevs *nds, unsigned ifindex);
 
 /* Mbit/s as the driver says it; 0 where it does not. */

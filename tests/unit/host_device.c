@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "host/address.h"
 #include "host/device.h"
 #include "host/gid.h"
 #include "host/libc.h"
@@ -49,7 +50,7 @@ static void test_guid(void **state)
 	assert_int_equal(be64toh(guid) >> 56 & 3, 2);
 }
 
-/* Steps of one GID table: the addresses that the netdev (ifindex 7) has, and the table after. */
+/* Steps of one GID table: the addresses that the netdev (ifindex 7) has ('?': tentative), and the table after. */
 static const struct {
 	const char *addrs[8];
 	const char *table;
@@ -69,6 +70,19 @@ static const struct {
 	{{"2001:db8::2", "2001:db8::2", "::1"}, "::1 - - 2001:db8::2", true},
 	{{NULL}, "- - - -", true},
 	{{"::ffff:127.0.0.1", "::1"}, "127.0.0.1 ::1 - -", true},
+	{{NULL}, "- - - -", true},
+	/* A slot is left for a tentative address, so that the others have the indices that they keep. */
+	{{"?fe80::1", "?2001:db8::1"}, "- - - -", false},
+	{{"::ffff:10.0.0.1", "?fe80::1", "?2001:db8::1", "2001:db8::2"},
+	 "- 10.0.0.1 - 2001:db8::2",
+	 true},
+	{{"::ffff:10.0.0.1", "fe80::1", "?2001:db8::1", "2001:db8::2"},
+	 "fe80::1 10.0.0.1 - 2001:db8::2",
+	 true},
+	{{"::ffff:10.0.0.1", "fe80::1", "2001:db8::1", "2001:db8::2"},
+	 "fe80::1 10.0.0.1 2001:db8::1 2001:db8::2",
+	 true},
+	{{"::ffff:10.0.0.1", "?fe80::1"}, "- 10.0.0.1 - -", true},
 };
 
 static const char *describe(const union ibv_gid *gids, unsigned len)
@@ -106,7 +120,10 @@ static void test_gid_order(void **state)
 		inet_pton(AF_INET6, "fe80::8", &addrs[n++].addr);
 		for (const char *const *a = gid_steps[i].addrs; *a; a++) {
 			addrs[n].ifindex = 7;
-			assert_int_equal(inet_pton(AF_INET6, *a, &addrs[n++].addr), 1);
+			addrs[n].tentative = **a == '?';
+			assert_int_equal(
+				inet_pton(AF_INET6, *a + addrs[n].tentative, &addrs[n].addr), 1);
+			n++;
 		}
 		assert_int_equal(urxe_gid_table_update(gids, &len, addrs, n, 7),
 				 gid_steps[i].changed);
@@ -438,7 +455,7 @@ static void gone_and_back(void *arg)
 	urxe_device_monitor_close(fd);
 }
 
-/* Duplicate address detection: while it runs and after it has failed there is no GID. */
+/* Duplicate address detection: while it runs there is a slot without a GID, and after it has failed neither. */
 static void tentative(void *arg)
 {
 	struct urxe_device *dev;
@@ -471,6 +488,42 @@ static void tentative(void *arg)
 	CHECK_NEWS(fd, "");
 	CHECK_TEXT(gids_of(dev), "10.0.0.1 2001:db8::1");
 	urxe_device_monitor_close(fd);
+}
+
+/* For a second or two there is no link-local address, and its slot is left unused. */
+static void link_local_to_come(void *arg)
+{
+	const union ibv_gid *gids;
+	struct urxe_device *dev;
+	uint64_t end;
+	int fd;
+
+	new_namespace();
+	host_test_sh("ip link add v0 type veth peer name v1");
+	host_test_sh("ip addr add 10.0.0.1/24 dev v0");
+	host_test_sh("for d in v0 v1; do ip link set $d up; done");
+	CHECK_TEXT(list(), "urxe0=v0");
+	dev = urxe_device_by_name("urxe0");
+	gids = dev->ports->gids;
+	CHECK(urxe_is_ipv4((const struct in6_addr *)&gids[1]));
+	fd = urxe_device_monitor_open();
+	end = host_test_now_ms() + 10000;
+	while (urxe_gid_is_empty(&gids[0]) && host_test_now_ms() < end)
+		news(fd, "");
+	CHECK(IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)&gids[0]));
+	CHECK(urxe_is_ipv4((const struct in6_addr *)&gids[1]));
+	urxe_device_monitor_close(fd);
+}
+
+static void link_local_switched_off(void *arg)
+{
+	new_namespace();
+	host_test_sh("ip link add v0 type veth peer name v1");
+	host_test_sh("echo 1 >/proc/sys/net/ipv6/conf/v0/disable_ipv6");
+	host_test_sh("ip addr add 10.0.0.1/24 dev v0");
+	host_test_sh("for d in v0 v1; do ip link set $d up; done");
+	CHECK_TEXT(list(), "urxe0=v0");
+	CHECK_TEXT(gids_of(urxe_device_by_name("urxe0")), "10.0.0.1");
 }
 
 /* On a point-to-point link the peer's address is not ours. */
@@ -575,6 +628,8 @@ IN_NAMESPACE(port_attributes)
 IN_NAMESPACE(monitored)
 IN_NAMESPACE(gone_and_back)
 IN_NAMESPACE(tentative)
+IN_NAMESPACE(link_local_to_come)
+IN_NAMESPACE(link_local_switched_off)
 IN_NAMESPACE(point_to_point)
 IN_NAMESPACE(many_netdevs)
 IN_NAMESPACE(cheap)
@@ -595,6 +650,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_monitored),
 		cmocka_unit_test(test_gone_and_back),
 		cmocka_unit_test(test_tentative),
+		cmocka_unit_test(test_link_local_to_come),
+		cmocka_unit_test(test_link_local_switched_off),
 		cmocka_unit_test(test_point_to_point),
 		cmocka_unit_test(test_many_netdevs),
 		cmocka_unit_test(test_cheap),
