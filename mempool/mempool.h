@@ -91,7 +91,10 @@ struct rmempool_attr {
 	unsigned max_registrations; /* at one time; 1 … 2^21 */
 };
 
-/* Defaults: 16 MiB at once, at most 64 GiB, blocks of 2 MiB, any node, no flags, own keys. */
+/*
+ * Defaults: 16 MiB at once, at most 64 GiB (or what there are addresses for, in a process that is
+ * limited), blocks of 2 MiB, any node, no flags, own keys.
+ */
 void rmempool_attr_init(struct rmempool_attr *attr, size_t size);
 
 /*

@@ -73,6 +73,22 @@ static int init(struct rmempool *pool)
 	return err;
 }
 
+/* The default limit is more than there are addresses in a process under ulimit -v or valgrind. */
+static int init_within(struct rmempool *pool)
+{
+	const struct rmempool_attr *a = &pool->attr;
+	bool by_default = a->limit == defaults.limit;
+	size_t limit = a->limit;
+	int err;
+
+	do {
+		pool->max_blocks = blocks_for(pool, limit);
+		err = init(pool);
+		limit /= 2;
+	} while (err == -ENOMEM && by_default && limit >= a->bytes && limit >= a->block_size);
+	return err;
+}
+
 static void destroy(struct rmempool *pool)
 {
 	mempool_registration_destroy(pool);
@@ -102,11 +118,10 @@ int rmempool_create(const struct rmempool_attr *wanted, struct rmempool **out)
 	pool->attr = attr;
 	pool->id = atomic_fetch_add(&ids, 1) + 1;
 	pool->block_shift = __builtin_ctzl(attr.block_size);
-	pool->max_blocks = blocks_for(pool, attr.limit);
 	pthread_mutex_init(&pool->grow_lock, NULL);
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_mutex_init(&pool->mr_lock, NULL);
-	err = init(pool);
+	err = init_within(pool);
 	if (err) {
 		free(pool);
 		return err;

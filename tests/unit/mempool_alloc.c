@@ -656,6 +656,33 @@ static void test_fork_copies_closed(void **state)
 	assert_int_equal(rmempool_destroy(pool), 0);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* They take terabytes. */
+/* The default limit asks for 64 GiB of addresses; the program asked for none. */
+static void test_address_limit(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct rlimit limit = {4096 * MIB, 4096 * MIB};
+		struct rmempool_attr attr;
+		struct rmempool *pool;
+		struct rmempool_buffer b;
+
+		setrlimit(RLIMIT_AS, &limit);
+		rmempool_attr_init(&attr, sizeof(attr));
+		if (rmempool_create(&attr, &pool) || rmempool_grow(pool, 256 * MIB) ||
+		    rmempool_alloc(pool, 1000, 0, &b, sizeof(b)) || rmempool_free(pool, b.addr) ||
+		    rmempool_destroy(pool))
+			_exit(1);
+		attr.limit = 8192 * MIB;
+		_exit(rmempool_create(&attr, &pool) == -ENOMEM ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+#endif
+
 /* A process whose files may not be so long gets an error, and not the signal that the kernel has
  * for it. */
 static void test_file_limit(void **state)
@@ -901,6 +928,9 @@ int main(void)
 		cmocka_unit_test(test_fork_copies),
 		cmocka_unit_test(test_fork_copies_closed),
 		cmocka_unit_test(test_file_limit),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+		cmocka_unit_test(test_address_limit),
+#endif
 #ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(test_fork_among_threads),
 #endif
