@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 
 #include "host/libc.h"
 #include "host/log.h"
+#include "host/siphash.h"
+#include "host/ticks.h"
 
-#define LINE_LEN 1024
+#define LINE_LEN  1024
+#define REPEAT_NS 1000000000ull
 
 static const char *const level_names[] = {
 	[URXE_LOG_ERROR] = "error",
@@ -49,6 +53,20 @@ static int level_from_environment(void)
 	return URXE_LOG_ERROR;
 }
 
+/* A program that tries again at once, a thousand times, has the same line once a second. */
+static bool is_repeated(const char *line, size_t len)
+{
+	static const uint64_t key[2];
+	static uint64_t last, when;
+	uint64_t hash = urxe_siphash(key, line, len), now = urxe_now();
+
+	if (__atomic_exchange_n(&last, hash, __ATOMIC_RELAXED) == hash &&
+	    now - __atomic_load_n(&when, __ATOMIC_RELAXED) < REPEAT_NS)
+		return true;
+	__atomic_store_n(&when, now, __ATOMIC_RELAXED);
+	return false;
+}
+
 void urxe_log(enum urxe_log_level level, const char *fmt, ...)
 {
 	int limit = __atomic_load_n(&threshold, __ATOMIC_RELAXED), saved = errno, n;
@@ -71,7 +89,8 @@ void urxe_log(enum urxe_log_level level, const char *fmt, ...)
 		if (len > sizeof(line) - 2)
 			len = sizeof(line) - 2;
 		line[len++] = '\n';
-		put(line, len);
+		if (level != URXE_LOG_ERROR || !is_repeated(line, len))
+			put(line, len);
 	}
 	errno = saved;
 }

@@ -111,8 +111,9 @@ static void test_order(void **state)
 	urxe_libc.close(fd);
 }
 
-/* What one message writes to stderr, with URXE_LOG as given, in a child (the level is kept). */
-static const char *logged(const char *env, enum urxe_log_level level, const char *text)
+/* What a message, said several times, writes to stderr, with URXE_LOG as given, in a child (the level is kept). */
+static const char *logged_times(unsigned times, const char *env, enum urxe_log_level level,
+				const char *text)
 {
 	static char out[4096];
 	ssize_t n = 0, got;
@@ -128,7 +129,8 @@ static const char *logged(const char *env, enum urxe_log_level level, const char
 		else
 			unsetenv("URXE_LOG");
 		errno = 4711;
-		urxe_log(level, "%s", text);
+		while (times--)
+			urxe_log(level, "%s", text);
 		_exit(errno != 4711);
 	}
 	close(fds[1]);
@@ -138,6 +140,11 @@ static const char *logged(const char *env, enum urxe_log_level level, const char
 	close(fds[0]);
 	assert_int_equal(host_test_wait(pid), 0);
 	return out;
+}
+
+static const char *logged(const char *env, enum urxe_log_level level, const char *text)
+{
+	return logged_times(1, env, level, text);
 }
 
 static void test_log(void **state)
@@ -152,6 +159,9 @@ static void test_log(void **state)
 	assert_string_equal(logged("warn", URXE_LOG_INFO, "a"), "");
 	assert_string_equal(logged("debug", URXE_LOG_DEBUG, "a"), "urxe: a\n");
 	assert_non_null(strstr(logged("loud", URXE_LOG_DEBUG, "a"), "none of error, warn"));
+
+	assert_string_equal(logged_times(100, NULL, URXE_LOG_ERROR, "a"), "urxe: a\n");
+	assert_string_equal(logged_times(2, "warn", URXE_LOG_WARN, "a"), "urxe: a\nurxe: a\n");
 
 	/* A long message is cut, and still is one line. */
 	memset(text, 'x', sizeof(text));
