@@ -86,8 +86,9 @@ static bool is_at_work(struct owned_lock *lock)
 }
 
 /*
- * A program may have forbidden itself the call since (seccomp(2)): then this waits for as long as
- * every processor takes by far to carry out what it had begun, and no thread owns locks from now on.
+ * A program may have forbidden itself the call since (seccomp(2)): then this waits for
+ * as long as every processor takes by far to carry out what it had begun, and no
+ * thread owns locks from now on.
  */
 void owned_lock_barrier(void)
 {
@@ -100,9 +101,9 @@ void owned_lock_barrier(void)
 }
 
 /*
- * Revokes what the owner has, with the shared lock. True: it is at work, and will look for work that
- * was left to it before this was called. So a barrier lies between that and each look at `held`
- * which finds it there.
+ * Revokes what the owner has, with the shared lock. True: it is at work, and will look for work
+ * that was left to it before this was called. So a barrier lies between that and each look at
+ * `held` which finds it there.
  */
 static bool hold_off(struct owned_lock *lock)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A lock for what is held for a fraction of a microsecond, and mostly by one thread: a message takes
- * half a dozen of them. The first thread on the way of data that takes it owns it, and then takes
- * it by plain stores:
+ * A lock for what is held for a fraction of a microsecond, and mostly by one thread: a message
+ * takes half a dozen of them. The first thread on the way of data that takes it owns it, and then
+ * takes it by plain stores:
  *
  *	owner     held = OWN; if revoked is not set, it has the lock
  *	others    take the shared lock, set revoked, make every thread pass a memory barrier
@@ -19,9 +19,9 @@
  * (futex(2)). An owner that is at work does not say when it ends: a waiter gives way, then sleeps
  * for moments, so that an owner that has lost its processor gets it back.
  *
- * The owner is never another one: its thread may still be between two instructions of taking the
- * lock. For the same reason a lock is made anew where there is one thread alone. Zero is a lock that
- * nobody has.
+ * The owner is never another one: its thread may still be between two instructions of
+ * taking the lock. For the same reason a lock is made anew where there is one thread alone.
+ * Zero is a lock that nobody has.
  */
 #ifndef COMMON_OWNED_LOCK_H
 #define COMMON_OWNED_LOCK_H
@@ -108,10 +108,10 @@ static inline bool owned_trylock(struct owned_lock *lock, bool often)
 }
 
 /*
- * A thread that has left work for the holder, and then found the lock taken by owned_trylock(), relies on
- * the holder, which looks for work after this by a sequentially consistent load: to see it, or to
- * have given the lock back before the other tried. Between the two lies the barrier of the thread
- * that tried, or the shared lock's exchange.
+ * A thread that has left work for the holder, and then found the lock taken by owned_trylock(),
+ * relies on the holder, which looks for work after this by a sequentially consistent load: to see
+ * it, or to have given the lock back before the other tried. Between the two lies the barrier of
+ * the thread that tried, or the shared lock's exchange.
  */
 static inline void owned_unlock(struct owned_lock *lock)
 {

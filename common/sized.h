@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* size: of the program's structure; if that is the longer one, its end is zeroed. to may be NULL. */
+/* size: of the program's structure; if that is the longer one, its end
+ * is zeroed. to may be NULL. */
 static inline void copy_out(void *to, size_t size, const void *from, size_t length)
 {
 	size_t both = size < length ? size : length;

@@ -31,9 +31,9 @@ static void check(VIP_RETURN result, const char *what)
 }
 
 /*
- * Errors that no call returns; without a handler the library writes them to stderr. Whoever does not
- * disconnect first is told that the connection is lost. Here that is its end; one that comes too
- * early is seen by the descriptors that come back.
+ * Errors that no call returns; without a handler the library writes them to stderr. Whoever does
+ * not disconnect first is told that the connection is lost. Here that is its end; one that comes
+ * too early is seen by the descriptors that come back.
  */
 static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {

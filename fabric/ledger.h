@@ -57,7 +57,8 @@ struct ledger *ledger_open(struct fabric *f, int fd);
 void ledgers_collect(struct fabric *f);
 /* The same for one, which then ends. */
 void ledger_close(struct fabric *f, struct ledger *l);
-/* Packets of the row that begins there have crossed its links, of which some lead to Armed ports. */
+/* Packets of the row that begins there have crossed its links, of which
+ * some lead to Armed ports. */
 void ledger_passed(struct fabric *f, const struct ledger *l, uint32_t row);
 
 #endif

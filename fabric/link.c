@@ -3,10 +3,11 @@
  * Cables and the states of the ports at their ends (7.2.7, 14.2.5.6). A link is trained, and its
  * ports are in state Init, as soon as both ends look for each other: both are in state Polling,
  * neither was disabled by a subnet manager nor by the operator, nor is one of them a virtual
- * function without a GUID, and they have a width in common. It is Down otherwise. Training finds the
- * largest width and the highest speed that both ends have enabled and the cable has. A fabric begins
- * with what its description says of each end, for in those of real fabrics the two differ now and then.
- * Whatever changes there is told to the subnet manager by the switch that sees it. fabricd's thread.
+ * function without a GUID, and they have a width in common. It is Down otherwise. Training finds
+ * the largest width and the highest speed that both ends have enabled and the cable has. A
+ * fabric begins with what its description says of each end, for in those of real fabrics the two
+ * differ now and then. Whatever changes there is told to the subnet manager by the switch that
+ * sees it. fabricd's thread.
  */
 #include "fabric/fabric.h"
 #include "fabric/route.h"

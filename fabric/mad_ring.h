@@ -22,8 +22,8 @@
  * datagrams may have them: where a short and then a long MAD are sent between a consumer's look at
  * the empty ring and that at the socket, the long one arrives first.
  *
- * One thread at a time at each end. Where a child of fork(2) has the file too, both can read, and the
- * child writes to the socket.
+ * One thread at a time at each end. Where a child of fork(2) has the file too, both can read, and
+ * the child writes to the socket.
  */
 #ifndef URXE_FABRIC_MAD_RING_H
 #define URXE_FABRIC_MAD_RING_H
@@ -67,9 +67,9 @@ static inline struct mad_slot *mad_ring_room(struct mad_ring *r)
 }
 
 /*
- * True: the consumer is idle, and this is the one that wakes it. Here head is written before idle is
- * read, in mad_ring_sleep() idle before head, all in one order (seq_cst): a producer that finds the
- * consumer awake has published before the consumer's last look.
+ * True: the consumer is idle, and this is the one that wakes it. Here head is written before idle
+ * is read, in mad_ring_sleep() idle before head, all in one order (seq_cst): a producer that finds
+ * the consumer awake has published before the consumer's last look.
  */
 static inline bool mad_ring_publish(struct mad_ring *r)
 {
@@ -102,8 +102,8 @@ static inline ssize_t mad_ring_take(struct mad_ring *r, uint8_t *bytes, size_t r
 	if ((size_t)len > room)
 		return -EINVAL;
 	memcpy(bytes, r->slots[tail % MAD_RING_SLOTS].bytes, len);
-	/* The slot is free after the copy (mad_ring_room() acquires); it fails where another process
-	 * that has the file has taken this MAD. */
+	/* The slot is free after the copy (mad_ring_room() acquires); it fails where another
+	 * process that has the file has taken this MAD. */
 	if (!atomic_compare_exchange_strong(&r->tail, &tail, tail + 1))
 		return mad_ring_take(r, bytes, room);
 	return len;

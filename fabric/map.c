@@ -67,8 +67,8 @@ static uint8_t width_bits(unsigned lanes)
 	}
 }
 
-/* What a port can do and is set to when it is switched on (14.2.5.6), and the width and speed that its
- * description says are active. */
+/* What a port can do and is set to when it is switched on (14.2.5.6), and the width and speed that
+ * its description says are active. */
 static void init_port_info(const struct fabric_node *n, struct fabric_port *port)
 {
 	uint8_t *info = port->info;

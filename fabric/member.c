@@ -2,9 +2,9 @@
 /*
  * Members of multicast groups (member.h): a list of joins, each of an agent at a port, with the MAD
  * that asked for it, which says how to leave. Where that has no MGID, the answer says which group
- * the subnet administrator has made; if the process ends before that, its agent waits for the answer
- * in its place, as the kernel does. Programs that write such MADs to their umad files are not
- * counted, as in the kernel. fabricd's thread.
+ * the subnet administrator has made; if the process ends before that, its agent waits for the
+ * answer in its place, as the kernel does. Programs that write such MADs to their umad files are
+ * not counted, as in the kernel. fabricd's thread.
  */
 #include "fabric/member.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What goes to programs by their sockets. Datagrams of one turn of the loop are collected and written at its end,
- * all of a connection by one sendmmsg(2): a program that has asked for several things wakes up once
- * and finds all the answers.
+ * What goes to programs by their sockets. Datagrams of one turn of the loop are collected and
+ * written at its end, all of a connection by one sendmmsg(2): a program that has asked for several
+ * things wakes up once and finds all the answers.
  *
  * A program that does not read has its MADs queued up to 64 MiB, as the kernel's umad has; further
  * ones are lost. A MAD of several segments is in a memory file, whose descriptor goes with its

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The folder of fabrics' sockets, which only its user may enter, and sockets that fabrics left which
- * were killed. Any thread.
+ * The folder of fabrics' sockets, which only its user may enter, and sockets that fabrics left
+ * which were killed. Any thread.
  */
 #include "fabric/path.h"
 

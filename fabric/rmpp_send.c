@@ -2,8 +2,8 @@
 /*
  * The sender of a MAD in segments (13.6; the kernel's mad_rmpp.c): sends up to the window that the
  * receiver opened, waits for acknowledgements, sends again from the last acknowledged segment when
- * none comes, and gives up after the retries, which each step has anew. A request then waits for its
- * answer. fabricd's thread.
+ * none comes, and gives up after the retries, which each step has anew. A request then waits for
+ * its answer. fabricd's thread.
  */
 #include <errno.h>
 

@@ -5,7 +5,8 @@
  * here and nothing changes: the caller may be a process of a host, which has the map for reading
  * alone.
  *
- * The map may change meanwhile. A caller that keeps what was found reads the map's generation first.
+ * The map may change meanwhile. A caller that keeps what was found reads
+ * the map's generation first.
  */
 #ifndef URXE_FABRIC_ROUTE_H
 #define URXE_FABRIC_ROUTE_H
@@ -83,8 +84,8 @@ void fabric_route_group(const struct fabric_map *map, uint32_t from, uint16_t ml
 
 /*
  * Do the switches at both ends of a link let that P_Key pass (10.9.3, 14.2.5.7)? They compare the
- * partition; whether both ends are limited members is the receiver's to know. ARRIVES, XMIT_PKEY, or
- * RCV_PKEY behind the link; *at: the port that counts it. By the port that it leaves by.
+ * partition; whether both ends are limited members is the receiver's to know. ARRIVES, XMIT_PKEY,
+ * or RCV_PKEY behind the link; *at: the port that counts it. By the port that it leaves by.
  */
 enum fabric_loss fabric_link_pkey(const struct fabric_map *map, uint32_t port, uint16_t pkey,
 				  uint32_t *at);

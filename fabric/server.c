@@ -2,8 +2,8 @@
 /*
  * Serves the programs of all hosts: accepts them, reads what they write to their umad files and
  * sends what arrives for them, registers their agents. One epoll descriptor, which a daemon's loop
- * watches; nothing blocks but that. What a program sends is not trusted: a datagram that makes no sense is
- * dropped, and so is a connection that does not begin as it should.
+ * watches; nothing blocks but that. What a program sends is not trusted: a datagram that makes no
+ * sense is dropped, and so is a connection that does not begin as it should.
  *
  * fabricd's thread.
  */
@@ -108,8 +108,9 @@ static bool descriptors_left(int fd, unsigned wanted)
 }
 
 /*
- * The last descriptors are for the programs that are there, and the very last ones for the operator:
- * another program is refused at once, and does not wait until there are some. 0, or an errno.
+ * The last descriptors are for the programs that are there, and the very last ones
+ * for the operator: another program is refused at once, and does not wait until there
+ * are some. 0, or an errno.
  */
 static int32_t refuse(struct connection *c, uint32_t kind, struct fabric_welcome *w)
 {

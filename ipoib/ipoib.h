@@ -193,8 +193,8 @@ bool queue_is_scarce(const struct ipoib *ib);
 
 /* ---- segment.c: what network adapters do for TCP ---- */
 
-/* How many packets of mtu bytes at most it becomes; 0: more than IPOIB_MAX_SEGMENTS, or it cannot be
- * cut so. */
+/* How many packets of mtu bytes at most it becomes; 0: more than
+ * IPOIB_MAX_SEGMENTS, or it cannot be cut so. */
 unsigned segment_count(const struct ipoib_packet *packet, unsigned mtu);
 /* The headers of the nth into packet->headers + n * IPOIB_MAX_HEADERS; its payload lies at
  * *payload. */

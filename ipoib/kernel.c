@@ -247,9 +247,11 @@ int kernel_add_address(struct ipoib *ib, const struct in6_addr *ip, unsigned pre
 
 /* ---- routes ---- */
 
-/* By this interface, which the kernel takes for a direct way where no route leads anywhere; or as
- * the routes say, which may be by another one: 0. 1, or -errno, with which the kernel also says that
- * there is none (says_none()). */
+/*
+ * By this interface, which the kernel takes for a direct way where no route leads anywhere; or as
+ * the routes say, which may be by another one: 0. 1, or -errno, with which the kernel also says
+ * that there is none (says_none()).
+ */
 static int ask_route(struct ipoib *ib, const struct in6_addr *ip, bool by_this,
 		     struct in6_addr *hop)
 {

@@ -30,7 +30,8 @@
 #define SLOT_SIZE  ((HEADERS + 64 + IPOIB_HEADER + IPOIB_PACKET_MAX + 4095) & ~4095)
 #define SCARCE	   64 /* slots that waiting packets leave to others */
 
-/* An address handle. One that is dropped stays until the requests that may need it are completed. */
+/* An address handle. One that is dropped stays until the requests that
+ * may need it are completed. */
 struct ipoib_handle {
 	struct ibv_ah *ah;
 	struct ipoib_handle *next; /* dropped later */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Cuts a TCP packet of the kernel's, of up to 64 KiB, into packets that the link takes, as network
- * adapters do: each with headers of its own and a complete checksum. The kernel's are trusted as far
- * as memory goes: lengths are compared with the packet. Pure functions.
+ * adapters do: each with headers of its own and a complete checksum. The kernel's are trusted as
+ * far as memory goes: lengths are compared with the packet. Pure functions.
  */
 #include <endian.h>
 #include <netinet/ip.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The interface: a TUN whose type is InfiniBand, so that programs see what they look for. The kernel
- * has no link-layer header on it and resolves nothing. It hands TCP over in packets of up to 64 KiB
- * and takes such, with a struct virtio_net_hdr in front. The loop's thread.
+ * The interface: a TUN whose type is InfiniBand, so that programs see what they look for. The
+ * kernel has no link-layer header on it and resolves nothing. It hands TCP over in packets of up to
+ * 64 KiB and takes such, with a struct virtio_net_hdr in front. The loop's thread.
  */
 #include <errno.h>
 #include <fcntl.h>

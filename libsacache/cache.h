@@ -127,8 +127,9 @@ int sa_cache_restore_path(struct sacache *cache, const struct sacache_path *path
 void sa_cache_answer(struct sacache *cache, const struct sacache_key *key, uint32_t generation,
 		     int status, const uint8_t record[SA_RECORD_SIZE]);
 /*
- * After an event that has all records of a port queried again: how many paths from that GID wait for
- * it, without those whose key has a component of `beyond`; and the highest LID that they lead to.
+ * After an event that has all records of a port queried again: how many paths from
+ * that GID wait for it, without those whose key has a component of `beyond`; and the
+ * highest LID that they lead to.
  */
 unsigned sa_cache_unconfirmed(struct sacache *cache, unsigned port, const uint8_t gid[16],
 			      uint32_t beyond, uint16_t *highest);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The policy: which lookups the table answers, which records it stores, and how a record changes
- * when a connection fails or the subnet changes. Lookups run in any thread under RCU; all changes of
- * the table hold cache->lock.
+ * when a connection fails or the subnet changes. Lookups run in any thread under RCU; all changes
+ * of the table hold cache->lock.
  *
  * An entry's life:
  *
@@ -374,8 +374,8 @@ static int by_destination(const void *a, const void *b)
 	return memcmp(*(const uint8_t *const *)a + 8, *(const uint8_t *const *)b + 8, 16);
 }
 
-/* Which of these paths the SA would answer an entry's key with: the one that the entry has, else the
- * only one; NULL: it would choose. */
+/* Which of these paths the SA would answer an entry's key with: the one that the entry has, else
+ * the only one; NULL: it would choose. */
 static const uint8_t *answer_for(const struct sacache *cache, const struct sa_entry *entry,
 				 const struct sacache_key *key, const uint8_t *const *paths,
 				 size_t count)

@@ -95,8 +95,8 @@ static void await_table(struct sa_port *port, struct sa_waiter *waiter)
 	port->confirm.waiting = waiter;
 }
 
-/* Callers that waited for a table look again. If it has not confirmed their records they query the SA;
- * if it was outdated, they wait for another one. Under port->lock. */
+/* Callers that waited for a table look again. If it has not confirmed their records they query the
+ * SA; if it was outdated, they wait for another one. Under port->lock. */
 static void look_again(struct sa_port *port)
 {
 	struct sa_waiter *waiter = port->confirm.waiting, *next;

@@ -6,11 +6,11 @@
  *	queries one by one ──price of the table──► table: callers wait ──► queries one by one
  *
  * A table of N paths costs the SA as much as N / TABLE_RATIO queries. A port asks for it after that
- * many queries, so that it never costs the SA more than twice what the cheaper of both would. If the
- * port was away it asks at once: it re-registers alone, not together with the whole subnet.
+ * many queries, so that it never costs the SA more than twice what the cheaper of both would. If
+ * the port was away it asks at once: it re-registers alone, not together with the whole subnet.
  *
- * What happens to the port while a table is on its way outdates that: its callers wait for another one.
- * Before the first question the port's events are read, so that what has happened does not.
+ * What happens to the port while a table is on its way outdates that: its callers wait for another
+ * one. Before the first question the port's events are read, so that what has happened does not.
  *
  * A record is confirmed if the table has the same path, and replaced if just one path of the table
  * answers its key; all others are queried one by one, since the SA chooses among several.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The reconnect procedure over rdma_cm: the program's calls; rdmacm.h describes its use. There are no
- * threads and no locks here: everything runs in the program's thread.
+ * The reconnect procedure over rdma_cm: the program's calls; rdmacm.h describes its use. There are
+ * no threads and no locks here: everything runs in the program's thread.
  *
  *	epoll ─┬─ event channel: events of ids
  *	       ├─ timerfd: the nearest deadline of the procedure

@@ -2,9 +2,10 @@
 /*
  * The reconnect procedure; reconnect.h has the picture and the rules.
  *
- * Everything here runs in the owner's thread, except answer_came(), which a port of the cache calls:
- * it puts the answer into the inbox, whose lock is the only one here, and wakes the owner. An answer
- * may arrive after its peer, or the whole set, was destroyed: the last user frees the shared data.
+ * Everything here runs in the owner's thread, except answer_came(), which a port of the
+ * cache calls: it puts the answer into the inbox, whose lock is the only one here, and wakes
+ * the owner. An answer may arrive after its peer, or the whole set, was destroyed: the last
+ * user frees the shared data.
  *
  * Deadlines of peers are in a heap, the nearest first; a peer has at most one.
  */

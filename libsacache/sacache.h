@@ -179,8 +179,8 @@ int sacache_query_sa(struct sacache *cache, const struct sacache_key *key, sacac
 
 /*
  * Every path for a key, by SubnAdmGetTable; the table is neither read nor changed. A key without a
- * destination means the paths to all destinations. *count is the room in paths at the call, and then
- * the number of paths; -ENOSPC if that is more, -EFBIG beyond max_records.
+ * destination means the paths to all destinations. *count is the room in paths at the call, and
+ * then the number of paths; -ENOSPC if that is more, -EFBIG beyond max_records.
  */
 int sacache_query_table(struct sacache *cache, const struct sacache_key *key,
 			struct sacache_path *paths, size_t *count, int timeout);
@@ -324,8 +324,8 @@ bool sacache_caching(struct sacache *cache, unsigned port);
 int sacache_port_open(struct sacache *cache, const char *ca_name, int portnum, unsigned *port);
 /*
  * Pending queries end with -ECANCELED. Records stay until the number is assigned to another port. A
- * port that is opened again, with the GID that it had, gets its number again if that is free, and the
- * SA has to confirm its records. Not from a callback.
+ * port that is opened again, with the GID that it had, gets its number again if that is free, and
+ * the SA has to confirm its records. Not from a callback.
  */
 int sacache_port_close(struct sacache *cache, unsigned port);
 

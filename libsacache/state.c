@@ -402,8 +402,8 @@ static int read_file(const char *path, uint8_t **data, size_t *length, const cha
 }
 
 /*
- * Reads the file that will be replaced if it has entries to keep, which its list of ports shows. A damaged
- * one is not kept.
+ * Reads the file that will be replaced if it has entries to keep, which its list of ports shows.
+ * A damaged one is not kept.
  */
 static int read_before(struct save *save, const char *path, const struct sa_port_identity *here)
 {

@@ -10,19 +10,19 @@
  *	└─────────┴─────────┘	└───────────────────┘	└───────────────────┘
  *				  both reserved once, touched as they fill
  *
- * The cost of a lookup is mostly cache misses. So it touches two lines, one of slots and that of its
- * entry, and both arrays are small: with 50,000 entries they take 3.4 MB. An entry is the record as
- * the SA sent it, most of which is also the key; the place of its service ID, which is 0 in nearly
- * all records, holds the entry's state. Further fields are in `more`. Slots are 5/16 to 13/16 full
- * (open addressing, linear probing).
+ * The cost of a lookup is mostly cache misses. So it touches two lines, one of slots and that of
+ * its entry, and both arrays are small: with 50,000 entries they take 3.4 MB. An entry is the
+ * record as the SA sent it, most of which is also the key; the place of its service ID, which is 0
+ * in nearly all records, holds the entry's state. Further fields are in `more`. Slots are 5/16 to
+ * 13/16 full (open addressing, linear probing).
  *
- * Writers find all entries that lead to a GID by chains through `more`, from an array with an element
- * for four slots; and whether any begins at a GID by the number of entries with that hash of the
- * source. In total an entry takes 102 to 112 bytes.
+ * Writers find all entries that lead to a GID by chains through `more`, from an array with an
+ * element for four slots; and whether any begins at a GID by the number of entries with that hash
+ * of the source. In total an entry takes 102 to 112 bytes.
  *
- * Readers hold only sa_rcu_read_lock(). A published entry does not change, except for its atomics: a
- * change is a new entry in the old one's slot. Writers are serialized by the caller. Removed entries
- * are reused after a grace period, which is waited for once in SA_RETIRED changes.
+ * Readers hold only sa_rcu_read_lock(). A published entry does not change, except for its atomics:
+ * a change is a new entry in the old one's slot. Writers are serialized by the caller. Removed
+ * entries are reused after a grace period, which is waited for once in SA_RETIRED changes.
  */
 #ifndef SACACHE_TABLE_H
 #define SACACHE_TABLE_H

@@ -5,8 +5,8 @@
  *
  *   | length bytes for the program | 0xa5 0xa5 … (8 at least) | length ^ cookie |
  *
- * Free memory is filled with 0xdb, so that a write to it is detected when it is allocated again. The
- * pool's lock is held in all of these; they count errors and report them on standard error.
+ * Free memory is filled with 0xdb, so that a write to it is detected when it is allocated again.
+ * The pool's lock is held in all of these; they count errors and report them on standard error.
  */
 #ifndef MEMPOOL_DEBUG_H
 #define MEMPOOL_DEBUG_H

@@ -14,8 +14,8 @@
  *
  * The log lists changes: a row was removed, or blocks were added or removed, so that a holder of
  * copied entries drops only those. A change is made in the table first and then written to the log,
- * so a reader of the log and then of a table sees at least the logged changes. head counts all words
- * ever written; a reader that is 1,024 or more behind has missed some and drops everything.
+ * so a reader of the log and then of a table sees at least the logged changes. head counts all
+ * words ever written; a reader that is 1,024 or more behind has missed some and drops everything.
  *
  * One writer at a time (the pool's registration lock); readers take no lock.
  */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A library to be preloaded: large allocations of an unmodified program (64 KiB and more; and all
- * page-aligned ones, as buffers of RDMA programs often are) come from a pool, so that memory that it
- * registers later is contiguous, and other processes can map it (rmempool_locate() with pool NULL
- * finds it). All other allocations go to the next definition of malloc().
+ * page-aligned ones, as buffers of RDMA programs often are) come from a pool, so that memory that
+ * it registers later is contiguous, and other processes can map it (rmempool_locate() with pool
+ * NULL finds it). All other allocations go to the next definition of malloc().
  *
  * The pool behaves like malloc() where that matters: pages are allocated when they are touched,
- * buffers of 1 MiB and more free theirs (if they are ordinary ones) in free(), memory reads as zeros
- * after MADV_DONTNEED, a forked child has a copy of its own, and allocations that the pool cannot
- * serve go to the next allocator. A program whose allocator is not libc's keeps it, since that may
- * have further functions that take pointers from malloc().
+ * buffers of 1 MiB and more free theirs (if they are ordinary ones) in free(), memory reads as
+ * zeros after MADV_DONTNEED, a forked child has a copy of its own, and allocations that the pool
+ * cannot serve go to the next allocator. A program whose allocator is not libc's keeps it, since
+ * that may have further functions that take pointers from malloc().
  *
  * Any thread; the pool has its own locks. inside is set while this thread is in the library, whose
  * own allocations do not come from the pool.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Rows of the registration table as libmempool uses them: kind MEMPOOL_REGION; qpn, which regions do
- * not use, tells whether the row is for an L_Key, an R_Key or both; parent is the other key.
+ * Rows of the registration table as libmempool uses them: kind MEMPOOL_REGION; qpn, which regions
+ * do not use, tells whether the row is for an L_Key, an R_Key or both; parent is the other key.
  */
 #ifndef MEMPOOL_MATCH_H
 #define MEMPOOL_MATCH_H

@@ -159,9 +159,9 @@ struct rmempool_mr {
  * ends with rmempool_deregister() or with rmempool_free() of the buffer.
  *
  * Memory outside the pool can be registered too. With RMEMPOOL_REUSE such a registration is kept
- * when it is deregistered, and used again by the next one of the same range, PD and access, but only
- * without remote rights (a kept R_Key would stay valid), only for private anonymous memory, and only
- * where the kernel reports unmapping (userfaultfd). A thread that unmaps memory of a kept
+ * when it is deregistered, and used again by the next one of the same range, PD and access, but
+ * only without remote rights (a kept R_Key would stay valid), only for private anonymous memory,
+ * and only where the kernel reports unmapping (userfaultfd). A thread that unmaps memory of a kept
  * registration waits until a thread of the library has handled the event.
  *
  * -EINVAL: the range is neither within a buffer nor outside the pool; bad access. -ENOSPC:
@@ -265,8 +265,8 @@ enum rmempool_verdict rmempool_match(const struct rmempool_image *image,
 				     const struct rmempool_request *request);
 /*
  * Address translation (S6): the segments of [addr, addr + length) in order, at most max of them,
- * each of size bytes. Returns the number needed, which may be more. Memory outside the pool's blocks is returned as
- * virtual. Takes no lock and never waits.
+ * each of size bytes. Returns the number needed, which may be more. Memory outside the pool's
+ * blocks is returned as virtual. Takes no lock and never waits.
  */
 unsigned rmempool_translate(const struct rmempool_image *image, uint64_t addr, uint64_t length,
 			    struct rmempool_segment *segments, size_t size, unsigned max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Runs of pages: which of the pool's pages are free, and how the others are used. All bookkeeping is
- * kept outside of the pool's memory, because peers may write to that.
+ * Runs of pages: which of the pool's pages are free, and how the others are used. All bookkeeping
+ * is kept outside of the pool's memory, because peers may write to that.
  *
  *   page number   0     1     2     3     4     5     6     7     8
  *   head[]        0     0     0     3     ?     3     6     6     6
@@ -13,8 +13,9 @@
  * from the last page of a free one, so that a run that becomes free finds the neighbour before it.
  * Pages of blocks that the pool does not have belong to no run.
  *
- * Free runs are in lists by size, eight for each power of two, and bit masks tell which lists are not
- * empty ("two-level segregated fit"): allocating and freeing is O(1). Guarded by the pool's lock.
+ * Free runs are in lists by size, eight for each power of two, and bit masks tell which
+ * lists are not empty ("two-level segregated fit"): allocating and freeing is O(1).
+ * Guarded by the pool's lock.
  */
 #ifndef MEMPOOL_PAGES_H
 #define MEMPOOL_PAGES_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Registration, the method's S4: keys come from the device's ibv_reg_mr(), and a row with them goes
- * to the registration table of that device's image. A device that gives the same number as L_Key
- * and R_Key has one row for both, any other has two that name each other as parents. A device may
- * give no R_Key without remote rights (the kernel's rxe returns 0): then there is a row for the L_Key
- * alone.
+ * Registration, the method's S4: keys come from the device's ibv_reg_mr(), and a row with them
+ * goes to the registration table of that device's image. A device that gives the same number
+ * as L_Key and R_Key has one row for both, any other has two that name each other as parents.
+ * A device may give no R_Key without remote rights (the kernel's rxe returns 0): then there is
+ * a row for the L_Key alone.
  *
  * Registrations of the pool's buffers are indexed by the buffer, so that freeing it ends them.
  * Guarded by mr_lock, which is not held over calls of the device. Rows are removed before the

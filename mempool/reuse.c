@@ -9,8 +9,8 @@
  * A thread that unmaps monitored memory is blocked by the kernel until its event has been read.
  * Events are read and handled under the lock: by a dedicated thread, and by every lookup before it
  * searches. Between the unmapping and its event the kernel fails UFFDIO_WRITEPROTECT with EAGAIN; a
- * lookup that gets this error (for a page of the library's) finds nothing. So a registration that is
- * found still has its mapping.
+ * lookup that gets this error (for a page of the library's) finds nothing. So a registration that
+ * is found still has its mapping.
  *
  * Under the lock and in the monitoring thread nothing is allocated, freed or unmapped: libc might
  * return monitored memory to the kernel in there, and wait for this very thread. Registrations of

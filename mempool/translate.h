@@ -11,10 +11,10 @@
  *   first[b]:        the first run that ends beyond the start of block b
  *
  * A change writes the whole table to the other area and makes that current by one store. That is
- * rare (only when blocks are added or removed) and short: there are few runs, which is the point of
- * the method. Readers take no lock; they repeat a lookup if the state has changed. As in table.c all
- * fields are atomic, stores are releases and loads acquires. One writer at a time, which the caller
- * ensures.
+ * rare (only when blocks are added or removed) and short: there are few runs, which is the point
+ * of the method. Readers take no lock; they repeat a lookup if the state has changed. As in
+ * table.c all fields are atomic, stores are releases and loads acquires. One writer at a time,
+ * which the caller ensures.
  */
 #ifndef MEMPOOL_TRANSLATE_H
 #define MEMPOOL_TRANSLATE_H
@@ -44,7 +44,8 @@ struct mempool_vapa {
 	uint32_t unused;
 	uint64_t first_offset[2]; /* from this structure */
 	uint64_t runs_offset[2];
-	/* generation << 32 | number of runs. The generation's low bit tells which area is current. */
+	/* generation << 32 | number of runs. The generation's low bit
+	 * tells which area is current. */
 	_Atomic uint64_t state __attribute__((aligned(64)));
 };
 

@@ -7,8 +7,8 @@
  *	mlx4	a device with SR-IOV (function_mlx4.c); where: DEVICE:PORT
  *	file	a file that the host's own tools read (function_file.c); where: its path
  *
- * Operations wait for the provider and can be called by any thread; a caller that chooses a free function
- * and sets it holds a lock of its own around both.
+ * Operations wait for the provider and can be called by any thread; a caller that chooses a free
+ * function and sets it holds a lock of its own around both.
  */
 #ifndef MIGRATE_FUNCTION_H
 #define MIGRATE_FUNCTION_H
@@ -30,7 +30,8 @@ struct function {
 
 struct function_provider {
 	const char *name;
-	/* All functions, at most room; how many, or -errno, also where the GUID of one cannot be told. */
+	/* All functions, at most room; how many, or -errno, also where the
+	 * GUID of one cannot be told. */
 	int (*list)(const char *where, struct function *functions, size_t room);
 	/* Can a function take these P_Keys? NULL: the subnet manager alone gives them. -errno and a
 	 * reason. */

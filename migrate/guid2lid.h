@@ -69,12 +69,13 @@ struct guid2lid_change {
 };
 
 /*
- * Brings entries into the file. All others stay, also those that OpenSM writes at the same moment:
- * the new file changes places with the old one (renameat2, RENAME_EXCHANGE), and if that is not the
- * one that was read, what it has goes into the next. Where both have a GUID, entries wins; of two
- * writers' entries, the file's. -EADDRINUSE: an entry of another GUID has such a LID (*other says
- * which); nothing was written. -EAGAIN: another writer was faster each time that it was tried; nothing
- * is lost, and the next call goes on. -ENOSPC and other errors of writing: the file is as it was.
+ * Brings entries into the file. All others stay, also those that OpenSM writes at the same
+ * moment: the new file changes places with the old one (renameat2, RENAME_EXCHANGE), and if that
+ * is not the one that was read, what it has goes into the next. Where both have a GUID, entries
+ * wins; of two writers' entries, the file's. -EADDRINUSE: an entry of another GUID has such a
+ * LID (*other says which); nothing was written. -EAGAIN: another writer was faster each time
+ * that it was tried; nothing is lost, and the next call goes on. -ENOSPC and other errors of
+ * writing: the file is as it was.
  */
 int guid2lid_update(const char *path, const struct guid2lid_entry *entries, size_t count,
 		    struct guid2lid_change *change, size_t size, struct guid2lid_entry *other);

@@ -175,7 +175,8 @@ struct update {
 	bool follows; /* entries of other GUIDs give way */
 };
 
-/* What only one of two has; the file's own entry wins, also where another GUID has its LID since. */
+/* What only one of two has; the file's own entry wins, also where
+ * another GUID has its LID since. */
 static int bring_in(struct guid2lid *table, const struct guid2lid *from)
 {
 	int ret = 0;

@@ -153,7 +153,8 @@ static bool begins_a_line(const char *text, size_t len)
 	return true;
 }
 
-/* What is not whole at the end is cut off, unless it is of another file that was named by mistake. */
+/* What is not whole at the end is cut off, unless it is of another file
+ * that was named by mistake. */
 static int read_file(struct journal *journal, unsigned *line)
 {
 	struct stat st;

@@ -31,8 +31,9 @@ struct journal {
 };
 
 /*
- * Opens it, or makes it, and reads it. -EBADMSG: *line is damaged; -EPROTO: it was written by another
- * version; -EAGAIN: another process has it; -EINVAL: it is no regular file; else -errno of files.
+ * Opens it, or makes it, and reads it. -EBADMSG: *line is damaged; -EPROTO: it was
+ * written by another version; -EAGAIN: another process has it; -EINVAL: it is no regular
+ * file; else -errno of files.
  */
 int journal_open(struct journal *journal, const char *path, unsigned *line);
 void journal_close(struct journal *journal);

@@ -18,7 +18,8 @@
 #define METADATA_PREFIX "lidtrack"
 #define METADATA_LEN	512
 
-/* Fills in guid, pkeys and num_pkeys and leaves the rest. -EINVAL: not such an element, or no GUID. */
+/* Fills in guid, pkeys and num_pkeys and leaves the rest. -EINVAL: not
+ * such an element, or no GUID. */
 int metadata_parse(struct record *record, const char *xml, size_t len);
 /* The element as virDomainSetMetadata() takes it, with its end, into METADATA_LEN bytes; the
  * length. */

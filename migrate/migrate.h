@@ -4,8 +4,8 @@
  * The rest of migrate/ is lidtrackd's.
  *
  * Structures may grow with the library, and are passed with their size as the program knows it: a
- * member that only the program knows must be 0 (-EINVAL), or is written as 0. struct guid2lid, struct
- * guid2lid_entry, struct lid_host and struct lid_guest do not change.
+ * member that only the program knows must be 0 (-EINVAL), or is written as 0. struct guid2lid,
+ * struct guid2lid_entry, struct lid_host and struct lid_guest do not change.
  */
 #ifndef MIGRATE_MIGRATE_H
 #define MIGRATE_MIGRATE_H

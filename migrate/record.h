@@ -30,8 +30,8 @@ struct record {
 	char guest[RECORD_NAME_LEN];
 	enum move_state state;
 	uint32_t epoch; /* one more at each change of owner */
-	/* A random number, since it was added, or a person said that a host that may know it is off,
-	 * until all agents have confirmed that they do not have it; 0: confirmed. */
+	/* A random number, since it was added, or a person said that a host that may know it is
+	 * off, until all agents have confirmed that they do not have it; 0: confirmed. */
 	uint64_t fence;
 	char peer
 		[RECORD_NAME_LEN]; /* the other host of a move, or the one that has to confirm it; "" */

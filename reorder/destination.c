@@ -214,9 +214,9 @@ static void prove(struct reorder_destination *d, struct path *path, uint32_t t_t
 }
 
 /*
- * The entry of a flow, or one that it may have, or NULL. A flow that was never moved needs its entry
- * only to know, should it be, whether its old path's last packet has come before: one that was moved
- * may take it.
+ * The entry of a flow, or one that it may have, or NULL. A flow that was never moved needs its
+ * entry only to know, should it be, whether its old path's last packet has come before: one
+ * that was moved may take it.
  */
 static struct flow *find(struct reorder_destination *d, const struct reorder_packet *packet,
 			 int64_t now, bool *found)

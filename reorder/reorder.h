@@ -14,10 +14,10 @@
  * differences of differences between two. No function blocks; nothing is allocated after creation.
  * An object may be used by one thread at a time.
  *
- * Configurations and counters may grow with the library, and are passed with their size as the program
- * knows it. A member that only the library knows has its default, or is not written; one that only the
- * program knows must be 0 (-EINVAL), or is written as 0. The other structures do not change; a shim is
- * what a frame carries.
+ * Configurations and counters may grow with the library, and are passed with their size as the
+ * program knows it. A member that only the library knows has its default, or is not written; one
+ * that only the program knows must be 0 (-EINVAL), or is written as 0. The other structures do not
+ * change; a shim is what a frame carries.
  *
  * docs/reorder.md derives the rules.
  */

@@ -31,14 +31,15 @@ void urxe_fabric_is_down(const char *fabric);
 /* Is it up, by its socket? False after a complaint, which says so if it was killed. */
 bool urxe_fabric_is_up(const char *fabric, const char *path);
 
-/* On a host of a fabric: a program's arguments, NULL-terminated, with a place for OpenSM's files where
- * the user may not write to the standard one. */
+/* On a host of a fabric: a program's arguments, NULL-terminated, with a place for OpenSM's files
+ * where the user may not write to the standard one. */
 char **urxe_opensm(char **argv);
 
 /* One line on stderr, "urxe: ..." in front, with the cure in it. */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The program of a daemon: beside this one, or in the build folder's place; false after a complaint. */
+/* The program of a daemon: beside this one, or in the build folder's
+ * place; false after a complaint. */
 bool urxe_find_daemon(const char *name, char path[PATH_MAX]);
 
 /* What the dynamic linker will make of a file. */

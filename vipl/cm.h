@@ -135,8 +135,11 @@ void vipl_conn_give_up(struct vipl_conn *conn);
 /* It has failed: the VI is idle again and keeps its receives. */
 void vipl_conn_fail(struct vipl_conn *conn, VIP_RETURN result);
 void vipl_conn_established(struct vipl_conn *conn);
-/* Waits until it is finished. Success: it is the VI's, unless another thread has disconnected it since;
- * attributes of the peer's VI (NULL: not wanted). Else it is freed. Within vipl_nic_sleep(). */
+/*
+ * Waits until it is finished. Success: it is the VI's, unless another thread has
+ * disconnected it since; attributes of the peer's VI (NULL: not wanted). Else it is
+ * freed. Within vipl_nic_sleep().
+ */
 VIP_RETURN vipl_conn_await(struct vipl_conn *conn, const struct vipl_deadline *deadline,
 			   VIP_VI_ATTRIBUTES *attributes);
 /* Takes the failed attempt of a peer off an idle VI, whose result nobody has asked for. */
@@ -164,8 +167,8 @@ void vipl_listener_free(struct vipl_listener *listener);
 void vipl_listener_request(struct vipl_listener *listener, struct rdma_cm_event *event);
 void vipl_listeners_wake(struct vipl_nic *nic);
 
-/* accept.c: readies the VI's QP and answers the request of conn->id. VIP_TIMEOUT: it is not open any
- * more. */
+/* accept.c: readies the VI's QP and answers the request of conn->id.
+ * VIP_TIMEOUT: it is not open any more. */
 VIP_RETURN vipl_accept_start(struct vipl_conn *conn, struct vipl_vi *vi);
 VIP_RETURN vipl_accept_compare(const struct vipl_message *message, const VIP_VI_ATTRIBUTES *own);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Who takes the events of connections (cm.h). A thread that waits for something of a connection does
- * so itself, which saves handing each event over to it. Others wait for what it finds. The helper
- * takes events when nobody has waited for a moment: who has just been connected often waits again,
- * and a thread that wakes beside it costs more than the event.
+ * Who takes the events of connections (cm.h). A thread that waits for something of a connection
+ * does so itself, which saves handing each event over to it. Others wait for what it finds. The
+ * helper takes events when nobody has waited for a moment: who has just been connected often waits
+ * again, and a thread that wakes beside it costs more than the event.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -78,7 +78,8 @@ void vipl_cq_poll(struct vipl_cq *cq);
  * has. */
 bool vipl_cq_take(struct vipl_cq *cq, VIP_VI_HANDLE *vi, VIP_BOOLEAN *recv);
 
-/* Room in the full ring of entries, with the lock held. False: there is no memory, as is reported. */
+/* Room in the full ring of entries, with the lock held. False: there is
+ * no memory, as is reported. */
 bool vipl_cq_make_room(struct vipl_cq *cq);
 
 /* An entry for the program, with the lock held. */

@@ -50,8 +50,8 @@ static inline void *vipl_handle_lookup(const void *handle, enum vipl_kind kind)
 	void *object = atomic_load_explicit(&entry->object, memory_order_acquire);
 
 	/*
-	 * A free entry has no kind. The object is older than the handle that the caller has; who sees
-	 * one that the entry has been given since sees the end of the handle as well.
+	 * A free entry has no kind. The object is older than the handle that the caller has; who
+	 * sees one that the entry has been given since sees the end of the handle as well.
 	 */
 	if (vipl_unlikely(atomic_load_explicit(&entry->handle, memory_order_acquire) != value ||
 			  (value >> 16 & 0xf) != kind))

@@ -124,8 +124,8 @@ static void fill(const struct vipl_queue *queue, struct vipl_work *work, struct 
 }
 
 /*
- * How many work requests a descriptor may be: each one to come shall find one. Where the program has
- * not taken what has completed there is room for more in the QP, but not in post_split().
+ * How many work requests a descriptor may be: each one to come shall find one. Where the program
+ * has not taken what has completed there is room for more in the QP, but not in post_split().
  */
 static unsigned room(const struct vipl_queue *queue)
 {
@@ -388,7 +388,8 @@ post_closely(struct vipl_queue *queue, VIP_DESCRIPTOR *descriptor, VIP_MEM_HANDL
 
 static_assert(sizeof(VIP_DESCRIPTOR) == VIP_DESCRIPTOR_ALIGNMENT, "places of descriptors");
 
-/* Whether it lies on a place in the region of that key; what is not aligned comes out as too large. */
+/* Whether it lies on a place in the region of that key; what is not
+ * aligned comes out as too large. */
 vipl_inline bool is_at_place(const struct vipl_queue *queue, const VIP_DESCRIPTOR *descriptor,
 			     uint64_t key)
 {

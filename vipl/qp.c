@@ -47,7 +47,8 @@ int vipl_qp_create(struct vipl_vi *vi)
 	return 0;
 }
 
-/* A device takes what a QP has completed out of its CQs: with their locks, in the order of addresses. */
+/* A device takes what a QP has completed out of its CQs: with their locks,
+ * in the order of addresses. */
 void vipl_qp_destroy_of(struct vipl_vi *vi, struct ibv_qp *qp)
 {
 	struct vipl_cq *first = vi->sq.cq, *second = vi->rq.cq;

@@ -248,9 +248,9 @@ static __attribute__((noinline)) void complete_any(struct vipl_queue *queue,
 }
 
 /*
- * Completes the descriptor at `done` if it is one as most are: it has succeeded, its memory is as it
- * was, and the message lies where the descriptor says. The caller sees to its entry of the CQ, and
- * to those behind it.
+ * Completes the descriptor at `done` if it is one as most are: it has succeeded, its memory is
+ * as it was, and the message lies where the descriptor says. The caller sees to its entry of the
+ * CQ, and to those behind it.
  */
 vipl_inline bool complete_plain(struct vipl_queue *queue, const struct ibv_wc *wc)
 {

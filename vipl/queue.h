@@ -15,9 +15,9 @@
  * QP completes in order.
  *
  * Everything here is guarded by the lock of the queue's CQ (cq.h). Which one that is changes under
- * the NIC's lock, and that of the CQ which it was until then; a queue that is closed is its own CQ's.
- * Who has looked up a VI that another thread destroys and makes anew finds out when it has the lock
- * (vipl_queue_lock()).
+ * the NIC's lock, and that of the CQ which it was until then; a queue that is closed is its own
+ * CQ's. Who has looked up a VI that another thread destroys and makes anew finds out when it has
+ * the lock (vipl_queue_lock()).
  */
 #ifndef VIPL_QUEUE_H
 #define VIPL_QUEUE_H
@@ -87,9 +87,9 @@ struct vipl_queue {
 };
 
 /*
- * The id of a work request: the queue's address, which has 6 bits to spare below and 16 above, where
- * the number of the QP is. VIPL_WR_PART marks those of a descriptor that another one of it follows,
- * VIPL_WR_GREETING one that is of no descriptor (post.h).
+ * The id of a work request: the queue's address, which has 6 bits to spare below and 16 above,
+ * where the number of the QP is. VIPL_WR_PART marks those of a descriptor that another one of it
+ * follows, VIPL_WR_GREETING one that is of no descriptor (post.h).
  */
 #define VIPL_WR_PART	 1ull
 #define VIPL_WR_GREETING 2ull

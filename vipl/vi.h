@@ -71,7 +71,8 @@ void vipl_qp_destroy_of(struct vipl_vi *vi, struct ibv_qp *qp);
 /* To INIT, receives posted; then, unless the CM does it, to RTS. -errno. */
 int vipl_qp_prepare(struct vipl_vi *vi, struct rdma_cm_id *id);
 int vipl_qp_connect(struct vipl_vi *vi, struct rdma_cm_id *id);
-/* The attempt has failed: takes the receives back. later: where a QP goes that is destroyed later. */
+/* The attempt has failed: takes the receives back. later: where a QP
+ * goes that is destroyed later. */
 void vipl_qp_abandon(struct vipl_vi *vi, struct ibv_qp **later);
 /* Before the peer is told of the end. */
 void vipl_qp_settle(struct vipl_vi *vi);

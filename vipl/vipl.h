@@ -5,9 +5,10 @@
  *
  * The names, values, orders of members and of parameters are those that programs of the
  * architecture's time were written to; vipl(3) says what this library does where sources are
- * silent. No structure ever changes: sizes and offsets are those that such programs have compiled in,
- * which tests/unit/vipl_layout.c asserts. The source is "Study of User-Level Communication Interfaces VIA (2)" (Sun, Zhou, Yu): the
- * descriptor processing model (2.1), the states of a VI (2.2) and the main operations (2.3).
+ * silent. No structure ever changes: sizes and offsets are those that such programs have compiled
+ * in, which tests/unit/vipl_layout.c asserts. The source is "Study of User-Level Communication
+ * Interfaces VIA (2)" (Sun, Zhou, Yu): the descriptor processing model (2.1), the states of a VI
+ * (2.2) and the main operations (2.3).
  *
  * Any thread may call any function at any time, handlers included. Times are in milliseconds,
  * lengths in bytes. Each function returns VIP_INVALID_PARAMETER for a handle that is not one, or no

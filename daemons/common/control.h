@@ -36,8 +36,8 @@ struct control_command {
 
 struct control_options {
 	/*
-	 * "": there is no socket, and control_call() alone. "@NAME": an abstract one, of the network
-	 * namespace; the daemon's own user and root may use it.
+	 * "": there is no socket, and control_call() alone. "@NAME": an abstract one, of the
+	 * network namespace; the daemon's own user and root may use it.
 	 */
 	const char *path;
 	const char *user;  /* its owner, as the daemon will run as that one; "": its own user */

@@ -19,8 +19,8 @@ void json_add_gid(struct json_object *to, const char *key, const uint8_t gid[16]
 /* As "0x…" of at least that many digits. */
 void json_add_hex(struct json_object *to, const char *key, uint64_t value, int digits);
 
-/* *text is NULL where the request has no such member. False: it has one that is no string, or one with a
- * 0 in it. */
+/* *text is NULL where the request has no such member. False: it has one that is no
+ * string, or one with a 0 in it. */
 bool json_get_text(struct json_object *request, const char *key, const char **text);
 bool json_get_flag(struct json_object *request, const char *key);
 /* 1; 0: there is no such member; -1: it is no number from 0 to most. */

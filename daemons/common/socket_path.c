@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The path of a socket that a daemon is to listen at. A connection tells whether another daemon listens
- * there: ECONNREFUSED has no other cause.
+ * The path of a socket that a daemon is to listen at. A connection tells whether another daemon
+ * listens there: ECONNREFUSED has no other cause.
  */
 #include <errno.h>
 #include <sys/socket.h>

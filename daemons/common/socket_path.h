@@ -8,8 +8,9 @@
 #include <sys/un.h>
 
 /*
- * Frees it: the socket of a daemon that is gone is removed. -EADDRINUSE: one that lives has it, though
- * it may take no connection now; -EEXIST: there is something else than a socket; else -errno.
+ * Frees it: the socket of a daemon that is gone is removed. -EADDRINUSE: one that
+ * lives has it, though it may take no connection now; -EEXIST: there is something else
+ * than a socket; else -errno.
  */
 int socket_path_take(const struct sockaddr_un *address);
 

@@ -157,8 +157,8 @@ void guest_said(struct guest *guest, const struct request *request);
 uint64_t fence_number(void);
 /* The step is done: step->event, or again later. */
 void guest_stepped(struct lidtrackd *d, struct step *step);
-/* An order to move, of lidtrackctl's or another agent's. wanted: the function of the destination; -1:
- * any. -errno and a reason. */
+/* An order to move, of lidtrackctl's or another agent's. wanted: the function of the destination;
+ * -1: any. -errno and a reason. */
 int guest_order(struct lidtrackd *d, struct guest *guest, const char *to, int wanted,
 		uint64_t wait_ms, char reason[REASON_LEN]);
 /* How many functions are promised to guests that have none yet. */
@@ -205,8 +205,8 @@ int peer_ask(struct lidtrackd *d, const char *host, enum message_verb verb,
 int peer_list(struct lidtrackd *d, const char *host, enum message_verb verb,
 	      void (*each)(void *arg, const struct record *record, const char *reason), void *arg);
 
-/* The same of all other agents at once: each() is called by one thread at a time. silent: those that
- * do not answer, MAX_PEERS at most; how many. */
+/* The same of all other agents at once: each() is called by one thread at a time. silent: those
+ * that do not answer, MAX_PEERS at most; how many. */
 unsigned peer_list_all(struct lidtrackd *d,
 		       void (*each)(void *arg, const char *host, const struct record *record,
 				    const char *reason),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A connection between two agents, over which lines go: a unix socket of mode 0600 on one machine,
- * TLS with certificates of both sides else. All calls wait, for at most twice LINK_TIMEOUT_MS each; one
- * thread for each link.
+ * TLS with certificates of both sides else. All calls wait, for at most twice LINK_TIMEOUT_MS each;
+ * one thread for each link.
  */
 #ifndef LIDTRACKD_LINK_H
 #define LIDTRACKD_LINK_H
@@ -35,7 +35,8 @@ struct link {
 };
 
 void link_identity_init(struct link_identity *identity);
-/* Of PEM files; "" for all of them: no TLS. -errno after a line in the log; what was read before stays. */
+/* Of PEM files; "" for all of them: no TLS. -errno after a line in the log;
+ * what was read before stays. */
 int link_identity_load(struct link_identity *identity, const char *ca, const char *certificate,
 		       const char *key);
 void link_identity_free(struct link_identity *identity);

@@ -72,8 +72,8 @@ static int wait_for(pid_t pid)
 }
 
 /*
- * In the child of a fork. It ends with the agent, or rather with the thread of this step, which waits
- * for it: the next agent runs the command again, and two at a time would be one too many.
+ * In the child of a fork. It ends with the agent, or rather with the thread of this step, which
+ * waits for it: the next agent runs the command again, and two at a time would be one too many.
  */
 __attribute__((noreturn)) static void become_command(char *const *argv, pid_t agent)
 {
@@ -405,9 +405,10 @@ static void learn_pkeys(struct step *s, const struct sa_port *port)
 }
 
 /*
- * OpenSM ignores a switch's traps after ten within five seconds. A sweep that has found the switch's
- * PortStateChange set clears it when it writes the forwarding tables; a port that came up after the
- * sweep had read it, and whose trap was ignored, OpenSM does not see until it changes again.
+ * OpenSM ignores a switch's traps after ten within five seconds. A sweep that has found
+ * the switch's PortStateChange set clears it when it writes the forwarding tables; a port
+ * that came up after the sweep had read it, and whose trap was ignored, OpenSM does not
+ * see until it changes again.
  */
 static void show_again(struct step *s, int number)
 {

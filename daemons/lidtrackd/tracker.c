@@ -396,9 +396,9 @@ static void leave(struct tracker *t, const struct request *request, struct answe
 }
 
 /*
- * Before anything of a move is touched: there is room for what will be put down of it and of those of all
- * others, four lines for each (it leaves, it arrives, its LID, its host), which is a quarter of what a
- * source or a destination needs.
+ * Before anything of a move is touched: there is room for what will be put down of it and of those
+ * of all others, four lines for each (it leaves, it arrives, its LID, its host), which is a quarter
+ * of what a source or a destination needs.
  */
 static void prepare(struct tracker *t, struct answer *answer)
 {

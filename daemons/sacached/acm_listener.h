@@ -9,9 +9,9 @@
  *	IBACM_DIR/ibacm.port		a link to that; if it is there librdmacm connects by TCP
  *	RUN_DIR/lock			held by the sacached that runs
  *
- * Files of a dead daemon are replaced, those of a running ibacm or sacached are not. At the limit of
- * clients the listener is paused: connect() then fails, which clients handle, whereas a connection
- * that is accepted and closed would end them by SIGPIPE. The loop's thread.
+ * Files of a dead daemon are replaced, those of a running ibacm or sacached are not. At the limit
+ * of clients the listener is paused: connect() then fails, which clients handle, whereas a
+ * connection that is accepted and closed would end them by SIGPIPE. The loop's thread.
  */
 #ifndef SACACHED_ACM_LISTENER_H
 #define SACACHED_ACM_LISTENER_H

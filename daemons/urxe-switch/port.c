@@ -187,7 +187,8 @@ static int open_tap(struct port *port, const char *name)
 	return ret;
 }
 
-/* Removes what a switch that was killed has left; but nobody's file, nor the socket of one that runs. */
+/* Removes what a switch that was killed has left; but nobody's file, nor
+ * the socket of one that runs. */
 static int make_way(int fd, const struct sockaddr_un *own)
 {
 	struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What lidtrack-peers and lidtrack-guest say to each other, by a socket that no move touches: what a
- * connection manager would exchange, and whether what was written has arrived.
+ * What lidtrack-peers and lidtrack-guest say to each other, by a socket that no move touches: what
+ * a connection manager would exchange, and whether what was written has arrived.
  *
  * Each peer has a slot of the guest's memory, which it writes whole, by RDMA:
  *

@@ -16,9 +16,9 @@
  *	HEAVY_SWEEP_DONE						reads the file
  *	LIDs, routes, links	set meanwhile: another sweep follows
  *
- * At HEAVY_SWEEP_START it would be too early: a writer that changes the file during discovery has the flag
- * cleared by a discovery that is not reported again, and waits for a sweep that something else
- * causes.
+ * At HEAVY_SWEEP_START it would be too early: a writer that changes the file during
+ * discovery has the flag cleared by a discovery that is not reported again, and waits for a
+ * sweep that something else causes.
  *
  * report() runs in OpenSM's sweeping thread, watch() in one of its own. They share nothing but what
  * is constant, and OpenSM's flag for a heavy sweep, which SIGHUP's handler sets just so.

@@ -80,8 +80,8 @@ void urxe_address_prepare(void);
  */
 void urxe_address_source(const union urxe_sockaddr *src, const union urxe_sockaddr *dst,
 			 struct urxe_source *found);
-/* Is the neighbour known that packets from src to dst go to? 0, or -ENODATA: not yet (host/neigh.h).
- * Makes system calls. */
+/* Is the neighbour known that packets from src to dst go to? 0, or -ENODATA: not yet
+ * (host/neigh.h). Makes system calls. */
 int urxe_address_look(const union urxe_sockaddr *src, const union urxe_sockaddr *dst);
 
 #endif

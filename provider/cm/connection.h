@@ -89,8 +89,8 @@ struct urxe_cm_path {
 
 struct urxe_cm_event {
 	enum urxe_cm_event_type type;
-	/* NULL for events without a message, else valid during the call, as its private data is: all
-	 * bytes that it has room for (URXE_CM_*_PRIVATE). */
+	/* NULL for events without a message, else valid during the call, as its private data is:
+	 * all bytes that it has room for (URXE_CM_*_PRIVATE). */
 	const struct urxe_cm_msg *msg;
 	const uint8_t *private_data;
 	uint8_t private_data_len;
@@ -245,10 +245,10 @@ int urxe_cm_notify_established(struct urxe_cm_id *id, uint64_t now);
 int urxe_cm_init_qp_attr(const struct urxe_cm_id *id, struct ibv_qp_attr *attr, int *mask);
 
 /*
- * Ends a connection of a process that is gone, from its record, as if that process had destroyed the
- * identifier: REJ for a request or a reply; DREQ until DREP or the retries are spent. After a few
- * dozen DREQs leave at 20,000 in a second. The record is forgotten by the caller. -EEXIST, -ENOMEM,
- * -EINVAL for what is no record.
+ * Ends a connection of a process that is gone, from its record, as if that process had destroyed
+ * the identifier: REJ for a request or a reply; DREQ until DREP or the retries are spent. After a
+ * few dozen DREQs leave at 20,000 in a second. The record is forgotten by the caller. -EEXIST,
+ * -ENOMEM, -EINVAL for what is no record.
  */
 int urxe_cm_adopt(struct urxe_cm *cm, const struct urxe_cm_record *record, uint64_t now);
 

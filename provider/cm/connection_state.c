@@ -155,8 +155,8 @@ static uint64_t wait_for_turn(struct urxe_cm *cm, uint64_t now)
 	return at - now > LEAVE_BURST * LEAVE_EVERY ? at - now - LEAVE_BURST * LEAVE_EVERY : 0;
 }
 
-/* A process leaves thousands: at once they would be more than a receiver's buffer holds, and push out
- * the messages of the living. */
+/* A process leaves thousands: at once they would be more than a receiver's buffer holds, and push
+ * out the messages of the living. */
 static int leave_in_turn(struct urxe_cm_id *id, enum urxe_cm_state state,
 			 const struct urxe_cm_msg *msg, uint64_t now)
 {

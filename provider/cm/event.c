@@ -5,9 +5,9 @@
  * read of that, without the lock, so that signals and cancellation act on it as on the kernel's.
  *
  * signalled is what was written to the eventfd and not read again, as far as the holder of the lock
- * can know: 1 or 0. A sleeper reads it without the lock and subtracts it when it has the lock; until
- * then no thread writes again, because that sleeper is awake and looks. It writes again if it leaves
- * events. So a burst of events costs as many system calls as a single one.
+ * can know: 1 or 0. A sleeper reads it without the lock and subtracts it when it has the lock;
+ * until then no thread writes again, because that sleeper is awake and looks. It writes again if it
+ * leaves events. So a burst of events costs as many system calls as a single one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -152,8 +152,8 @@ struct sleeper {
 };
 
 /*
- * libc may act on a cancellation when the read is done already. A thread that ends with what it took says so
- * first, or no other would be woken any more.
+ * libc may act on a cancellation when the read is done already. A thread that ends with what it
+ * took says so first, or no other would be woken any more.
  */
 static void cancelled(void *arg)
 {

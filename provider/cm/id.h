@@ -266,8 +266,8 @@ void urxe_id_default_qkey(struct urxe_id *id);
 /* The path of a record; port has its source GID. -EINVAL for one that cannot be used. */
 int urxe_path_of_record(struct urxe_cm_path *path, struct urxe_port *port,
 			const struct ibv_path_record *record);
-/* A record of a path from sgid, as the kernel makes them for RoCE: the address vector says where it goes, the
- * path the rest. */
+/* A record of a path from sgid, as the kernel makes them for RoCE: the address vector says where
+ * it goes, the path the rest. */
 void urxe_path_record(struct ibv_path_record *record, const struct urxe_cm_path *path,
 		      const union ibv_gid *sgid, const struct ibv_ah_attr *attr,
 		      uint64_t service_id);

@@ -6,8 +6,8 @@
  * other. (To sleep on two descriptors at once there is only poll(), which a signal ends for good,
  * where GET_EVENT goes on after a handler with SA_RESTART.)
  *
- * A file is watched for one event at a time (EPOLLONESHOT); fired says that one waits. The
- * thread that looks at the kernel's queue clears it and has the file watched anew. The kernel's file does
+ * A file is watched for one event at a time (EPOLLONESHOT); fired says that one waits. The thread
+ * that looks at the kernel's queue clears it and has the file watched anew. The kernel's file does
  * not block, so that looking costs one system call.
  *
  * watched, serials and the files' fired are under the engine lock; watch_fd is set once, under the

@@ -54,8 +54,8 @@ void urxe_twin_forked(void);
 
 /* kernel_id.c: ids of the kernel's. 0, -errno or URXE_OURS. */
 
-/* Waits for the decision that is being made, if there is one: afterwards the id is the kernel's that an
- * event of the kernel's is about. */
+/* Waits for the decision that is being made, if there is one: afterwards the id is the kernel's
+ * that an event of the kernel's is about. */
 void urxe_kernel_settle(void);
 /* Passes on a command about an id that is the kernel's. */
 int urxe_kernel_pass(const struct urxe_command *c);

@@ -49,7 +49,8 @@ enum urxe_cm_attr {
 	URXE_CM_DREP,
 	URXE_CM_SIDR_REQ,
 	URXE_CM_SIDR_REP,
-	/* LAP and APR agree on an alternate path, which programs load themselves: they are not known. */
+	/* LAP and APR agree on an alternate path, which programs load
+	 * themselves: they are not known. */
 };
 
 /* Bytes of private data, and of additional information. */
@@ -201,8 +202,8 @@ unsigned urxe_cm_private_size(enum urxe_cm_attr attr);
 /* The class and class version of a MAD, and an attribute that this file knows. */
 bool urxe_cm_is_cm(const uint8_t mad[URXE_MAD_SIZE]);
 
-/* What a REQ or SIDR_REQ asks for, without looking at the rest of it: its service ID and private data,
- * which stays where it is. False: it is neither. */
+/* What a REQ or SIDR_REQ asks for, without looking at the rest of it: its service ID and private
+ * data, which stays where it is. False: it is neither. */
 bool urxe_cm_asks(const uint8_t mad[URXE_MAD_SIZE], uint64_t *service_id, const uint8_t **data,
 		  unsigned *len);
 

@@ -4,9 +4,9 @@
  * process that they concern, its timers run with the engine's, and what happens to devices and to
  * other processes of the host is passed on to the process that it concerns.
  *
- * A message names the communication ID of its receiver, in which is the slot of a process. A
- * REQ or SIDR_REQ does not: the shared port space says which process listens. Where that process is gone, or
- * no process listens, the one that got the message answers it.
+ * A message names the communication ID of its receiver, in which is the slot of a process. A REQ or
+ * SIDR_REQ does not: the shared port space says which process listens. Where that process is gone,
+ * or no process listens, the one that got the message answers it.
  *
  * Everything is under the engine lock. users and held are under manager_lock, which is taken before
  * it.

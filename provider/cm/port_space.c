@@ -80,7 +80,8 @@ static int check_port(struct urxe_segment *seg, const struct urxe_binding *b, bo
 	return urxe_segment_port_walk(seg, b->ps, b->port, self, check_shared, &claim);
 }
 
-/* Can two ids with the same ephemeral port be distinguished by their own or their peers' addresses? */
+/* Can two ids with the same ephemeral port be distinguished by their own
+ * or their peers' addresses? */
 static bool distinct(const struct urxe_binding *a, const struct urxe_binding *b)
 {
 	if (a->peer_port && b->peer_port && a->peer_port != b->peer_port)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a host share:
- * the rules by which ids get ports and listeners are found. Binding conflicts are those of the
- * kernel's rdma_cm, so that programs find the errno they know. Each id that is bound holds a row of
- * the host segment (host/segment_ports.h), which says where rows are kept and which process releases them.
+ * The port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a host
+ * share: the rules by which ids get ports and listeners are found. Binding conflicts are those
+ * of the kernel's rdma_cm, so that programs find the errno they know. Each id that is bound
+ * holds a row of the host segment (host/segment_ports.h), which says where rows are kept and
+ * which process releases them.
  *
  * Any thread.
  */
@@ -45,7 +46,8 @@ bool urxe_port_space_find(struct urxe_segment *seg, uint32_t host, uint16_t ps, 
 			  const struct in6_addr *daddr, uint32_t ifindex, unsigned *slot,
 			  uint32_t *id);
 
-/* A forked child draws ephemeral ports of its own: one after another they would all have the same. */
+/* A forked child draws ephemeral ports of its own: one after another
+ * they would all have the same. */
 void urxe_port_space_forked(void);
 
 #endif

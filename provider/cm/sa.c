@@ -2,8 +2,8 @@
 /*
  * What rdma_cm ids ask the subnet administrator of their port, as the kernel's cma.c does: path
  * records, and membership of multicast groups. Link layers without one have no ask (wire/link.h). A
- * question is numbered by the handle of the id that asks and how often it has asked, so nothing need be
- * kept of it: an answer that no id waits for any more is dropped. Under the engine lock.
+ * question is numbered by the handle of the id that asks and how often it has asked, so nothing
+ * need be kept of it: an answer that no id waits for any more is dropped. Under the engine lock.
  */
 #include "cm/sa.h"
 

@@ -4,9 +4,9 @@
  * writes commands of <rdma/rdma_user_cm.h> (ABI 4) and waits for events by polling the descriptor
  * and by the command GET_EVENT. Semantics and errno values are those of the kernel's.
  *
- * A file is counted: open gives the first reference, its descriptors and calls further ones, and when
- * urxe_ucma_close() drops the last, the ids that are still on it are destroyed. The floor above
- * holds one for each descriptor of the program and one around each write, as the kernel does.
+ * A file is counted: open gives the first reference, its descriptors and calls further ones, and
+ * when urxe_ucma_close() drops the last, the ids that are still on it are destroyed. The floor
+ * above holds one for each descriptor of the program and one around each write, as the kernel does.
  *
  * Any thread may call any of these; none may hold the engine lock.
  */

@@ -3,8 +3,8 @@
  * Cross-memory attach to the process itself checks the addresses while it copies. Where a sandbox
  * forbids it, the addresses are trusted.
  *
- * It costs two microseconds, and librdmacm has its commands and answers on its stack, where there is
- * nothing to check.
+ * It costs two microseconds, and librdmacm has its commands and answers on its stack, where
+ * there is nothing to check.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -33,8 +33,8 @@ void urxe_engine_unlock(void);
 void urxe_engine_progress(bool often);
 /* Does a packet of a neighbour wait? Any thread of a program that keeps the engine. */
 bool urxe_engine_waits(void);
-/* A program sleeps on a descriptor of ours: the service thread watches the wire meanwhile. The second is a
- * cleanup handler. */
+/* A program sleeps on a descriptor of ours: the service thread watches the wire meanwhile. The
+ * second is a cleanup handler. */
 void urxe_engine_sleeps(void);
 void urxe_engine_woke(void *unused);
 
@@ -46,12 +46,12 @@ uint64_t urxe_adapter_clock(void);
 /* Under the lock: looks for processes of this host that have died, and reports them to one user of
  * QP 1 (gsi.h). */
 void urxe_adapter_reap(void);
-/* Under the lock: a path of a process that is dead, from its records, becomes one of this process, which
- * may have numbered the ports otherwise. False: there is no such port here. */
+/* Under the lock: a path of a process that is dead, from its records, becomes one of this process,
+ * which may have numbered the ports otherwise. False: there is no such port here. */
 bool urxe_adapter_adopt(struct urxe_path *path);
 
-/* Under the lock: packets to a multicast group by which UD QPs are attached to it. As urxe_wire_mcast_join();
- * leave does nothing when the engine has ended. */
+/* Under the lock: packets to a multicast group by which UD QPs are attached to it. As
+ * urxe_wire_mcast_join(); leave does nothing when the engine has ended. */
 int urxe_adapter_join(const struct urxe_port *port, const struct urxe_link_addr *group);
 void urxe_adapter_leave(const struct urxe_port *port, const struct urxe_link_addr *group);
 

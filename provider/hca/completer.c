@@ -290,8 +290,8 @@ static void fail_oldest(struct urxe_qp *qp, enum ibv_wc_status status)
 static void on_rnr_nak(struct urxe_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	urxe_count(qp->port, URXE_CNT_RCV_RNR);
-	/* Said again while we wait: the packet that it answers was sent before the wait. Not so when
-	 * it was for room that we wait. */
+	/* Said again while we wait: the packet that it answers was sent before the wait. Not so
+	 * when it was for room that we wait. */
 	if (qp->rnr_until && !qp->full_wait)
 		return;
 	acknowledge(qp, psn);

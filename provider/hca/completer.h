@@ -11,8 +11,8 @@ struct urxe_qp;
 struct urxe_send_wqe;
 
 void urxe_completer_packet(struct urxe_qp *qp, const struct urxe_packet *pkt);
-/* The short way of an acknowledgement, for the only WR that is under way. False: it is not that simple,
- * and nothing was done. */
+/* The short way of an acknowledgement, for the only WR that is under way. False: it is not that
+ * simple, and nothing was done. */
 bool urxe_completer_short(struct urxe_qp *qp, uint32_t psn);
 void urxe_completer_retire(struct urxe_qp *qp);
 /* The path is another: what is under way is sent again, with fresh retries. */

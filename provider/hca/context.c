@@ -138,7 +138,8 @@ void urxe_contexts_forked(void)
 			context_forked(ctx);
 }
 
-/* Makes it one of this process: -errno. Objects that a parent left in it are not looked at any more. */
+/* Makes it one of this process: -errno. Objects that a parent left in it
+ * are not looked at any more. */
 static int attach(struct urxe_context *ctx)
 {
 	struct urxe_fdqueue *events, *parents = ctx->events;

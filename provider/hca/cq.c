@@ -121,7 +121,8 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	return &cq->ex;
 }
 
-/* Takes cq->lock as soon as no other thread is between start_poll and end_poll. EDEADLK: this one is. */
+/* Takes cq->lock as soon as no other thread is between start_poll and
+ * end_poll. EDEADLK: this one is. */
 static int lock_between_batches(struct urxe_cq *cq)
 {
 	urxe_lock_program(&cq->lock);
@@ -385,7 +386,8 @@ void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *
 	urxe_cq_push(cq, to);
 }
 
-/* Between start_poll and end_poll entries stay where they are, and a thread reads them without a lock. */
+/* Between start_poll and end_poll entries stay where they are, and a thread
+ * reads them without a lock. */
 static void mark_gone(struct urxe_cq *cq, uint32_t qpn)
 {
 	for (uint32_t i = atomic_load(&cq->tail); i != atomic_load(&cq->head); i++) {
@@ -447,8 +449,11 @@ static void to_wc(const struct urxe_cqe *cqe, struct ibv_wc *wc)
 	};
 }
 
-/* An empty CQ: turns the engine. A poller that finds nothing for long gives way now and then. Apart, so that a
- * poll that finds something is short, and becomes part of the extended interface's. */
+/*
+ * An empty CQ: turns the engine. A poller that finds nothing for long gives way now
+ * and then. Apart, so that a poll that finds something is short, and becomes part of
+ * the extended interface's.
+ */
 static __attribute__((noinline)) void turn_engine(struct urxe_cq *cq)
 {
 	unsigned idle;
@@ -479,7 +484,8 @@ int urxe_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	if (atomic_load_explicit(&cq->idle, memory_order_relaxed))
 		atomic_store_explicit(&cq->idle, 0, memory_order_relaxed);
 	urxe_lock_program(&cq->lock);
-	/* What there is belongs to the thread that has the batch: to wait for it could be for ever. */
+	/* What there is belongs to the thread that has the batch: to wait
+	 * for it could be for ever. */
 	if (__builtin_expect(atomic_load_explicit(&cq->batch.taken, memory_order_acquire), false))
 		n = 0;
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
@@ -522,8 +528,8 @@ static inline __attribute__((always_inline)) bool take(struct urxe_cq *cq)
 	return false;
 }
 
-/* The first one of a batch makes other threads wait for its end: until then entries are taken without a lock. An
- * errno; ENOENT: there is none. */
+/* The first one of a batch makes other threads wait for its end: until then entries are taken
+ * without a lock. An errno; ENOENT: there is none. */
 int urxe_cq_take_first(struct urxe_cq *cq)
 {
 	bool got;
@@ -559,8 +565,9 @@ static bool is_armed(struct urxe_cq *cq)
 }
 
 /*
- * The event for what the turn brings would be read after the program has had that completion, and lead to an empty
- * CQ: programs that sleep until an event has come, and then read a batch, end there (ibv_rc_pingpong -t -e).
+ * The event for what the turn brings would be read after the program has had that completion, and
+ * lead to an empty CQ: programs that sleep until an event has come, and then read a batch, end
+ * there (ibv_rc_pingpong -t -e).
  */
 static __attribute__((noinline)) bool take_after_turn(struct urxe_cq *cq)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The extended polling interface, ibv_create_cq_ex(3): start_poll, next_poll and end_poll walk the
- * same ring as ibv_poll_cq(), the read functions look at the entry taken last. One thread at a time is
- * between start_poll and end_poll; others wait, unless the program has promised that there are none.
+ * The extended polling interface, ibv_create_cq_ex(3): start_poll, next_poll and end_poll
+ * walk the same ring as ibv_poll_cq(), the read functions look at the entry taken last. One
+ * thread at a time is between start_poll and end_poll; others wait, unless the program has
+ * promised that there are none.
  */
 #include <errno.h>
 #include <time.h>

@@ -35,8 +35,8 @@ void urxe_direct_stop(void);
 /* In the child of a fork: the parent's tables become private and empty. */
 void urxe_direct_forked(void);
 
-/* Says by its life that this process lives: the service thread, when it begins and when it ends. Until it
- * has begun, neighbours send packets. */
+/* Says by its life that this process lives: the service thread, when it begins and when it ends.
+ * Until it has begun, neighbours send packets. */
 void urxe_direct_alive(void);
 bool urxe_direct_is_alive(void);
 void urxe_direct_dead(void);
@@ -49,9 +49,9 @@ void urxe_direct_dead(void);
 void urxe_direct_changed(void);
 
 /*
- * The same in two steps, for a thread that has the engine lock. The first gives a ticket for the accesses
- * that are under way: 0 when there are none. Then urxe_direct_over() says whether they have ended,
- * under the lock, which takes the microseconds that an access lasts as a rule; and
+ * The same in two steps, for a thread that has the engine lock. The first gives a ticket for the
+ * accesses that are under way: 0 when there are none. Then urxe_direct_over() says whether they
+ * have ended, under the lock, which takes the microseconds that an access lasts as a rule; and
  * urxe_direct_wait() waits for those that were under way when it was called, without it.
  */
 uint64_t urxe_direct_change(void);

@@ -176,8 +176,8 @@ static inline uint32_t direct_peer_life(const struct direct_peer *peer)
 {
 	return __atomic_load_n((const uint32_t *)direct_life(peer->tables), __ATOMIC_ACQUIRE);
 }
-/* A descriptor of a neighbour's file, which cannot shrink; -1: its owner may have another one under that
- * number by now. */
+/* A descriptor of a neighbour's file, which cannot shrink; -1: its owner may have another one
+ * under that number by now. */
 int direct_open_file(int pid, int number, int mode, const struct urxe_stat *is);
 void direct_peers_drop(void);
 void direct_peers_forked(void);

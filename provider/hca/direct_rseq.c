@@ -88,8 +88,8 @@ static struct steps steps_of(const void *at, size_t len)
 	"movl 24(%[g]), %%eax\n\t"   \
 	"cmpl %%eax, (%%r11)\n\t"    \
 	"jne 5f\n\t"
-/* In the middle the code that ends with label 2. The signature is the operand of an instruction that
- * cannot be executed. */
+/* In the middle the code that ends with label 2. The signature is the operand of an
+ * instruction that cannot be executed. */
 #define END                                                 \
 	"jmp 6f\n\t"                                        \
 	".byte 0x0f, 0xb9, 0x3d\n\t"                        \

@@ -25,7 +25,8 @@ static bool peer_fits(struct urxe_qp *qp, const struct urxe_packet *pkt,
 	return urxe_came_by(rx, &qp->proto.path);
 }
 
-/* A request for a QP in RTR raises COMM_EST once: the program may not know yet that it is connected. */
+/* A request for a QP in RTR raises COMM_EST once: the program may not know
+ * yet that it is connected. */
 static void establish(struct urxe_qp *qp)
 {
 	if (!qp->transport->connected || qp->proto.established)
@@ -58,7 +59,8 @@ static void deliver(struct urxe_qp *qp, const struct urxe_packet *pkt,
 	}
 }
 
-/* Has this QP sent the packet, and does not want it back? Another host may have a QP of that number. */
+/* Has this QP sent the packet, and does not want it back? Another host may
+ * have a QP of that number. */
 static bool ignores_own(const struct urxe_qp *qp, const struct urxe_packet *pkt,
 			const struct urxe_rx_packet *rx)
 {

@@ -88,8 +88,8 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_at
 	return dm;
 }
 
-/* Also of one that was imported: it is gone for all processes that share it. The child of a fork does not
- * take its parent's. */
+/* Also of one that was imported: it is gone for all processes that share it. The child of a fork
+ * does not take its parent's. */
 int urxe_free_dm(struct ibv_dm *ibv)
 {
 	struct urxe_context *ctx = to_context(ibv->context);

@@ -365,7 +365,8 @@ void urxe_engine_unlock(void)
 			if (urxe_segment_servers_changed(urxe_hca.seg))
 				urxe_wire_housekeep(urxe_hca.wire);
 			if (service_oversleeps()) {
-				/* Awake, it finds out by itself how long to sleep: once is enough. */
+				/* Awake, it finds out by itself how long
+				 * to sleep: once is enough. */
 				atomic_store(&urxe_hca.sleep_until, 0);
 				urxe_service_wake();
 			}
@@ -401,7 +402,8 @@ static void run_timers(void)
 	}
 }
 
-/* Under the lock. Returns whether packets came in. Attended: nobody sleeps on the wire meanwhile. */
+/* Under the lock. Returns whether packets came in. Attended: nobody
+ * sleeps on the wire meanwhile. */
 static bool turn(bool attended)
 {
 	struct urxe_engine *e = &urxe_hca;
@@ -426,8 +428,8 @@ static bool turn(bool attended)
 
 /*
  * A turn for neighbours' packets alone: a program that waits for one is to have it before the
- * sockets are asked, and timers looked at. Those have their turn when the rings are empty, and after
- * NEAR_MOST packets. False: there were none.
+ * sockets are asked, and timers looked at. Those have their turn when the rings are empty, and
+ * after NEAR_MOST packets. False: there were none.
  */
 static bool turn_near(void)
 {

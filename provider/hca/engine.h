@@ -11,10 +11,10 @@
  * The service thread does the same for programs that do not poll. While a thread polls, the service
  * thread keeps away from the wire: polling renews a lease, and the service thread sleeps until it
  * runs out. The length of a lease adapts to what is found at its end (lease.h). Still polled, eight
- * times in a row: it doubles, up to 8 ms, so that a polling loop sees the service thread 125 times a
- * second at most. Not polled, with packets waiting (a program that spins on its memory): it is cut by
- * four, down to none, when the service thread blocks on the sockets at once. A program that arms a CQ
- * ends the lease.
+ * times in a row: it doubles, up to 8 ms, so that a polling loop sees the service thread 125 times
+ * a second at most. Not polled, with packets waiting (a program that spins on its memory): it is
+ * cut by four, down to none, when the service thread blocks on the sockets at once. A program that
+ * arms a CQ ends the lease.
  */
 #ifndef URXE_HCA_ENGINE_H
 #define URXE_HCA_ENGINE_H
@@ -114,8 +114,8 @@ static inline void urxe_engine_give(void)
 /* What else there is to taking the lock, for a thread that took it by itself. */
 void urxe_engine_locked(void);
 
-/* cancel.c: by the holder of the lock. cancel: the state to return to afterwards; DISABLE also where none was
- * asked for. */
+/* cancel.c: by the holder of the lock. cancel: the state to return to afterwards; DISABLE also
+ * where none was asked for. */
 void urxe_cancel_disable(int *cancel);
 
 /* New work on a QP's send queue: sends it now, or soon. Any thread, without the engine lock. */
@@ -155,8 +155,8 @@ static inline void urxe_set_flying(struct urxe_qp *qp, bool flying)
 
 /* Finds out whether a connected QP's peer is a neighbour now. */
 void urxe_engine_look_near(struct urxe_qp *qp);
-/* The socket, or the neighbour's ring, has no room for packets to that QP: this one is made ready when
- * the neighbour takes some, if it was that; a timer does so in either case. */
+/* The socket, or the neighbour's ring, has no room for packets to that QP: this one is made ready
+ * when the neighbour takes some, if it was that; a timer does so in either case. */
 void urxe_engine_full(struct urxe_qp *qp, const struct urxe_path *path, uint32_t qpn);
 
 /* dispatch.c: from the wire to the QPs */

@@ -5,8 +5,8 @@
 
 #include "hca/flow_rule.h"
 
-/* A spec that names a header: where its filter (words of 32 bits) and the mask are, and where that is
- * in what was read. */
+/* A spec that names a header: where its filter (words of 32 bits) and the mask are, and where
+ * that is in what was read. */
 struct spec_kind {
 	enum ibv_flow_spec_type type;
 	uint16_t size, filter, value, mask, at;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * QP 1 and its users, one for each management class (gsi.h), and what is for the agents of programs
- * (host/mad_agent.h). Everything here is guarded by the engine lock and runs in whichever thread has it.
+ * QP 1 and its users, one for each management class (gsi.h), and what is for the agents
+ * of programs (host/mad_agent.h). Everything here is guarded by the engine lock and runs
+ * in whichever thread has it.
  *
  * A process without users may be given a MAD all the same: the kernel hashes, and would give it
  * every repetition too. It passes it on to one that has some, which knows (or finds in the segment)
@@ -27,8 +28,8 @@ static unsigned num_users;
 static uint32_t next_psn;
 static unsigned last_server; /* the process that the last MAD was passed on to */
 
-/* A MAD to be sent. One that no ring had room for, on a link layer without other ways, waits until there
- * is, as in an adapter's send queue. */
+/* A MAD to be sent. One that no ring had room for, on a link layer without other ways, waits until
+ * there is, as in an adapter's send queue. */
 struct outgoing {
 	struct cds_list_head node;
 	struct urxe_path path;

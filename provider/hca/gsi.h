@@ -43,9 +43,11 @@ struct urxe_gsi_user {
 	uint64_t (*deadline)(void);
 	void (*run)(uint64_t now);
 	void (*port_event)(struct urxe_port *port, enum ibv_event_type event);
-	/* A process of this host has died: the low byte of its QPNs. It is called once, in one of the
-	 * living processes with such a user. The dead one's records can be read now, with
-	 * urxe_segment_records_walk(), and not later. */
+	/*
+	 * A process of this host has died: the low byte of its QPNs. It is called once, in one of
+	 * the living processes with such a user. The dead one's records can be read now, with
+	 * urxe_segment_records_walk(), and not later.
+	 */
 	void (*slot_died)(unsigned slot);
 };
 
@@ -62,8 +64,8 @@ void urxe_gsi_unregister(const struct urxe_gsi_user *user);
 /*
  * Sends a MAD from QP 1 to QP 1, with the port's P_Key of that partition. slot: the process that it
  * is for, if its destination is this host and that is known (else 0); a neighbour gets it as it
- * gets other packets. A MAD that finds the socket full is lost like any packet, and one that finds a ring full
- * waits where there is no socket: 0. -errno when the path is broken (-ENETUNREACH …).
+ * gets other packets. A MAD that finds the socket full is lost like any packet, and one that finds
+ * a ring full waits where there is no socket: 0. -errno when the path is broken (-ENETUNREACH …).
  */
 int urxe_gsi_send(const struct urxe_path *path, uint16_t pkey, unsigned slot,
 		  const uint8_t mad[URXE_MAD_BYTES]);
@@ -80,8 +82,8 @@ void urxe_gsi_dropped(unsigned port);
  * alive has that slot, or it is this very process; -ELOOP: it was handed on before, and stays here.
  */
 int urxe_gsi_forward(const struct urxe_gsi_rx *rx, unsigned slot);
-/* The same to all other processes of this host that have a user, where it is not known which one the
- * MAD is for. They do not hand it on any further. */
+/* The same to all other processes of this host that have a user, where it is not known which one
+ * the MAD is for. They do not hand it on any further. */
 int urxe_gsi_forward_all(const struct urxe_gsi_rx *rx);
 
 /* dispatch.c, for packets to QP 1. */

@@ -179,8 +179,8 @@ struct urxe_cqe {
 #define URXE_WC_GONE UINT32_MAX
 static_assert(sizeof(struct urxe_cqe) == 64, "a line of the cache");
 
-/* The fields that most completions leave alone. One by one: gcc clears a whole structure by an instruction of
- * the processor (rep stos) that takes longer than the rest of a short completion. */
+/* The fields that most completions leave alone. One by one: gcc clears a whole structure by an
+ * instruction of the processor (rep stos) that takes longer than the rest of a short completion. */
 static inline void urxe_cqe_clear(struct urxe_cqe *cqe)
 {
 	cqe->timestamp = 0;
@@ -211,7 +211,8 @@ struct urxe_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
-	/* Of the thread that has the batch. Stores of 16 bytes copy it, slow ones across two lines. */
+	/* Of the thread that has the batch. Stores of 16 bytes copy it,
+	 * slow ones across two lines. */
 	struct urxe_cqe current;
 	struct cds_list_head node; /* in the context's list */
 	struct urxe_lock lock;
@@ -374,8 +375,8 @@ struct urxe_qp {
 	uint64_t rtt_start; /* 0: none */
 	struct urxe_timer timer;
 
-	/* For the process that answers when this one has died (dead_qp.h): the PSN expected, in record
-	 * number `record`; NULL: it is not on record. */
+	/* For the process that answers when this one has died (dead_qp.h): the PSN expected, in
+	 * record number `record`; NULL: it is not on record. */
 	uint32_t *shown_epsn;
 	uint32_t record;
 
@@ -388,8 +389,11 @@ struct urxe_qp {
 		unsigned ports;	     /* how often ports had changed when that was found out */
 		uint32_t offset;     /* bytes of the WR at the cursor already copied */
 		uint32_t turn;	     /* bytes copied since others had their turn */
-		/* The region that was last written or read, mapped here at `at` (NULL: none). It stands
-		 * for as long as the process at the other end is that one and its epoch that. */
+		/*
+		 * The region that was last written or read, mapped here at `at`
+		 * (NULL: none). It stands for as long as the process at the other end
+		 * is that one and its epoch that.
+		 */
 		struct {
 			uint8_t *at;
 			uint64_t iova, length;
@@ -472,8 +476,8 @@ static inline struct urxe_send_wqe *sq_wqe(const struct urxe_sq *sq, uint32_t in
 	return (struct urxe_send_wqe *)(sq->wqes + (size_t)(index & sq->mask) * sq->stride);
 }
 
-/* The WR at the cursor is sent. By a plain store: the engine alone writes it, and what lies between two
- * locked operations can overlap with what comes before and after. */
+/* The WR at the cursor is sent. By a plain store: the engine alone writes it, and what lies between
+ * two locked operations can overlap with what comes before and after. */
 static inline void sq_advance(struct urxe_sq *sq)
 {
 	uint32_t send = atomic_load_explicit(&sq->send, memory_order_relaxed);
@@ -530,7 +534,8 @@ void urxe_object_free(struct ibv_context *context, enum urxe_counted kind, void 
 
 /* context.c: in the child of a fork. */
 void urxe_contexts_forked(void);
-/* Before an object is made: a child takes its parent's context over, if it is one. False and errno. */
+/* Before an object is made: a child takes its parent's context over, if
+ * it is one. False and errno. */
 bool urxe_context_here(struct ibv_context *context);
 
 /* pd.c */
@@ -544,8 +549,8 @@ struct urxe_port *urxe_context_port(struct ibv_context *context, unsigned num);
  * when the engine next runs it, with IBV_EVENT_QP_FATAL. Engine lock.
  */
 void urxe_cq_add(struct urxe_cq *cq, struct urxe_qp *qp, const struct urxe_cqe *cqe);
-/* The same in two steps, to write it where it will lie: NULL when it is lost; else all fields are the
- * caller's to write before urxe_cq_push(). */
+/* The same in two steps, to write it where it will lie: NULL when it is lost; else all fields are
+ * the caller's to write before urxe_cq_push(). */
 struct urxe_cqe *urxe_cq_claim(struct urxe_cq *cq, struct urxe_qp *qp);
 void urxe_cq_push(struct urxe_cq *cq, struct urxe_cqe *cqe);
 void urxe_cq_disarm(struct urxe_cq *cq);
@@ -622,11 +627,11 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 int urxe_qp_attrs_of(enum ibv_qp_type type, int mask);
 bool urxe_qp_transition_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type,
 			   int mask);
-/* Takes a QP out of the engine: nothing arrives at it or leaves from it any more, but for neighbours that
- * qp->direct.ticket is for. Engine lock. */
+/* Takes a QP out of the engine: nothing arrives at it or leaves from it any more, but for
+ * neighbours that qp->direct.ticket is for. Engine lock. */
 void urxe_qp_retract(struct urxe_qp *qp);
-/* Moves a QP to ERR: flushes its queues, as soon as no neighbour works for it any more; tells why by an event
- * (0 for none). Engine lock. */
+/* Moves a QP to ERR: flushes its queues, as soon as no neighbour works for it any more; tells why
+ * by an event (0 for none). Engine lock. */
 void urxe_qp_fail(struct urxe_qp *qp, int event);
 void urxe_qp_flush(struct urxe_qp *qp);
 void urxe_qp_reset(struct urxe_qp *qp);

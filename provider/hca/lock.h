@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A lock for the few instructions that a work queue or a completion queue needs it for. To take it
- * is one locked operation, to give it back none: a posted and polled message takes three of them.
- * A thread that finds it taken waits a moment and then gives way, since its holder may be waiting for the
- * core.
+ * A lock for the few instructions that a work queue or a completion queue needs it for. To
+ * take it is one locked operation, to give it back none: a posted and polled message takes
+ * three of them. A thread that finds it taken waits a moment and then gives way, since its
+ * holder may be waiting for the core.
  *
  * Zero is a lock that nobody has. Not for sections that sleep, and not recursive.
  *

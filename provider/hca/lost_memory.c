@@ -17,8 +17,8 @@
 static uintptr_t page_size = 4096;
 
 /*
- * The file of one page that is put wherever memory is missed. Afterwards it is truncated: nothing is
- * there again, but for a signal of another number, and what a program has mapped there meanwhile
+ * The file of one page that is put wherever memory is missed. Afterwards it is truncated: nothing
+ * is there again, but for a signal of another number, and what a program has mapped there meanwhile
  * stays untouched. Engine lock.
  */
 static int stand_in = -1;

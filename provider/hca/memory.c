@@ -85,7 +85,8 @@ bool urxe_reach_receive(const struct urxe_qp *qp, uint32_t key, uint64_t addr, u
 	return reach(asker_of(qp, true), key, addr, length, RMEMPOOL_LOCAL_WRITE, false, va);
 }
 
-/* The pieces of [offset, offset + len) of what num SGEs have together; -1: not all of it may be reached. */
+/* The pieces of [offset, offset + len) of what num SGEs have together; -1: not
+ * all of it may be reached. */
 static int many_pieces(struct asker by, const struct ibv_sge *sge, unsigned num, uint32_t offset,
 		       uint32_t len, uint32_t rights, struct iovec *iov)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The engine's way to memory by key: the registration table's two questions, and care for memory
- * that may not be there. Under the engine lock; but for the lock of the verbs that write to the table.
+ * The engine's way to memory by key: the registration table's two questions, and care
+ * for memory that may not be there. Under the engine lock; but for the lock of the
+ * verbs that write to the table.
  */
 #ifndef URXE_HCA_MEMORY_H
 #define URXE_HCA_MEMORY_H
@@ -65,7 +66,8 @@ static inline uint64_t urxe_atomic(uint64_t va, bool add, uint64_t compare_add, 
 	return was;
 }
 
-/* copy.c: the last bytes appear after the others, and 2, 4 and 8 bytes that are aligned there at once. */
+/* copy.c: the last bytes appear after the others, and 2, 4 and 8 bytes that
+ * are aligned there at once. */
 void urxe_copy_visible(void *dst, const void *src, size_t len);
 
 #endif

@@ -9,7 +9,8 @@
 
 #include "hca/engine.h"
 
-/* A completion that an armed CQ has an event for: true, and the event comes later. cq->lock, too. */
+/* A completion that an armed CQ has an event for: true, and the event
+ * comes later. cq->lock, too. */
 bool urxe_moderation_waits(struct urxe_cq *cq);
 /* The CQ raises no events any more. */
 void urxe_moderation_forget(struct urxe_cq *cq);

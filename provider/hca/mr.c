@@ -628,7 +628,8 @@ int urxe_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, 
 	return ret ? IBV_REREG_MR_ERR_CMD : 0;
 }
 
-/* Advice to fetch pages ahead is given to the kernel. A page that is not there is an error for a caller that waits for it. */
+/* Advice to fetch pages ahead is given to the kernel. A page that is not there is an error for a
+ * caller that waits for it. */
 static int prefetch(uint64_t va, uint64_t length, bool write, bool wait)
 {
 	uintptr_t page = sysconf(_SC_PAGESIZE), start = va & ~(page - 1);
@@ -637,7 +638,8 @@ static int prefetch(uint64_t va, uint64_t length, bool write, bool wait)
 	return wait && ret == -EFAULT ? EFAULT : 0;
 }
 
-/* Of regions on demand alone pages are fetched ahead; keys of others are unknown, as mlx5 has it. */
+/* Of regions on demand alone pages are fetched ahead; keys of others
+ * are unknown, as mlx5 has it. */
 static int check_on_demand(uint32_t lkey)
 {
 	struct mempool_row row;

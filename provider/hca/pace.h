@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Rate limits of QPs (IBV_QP_RATE_LIMIT, ibv_modify_qp_rate_limit(3)). A QP may send when the time
- * has come that its former bytes take at its rate. Time in which a QP had nothing to send counts for
- * a burst at most. One that waits for its time, and is woken late, makes up for that, so that in the
- * mean its rate is the limit. Bytes are those of payload, 64 of a packet at least. Under the engine
- * lock.
+ * Rate limits of QPs (IBV_QP_RATE_LIMIT, ibv_modify_qp_rate_limit(3)). A QP may send when the
+ * time has come that its former bytes take at its rate. Time in which a QP had nothing to send
+ * counts for a burst at most. One that waits for its time, and is woken late, makes up for that,
+ * so that in the mean its rate is the limit. Bytes are those of payload, 64 of a packet at
+ * least. Under the engine lock.
  */
 #ifndef URXE_HCA_PACE_H
 #define URXE_HCA_PACE_H

@@ -141,7 +141,8 @@ static void forget_alternate(struct urxe_qp *qp)
 	own->alt_pkey_index = 0;
 }
 
-/* What is under way by the former path is sent again at once: whether it has arrived, the PSNs tell. */
+/* What is under way by the former path is sent again at once: whether it
+ * has arrived, the PSNs tell. */
 static void migrate(struct urxe_qp *qp)
 {
 	const struct ibv_qp_attr *own = &qp->proto.attr;

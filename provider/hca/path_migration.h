@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Automatic path migration of connected QPs (IBTA vol. 1, 17.2.8): a QP has an alternate path beside
- * the one in use, and goes over to it together with its peer, without a loss.
+ * Automatic path migration of connected QPs (IBTA vol. 1, 17.2.8): a QP has an alternate path
+ * beside the one in use, and goes over to it together with its peer, without a loss.
  *
  *                 REARM asked, with an              packet by the path
  *                 alternate path loaded             in use, MigReq = 0
@@ -10,10 +10,10 @@
  *	   └───────────────────────────────────────────────────────────────────┘
  *	     MIGRATED asked; packet by the alternate path, MigReq = 1; retries spent
  *
- * MIGRATED is where a QP begins. Packets have MigReq = 1 in that state and 0 in the others. With the
- * migration the alternate path becomes the one in use, and there is none until the next is loaded.
- * Both ends rearm by themselves; each finds out by a packet that the other one has. So a QP that is
- * not MIGRATED exchanges packets and does without direct access (direct.c).
+ * MIGRATED is where a QP begins. Packets have MigReq = 1 in that state and 0 in the others. With
+ * the migration the alternate path becomes the one in use, and there is none until the next is
+ * loaded. Both ends rearm by themselves; each finds out by a packet that the other one has. So a QP
+ * that is not MIGRATED exchanges packets and does without direct access (direct.c).
  *
  * The state is proto.attr.path_mig_state. All of it under the engine lock.
  */

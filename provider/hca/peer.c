@@ -128,8 +128,8 @@ void urxe_peer_lost(struct urxe_qp *qp, bool timeout)
 	if (urxe_hca.now - peer->cut_at < interval)
 		return;
 	peer->cut_at = urxe_hca.now;
-	/* Nothing has come back yet, so it may be that the way is long or the peer slow, and not that it
-	 * was too much. */
+	/* Nothing has come back yet, so it may be that the way is long or the peer slow, and
+	 * not that it was too much. */
 	if (!timeout || peer->rtt)
 		peer->threshold = peer->window / 2 > WINDOW_MIN ? peer->window / 2 : WINDOW_MIN;
 	peer->window = timeout ? WINDOW_MIN : peer->threshold;

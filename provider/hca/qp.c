@@ -420,8 +420,8 @@ static void flush_receives(struct urxe_qp *qp)
 	};
 
 	urxe_xrc_end_loan(qp);
-	/* The last owner of the lock has posted what we find; its next owner sees the state. The one thread
-	 * of a thread domain, which takes none, does either after a barrier. */
+	/* The last owner of the lock has posted what we find; its next owner sees the state. The
+	 * one thread of a thread domain, which takes none, does either after a barrier. */
 	if (qp->rq.lock.elided)
 		owned_lock_barrier();
 	urxe_lock(&qp->rq.lock);
@@ -439,8 +439,8 @@ static void flush_receives(struct urxe_qp *qp)
 	}
 }
 
-/* Returns what is queued, as the state has it: SQE flushes sends, ERR both (10.3.1). A neighbour that has
- * begun to write to the program's memory ends first: then the engine calls again. */
+/* Returns what is queued, as the state has it: SQE flushes sends, ERR both (10.3.1). A neighbour
+ * that has begun to write to the program's memory ends first: then the engine calls again. */
 void urxe_qp_flush(struct urxe_qp *qp)
 {
 	int state = atomic_load(&qp->proto.state);

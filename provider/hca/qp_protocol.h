@@ -93,8 +93,8 @@ static inline bool wr_is_atomic(uint8_t opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* One instruction for what is asked several times for each message. Opcodes of WRs that were taken are
- * below 32. */
+/* One instruction for what is asked several times for each message. Opcodes of WRs
+ * that were taken are below 32. */
 static inline bool wr_is_answered(uint8_t opcode)
 {
 	const uint32_t answered = 1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP |

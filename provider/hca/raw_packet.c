@@ -155,9 +155,9 @@ static void gather(struct urxe_qp *qp, struct batch *batch)
 }
 
 /*
- * The call takes longer than the shortest lease, and what it sends may be in the ring before it ends.
- * So a program that polls does so meanwhile: the service thread, woken in it for nothing, would often
- * have the same processor.
+ * The call takes longer than the shortest lease, and what it sends may be in the ring before it
+ * ends. So a program that polls does so meanwhile: the service thread, woken in it for nothing,
+ * would often have the same processor.
  */
 static unsigned send_batch(struct urxe_qp *qp, struct batch *batch, int *error)
 {

@@ -14,8 +14,8 @@ void urxe_requester_run(struct urxe_qp *qp);
 void urxe_requester_skip(struct urxe_qp *qp, struct urxe_send_wqe *wqe);
 /* Before the first packet of a flight: the clocks start. */
 void urxe_requester_start_clocks(struct urxe_qp *qp);
-/* requester_short.c: the same as urxe_requester_run() for one short WR; false: it is not that simple, and
- * nothing was done. */
+/* requester_short.c: the same as urxe_requester_run() for one short WR; false: it is not that
+ * simple, and nothing was done. */
 bool urxe_requester_short(struct urxe_qp *qp);
 void urxe_requester_rewind(struct urxe_qp *qp, uint32_t psn);
 bool urxe_requester_has_work(const struct urxe_qp *qp);

@@ -83,8 +83,8 @@ void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32
 
 /* Sends the answers that wait; false when the wire is full. */
 bool urxe_responder_run(struct urxe_qp *qp);
-/* Puts the acknowledgement, when it is the only answer, behind what the requester sends. It counts as
- * sent; when it was not, it is due again. */
+/* Puts the acknowledgement, when it is the only answer, behind what the requester sends. It counts
+ * as sent; when it was not, it is due again. */
 bool urxe_responder_add_ack(struct urxe_qp *qp, struct urxe_batch *batch);
 /* Is the acknowledgement the only answer, and may it go now? Its packet, which counts as sent. */
 #define URXE_ACK_LEN (sizeof(struct urxe_bth) + sizeof(struct urxe_aeth))
@@ -92,8 +92,8 @@ bool urxe_responder_ack_alone(const struct urxe_qp *qp);
 void urxe_responder_put_ack(struct urxe_qp *qp, uint8_t *to);
 /* responder.c: acknowledges the last request unasked, if there can be one. */
 void urxe_responder_acknowledge(struct urxe_qp *qp);
-/* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer. False: it is not
- * that simple, and nothing was done. */
+/* responder_short.c: a packet from the BTH on whose QP takes packets of that service and peer.
+ * False: it is not that simple, and nothing was done. */
 bool urxe_responder_short(struct urxe_qp *qp, const struct urxe_rx_packet *rx);
 
 #endif

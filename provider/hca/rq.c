@@ -100,7 +100,8 @@ int urxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 		return EINVAL;
 	}
 	ret = post(&qp->rq, wr, bad);
-	/* To a QP in error they come back at once. Posted first, then the state: see flush_receives(). */
+	/* To a QP in error they come back at once. Posted first, then the
+	 * state: see flush_receives(). */
 	atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load(&qp->proto.state) == IBV_QPS_ERR) {
 		urxe_engine_lock();

@@ -149,8 +149,8 @@ static uint64_t poll_age(uint64_t now)
 	return now > polled ? now - polled : 0;
 }
 
-/* Somebody polls: keeps away until the lease is over. False when it has run out, and nobody is about
- * to sleep. */
+/* Somebody polls: keeps away until the lease is over. False when it has run out, and
+ * nobody is about to sleep. */
 static bool sleep_on_lease(uint64_t age, uint64_t now)
 {
 	struct urxe_lease *lease = &urxe_hca.lease;
@@ -203,9 +203,9 @@ static bool take_lock(void)
 }
 
 /*
- * A program that watches its memory has a message now. Its answer and the acknowledgement had better
- * leave together: the peer, which polls for the latter, then has both, and so does each after it,
- * without this thread. True: the program has posted its answer, and polls.
+ * A program that watches its memory has a message now. Its answer and the acknowledgement had
+ * better leave together: the peer, which polls for the latter, then has both, and so does each
+ * after it, without this thread. True: the program has posted its answer, and polls.
  */
 static bool answered(void)
 {

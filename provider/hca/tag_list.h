@@ -40,7 +40,8 @@ void tag_list_admit(struct tag_list *list);
 int tag_list_remove(struct tag_list *list, uint32_t handle);
 /* Takes the oldest entry that matches out of the list: its place, or -ENOENT. */
 int tag_list_take(struct tag_list *list, uint64_t tag);
-/* Room for the caller's own beside the entry at a place: what is written there stays until it is written again. */
+/* Room for the caller's own beside the entry at a place: what is written there stays
+ * until it is written again. */
 #define TAG_LIST_ROOM 32
 void *tag_list_room(struct tag_list *list, uint32_t place);
 

@@ -108,7 +108,8 @@ int urxe_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 /* The adapter's descriptors, which a program must not close or replace: true if fd is one of
  * them. */
 bool urxe_owns_fd(int fd);
-/* Around a fork: so the engine, and the list of contexts, are at one side of a start, a stop or a change. */
+/* Around a fork: so the engine, and the list of contexts, are at one side of a
+ * start, a stop or a change. */
 void urxe_users_lock(void);
 void urxe_users_unlock(void);
 /* To be called in the child of a fork (registered with pthread_atfork by the library itself). */
@@ -120,8 +121,11 @@ void urxe_forked(void);
  * for the threads that are in a verb.
  */
 void urxe_may_cancel(bool may);
-/* To be called when the process ends without having destroyed its QPs: their acknowledgements leave. in_handler: it
- * may be a signal handler that ends it; then acknowledgements leave, and nothing else is done. */
+/*
+ * To be called when the process ends without having destroyed its QPs: their acknowledgements
+ * leave. in_handler: it may be a signal handler that ends it; then acknowledgements leave,
+ * and nothing else is done.
+ */
 void urxe_ending(bool in_handler);
 
 #endif

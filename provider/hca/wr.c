@@ -44,8 +44,8 @@ static bool is_whole(const struct urxe_qp *qp, const struct urxe_send_wqe *wqe)
 	       wqe->rdma.srqn != NO_SRQ;
 }
 
-/* Claims a place for an operation, with immediate data or an R_Key to invalidate; NULL when this round of
- * posting has failed. */
+/* Claims a place for an operation, with immediate data or an R_Key to invalidate; NULL when this
+ * round of posting has failed. */
 static struct urxe_send_wqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t imm)
 {
 	struct urxe_qp *qp = of(ex);

@@ -6,9 +6,9 @@
  *
  * The refresh lock serialises those that read the kernel's state, or the fabric's, and bring the
  * list up to it; the device lock (taken inside it) guards ports, GID tables and the changes not yet
- * reported, and is held for moments. Both are taken around fork(), so that the child finds them free
- * and the data whole; the handlers are registered early, so that the locks of the floors above,
- * which are taken before these, are also taken before these at a fork.
+ * reported, and is held for moments. Both are taken around fork(), so that the child finds them
+ * free and the data whole; the handlers are registered early, so that the locks of the floors
+ * above, which are taken before these, are also taken before these at a fork.
  */
 #include <errno.h>
 #include <net/if.h>

@@ -62,8 +62,8 @@ struct urxe_port {
 	struct urxe_device *dev;
 	const struct urxe_port_kind *kind;
 	uint8_t num; /* 1 … dev->num_ports */
-	/* Among all ports of the host, 0 … URXE_MAX_PORTS - 1. Counters, faults, paths and records, which
-	 * other processes of the host read as well, name a port by it. */
+	/* Among all ports of the host, 0 … URXE_MAX_PORTS - 1. Counters, faults, paths and records,
+	 * which other processes of the host read as well, name a port by it. */
 	uint8_t index;
 	bool gone; /* it has no netdev any more. Read without the lock too. */
 
@@ -76,9 +76,11 @@ struct urxe_port {
 	uint8_t width, speed; /* as struct ibv_port_attr has them; 0: what goes with speed_mbps */
 	uint32_t cap_flags;   /* IBV_PORT_…_SUP, beside those of its kind */
 	uint32_t changes;     /* not yet reported: a bit for each enum ibv_event_type */
-	/* An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE:
-	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. For a tentative address
-	 * a slot is left unused. */
+	/*
+	 * An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE:
+	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. For a tentative
+	 * address a slot is left unused.
+	 */
 	union ibv_gid gids[URXE_MAX_GIDS];
 	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */
 	uint16_t pkeys[URXE_MAX_PKEYS]; /* host order; 0: an unused slot */
@@ -109,8 +111,8 @@ static inline struct urxe_port *urxe_device_port(struct urxe_device *dev, unsign
 	return num && num <= dev->num_ports ? &dev->ports[num - 1] : NULL;
 }
 
-/* The ports by index. An entry that is set stays; the last is always NULL: of packets that belong to no
- * port. */
+/* The ports by index. An entry that is set stays; the last is always NULL: of
+ * packets that belong to no port. */
 extern struct urxe_port *urxe_ports[URXE_MAX_PORTS + 1];
 
 static inline struct urxe_port *urxe_port(unsigned index)
@@ -175,8 +177,8 @@ typedef void urxe_port_event_fn(struct urxe_port *port, enum ibv_event_type even
  */
 int urxe_devices(struct urxe_device **devs, int max);
 
-/* The device of that name, or the port on the netdev of that ifindex, as of the last urxe_devices(); NULL
- * if none. */
+/* The device of that name, or the port on the netdev of that ifindex, as of the last
+ * urxe_devices(); NULL if none. */
 struct urxe_device *urxe_device_by_name(const char *name);
 struct urxe_port *urxe_port_by_ifindex(unsigned ifindex);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Walks the dynamic linker's list of objects by hand; elf_symbols.h says why nothing is called here.
- * The objects it reads (libc, and libdl before glibc 2.34) are there from the start and are never
- * unloaded.
+ * Walks the dynamic linker's list of objects by hand; elf_symbols.h says why nothing is
+ * called here. The objects it reads (libc, and libdl before glibc 2.34) are there from the
+ * start and are never unloaded.
  */
 #include "host/elf_symbols.h"
 

@@ -33,9 +33,11 @@ static inline bool urxe_fd_files_has(struct urxe_fd_files *files, int fd)
 	       urxe_fd_files_listed(files, fd);
 }
 
-/* Lists a descriptor; takes over the caller's reference. What stood there before is dropped (it was
- * closed without our notice). When it cannot be listed, it is closed and the file dropped: -EMFILE: a
- * number too high for the table; -ENOMEM. */
+/*
+ * Lists a descriptor; takes over the caller's reference. What stood there before is dropped (it was
+ * closed without our notice). When it cannot be listed, it is closed and the file dropped: -EMFILE:
+ * a number too high for the table; -ENOMEM.
+ */
 int urxe_fd_files_add(struct urxe_fd_files *files, int fd, void *file);
 /*
  * Takes a descriptor out before it is closed; the caller drops the file that is returned, once the

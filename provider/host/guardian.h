@@ -3,8 +3,8 @@
  * The guardian of a host segment: a small process that outlives the others. When one of them has
  * died, it ends the dead one's connections in its name, as a kernel would; when none is left, it
  * ends as well. At most one guardian serves a segment. It holds the lock on a byte of the segment's
- * file while it does. Whichever process comes to need one and finds that byte free takes the lock, and starts
- * a guardian that takes it over.
+ * file while it does. Whichever process comes to need one and finds that byte free takes the lock,
+ * and starts a guardian that takes it over.
  *
  * The program is liburxe.so itself, which can be executed (preload/guardian.c), so that it is there
  * wherever the library is, and in the same version.
@@ -18,11 +18,11 @@
 
 /* ---- for the others ---- */
 
-/* The file to execute and the dynamic linker that does so where the file's mode forbids it. Without this
- * call, or with NULL, no guardian is started. The strings are kept. Before any other call. */
+/* The file to execute and the dynamic linker that does so where the file's mode forbids it. Without
+ * this call, or with NULL, no guardian is started. The strings are kept. Before any other call. */
 void urxe_guardian_program(const char *path, const char *linker);
-/* This process has something to be ended in its name: there must be a guardian. Cheap after the first call.
- * The engine lock. */
+/* This process has something to be ended in its name: there must be a guardian. Cheap after the
+ * first call. The engine lock. */
 void urxe_guardian_want(struct urxe_segment *seg);
 /* Every second: one that was killed is replaced. The engine lock. */
 void urxe_guardian_keep(struct urxe_segment *seg);
@@ -31,8 +31,8 @@ void urxe_guardian_notify(struct urxe_segment *seg);
 
 /* ---- for the guardian, with a view of the segment ---- */
 
-/* Becomes the guardian: takes over the lock of the process that has started it. 0; -EBADF: none has; -ESTALE: its
- * segment is another one. */
+/* Becomes the guardian: takes over the lock of the process that has started it. 0; -EBADF: none
+ * has; -ESTALE: its segment is another one. */
 int urxe_guardian_begin(struct urxe_segment *seg);
 /* How many processes live; *dead: has one died that nobody has cleaned up after? */
 unsigned urxe_guardian_look(struct urxe_segment *seg, bool *dead);

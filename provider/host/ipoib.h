@@ -19,9 +19,9 @@ struct urxe_ipoib {
 };
 
 /*
- * 0; -EINPROGRESS: its neighbour is being asked for, all but gid is known; -EHOSTUNREACH: nobody has
- * it; -ENETUNREACH: no such interface leads there. Some system calls; waits for urxe-ipoib, for a
- * tenth of a second at most. Any thread.
+ * 0; -EINPROGRESS: its neighbour is being asked for, all but gid is known; -EHOSTUNREACH: nobody
+ * has it; -ENETUNREACH: no such interface leads there. Some system calls; waits for urxe-ipoib, for
+ * a tenth of a second at most. Any thread.
  */
 int urxe_ipoib_look(const struct in6_addr *ip, struct urxe_ipoib *found);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Finds libc's own functions in the symbol table of the libc that is loaded (elf_symbols.h): dlsym()
- * cannot be asked, because this library replaces it and because its answer is whatever another
- * preload put first. In a static program there is no libc object, and nothing is interposed: the
- * plain functions are used.
+ * Finds libc's own functions in the symbol table of the libc that is loaded (elf_symbols.h):
+ * dlsym() cannot be asked, because this library replaces it and because its answer is whatever
+ * another preload put first. In a static program there is no libc object, and nothing is
+ * interposed: the plain functions are used.
  *
  * Runs in an early constructor and again from any interposed function that is called before it. It
  * takes no lock. Threads that race compute the same addresses and store them one by one.

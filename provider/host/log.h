@@ -2,7 +2,8 @@
 /*
  * The logger. One line to stderr per message, "urxe: ..." in front. URXE_LOG=error|warn|info|debug
  * sets the level; the default is "error", which is reserved for what a user can mend, said with its
- * cure, and not again within a second of the same line. Any thread; async-signal-safe apart from the formatting of its arguments.
+ * cure, and not again within a second of the same line. Any thread; async-signal-safe apart from
+ * the formatting of its arguments.
  */
 #ifndef URXE_HOST_LOG_H
 #define URXE_HOST_LOG_H

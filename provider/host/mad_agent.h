@@ -23,8 +23,8 @@ struct urxe_mad_agent {
 	uint64_t methods[2];
 };
 
-/* Until urxe_segment_port_release() of its row. -EINVAL: another agent has one of the methods; or as
- * urxe_segment_port_add(). */
+/* Until urxe_segment_port_release() of its row. -EINVAL: another agent has one of the methods; or
+ * as urxe_segment_port_add(). */
 int urxe_mad_agent_add(struct urxe_segment *seg, const struct urxe_mad_agent *agent, uint32_t *row);
 /* The slot of the process that a MAD which has come to a port is for; 0: of none. */
 unsigned urxe_mad_agent_owner(struct urxe_segment *seg, uint32_t ifindex, const uint8_t *mad);

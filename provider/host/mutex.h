@@ -8,7 +8,8 @@
 
 #include <pthread.h>
 
-/* The pointer in section urxe_mutexes puts it on the list that urxe_mutexes_forked() goes through. */
+/* The pointer in section urxe_mutexes puts it on the list that
+ * urxe_mutexes_forked() goes through. */
 #define URXE_MUTEX(name)                                  \
 	pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER; \
 	static pthread_mutex_t *const listed_##name       \

@@ -113,7 +113,8 @@ static int find_hop(int fd, const struct in6_addr *src, const struct in6_addr *d
 	return 0;
 }
 
-/* Its state (NUD_…), 0 where there is none; or -errno. An Ethernet address, if it has one, is in mac. */
+/* Its state (NUD_…), 0 where there is none; or -errno. An Ethernet address,
+ * if it has one, is in mac. */
 static int neighbour_state(int fd, const struct hop *hop, uint8_t mac[6])
 {
 	_Alignas(8) uint8_t buf[ANSWER];

@@ -8,8 +8,8 @@
 /*
  * src, dst: unicast addresses as GIDs have them, src one of this host's; ifindex: of link-local
  * ones, else 0. 0: it is known, or none is needed, or that cannot be said (no route, no socket);
- * -ENODATA: it is not known, and the kernel has been made to look for it. mac: its Ethernet address,
- * zeros where it has none that is known. Some system calls; does not block. Any thread.
+ * -ENODATA: it is not known, and the kernel has been made to look for it. mac: its Ethernet
+ * address, zeros where it has none that is known. Some system calls; does not block. Any thread.
  */
 int urxe_neigh_look(const struct in6_addr *src, const struct in6_addr *dst, unsigned ifindex,
 		    uint8_t mac[6]);

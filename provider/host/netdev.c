@@ -256,7 +256,8 @@ static bool has_link_local(const struct urxe_netdevs *nds, unsigned ifindex)
 	return false;
 }
 
-/* The link-local addresses that are not there yet: for a second after a netdev has got its carrier. */
+/* The link-local addresses that are not there yet: for a second after a
+ * netdev has got its carrier. */
 static int add_those_to_come(struct urxe_netdevs *nds)
 {
 	for (unsigned i = 0; i < nds->num_devs; i++) {

@@ -212,8 +212,8 @@ struct urxe_unacked *urxe_segment_unacked(struct urxe_segment *seg, unsigned slo
 void urxe_segment_gsi_set(struct urxe_segment *seg, bool serves);
 void urxe_segment_beat(struct urxe_segment *seg); /* this one runs: to be said every second */
 bool urxe_segment_gsi_awake(const struct urxe_segment *seg, unsigned slot);
-/* Has the process listeners (segment_ports.h)? And: has this one got its first or lost its last since
- * this was last asked? */
+/* Has the process listeners (segment_ports.h)? And: has this one got its first or lost its last
+ * since this was last asked? */
 bool urxe_segment_gsi_listens(const struct urxe_segment *seg, unsigned slot);
 bool urxe_segment_servers_changed(struct urxe_segment *seg);
 unsigned urxe_segment_gsi_next(struct urxe_segment *seg, unsigned after);

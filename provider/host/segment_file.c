@@ -7,11 +7,11 @@
  * but the first may be writable by other users, which could put something there before us: so links
  * are not followed, and a file of another owner is refused.
  *
- * The file is kept when the last process leaves (it is small, holds the retired counters, and is
- * gone at the next boot). Only that of a fabric that is down, that of a network namespace that is
- * gone, and one of another version, are removed when nobody uses them, under their lock and with what
- * is beside them; therefore a process that has waited for the lock checks that the file still has its
- * name.
+ * The file is kept when the last process leaves (it is small, holds the retired counters, and
+ * is gone at the next boot). Only that of a fabric that is down, that of a network namespace
+ * that is gone, and one of another version, are removed when nobody uses them, under their lock
+ * and with what is beside them; therefore a process that has waited for the lock checks that
+ * the file still has its name.
  *
  * Any thread; the callers in segment.c hold their locks.
  */
@@ -141,8 +141,8 @@ static int open_path(const struct urxe_segment *seg, int flags, struct urxe_stat
 	return ret;
 }
 
-/* What processes that share a segment have in common: the network namespace; or the fabric, whose hosts may have
- * namespaces of their own. */
+/* What processes that share a segment have in common: the network namespace; or the fabric, whose
+ * hosts may have namespaces of their own. */
 static uint64_t host_id(void)
 {
 	static const uint64_t key[2] = {0x75727865, 0x666162};

@@ -67,9 +67,9 @@ struct segment_header {
 };
 
 /*
- * The word `retire`: a generation whose lowest bit says which copy holds, and in the low 16 bits the
- * slot whose counters were added last but which may not have been freed yet. With it, counters of
- * a slot are added exactly once, although the process that adds them may die half-way.
+ * The word `retire`: a generation whose lowest bit says which copy holds, and in the low 16 bits
+ * the slot whose counters were added last but which may not have been freed yet. With it, counters
+ * of a slot are added exactly once, although the process that adds them may die half-way.
  */
 #define RETIRE_WORD(gen, slot) ((uint64_t)(gen) << 16 | (slot))
 #define RETIRE_GEN(word)       ((word) >> 16)
@@ -256,8 +256,8 @@ int segment_file_map(struct urxe_segment *seg, int fd);
 bool segment_file_is_current(const struct urxe_segment *seg);
 /* Another descriptor (and description) of the same file, or -errno after a line on stderr. */
 int segment_file_reopen(const struct urxe_segment *seg);
-/* Takes this descriptor, with the locks of its description, for the lock descriptor. -EBADF, or -ESTALE: it is of
- * another file. */
+/* Takes this descriptor, with the locks of its description, for the lock descriptor. -EBADF, or
+ * -ESTALE: it is of another file. */
 int segment_file_adopt(struct urxe_segment *seg, int fd);
 /* The lock descriptor, opened anew where the program closed it; -1 where that cannot be done. */
 int segment_file_fd(struct urxe_segment *seg);

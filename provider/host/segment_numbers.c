@@ -3,8 +3,9 @@
  * QPNs and key indices. Which of them are in use is this process's own business and dies with it;
  * the segment only keeps processes apart.
  *
- * QPNs: the slot is the low byte, 2^16 indices above it are given out in a circle from a random
- * start. On a fabric the slot's upper two bits are those of the index, of which the rest goes round.
+ * QPNs: the slot is the low byte, 2^16 indices above it are given out in a circle from
+ * a random start. On a fabric the slot's upper two bits are those of the index, of
+ * which the rest goes round.
  *
  * Key indices: 2^24, in 4096 blocks of 4096. A process claims blocks in the segment (for each, the
  * slot that owns it) and gives their indices out in a circle. What leaves here is not that
@@ -112,7 +113,8 @@ static uint32_t feistel_function(struct urxe_segment *seg, uint32_t round, uint3
 	return urxe_siphash(seg->map->header.key_secret, &block, sizeof(block)) & HALF_MASK;
 }
 
-/* With the halves exchanged before and after, and the rounds in the other order, it is its own inverse. */
+/* With the halves exchanged before and after, and the rounds in the other
+ * order, it is its own inverse. */
 static uint32_t permute(struct urxe_segment *seg, uint32_t x, bool back)
 {
 	uint32_t half[2] = {x >> HALF_BITS, x & HALF_MASK}, t;

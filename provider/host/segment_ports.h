@@ -2,10 +2,10 @@
 /*
  * The rows of the port spaces of the RDMA IP CM service (IBTA annex A11), which all processes of a
  * host share in the host segment: which id is bound to which port of which address, and whether it
- * listens there. Agents of programs for classes of MADs (host/mad_agent.h) are rows of a space of their own.
- * The hosts of a fabric share the segment, and not the port spaces. Which bindings may stand beside
- * each other, and which listener serves an address, are rules of the connection manager
- * (cm/port_space.h).
+ * listens there. Agents of programs for classes of MADs (host/mad_agent.h) are rows of a space of
+ * their own. The hosts of a fabric share the segment, and not the port spaces. Which bindings may
+ * stand beside each other, and which listener serves an address, are rules of the connection
+ * manager (cm/port_space.h).
  *
  * A row belongs to its process's slot and goes with it. All processes together have 131,072 rows,
  * one may take all but 32 for every other. Every call takes the same time however many there are,

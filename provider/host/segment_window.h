@@ -26,8 +26,8 @@ enum urxe_window_kind {
 	URXE_WINDOW_DEAD = 'd',	   /* records, when their process has died */
 };
 
-/* Makes this process's window of a kind, in place of what an earlier owner of the slot may have left.
- * A descriptor (read and write) or -errno. */
+/* Makes this process's window of a kind, in place of what an earlier owner of the slot may have
+ * left. A descriptor (read and write) or -errno. */
 int urxe_window_create(struct urxe_segment *seg, enum urxe_window_kind kind, size_t size);
 /* Opens the window of a slot: a descriptor, -ENOENT when it has none, -EACCES when it is not this
  * user's, -EPROTO when it is shorter than size. */

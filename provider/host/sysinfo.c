@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Small facts about the host and the process. The stat family is interposed by this very library
- * and has changed its names over glibc's versions, so it is called as system calls; not as statx, which
- * sandboxes older than it refuse.
+ * and has changed its names over glibc's versions, so it is called as system calls; not as statx,
+ * which sandboxes older than it refuse.
  */
 #include <dirent.h>
 #include <errno.h>

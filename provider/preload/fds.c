@@ -10,8 +10,8 @@
  *   instead is not possible: the program may know its number (a completion channel's, say) or have
  *   it in an epoll set. The adapter opens its descriptors at high numbers, where this is rare.
  *
- * What the program opened itself, rdma_cm files (rdma_cm.c) and umads (umad.c), is closed, copied and
- * replaced as it asks, and counted.
+ * What the program opened itself, rdma_cm files (rdma_cm.c) and umads (umad.c), is closed, copied
+ * and replaced as it asks, and counted.
  *
  * A vfork child runs these functions in its parent's memory, and a child of a bare clone() in a
  * copy of it. Their descriptor tables are their own: there ours are closed and replaced like any
@@ -49,8 +49,8 @@ static bool guarded(int fd)
 	       urxe_owns_fd(fd) && getpid() == urxe_owner_pid;
 }
 
-/* The table of the program's descriptors that has it; NULL. A descriptor of a vfork child has none: its files
- * are its parent's. */
+/* The table of the program's descriptors that has it; NULL. A descriptor of a vfork child has none:
+ * its files are its parent's. */
 static struct urxe_fd_files *files_of(int fd)
 {
 	static struct urxe_fd_files *const tables[] = {&urxe_ucma_fds, &urxe_umad_fds};

@@ -96,7 +96,8 @@ static void guard(void)
 	while (!urxe_guardian_end(seg) && failed < TRIES) {
 		urxe_guardian_wait(seg, LOOK_MS);
 		urxe_guardian_look(seg, &dead);
-		/* In another segment these dead would never be found, and this would go on for ever. */
+		/* In another segment these dead would never be found, and
+		 * this would go on for ever. */
 		if (dead && !urxe_guardian_can_join(seg))
 			return;
 		if (dead)

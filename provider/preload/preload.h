@@ -54,8 +54,8 @@ static inline void *urxe_verb_next(struct urxe_verb *verb)
 }
 
 /*
- * Defines a verb: the answer if it is about what is ours, else what the next definition says; nobody: the result
- * without one, in the way of the verb's man page. Results may be void.
+ * Defines a verb: the answer if it is about what is ours, else what the next definition says;
+ * nobody: the result without one, in the way of the verb's man page. Results may be void.
  */
 #define URXE_SERVED_VERB(result, symbol, version, params, args, is_ours, answer, nobody) \
 	URXE_VERB(symbol, version)                                                       \
@@ -85,15 +85,15 @@ bool urxe_in_libibverbs(const void *address);
 /* The next definition of a function of libc, for programs' calls that pass through us. */
 void *urxe_libc_next(const char *name);
 
-/* The process that initialised the library, or the fork child that took its copy over. A vfork child
- * runs in its parent's memory under a number of its own: it must change nothing here. */
+/* The process that initialised the library, or the fork child that took its copy over. A vfork
+ * child runs in its parent's memory under a number of its own: it must change nothing here. */
 extern pid_t urxe_owner_pid;
 
 /* Set before the adapter is first used: from then on it may have descriptors and threads. */
 extern atomic_bool urxe_attached;
 
-/* What the library's constructor does, which the guardian does itself; and what it does in all other
- * processes: says which program is to guard the host segment. */
+/* What the library's constructor does, which the guardian does itself; and what it does in all
+ * other processes: says which program is to guard the host segment. */
 void urxe_loaded(void);
 void urxe_guardian_init(void);
 

@@ -9,10 +9,10 @@
  *   umad_lost.c   a fabric that ends and comes back
  *
  * A program's descriptor is a copy of an epoll descriptor, so that poll, epoll, dup and O_NONBLOCK
- * are the kernel's business. In it lie the socket to fabricd (fabric/protocol.h) and the event descriptor
- * of the ring (fabric/mad_ring.h), which are replaced when the fabric has ended and come back, and
- * an event descriptor for what this process itself has to say. For a RoCE device the MAD layer is
- * in this process (cm/agents.h) and holds the other end of the socket.
+ * are the kernel's business. In it lie the socket to fabricd (fabric/protocol.h) and the event
+ * descriptor of the ring (fabric/mad_ring.h), which are replaced when the fabric has ended and come
+ * back, and an event descriptor for what this process itself has to say. For a RoCE device the MAD
+ * layer is in this process (cm/agents.h) and holds the other end of the socket.
  *
  * Any thread. The lock of a file guards what it contains.
  */

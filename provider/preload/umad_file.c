@@ -2,10 +2,10 @@
 /*
  * One open umad or issm file: what reading, writing and ioctl do, with the results that the
  * kernel's user_mad.c has. On a fabric registrations are commands to fabricd, and MADs go by the
- * file's rings and socket; on RoCE both are calls of cm/agents.h, and what arrives comes by a socket
- * all the same. What the kernel refuses when it is written is refused here, because those have no
- * answer: a MAD that is too short, an agent that is not there, a request whose transaction ID is
- * under way already. See umad.h.
+ * file's rings and socket; on RoCE both are calls of cm/agents.h, and what arrives comes by a
+ * socket all the same. What the kernel refuses when it is written is refused here, because those
+ * have no answer: a MAD that is too short, an agent that is not there, a request whose transaction
+ * ID is under way already. See umad.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -431,7 +431,8 @@ static ssize_t next_mad(struct urxe_umad *file, uint8_t *head, size_t room, int 
 	return n >= 0 ? n : errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
 }
 
-/* A thread that is cancelled in a system call would keep the lock: OpenSM cancels the one that reads. */
+/* A thread that is cancelled in a system call would keep the lock: OpenSM
+ * cancels the one that reads. */
 static int enter(struct urxe_umad *file)
 {
 	int cancel;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The verbs whose only difference is the provider that serves them: an object of a urxe device is ours, anything
- * else goes to the next definition. One line a verb. Those that need more are in verbs_device.c and
- * verbs_more.c; what verbs.h defines inline reaches the adapter through the operation tables of the
- * context, QP and CQ and never comes here.
+ * The verbs whose only difference is the provider that serves them: an object of a urxe device is
+ * ours, anything else goes to the next definition. One line a verb. Those that need more are in
+ * verbs_device.c and verbs_more.c; what verbs.h defines inline reaches the adapter through the
+ * operation tables of the context, QP and CQ and never comes here.
  *
  * Called by any thread of the program; there is no state but the looked-up next definitions.
  */

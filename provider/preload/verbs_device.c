@@ -5,8 +5,8 @@
  * next definition counts references by list, therefore its list is kept as long as the program
  * keeps ours and then given back to it.
  *
- * Any thread. lists_lock guards the chain of lists, which changes by single pointer stores: so it is
- * whole in the child of a fork, too.
+ * Any thread. lists_lock guards the chain of lists, which changes by single pointer stores: so it
+ * is whole in the child of a fork, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -173,8 +173,8 @@ URXE_SERVED_VERB(const char *, ibv_get_device_name, "IBVERBS_1.1", (struct ibv_d
 
 /*
  * Under an index the kernel's netlink knows a device, by which librdmacm distinguishes ours from
- * the kernel's. Where the kernel has no RDMA there are neither, and a program that is given one asks netlink
- * all the same and reports an error (UCX since 1.19).
+ * the kernel's. Where the kernel has no RDMA there are neither, and a program that is given one
+ * asks netlink all the same and reports an error (UCX since 1.19).
  */
 static bool kernel_has_indexes(void)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * IP addresses on a virtual fabric: those that its map gives each port (fabric/ip.h), those of IPoIB
- * (host/ipoib.h), and multicast groups, whose MGIDs are as rdma_cm makes them (RFC 4391, section 4,
- * with a signature of its own).
- * Any thread.
+ * IP addresses on a virtual fabric: those that its map gives each port (fabric/ip.h), those of
+ * IPoIB (host/ipoib.h), and multicast groups, whose MGIDs are as rdma_cm makes them (RFC 4391,
+ * section 4, with a signature of its own). Any thread.
  */
 #include "wire/fabric_ip.h"
 

@@ -33,8 +33,11 @@ struct urxe_link_ops {
 	/* Addresses of the family AF_IB name its GIDs, as the kernel's rdma_cap_af_ib() has it. */
 	bool has_af_ib;
 
-	/* What the wire needs for such ports as a whole, once there are shared memory and the ipc socket; its end,
-	 * also in the child of a fork, where the parent is to be left undisturbed; and now and then. */
+	/*
+	 * What the wire needs for such ports as a whole, once there are shared memory and the ipc
+	 * socket; its end, also in the child of a fork, where the parent is to be left
+	 * undisturbed; and now and then.
+	 */
 	int (*open)(struct urxe_wire *wire);
 	void (*close)(struct urxe_wire *wire, bool forked);
 	void (*housekeep)(struct urxe_wire *wire);
@@ -50,15 +53,15 @@ struct urxe_link_ops {
 		       const struct ibv_ah_attr *attr, uint32_t hash);
 	int (*describe)(const struct urxe_path *path, struct ibv_ah_attr *attr);
 
-	/* The path to the sender of a packet, by the path that it came; and what a message says of the
-	 * headers that it wants in front of the answers (all of attr but the addresses). */
+	/* The path to the sender of a packet, by the path that it came; and what a message says of
+	 * the headers that it wants in front of the answers (all of attr but the addresses). */
 	void (*reverse)(struct urxe_path *back, const struct urxe_path *came);
 	void (*adjust)(struct urxe_path *path, const struct ibv_ah_attr *attr);
 	/* A path that a dead process of the segment sent by becomes this one's: finds the port and
 	 * makes `own` anew. False: nothing can be sent by it here. Under the engine's lock. */
 	bool (*adopt)(struct urxe_wire *wire, struct urxe_path *path);
-	/* A path as the sender of this host has it becomes the one that the packet came: finds the port, or
-	 * none. Under the engine's lock. */
+	/* A path as the sender of this host has it becomes the one that the packet came: finds the
+	 * port, or none. Under the engine's lock. */
 	void (*arrive)(struct urxe_wire *wire, struct urxe_path *path);
 	/* Is dst on this host, and by which of its ports (URXE_NO_PORT: none)? */
 	bool (*is_here)(const struct urxe_path *path);
@@ -97,8 +100,8 @@ struct urxe_link_ops {
 	int (*answer)(const struct urxe_port *port, const struct ibv_wc *wc,
 		      const struct ibv_grh *grh, struct ibv_ah_attr *attr);
 
-	/* The dst of packets to a multicast group, of which there may be several spellings. Any GID may
-	 * be asked for. Then, under the engine's lock, membership: urxe_wire_mcast_join(). */
+	/* The dst of packets to a multicast group, of which there may be several spellings. Any GID
+	 * may be asked for. Then, under the engine's lock, membership: urxe_wire_mcast_join(). */
 	void (*group)(struct urxe_link_addr *addr, const union ibv_gid *mgid);
 	int (*join)(struct urxe_wire *wire, const struct urxe_port *port,
 		    const struct urxe_link_addr *group);
@@ -108,8 +111,11 @@ struct urxe_link_ops {
 	/* A packet was refused for its P_Key or Q_Key; NULL: nobody wants to know. */
 	void (*refused)(const struct urxe_rx_packet *rx, bool qkey);
 
-	/* Packets that no shared memory takes: as urxe_wire_send(). And one that fault injection kept,
-	 * as send made it (its own business; NULL: it makes none). Under the engine's lock. */
+	/*
+	 * Packets that no shared memory takes: as urxe_wire_send(). And one that
+	 * fault injection kept, as send made it (its own business; NULL: it makes
+	 * none). Under the engine's lock.
+	 */
 	int (*send)(struct urxe_wire *wire, const struct urxe_path *path,
 		    struct urxe_tx_packet *pkts, unsigned n);
 	int (*send_raw)(struct urxe_wire *wire, const struct urxe_path *path, const void *packet,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Multicast groups. Each (port, group) that is joined has a socket of its own, bound to the
- * group's address: it gets a copy of the group's packets, however many have joined, while the sockets
- * bound to all addresses get none (IP_MULTICAST_ALL is off), so that no packet comes twice.
- * Guarded by the wire's lock.
+ * group's address: it gets a copy of the group's packets, however many have joined, while the
+ * sockets bound to all addresses get none (IP_MULTICAST_ALL is off), so that no packet comes
+ * twice. Guarded by the wire's lock.
  */
 #include <errno.h>
 #include <stdlib.h>

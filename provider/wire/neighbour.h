@@ -30,8 +30,8 @@ struct urxe_neighbour {
 struct urxe_neighbour *urxe_wire_neighbour(struct urxe_wire *wire, const struct urxe_path *path,
 					   uint32_t qpn);
 
-/* The CPU time that the neighbour's process has had, ns; 0 when it is dead or cannot be asked. Some system
- * calls. */
+/* The CPU time that the neighbour's process has had, ns; 0 when it is dead or cannot be
+ * asked. Some system calls. */
 uint64_t urxe_wire_neighbour_ran(struct urxe_wire *wire, const struct urxe_neighbour *near);
 
 /*
@@ -52,9 +52,9 @@ void urxe_wire_short_send(struct urxe_wire *wire, const struct urxe_path *path,
 			  const struct urxe_short *way, uint32_t first, uint32_t len);
 
 /*
- * For a QP that reaches a neighbour without packets: would packets of the path with that P_Key arrive for
- * sure, and their answers? And counts on a fabric what would have been sent: packets, and words of
- * four bytes from the BTH on without its ICRC; and what the answers would have been.
+ * For a QP that reaches a neighbour without packets: would packets of the path with that P_Key
+ * arrive for sure, and their answers? And counts on a fabric what would have been sent: packets,
+ * and words of four bytes from the BTH on without its ICRC; and what the answers would have been.
  */
 struct urxe_load {
 	uint32_t packets, words;
@@ -63,8 +63,8 @@ bool urxe_wire_reaches(const struct urxe_path *path, uint16_t pkey);
 void urxe_wire_count_direct(const struct urxe_path *path, struct urxe_load there,
 			    struct urxe_load back);
 
-/* Do faults make packets of this path suffer now? Then other ways than packets should be declined at
- * times, so that both are exercised. */
+/* Do faults make packets of this path suffer now? Then other ways than packets should be declined
+ * at times, so that both are exercised. */
 bool urxe_wire_faulty(struct urxe_wire *wire, const struct urxe_path *path);
 
 #endif

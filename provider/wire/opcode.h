@@ -145,8 +145,8 @@ struct urxe_packet {
 	const struct urxe_ieth *ieth;
 	const uint8_t *payload;
 	uint32_t payload_len; /* without pad */
-	/* Of a neighbour's packets (wire.h): the PSNs that it stands for, and where in its sender's memory
-	 * the payload lies when it is not here. The parser says 1 and NULL. */
+	/* Of a neighbour's packets (wire.h): the PSNs that it stands for, and where in its sender's
+	 * memory the payload lies when it is not here. The parser says 1 and NULL. */
 	uint16_t span;
 	const struct urxe_refs *refs;
 	uint32_t refs_offset;

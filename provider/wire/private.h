@@ -198,8 +198,8 @@ void urxe_wire_forget(struct urxe_wire *wire, const struct urxe_recv_socket *soc
 /* Adds a socket to those that urxe_wire_poll() asks for; sock NULL: ipc.c's. */
 int urxe_wire_watch(struct urxe_wire *wire, int fd, struct urxe_recv_socket *sock);
 
-/* roce_link.c: a path from a GID of the port by the rest of an address vector. -EINVAL when the families differ or the
- * destination is not reachable from such a source. */
+/* roce_link.c: a path from a GID of the port by the rest of an address vector. -EINVAL when the
+ * families differ or the destination is not reachable from such a source. */
 int urxe_roce_path(struct urxe_path *path, const struct urxe_port *port, const union ibv_gid *sgid,
 		   const struct ibv_global_route *grh, uint32_t hash);
 /* The port that has the address, by index; for a multicast one and unknown ones, that of the
@@ -258,8 +258,8 @@ void urxe_fault_close(struct urxe_wire *wire);
 void urxe_fault_settings(struct urxe_wire *wire);
 /*
  * Lets the fault of the device act on a packet that leaves or arrives; the packet is copied. A
- * datagram is a record of no kind, with its ICRC; for what goes through rings corruption is loss. slot:
- * of the neighbour that it is for; lag: NULL, or that of the links of a fabric.
+ * datagram is a record of no kind, with its ICRC; for what goes through rings corruption is loss.
+ * slot: of the neighbour that it is for; lag: NULL, or that of the links of a fabric.
  */
 struct urxe_lag;
 void urxe_fault_out(struct urxe_wire *wire, const struct urxe_path *path, unsigned slot,

@@ -40,8 +40,8 @@ struct urxe_raw {
 	uint32_t frame_size, frames, next;
 };
 
-/* The right is the same for raw sockets of IP, and to close one of those does not wait for the kernel's
- * other readers, as closing a packet socket does (1.5 ms). */
+/* The right is the same for raw sockets of IP, and to close one of those does not wait for the
+ * kernel's other readers, as closing a packet socket does (1.5 ms). */
 int urxe_raw_permitted(void)
 {
 	int fd = urxe_libc.socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);

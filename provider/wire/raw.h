@@ -32,8 +32,9 @@ void urxe_raw_forked(struct urxe_raw *raw);
 int urxe_raw_listen(struct urxe_raw *raw, bool listen);
 
 /*
- * Sends frames, of whose headers only the pieces are set: how many have left. Fewer: *error says
- * why the next one has not, -EAGAIN (later), -EMSGSIZE (it is longer than the netdev takes) or another.
+ * Sends frames, of whose headers only the pieces are set: how many have left. Fewer:
+ * *error says why the next one has not, -EAGAIN (later), -EMSGSIZE (it is longer than the
+ * netdev takes) or another.
  */
 unsigned urxe_raw_send(struct urxe_raw *raw, struct mmsghdr *frames, unsigned n, int *error);
 

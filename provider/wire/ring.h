@@ -106,8 +106,8 @@ void urxe_consumer_reset(struct urxe_consumer *c);
 /* Where to write a record of len bytes (1 … URXE_RING_MAX); NULL: the ring is full. Claiming again
  * without publishing takes the claim back. */
 void *urxe_ring_claim(struct urxe_producer *p, uint32_t len);
-/* The record that is written to the claim, whose len is more than URXE_RING_INLINE, begins `skip` bytes
- * (a multiple of 4) behind its beginning, and is so much shorter: where that is. */
+/* The record that is written to the claim, whose len is more than URXE_RING_INLINE, begins `skip`
+ * bytes (a multiple of 4) behind its beginning, and is so much shorter: where that is. */
 void *urxe_ring_skip(struct urxe_producer *p, uint32_t skip);
 /* Publishes what was written to the claim, of the same len, or as much shorter as was skipped. */
 void urxe_ring_publish(struct urxe_producer *p, enum urxe_ring_kind kind, uint8_t flow,

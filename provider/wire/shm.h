@@ -118,8 +118,8 @@ static inline struct urxe_link *urxe_shm_link(struct urxe_wire *wire, unsigned s
 
 	return link && link->up ? link : urxe_shm_try_link(wire, slot);
 }
-/* The slot of the process that has a QP at the other end of a path, if it can be reached; 0. A QP of another host
- * than the path leads to is none of its, whatever its number. */
+/* The slot of the process that has a QP at the other end of a path, if it can be reached; 0. A QP
+ * of another host than the path leads to is none of its, whatever its number. */
 static inline unsigned urxe_shm_slot(struct urxe_wire *wire, const struct urxe_path *path,
 				     uint32_t qpn)
 {

@@ -29,7 +29,8 @@ static bool is_ours(const struct urxe_wire *wire, const struct urxe_path *path, 
 	       (path->multicast && qpn == URXE_QPN_MULTICAST);
 }
 
-/* A packet whose headers are at head, in memory of our own. from: what it refers to, if anything. */
+/* A packet whose headers are at head, in memory of our own. from: what
+ * it refers to, if anything. */
 static void deliver(struct urxe_wire *wire, struct urxe_arrival *from, const uint8_t *head,
 		    const uint8_t *bytes, uint32_t len, uint16_t span)
 {

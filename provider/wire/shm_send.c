@@ -85,9 +85,9 @@ static uint32_t record_len(const struct urxe_tx_packet *pkt, bool refer)
 }
 
 /*
- * Room for a record. A long payload begins on a line, as a program's mostly does. Behind 12 bytes of
- * headers, it would lie that much further into its page than what it is copied from, and there Zen 4
- * carries out memcpy()'s `rep movsb` at a sixteenth of its speed (glibc's bug 30994).
+ * Room for a record. A long payload begins on a line, as a program's mostly does. Behind 12 bytes
+ * of headers, it would lie that much further into its page than what it is copied from, and there
+ * Zen 4 carries out memcpy()'s `rep movsb` at a sixteenth of its speed (glibc's bug 30994).
  */
 static uint8_t *claim(struct urxe_link *link, const struct urxe_tx_packet *pkt, bool refer)
 {
@@ -146,9 +146,9 @@ static void fill_timed(struct urxe_link *link, uint8_t *to, const struct urxe_tx
 }
 
 /*
- * Between caches far apart each line that the neighbour has read costs the time of many until it can
- * be written again. Stores past the caches do not wait for that, but the neighbour reads from memory
- * then, which is slower than a cache that both share.
+ * Between caches far apart each line that the neighbour has read costs the time of many until it
+ * can be written again. Stores past the caches do not wait for that, but the neighbour reads from
+ * memory then, which is slower than a cache that both share.
  */
 static void fill_long(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
 {

@@ -126,8 +126,8 @@ static void emit_search(struct program *prog, const struct member *members, unsi
 	emit_search(prog, members + left, n - left);
 }
 
-/* Is it a MAD of that rule? If not, the next rule follows. Returns a jump, to the search for a slot that is
- * loaded or to any server. */
+/* Is it a MAD of that rule? If not, the next rule follows. Returns a jump, to the search for a slot
+ * that is loaded or to any server. */
 static unsigned emit_rule(struct program *prog, const struct urxe_mad_rule *rule)
 {
 	unsigned rest = 1 + (rule->id_at > 0);

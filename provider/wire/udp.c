@@ -54,8 +54,8 @@ static void set_buffers(int fd)
 		set(fd, SOL_SOCKET, SO_RCVBUF, RECV_BUFFER);
 }
 
-/* What a packet's headers said comes with it as control messages. Groups that another process joined
- * are not ours. */
+/* What a packet's headers said comes with it as control messages. Groups that another
+ * process joined are not ours. */
 static int set_receive4(int fd)
 {
 	return set(fd, IPPROTO_IP, IP_PKTINFO, 1)
@@ -202,10 +202,12 @@ static void explain_in_use(void)
 		 URXE_UDP_PORT, URXE_UDP_PORT);
 }
 
-/* Does a process of this user have the port that is not of this segment? The kernel would give each of
- * the two packets of the other. The first process of the segment finds the port free, or soon: a
- * process that is being killed leaves the segment before its sockets close. Under the segment's
- * lock. */
+/*
+ * Does a process of this user have the port that is not of this segment? The kernel would
+ * give each of the two packets of the other. The first process of the segment finds the port
+ * free, or soon: a process that is being killed leaves the segment before its sockets close.
+ * Under the segment's lock.
+ */
 static bool has_strangers(struct urxe_wire *wire, unsigned family)
 {
 	const struct timespec moment = {.tv_nsec = STRANGERS_WAIT_NS};

@@ -127,8 +127,8 @@ int urxe_wire_send_near(struct urxe_wire *wire, const struct urxe_path *path, un
  */
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		       bool *refer);
-/* Would a packet with len bytes of payload, which may be referred to or not, find a neighbour's ring
- * full? To ask costs less than to build packets for nothing. */
+/* Would a packet with len bytes of payload, which may be referred to or not, find a neighbour's
+ * ring full? To ask costs less than to build packets for nothing. */
 bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
 		    uint32_t len, bool refer);
 /* Has the neighbour of that slot taken packets since its ring was found full, or none for so long
@@ -201,9 +201,9 @@ typedef void urxe_wire_message_fn(unsigned from, const void *message, uint32_t l
 void urxe_wire_on_message(struct urxe_wire *wire, urxe_wire_message_fn *fn);
 
 /*
- * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if the thread that
- * waits for it has said so: neighbours wake a thread that sleeps. urxe_wire_sleep(): false when there is a
- * packet already. Any thread.
+ * An epoll descriptor that is readable when urxe_wire_poll() would find a packet, if the thread
+ * that waits for it has said so: neighbours wake a thread that sleeps. urxe_wire_sleep(): false
+ * when there is a packet already. Any thread.
  */
 int urxe_wire_fd(const struct urxe_wire *wire);
 /*
@@ -213,12 +213,12 @@ int urxe_wire_fd(const struct urxe_wire *wire);
 void urxe_wire_attend(struct urxe_wire *wire, bool attended);
 bool urxe_wire_sleep(struct urxe_wire *wire);
 void urxe_wire_awake(struct urxe_wire *wire);
-/* After a poll, under the engine's lock: has it taken away what would wake the thread that sleeps, or left
- * packets of neighbours? Then that one is to be woken by other means. */
+/* After a poll, under the engine's lock: has it taken away what would wake the thread that sleeps,
+ * or left packets of neighbours? Then that one is to be woken by other means. */
 bool urxe_wire_missed(struct urxe_wire *wire);
 /*
- * For threads that poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said without
- * a urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.
+ * For threads that poll: does a packet of a neighbour wait? URXE_LOOK_ALL: that cannot be said
+ * without a urxe_wire_poll(), since there are no neighbours. Any thread, without the engine's lock.
  */
 enum urxe_look { URXE_LOOK_NOTHING, URXE_LOOK_WAITS, URXE_LOOK_ALL };
 enum urxe_look urxe_wire_look(const struct urxe_wire *wire);

@@ -191,8 +191,11 @@ static uint8_t conga_best(struct sim *s, uint32_t from, uint32_t to)
 	return best;
 }
 
-/* Feedback on a random path by which packets came lately. What was seen earlier is forgotten: reported
- * on, it would keep traffic off a path that was busy once, and nothing newer would come by it. */
+/*
+ * Feedback on a random path by which packets came lately. What was seen earlier is
+ * forgotten: reported on, it would keep traffic off a path that was busy once, and
+ * nothing newer would come by it.
+ */
 static void conga_feedback(struct sim *s, struct packet *packet, uint32_t from, uint32_t to)
 {
 	struct conga *conga = s->balance;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded into a daemon: its wall clock is an hour ahead of the kernel's, as one that is set back right after it
- * was read; until the file CLOCK_SET_BACK exists, where that names one.
+ * Preloaded into a daemon: its wall clock is an hour ahead of the kernel's, as one that is set back
+ * right after it was read; until the file CLOCK_SET_BACK exists, where that names one.
  */
 #include <stdbool.h>
 #include <stdlib.h>

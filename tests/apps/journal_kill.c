@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded into lidtrackd: kills it at the line of its journal that JOURNAL_KILL says, "N torn" when half of
- * line N is in the file, "N whole" when it is on the disk.
+ * Preloaded into lidtrackd: kills it at the line of its journal that JOURNAL_KILL says, "N torn"
+ * when half of line N is in the file, "N whole" when it is on the disk.
  */
 #include <dlfcn.h>
 #include <signal.h>

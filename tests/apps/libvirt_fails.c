@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Preloaded into lidtrackd: while the file that LIBVIRT_FAILS names exists, libvirt cannot tell the
- * state of domains; while the one of LIBVIRT_KEEPS exists, it takes no metadata; while the one of
- * LIBVIRT_EMPTY exists, it has no domain; and while that of LIBVIRT_SILENT does, it does not list them.
+ * Preloaded into lidtrackd: while the file that LIBVIRT_FAILS names exists, libvirt cannot
+ * tell the state of domains; while the one of LIBVIRT_KEEPS exists, it takes no metadata;
+ * while the one of LIBVIRT_EMPTY exists, it has no domain; and while that of LIBVIRT_SILENT
+ * does, it does not list them.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

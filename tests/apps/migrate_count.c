@@ -2,8 +2,9 @@
 /*
  * Preloaded into opensm: counts what the SA is asked for, by umad_recv(), in the file that
  * MIGRATE_COUNT names: a line "paths other", of PathRecord requests and of all others, written anew
- * at each one; behind it LIDS lines of 8 bytes, of the PathRecord requests that each LID has sent. With MIGRATE_SA_RATE in the environment no more PathRecord requests a second are
- * taken than it says; whatever comes behind one that has to wait, waits as well.
+ * at each one; behind it LIDS lines of 8 bytes, of the PathRecord requests that each LID has sent.
+ * With MIGRATE_SA_RATE in the environment no more PathRecord requests a second are taken than it
+ * says; whatever comes behind one that has to wait, waits as well.
  */
 #include <dlfcn.h>
 #include <endian.h>

@@ -23,7 +23,8 @@
 		}                                                                              \
 	} while (0)
 
-/* Private data behind the header for IP addresses, which takes 36 bytes of a REQ's and a SIDR_REQ's. */
+/* Private data behind the header for IP addresses, which takes 36 bytes of
+ * a REQ's and a SIDR_REQ's. */
 #define REQ_DATA      56
 #define REP_DATA      196
 #define REJ_DATA      148

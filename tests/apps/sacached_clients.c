@@ -269,7 +269,8 @@ static void late(unsigned ms)
 	CHECK(now_ms() - begin >= ms - 1 && now_ms() - begin < ms + 1000);
 }
 
-/* The daemon accepts connections that were queued when it paused the listener; none is disconnected. */
+/* The daemon accepts connections that were queued when it paused the
+ * listener; none is disconnected. */
 static void full(unsigned n)
 {
 	int fds[2048], fd = 0;

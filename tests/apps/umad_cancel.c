@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * umad_cancel ROUNDS: a thread that reads a umad file is cancelled wherever it is, as OpenSM does at
- * its end; the file can be used afterwards. The thread reads without a pause, and every second time
- * sleeps in the call.
+ * umad_cancel ROUNDS: a thread that reads a umad file is cancelled wherever it is, as OpenSM
+ * does at its end; the file can be used afterwards. The thread reads without a pause, and every
+ * second time sleeps in the call.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The child of a fork that happens while another thread is in a verb: whatever mutex that thread has, the
- * child, where it is not, can use the verb. And a child that has too few descriptors for an engine.
+ * The child of a fork that happens while another thread is in a verb: whatever mutex that
+ * thread has, the child, where it is not, can use the verb. And a child that has too few
+ * descriptors for an engine.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -13,7 +14,8 @@
 
 #include "verbs_test.h"
 
-/* ibv_close_xrcd() finds its function by the context of a domain; the compiler sees that it could be NULL. */
+/* ibv_close_xrcd() finds its function by the context of a domain; the compiler
+ * sees that it could be NULL. */
 #pragma GCC diagnostic ignored "-Wnull-dereference"
 
 /* ---- a thread that stops when it has taken a mutex ---- */
@@ -32,7 +34,8 @@ static bool is_in(const char *library, const void *code)
 	return dladdr(code, &info) && strstr(info.dli_fname, library);
 }
 
-/* In front of libc's. A child may find libibverbs' own mutex taken: the thread takes none before the fork is over. */
+/* In front of libc's. A child may find libibverbs' own mutex taken: the thread takes
+ * none before the fork is over. */
 __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	static _Atomic(__typeof__(pthread_mutex_lock) *) next;
@@ -171,7 +174,8 @@ static void use_in_child(void (*verb)(void))
 
 static unsigned mutexes; /* so far */
 
-/* Forks when the thread that does it has taken its first mutex, then its second, until there are no more. */
+/* Forks when the thread that does it has taken its first mutex, then its
+ * second, until there are no more. */
 static void fork_within(void (*verb)(void), const char *name)
 {
 	struct how how = {verb, 0};
@@ -226,8 +230,8 @@ static void within_first_open_and_last_close(void)
 
 #define DOMAINS 128
 
-/* In the child: each descriptor that it may have more lets the engine come further, until it starts. In
- * between the child works with what it inherited. */
+/* In the child: each descriptor that it may have more lets the engine come further, until it
+ * starts. In between the child works with what it inherited. */
 static void start_with_few(struct ibv_xrcd **domains)
 {
 	struct ibv_sge sge = {.lkey = 1, .length = 1};

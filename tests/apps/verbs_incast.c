@@ -139,8 +139,8 @@ static uint64_t sent_bytes(void)
 	return bytes;
 }
 
-/* MB for each second of CPU time of n senders together with the receiver. Adds to the bytes that they
- * wrote and sent. */
+/* MB for each second of CPU time of n senders together with the receiver. Adds to the bytes
+ * that they wrote and sent. */
 static double measure(int n, uint64_t *written, uint64_t *sent)
 {
 	uint64_t before = sent_bytes();

@@ -538,8 +538,8 @@ static void device_numbers(void)
 	ibv_free_device_list(list);
 }
 
-/* One protection domain under several handles: what was made with one goes with what was made with another
- * (ibv_alloc_parent_domain(3)). perftest's --no_lock lives on it. */
+/* One protection domain under several handles: what was made with one goes with what was made with
+ * another (ibv_alloc_parent_domain(3)). perftest's --no_lock lives on it. */
 static void parent_domains(void)
 {
 	static uint8_t from[64], to[64];
@@ -705,8 +705,8 @@ static void allocators(void)
 	EXPECT(ibv_dealloc_pd(parent), 0);
 }
 
-/* Buffers from the driver, of rdma-core 64, whose examples use them: without a driver's own way they are
- * plain memory. Programs built with an older verbs.h look the functions up. */
+/* Buffers from the driver, of rdma-core 64, whose examples use them: without a driver's own way
+ * they are plain memory. Programs built with an older verbs.h look the functions up. */
 struct ibv_buf;
 
 static void provider_buffers(void)

@@ -163,7 +163,8 @@ static void *poll_batches(void *arg)
 	return NULL;
 }
 
-/* Until the completions of numbers from `first` on have been polled so often, each by one thread. */
+/* Until the completions of numbers from `first` on have been polled so
+ * often, each by one thread. */
 static void await_seen(unsigned first, unsigned times, double until)
 {
 	unsigned sum;
@@ -322,7 +323,8 @@ static void changed_while_polled(void)
 	end_polling(threads);
 }
 
-/* The child makes objects of its own in its parent's context and domain, and none with its parent's. */
+/* The child makes objects of its own in its parent's context and domain,
+ * and none with its parent's. */
 static void make_own(const struct end *a, const struct end *b, struct ibv_comp_channel *channel)
 {
 	struct setup s = {.type = IBV_QPT_RC};

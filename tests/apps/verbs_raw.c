@@ -484,8 +484,8 @@ static void work_queue(void)
 	end();
 }
 
-/* A child has raw packet QPs of its own on the port where its parent has some. Its parent's counters are its to
- * destroy when its parent's flows are. */
+/* A child has raw packet QPs of its own on the port where its parent has some. Its parent's
+ * counters are its to destroy when its parent's flows are. */
 static void in_a_child(void)
 {
 	struct ibv_counters_init_attr init = {0};

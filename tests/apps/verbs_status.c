@@ -889,7 +889,8 @@ static void srq_events(void)
 	EXPECT(ibv_destroy_srq(srq), 0);
 }
 
-/* The first message to a QP that has not been moved to RTS, each time it is connected (o11-5.1.1). */
+/* The first message to a QP that has not been moved to RTS, each time it
+ * is connected (o11-5.1.1). */
 static void communication_established(void)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
@@ -929,7 +930,8 @@ static void communication_established(void)
 	}
 }
 
-/* Sends n messages, and takes their completions when the event has come, in seconds; or has not within 20 ms: 0. */
+/* Sends n messages, and takes their completions when the event has come, in seconds;
+ * or has not within 20 ms: 0. */
 static double event_after(struct end *a, struct end *b, int n, double patience)
 {
 	struct pollfd pfd = {.fd = b->rcq->channel->fd, .events = POLLIN};
@@ -955,7 +957,8 @@ static double event_after(struct end *a, struct end *b, int n, double patience)
 	return took;
 }
 
-/* One completion has no event for a moment; a busy machine may let more time go by than the CQ waits. */
+/* One completion has no event for a moment; a busy machine may let more
+ * time go by than the CQ waits. */
 static void waits_for_more(struct end *a, struct end *b, double period)
 {
 	double took;
@@ -1055,8 +1058,8 @@ static bool cq_event(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 	return true;
 }
 
-/* Who asks for an event and has a completion that no event was for is told at once (UCX counts on it), but
- * once: not again before it has looked. */
+/* Who asks for an event and has a completion that no event was for is told at once (UCX counts on
+ * it), but once: not again before it has looked. */
 static void notified_late(void)
 {
 	struct setup s = {.type = IBV_QPT_RC, .channel = ibv_create_comp_channel(ctx)};

@@ -512,8 +512,8 @@ static void abandoned(void)
 	free(left.memory);
 }
 
-/* The process that has the SRQ closes the domain, while the target QP stays with its state there, and opens
- * it again. */
+/* The process that has the SRQ closes the domain, while the target QP stays with its state
+ * there, and opens it again. */
 static void opened_again(void)
 {
 	begin();
@@ -553,8 +553,8 @@ static void killed(void)
 	end();
 }
 
-/* What a forked process finds: its parent's domain by the same file, no SRQ or QP of its parent's, and
- * its copies of those to be destroyed. */
+/* What a forked process finds: its parent's domain by the same file, no SRQ or QP of its parent's,
+ * and its copies of those to be destroyed. */
 static void live_forked(void)
 {
 	struct ibv_qp_open_attr open_attr = {
@@ -651,8 +651,8 @@ static void opened_elsewhere(void)
 	}
 }
 
-/* A target QP that another context of its process has opened: the handle is that context's, uses its
- * domain, and outlives the first one. */
+/* A target QP that another context of its process has opened: the handle is that context's, uses
+ * its domain, and outlives the first one. */
 static void opened_here(void)
 {
 	struct ibv_qp_open_attr attr = {

@@ -839,7 +839,8 @@ static void threads(void)
 	destroy_vi(&b);
 }
 
-/* An RDMA write of a's descriptor i to b's buffer 0: so many segments of a byte, with a gap between. */
+/* An RDMA write of a's descriptor i to b's buffer 0: so many segments of a
+ * byte, with a gap between. */
 static VIP_DESCRIPTOR *describe_write(int i, unsigned segments)
 {
 	VIP_DESCRIPTOR *d = describe(&a, i, segments);
@@ -915,7 +916,8 @@ static void await_entries(int count)
 	EXPECT(entries, count);
 }
 
-/* Connections end while a thread takes entries of their completion queue: none is lost or twice there. */
+/* Connections end while a thread takes entries of their completion queue:
+ * none is lost or twice there. */
 static void endings(void)
 {
 	pthread_t thread;

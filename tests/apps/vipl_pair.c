@@ -471,8 +471,11 @@ static void no_receive(void)
 		post_recv(&end, 63, 0);
 	meet("no_receive");
 	if (!reliable()) {
-		/* Of many to one receive at least one arrives; the others leave no trace. With the one
-		 * that has arrived the receiver may go, and what is then under way is flushed. */
+		/*
+		 * Of many to one receive at least one arrives; the others leave no
+		 * trace. With the one that has arrived the receiver may go, and what is
+		 * then under way is flushed.
+		 */
 		for (int i = 0; peer && i < 10; i++) {
 			post_send(&end, i, 0);
 			VipSendWait(end.vi, LONG_TIME, &d);
@@ -666,7 +669,8 @@ static void crossing(void)
 	}
 }
 
-/* A malformed descriptor completes in its turn, and ends a reliable connection; an unreliable one goes on. */
+/* A malformed descriptor completes in its turn, and ends a reliable connection;
+ * an unreliable one goes on. */
 static void malformed(void)
 {
 	VIP_DESCRIPTOR *d;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Frames through a netdev that gives back what is sent to it (lo), in millions a second:
- * `raw_frames hand` by AF_PACKET with sendmmsg() and a ring, `raw_frames verbs` by raw packet QPs and
- * a flow rule. Both send BATCH frames, take as many, and copy each to a buffer. Frames that are lost
- * (nothing has come for LOST_S) do not count.
+ * `raw_frames hand` by AF_PACKET with sendmmsg() and a ring, `raw_frames verbs` by raw packet QPs
+ * and a flow rule. Both send BATCH frames, take as many, and copy each to a buffer. Frames that are
+ * lost (nothing has come for LOST_S) do not count.
  */
 #include <arpa/inet.h>
 #include <errno.h>

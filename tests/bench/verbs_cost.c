@@ -102,7 +102,8 @@ static struct ibv_qp *make_qp(struct ibv_pd *of, struct ibv_cq *send_cq, struct 
 	return qp;
 }
 
-/* The request is the same each time: to build it anew took as long as a sixth of posting and polling it. */
+/* The request is the same each time: to build it anew took as long as a sixth
+ * of posting and polling it. */
 static void write_inline(struct ibv_qp *qp)
 {
 	static uint64_t word = 42;
@@ -284,7 +285,8 @@ static double exchange(struct pair *p)
 	return now_ns() - began;
 }
 
-/* Posting and polling alone: what lies between, a neighbour's adapter would do, and no domain changes. */
+/* Posting and polling alone: what lies between, a neighbour's adapter would
+ * do, and no domain changes. */
 static double receive(struct pair *p)
 {
 	double began = now_ns(), took;

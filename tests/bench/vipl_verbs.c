@@ -8,11 +8,11 @@
  *	vipl_verbs WORK ADDRESS COUNT serve
  *	vipl_verbs WORK ADDRESS COUNT
  *
- * COUNT is of a round. The second one prints the medians of the rounds, VIPL's and verbs'. WORK, and
- * what is measured: lat (microseconds, half a round trip of 4 bytes, polled), cq (the same, all
- * completions through one queue), imm (the same by RDMA writes with immediate data), wait (the same,
- * blocking for receives), bw (MB/s of 64 KiB, 32 under way), connect (microseconds for connecting
- * and disconnecting).
+ * COUNT is of a round. The second one prints the medians of the rounds, VIPL's and verbs'. WORK,
+ * and what is measured: lat (microseconds, half a round trip of 4 bytes, polled), cq (the same, all
+ * completions through one queue), imm (the same by RDMA writes with immediate data), wait (the
+ * same, blocking for receives), bw (MB/s of 64 KiB, 32 under way), connect (microseconds for
+ * connecting and disconnecting).
  */
 #include <stdbool.h>
 #include <stdio.h>

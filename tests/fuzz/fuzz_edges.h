@@ -53,7 +53,8 @@ struct kept {
 };
 
 void edges_begin(void);
-/* The adapter, with a port: opened once, because that takes a millisecond; its clock starts anew. */
+/* The adapter, with a port: opened once, because that takes a
+ * millisecond; its clock starts anew. */
 struct ibv_context *edges_open(void);
 void edges_end(void);
 

@@ -399,7 +399,8 @@ static void check_borrowed(void)
 	}
 }
 
-/* Handles of other processes that have died, each call one process's of one QP, keep a QP no longer. */
+/* Handles of other processes that have died, each call one process's of
+ * one QP, keep a QP no longer. */
 static void housekeep(void)
 {
 	urxe_engine_lock();
@@ -476,7 +477,8 @@ static uint32_t srqn_of(unsigned which)
 	return which & 1 ? (own & ~0xffu) | slot_of(which >> 1) : own;
 }
 
-/* A packet without its ICRC: which SRQ, opcode, PSN offset, key and length, and bytes. Returns its length. */
+/* A packet without its ICRC: which SRQ, opcode, PSN offset, key and length, and
+ * bytes. Returns its length. */
 static uint32_t put_packet(uint8_t *to, const struct urxe_qp *qp, uint32_t qpn, bool answer)
 {
 	unsigned which = byte(), opcode = byte(), key = byte(), len = byte() / 4 * 4, at = 12;

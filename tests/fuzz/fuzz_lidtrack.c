@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * libFuzzer target for what agents of lidtrackd read: requests, answers and records of other hosts,
- * a journal, and the metadata of a libvirt domain. The first byte says which. What is taken is written again and read again as the
- * same.
+ * a journal, and the metadata of a libvirt domain. The first byte says which. What is taken is
+ * written again and read again as the same.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A link layer for fuzzers: addresses are GIDs, everybody is on this host, and there is one port, which
- * packets out of a ring are not for. A path that another process names is of that port. */
+/* A link layer for fuzzers: addresses are GIDs, everybody is on this host, and there is one port,
+ * which packets out of a ring are not for. A path that another process names is of that port. */
 #include <string.h>
 
 #include "host/segment.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A fuzzer's main() without libFuzzer: runs each file that is named through it, once. fuzz_responder compares
- * two runs by a clock of its own, which the adapter reads only where it is built with -Dfuzz=true.
+ * A fuzzer's main() without libFuzzer: runs each file that is named through it, once.
+ * fuzz_responder compares two runs by a clock of its own, which the adapter reads only where it
+ * is built with -Dfuzz=true.
  */
 #include <stdint.h>
 #include <stdio.h>

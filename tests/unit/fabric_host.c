@@ -721,7 +721,8 @@ static void answer_join(const struct agent *agent, uint32_t number, uint8_t last
 	member_answered(&fabric, 0, u.mad);
 }
 
-/* An agent at H1 whose process has joined that often without an MGID; the subnet manager's is at H2. */
+/* An agent at H1 whose process has joined that often without an MGID; the
+ * subnet manager's is at H2. */
 static struct agent *asks_for_groups(struct inbox *inbox, uint32_t joins)
 {
 	struct agent *a = agent_at(H1, 1, CLASS_SA, 2, 0, 0, inbox);

@@ -307,8 +307,8 @@ static void set_capabilities(const uint32_t without, struct __user_cap_data_stru
 	assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
-/* The kernel takes no more descriptors that nobody has read (ETOOMANYREFS): a short MAD behind a long
- * one arrives all the same. */
+/* The kernel takes no more descriptors that nobody has read (ETOOMANYREFS): a short MAD behind a
+ * long one arrives all the same. */
 static void a_long_mad_that_is_lost_takes_no_other_with_it(void **state)
 {
 	const uint32_t own = 1u << CAP_SYS_ADMIN | 1u << CAP_SYS_RESOURCE;

@@ -636,7 +636,8 @@ static const uint8_t *asked(struct agent *pm, const struct umad *u)
 	return in.mad;
 }
 
-/* A tick is 256 times 1 ns on this cable of 10 Gb/s a lane: 40,000 are 10.24 ms, 80,000 20.48 ms. */
+/* A tick is 256 times 1 ns on this cable of 10 Gb/s a lane: 40,000 are
+ * 10.24 ms, 80,000 20.48 ms. */
 static void samples_are_what_a_port_counts_during_the_interval(void **state)
 {
 	struct agent *pm = agent_at(H1, 1, CLASS_PERF, 1, 0, 0, &in);

@@ -35,8 +35,8 @@ static unsigned turns_of_batch(struct urxe_cq *cq)
 }
 
 /*
- * A turn brings completions, for which an armed CQ has an event. A batch that takes them would leave the event and an
- * empty CQ.
+ * A turn brings completions, for which an armed CQ has an event. A batch that takes them would
+ * leave the event and an empty CQ.
  */
 static void a_batch_of_an_armed_cq_takes_no_turn(void **unused)
 {

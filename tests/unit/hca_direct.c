@@ -655,7 +655,8 @@ static void make_places(struct urxe_place places[FILES], uint64_t file)
 	}
 }
 
-/* Two regions at a time, one in a file of both threads: its object keeps it while either is there. */
+/* Two regions at a time, one in a file of both threads: its object keeps
+ * it while either is there. */
 static void *come_and_go(void *arg)
 {
 	struct coming_and_going *c = arg;

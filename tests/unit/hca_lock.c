@@ -49,8 +49,8 @@ static void *about_to_cancel(void *which)
 	return NULL;
 }
 
-/* Until a thread sleeps before it asks for the engine's lock again, as proc(5) has it: the number of
- * its system call. */
+/* Until a thread sleeps before it asks for the engine's lock again, as proc(5) has it: the
+ * number of its system call. */
 static void until_it_waits(unsigned i)
 {
 	unsigned long long number;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Datagrams of any bytes to the socket by which the processes of a host reach each other
- * (wire/ipc.c): packets for another process's QPs, and the messages by which target QPs of an XRC domain
- * are lent (hca/xrc_loan.c, xrc_open.c). Most begin as what a sound process sends, and have a few
- * bytes changed. The numbers are the same in each run. With the sanitizers nothing outside of a datagram
- * is read or written; and the adapter works afterwards.
+ * (wire/ipc.c): packets for another process's QPs, and the messages by which target QPs of an XRC
+ * domain are lent (hca/xrc_loan.c, xrc_open.c). Most begin as what a sound process sends, and have
+ * a few bytes changed. The numbers are the same in each run. With the sanitizers nothing outside of
+ * a datagram is read or written; and the adapter works afterwards.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -164,7 +164,8 @@ static void receive_now(void)
 	urxe_engine_progress(true);
 }
 
-/* 9.6: what is not a valid packet is dropped. A neighbour's process is trusted no more than the network is. */
+/* 9.6: what is not a valid packet is dropped. A neighbour's process is trusted no
+ * more than the network is. */
 static void datagrams_of_any_bytes_do_no_harm(void **unused)
 {
 	struct sockaddr_un name = own_socket(urxe_hca.seg);

@@ -33,7 +33,8 @@ static const char *const event_names[URXE_MIGRATION_EVENTS] = {
 	"MigReq = 1",	  "MigReq = 1, astray", "retries spent",
 };
 
-/* A letter for what comes of each event: '.' nothing, '!' refused, 'R' REARM, 'A' ARMED, 'M' migration. */
+/* A letter for what comes of each event: '.' nothing, '!' refused, 'R' REARM,
+ * 'A' ARMED, 'M' migration. */
 static const struct {
 	enum ibv_mig_state state;
 	const char *what;

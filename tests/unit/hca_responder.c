@@ -572,8 +572,9 @@ static void a_window_stays_until_the_reads_before_are_answered(void **state)
 }
 
 /*
- * A signal handler may call _exit() while the interrupted thread holds the lock of a CQ or of a receive
- * queue: the acknowledgement of what the program has seen leaves, and nothing waits for these locks.
+ * A signal handler may call _exit() while the interrupted thread holds the lock of a CQ
+ * or of a receive queue: the acknowledgement of what the program has seen leaves, and
+ * nothing waits for these locks.
  */
 static void ending_in_a_handler_takes_no_locks(void **state)
 {

@@ -50,7 +50,8 @@ static void test_guid(void **state)
 	assert_int_equal(be64toh(guid) >> 56 & 3, 2);
 }
 
-/* Steps of one GID table: the addresses that the netdev (ifindex 7) has ('?': tentative), and the table after. */
+/* Steps of one GID table: the addresses that the netdev (ifindex 7) has ('?':
+ * tentative), and the table after. */
 static const struct {
 	const char *addrs[8];
 	const char *table;
@@ -71,7 +72,8 @@ static const struct {
 	{{NULL}, "- - - -", true},
 	{{"::ffff:127.0.0.1", "::1"}, "127.0.0.1 ::1 - -", true},
 	{{NULL}, "- - - -", true},
-	/* A slot is left for a tentative address, so that the others have the indices that they keep. */
+	/* A slot is left for a tentative address, so that the others have
+	 * the indices that they keep. */
 	{{"?fe80::1", "?2001:db8::1"}, "- - - -", false},
 	{{"::ffff:10.0.0.1", "?fe80::1", "?2001:db8::1", "2001:db8::2"},
 	 "- 10.0.0.1 - 2001:db8::2",
@@ -337,8 +339,8 @@ static void note_event(struct urxe_port *port, enum ibv_event_type type, void *a
 		 what);
 }
 
-/* What the monitor tells: that much within some seconds (the kernel is slow to tell when the machine
- * is busy), and nothing more for some time. */
+/* What the monitor tells: that much within some seconds (the kernel is slow to tell when the
+ * machine is busy), and nothing more for some time. */
 static const char *news(int fd, const char *expected)
 {
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
@@ -455,7 +457,8 @@ static void gone_and_back(void *arg)
 	urxe_device_monitor_close(fd);
 }
 
-/* Duplicate address detection: while it runs there is a slot without a GID, and after it has failed neither. */
+/* Duplicate address detection: while it runs there is a slot without a GID, and
+ * after it has failed neither. */
 static void tentative(void *arg)
 {
 	struct urxe_device *dev;

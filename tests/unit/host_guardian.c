@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Who starts the guardian of a host segment: one of all processes that need it, and another one when
- * it is gone. A script stands for the guardian; what it does is in tests/apps/guardian.bats.
+ * Who starts the guardian of a host segment: one of all processes that need it, and another one
+ * when it is gone. A script stands for the guardian; what it does is in tests/apps/guardian.bats.
  */
 #include "host_test.h"
 
@@ -22,7 +22,8 @@ static struct shared {
 } * shared;
 static char program[128], fifo[128];
 
-/* How many guardians live; *pid: one of them. Of one that has ended and was not waited for yet there is no command. */
+/* How many guardians live; *pid: one of them. Of one that has ended and was not waited
+ * for yet there is no command. */
 static unsigned guardians(pid_t *pid)
 {
 	DIR *d = opendir("/proc");

@@ -111,7 +111,8 @@ static void test_order(void **state)
 	urxe_libc.close(fd);
 }
 
-/* What a message, said several times, writes to stderr, with URXE_LOG as given, in a child (the level is kept). */
+/* What a message, said several times, writes to stderr, with URXE_LOG as given, in a
+ * child (the level is kept). */
 static const char *logged_times(unsigned times, const char *env, enum urxe_log_level level,
 				const char *text)
 {

@@ -186,8 +186,8 @@ static ssize_t counted_pread(int fd, void *buf, size_t len, off_t at)
 	return pread(fd, buf, len, at);
 }
 
-/* The file has its full length from the beginning, 8 MiB, and 501 records are in its first 128 KiB. They are
- * looked for twice. */
+/* The file has its full length from the beginning, 8 MiB, and 501 records are in its first 128 KiB.
+ * They are looked for twice. */
 static void test_what_was_never_written_is_not_read(void **state)
 {
 	ssize_t (*real)(int, void *, size_t, off_t) = urxe_libc.pread;

@@ -873,8 +873,8 @@ static unsigned count_left_over(void)
 	return num;
 }
 
-/* A segment of another version: refused while somebody uses it, made anew when nobody does, and what
- * was beside it is removed. */
+/* A segment of another version: refused while somebody uses it, made anew when nobody does, and
+ * what was beside it is removed. */
 static void test_other_version(void **state)
 {
 	struct segment_header header = {
@@ -990,8 +990,9 @@ static void test_all_slots_taken(void **state)
 }
 
 /*
- * In a mount namespace of its own: room for the fixed part and one process's, and then not that. With
- * the source named too, mount(8) leaves out the options that were there: uid= has an ID from outside.
+ * In a mount namespace of its own: room for the fixed part and one process's, and then
+ * not that. With the source named too, mount(8) leaves out the options that were there:
+ * uid= has an ID from outside.
  */
 static int with_full_disk(void)
 {
@@ -1028,7 +1029,8 @@ static void test_no_room(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* user_namespaces(7): a line has an ID inside, the one it stands for outside, and how many follow. */
+/* user_namespaces(7): a line has an ID inside, the one it stands for
+ * outside, and how many follow. */
 static void test_a_user_has_the_uid_that_the_namespace_was_made_with(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Groups of an IPoIB interface (RFC 4391, 4, 5 and 10): joins, refusals, leaving, and another subnet
- * manager. The subnet administrator and the kernel's groups are this test's.
+ * Groups of an IPoIB interface (RFC 4391, 4, 5 and 10): joins, refusals, leaving, and another
+ * subnet manager. The subnet administrator and the kernel's groups are this test's.
  */
 #include "ipoib_test.h"
 

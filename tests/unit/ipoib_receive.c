@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What an IPoIB interface makes of packets that come in one batch: TCP's are put together as network
- * adapters do, in the order in which they came, and cut again by segment.c are what they were. The
- * kernel's side is this test's.
+ * What an IPoIB interface makes of packets that come in one batch: TCP's are put together as
+ * network adapters do, in the order in which they came, and cut again by segment.c are what they
+ * were. The kernel's side is this test's.
  */
 #include <endian.h>
 #include <linux/virtio_net.h>

@@ -459,8 +459,8 @@ static void *race_reader(void *arg)
 
 #define READS 100 /* more than so many while rows change */
 
-/* Replaces its half of the stable rows and lets others come and go, through many rebuilds, and until
- * readers have had the processor. */
+/* Replaces its half of the stable rows and lets others come and go, through many rebuilds, and
+ * until readers have had the processor. */
 static void *race_writer(void *arg)
 {
 	struct race *race = arg;

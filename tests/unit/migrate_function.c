@@ -76,7 +76,8 @@ static void mlx5_reads_what_the_kernel_says(void **state)
 	}
 }
 
-/* What a kernel before 5.5 says, or of an interface that is not InfiniBand's: a function without its GUID. */
+/* What a kernel before 5.5 says, or of an interface that is not InfiniBand's: a
+ * function without its GUID. */
 static void mlx5_takes_no_function_for_free_whose_guid_is_not_told(void **state)
 {
 	_Alignas(8) uint8_t message[sizeof(recorded)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The thread that connects umad files again (umad_lost.c), with files and a fabric of the test's. */
+/* The thread that connects umad files again (umad_lost.c), with files
+ * and a fabric of the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the tests of QPs share: a context, a QP with a queue of four each way, and its way through the states
- * (IBTA vol. 1, 10.3.1) with the attributes that its service asks for.
+ * What the tests of QPs share: a context, a QP with a queue of four each way, and its way through
+ * the states (IBTA vol. 1, 10.3.1) with the attributes that its service asks for.
  */
 #ifndef URXE_TESTS_QP_TEST_H
 #define URXE_TESTS_QP_TEST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Records after a client re-registration (14.4.11): how many questions their confirmation costs, and
- * that no path of before is used without one.
+ * Records after a client re-registration (14.4.11): how many questions their confirmation costs,
+ * and that no path of before is used without one.
  */
 #include "sacache_net.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A port in its subnet: libibumad and libibverbs are replaced by what is below, a port whose PortInfo
- * the tests change, an SA at a LID, and asynchronous events.
+ * A port in its subnet: libibumad and libibverbs are replaced by what is below, a port whose
+ * PortInfo the tests change, an SA at a LID, and asynchronous events.
  */
 #ifndef SACACHE_NET_H
 #define SACACHE_NET_H

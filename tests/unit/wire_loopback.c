@@ -454,8 +454,11 @@ static void send_one(const struct urxe_path *path)
 	assert_int_equal(urxe_wire_send(wire, path, &pkt, 1), 1);
 }
 
-/* The busy family's socket is not watched while a program polls. The other one is heard soon all the same, and
- * whoever then sleeps on the descriptor is woken for both, by what had come before as well. */
+/*
+ * The busy family's socket is not watched while a program polls. The other one is heard
+ * soon all the same, and whoever then sleeps on the descriptor is woken for both, by
+ * what had come before as well.
+ */
 static void no_family_is_lost_to_pollers(void **state)
 {
 	struct pollfd p = {urxe_wire_fd(wire), POLLIN, 0};

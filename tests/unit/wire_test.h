@@ -84,7 +84,8 @@ static inline bool own_network(void)
 
 static char host_folder[] = "/tmp/urxe-test-XXXXXX";
 
-/* A network and a folder of its own, as a host has them. False: there is no test without, as TAP says. */
+/* A network and a folder of its own, as a host has them. False: there is no
+ * test without, as TAP says. */
 static inline bool own_host(void)
 {
 	if (!own_network()) {
