@@ -78,8 +78,8 @@ struct urxe_port {
 	uint32_t changes;     /* not yet reported: a bit for each enum ibv_event_type */
 	/*
 	 * An unused slot is all zeros. A slot keeps its GID until the address goes away. RoCE:
-	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. For a tentative
-	 * address a slot is left unused.
+	 * v2 only, link-local IPv6 first, then IPv4-mapped, then other IPv6. Tentative addresses
+	 * have none (host/gid.h).
 	 */
 	union ibv_gid gids[URXE_MAX_GIDS];
 	unsigned gid_len;		/* slots in use or used once: 0 … URXE_MAX_GIDS */

@@ -47,19 +47,16 @@ static bool drop_gone(union ibv_gid *gids, unsigned gid_len, const struct urxe_n
 	return changed;
 }
 
-/*
- * Puts an address into the lowest free slot, unless it has one; a tentative one only reserves that
- * slot.
- */
-static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct urxe_netaddr *addr,
-			bool reserved[URXE_MAX_GIDS])
+/* Puts an address into the lowest free slot from `first` on, unless it has one. */
+static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct in6_addr *addr,
+			unsigned first)
 {
 	unsigned slot = URXE_MAX_GIDS;
 
 	for (unsigned i = URXE_MAX_GIDS; i-- > 0;) {
-		if (!memcmp(&gids[i], &addr->addr, sizeof(gids[i])))
+		if (!memcmp(&gids[i], addr, sizeof(*addr)))
 			return false;
-		if (urxe_gid_is_empty(&gids[i]) && !reserved[i])
+		if (i >= first && urxe_gid_is_empty(&gids[i]))
 			slot = i;
 	}
 	if (slot == URXE_MAX_GIDS) {
@@ -69,26 +66,45 @@ static bool add_address(union ibv_gid *gids, unsigned *gid_len, const struct urx
 			 URXE_MAX_GIDS);
 		return false;
 	}
-	if (addr->tentative) {
-		reserved[slot] = true;
-		return false;
-	}
-	memcpy(&gids[slot], &addr->addr, sizeof(gids[slot]));
+	memcpy(&gids[slot], addr, sizeof(gids[slot]));
 	if (slot >= *gid_len)
 		*gid_len = slot + 1;
 	return true;
+}
+
+static bool link_local_to_come(const struct urxe_netaddr *addrs, unsigned num, unsigned ifindex)
+{
+	for (unsigned i = 0; i < num; i++)
+		if (addrs[i].ifindex == ifindex && addrs[i].tentative &&
+		    kind_of(&addrs[i].addr) == LINK_LOCAL)
+			return true;
+	return false;
+}
+
+/* Its first GID once more, where the link-local one would be. */
+static bool fill_first(union ibv_gid *gids, unsigned gid_len)
+{
+	for (unsigned i = 1; i < gid_len; i++)
+		if (!urxe_gid_is_empty(&gids[i])) {
+			gids[0] = gids[i];
+			return true;
+		}
+	return false;
 }
 
 bool urxe_gid_table_update(union ibv_gid gids[URXE_MAX_GIDS], unsigned *gid_len,
 			   const struct urxe_netaddr *addrs, unsigned num_addrs, unsigned ifindex)
 {
 	bool changed = drop_gone(gids, *gid_len, addrs, num_addrs, ifindex);
-	bool reserved[URXE_MAX_GIDS] = {false};
+	bool to_come = urxe_gid_is_empty(&gids[0]) && link_local_to_come(addrs, num_addrs, ifindex);
 
 	for (enum gid_kind kind = 0; kind < NUM_KINDS; kind++)
 		for (unsigned i = 0; i < num_addrs; i++)
-			if (addrs[i].ifindex == ifindex && kind_of(&addrs[i].addr) == kind)
-				changed |= add_address(gids, gid_len, &addrs[i], reserved);
+			if (addrs[i].ifindex == ifindex && !addrs[i].tentative &&
+			    kind_of(&addrs[i].addr) == kind)
+				changed |= add_address(gids, gid_len, &addrs[i].addr, to_come);
+	if (to_come)
+		changed |= fill_first(gids, *gid_len);
 	return changed;
 }
 

@@ -12,9 +12,10 @@
 /*
  * Brings a GID table up to the addresses that a netdev has. A GID whose address is still there
  * keeps its slot; the slots of others are zeroed; new ones take the lowest free slots: link-local
- * IPv6 first, then IPv4-mapped, then other IPv6, each kind in the order given. For a tentative
- * address a slot is left unused: a netdev that has just come up shows each GID at the index that it
- * has some seconds later. Returns whether the table changed.
+ * IPv6 first, then IPv4-mapped, then other IPv6, each kind in the order given. Where the
+ * link-local address is to come, slot 0 gets the GID of slot 1, so that the others have the indices
+ * from the beginning that they have for programs that start later, and a program that takes index 0
+ * finds a GID that it can use. Returns whether the table changed.
  */
 bool urxe_gid_table_update(union ibv_gid gids[URXE_MAX_GIDS], unsigned *gid_len,
 			   const struct urxe_netaddr *addrs, unsigned num_addrs, unsigned ifindex);
