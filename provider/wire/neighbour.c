@@ -82,6 +82,7 @@ static int open_ring(struct urxe_wire *wire, struct urxe_link *link, int fd)
 	ring->cookie_at = (uintptr_t)&wire->shm->cookie;
 	ring->pid = urxe_segment_slot_pid(wire->seg, wire->slot);
 	urxe_producer_init(&link->out, ring);
+	link->ways = (struct urxe_ways){0};
 	link->num_flows = link->last_flow = 0;
 	link->full_since = 0;
 	link->seen_at = 0;

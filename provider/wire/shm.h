@@ -20,6 +20,7 @@
 #include "wire/private.h"
 #include "wire/ring.h"
 #include "wire/route.h"
+#include "wire/way.h"
 
 #define URXE_FLOWS     16
 #define WINDOW_MAGIC   0x776f646e6957u
@@ -69,8 +70,7 @@ struct urxe_link {
 	uint32_t full_taken;
 	uint64_t full_at; /* when it was last found full */
 	bool behind;	  /* the neighbour does not keep up: what finds no room is referred to */
-	uint32_t long_packets;
-	int64_t copy_cost; /* ticks a KiB of those that were timed, averaged */
+	struct urxe_ways ways;
 	uint64_t asked_at; /* whether it lives */
 	uint64_t seen_at;  /* alive, by urxe_wire_send_near() */
 };

@@ -13,15 +13,13 @@
 #include "wire/route.h"
 #include "wire/shm.h"
 
-#define PATIENCE   500000000ull /* ns */
-#define BEHIND	   10000ull	/* a neighbour that takes nothing for so long does not run */
-#define KEEPS_UP   20000ull	/* one that takes something in so short a time does */
-#define ASK_EVERY  5000000ull
-#define LONG_COPY  2048u /* from here on memcpy() may take other instructions */
-#define SLOW_COPY  150	 /* ticks a KiB */
-#define TIME_EVERY 64u	 /* long payloads */
-#define REFS_MOST  (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16)
-#define SEEN_FOR   1000000ull
+#define PATIENCE  500000000ull /* ns */
+#define BEHIND	  10000ull     /* a neighbour that takes nothing for so long does not run */
+#define KEEPS_UP  20000ull     /* one that takes something in so short a time does */
+#define ASK_EVERY 5000000ull
+#define LONG_COPY 2048u /* from here on memcpy() may take other instructions */
+#define REFS_MOST (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16)
+#define SEEN_FOR  1000000ull
 
 /* Tells the neighbour what the number stands for from now on. */
 static int new_flow(struct urxe_link *link, const struct urxe_path *path)
@@ -132,40 +130,14 @@ static inline void fill_packet(uint8_t *to, const struct urxe_tx_packet *pkt, bo
 		urxe_stream_fence();
 }
 
-static void fill_timed(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
-{
-	uint64_t begin = urxe_ticks();
-	int64_t cost;
-
-	fill_packet(to, pkt, false);
-	cost = (urxe_ticks() - begin) * 1024 / pkt->payload_len;
-	/* One that was interrupted counts for as much as a few slow ones. */
-	if (cost > 4 * SLOW_COPY)
-		cost = 4 * SLOW_COPY;
-	link->copy_cost += (cost - link->copy_cost) / 8;
-}
-
-/*
- * Between caches far apart each line that the neighbour has read costs the time of many until it
- * can be written again. Stores past the caches do not wait for that, but the neighbour reads from
- * memory then, which is slower than a cache that both share.
- */
-static void fill_long(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt)
-{
-	if (link->long_packets++ % TIME_EVERY == 0)
-		fill_timed(link, to, pkt);
-	else
-		fill_packet(to, pkt, link->copy_cost > SLOW_COPY);
-}
-
 static void fill(struct urxe_link *link, uint8_t *to, const struct urxe_tx_packet *pkt, bool refer)
 {
 	if (refer)
 		fill_refs(link, to, pkt);
-	else if (pkt->payload_len >= LONG_COPY)
-		fill_long(link, to, pkt);
 	else
-		fill_packet(to, pkt, false);
+		fill_packet(to, pkt,
+			    pkt->payload_len >= LONG_COPY &&
+				    link->ways.way == URXE_WAY_PAST_CACHES);
 }
 
 static bool is_routed(const struct urxe_path *path)
@@ -213,6 +185,10 @@ static bool lay(struct urxe_link *link, int flow, const struct urxe_tx_packet *p
 		return false;
 	urxe_ring_publish(&link->out, refer ? URXE_RECORD_REFS : URXE_RECORD_PACKET, flow,
 			  span_of(pkt), record_len(pkt, refer));
+	if (pkt->payload_len >= LONG_COPY)
+		urxe_way_sent(&link->ways, pkt->payload_len, refer, link->out.head,
+			      atomic_load_explicit(&link->out.ring->taken, memory_order_relaxed),
+			      urxe_ticks());
 	return true;
 }
 
@@ -421,13 +397,14 @@ static bool has_room(struct urxe_link *link, uint32_t payload_len)
 }
 
 /*
- * Two copies by two processors are faster than one by a system call, which takes longer to find the
- * pages than to copy them. But a ring holds little: a neighbour that does not run meanwhile, since
- * it sleeps or has no processor, finds references behind what was copied.
+ * A ring holds little: a neighbour that does not run meanwhile, since it sleeps or has no
+ * processor, finds references behind what was copied.
  */
 static bool is_to_refer(struct urxe_link *link)
 {
-	return link->behind && may_refer(link) && !has_room(link, URXE_MAX_RUN);
+	if (!may_refer(link))
+		return false;
+	return link->ways.way == URXE_WAY_REFER || (link->behind && !has_room(link, URXE_MAX_RUN));
 }
 
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
@@ -453,7 +430,9 @@ bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32
 		return false;
 	if (is_stuck(wire, link))
 		return false;
-	return !refer || !link->behind || !may_refer(link) || !has_room(link, REFS_MOST);
+	if (!refer || !may_refer(link) || (!link->behind && link->ways.way != URXE_WAY_REFER))
+		return true;
+	return !has_room(link, REFS_MOST);
 }
 
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)

@@ -224,46 +224,23 @@ static void copy(void)
 	assert_int_equal(send_one(&path, psn, page->memory, URXE_MAX_RUN, false), 1);
 }
 
-/* Copies take long, as between caches that are far apart. */
 static void copy_past_caches(void)
 {
 	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
 	uint8_t *own = malloc(LONG);
 	struct iovec iov[3] = {{own, 1}, {own + 1, 4095}, {own + 4096, 3001}};
 	struct urxe_tx_packet pkt;
-	struct urxe_link *link;
 
 	for (uint32_t i = 0; i < LONG; i++)
 		own[i] = i * 7;
 	assert_int_equal(send_one(&path, 1, "", 0, false), 1);
 	await_seen(1);
-	link = wire->shm->links[urxe_owner_of(seg, page->qpn)];
-	link->copy_cost = 1 << 20;
-	link->long_packets = 1;
+	wire->shm->links[urxe_owner_of(seg, page->qpn)]->ways.way = URXE_WAY_PAST_CACHES;
 	fill_packet(&pkt, page->qpn, 2, iov, 3);
 	pkt.span = 7;
 	assert_int_equal(urxe_wire_send(wire, &path, &pkt, 1), 1);
 	await_seen(2);
-	assert_int_equal(link->copy_cost, 1 << 20);
 	free(own);
-}
-
-/* The machine has moved the processors, and a copy takes no time. */
-static void copy_again(void)
-{
-	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
-	struct urxe_link *link;
-	int64_t cost = INT64_C(1) << 40;
-
-	assert_int_equal(send_one(&path, 1, "", 0, false), 1);
-	await_seen(1);
-	link = wire->shm->links[urxe_owner_of(seg, page->qpn)];
-	link->copy_cost = cost;
-	for (uint32_t psn = 2; psn < 202; psn += 2) {
-		assert_int_equal(send_one(&path, psn, page->memory, 2048, false), 1);
-		await_seen(1 + psn / 2);
-	}
-	assert_in_range(link->copy_cost, 0, cost - 1);
 }
 
 static void send_until_killed(void)
@@ -360,7 +337,7 @@ static void a_neighbour_that_makes_room_is_sent_copies(void **state)
 	ends_well(pid);
 }
 
-static void where_copies_are_slow_they_go_past_the_caches(void **state)
+static void copies_past_the_caches_are_complete(void **state)
 {
 	pid_t pid = child_of(copy_past_caches);
 
@@ -371,17 +348,6 @@ static void where_copies_are_slow_they_go_past_the_caches(void **state)
 	assert_int_equal(got.payload_len, 1 + 4095 + 3001);
 	for (uint32_t i = 0; i < got.payload_len; i++)
 		assert_int_equal(got.payload[i], (uint8_t)(i * 7));
-	ends_well(pid);
-}
-
-static void how_slow_copies_are_is_measured_again_and_again(void **state)
-{
-	pid_t pid = child_of(copy_again);
-
-	for (unsigned n = 1; n <= 101; n++) {
-		await(n);
-		page->seen = n;
-	}
 	ends_well(pid);
 }
 
@@ -680,8 +646,7 @@ int main(void)
 		TEST(packets_and_runs_arrive_with_their_addresses),
 		TEST(a_neighbour_that_makes_room_is_sent_copies),
 		TEST(large_payloads_of_a_neighbour_that_is_behind_are_read_where_they_lie),
-		TEST(where_copies_are_slow_they_go_past_the_caches),
-		TEST(how_slow_copies_are_is_measured_again_and_again),
+		TEST(copies_past_the_caches_are_complete),
 		TEST(a_living_sender_needs_no_cookie),
 		TEST(what_was_taken_back_is_not_read),
 		TEST(a_killed_sender_leaves_whole_packets_and_a_usable_ring),
