@@ -7,8 +7,9 @@
  *
  * A trial is some megabytes by one way. It begins when the neighbour has taken all that was sent
  * before, and is about what the neighbour takes from then on: to publish a reference costs nothing.
- * After two trials of each way the fastest is used, and now and then another one is tried again.
- * Times are in urxe_ticks(). By the producer.
+ * After two trials of each way the fastest is used. Another one is tried again after 8 trials, then
+ * 16, and so on, because the first may have met a program that had just begun. Times are in
+ * urxe_ticks(). By the producer.
  */
 #ifndef URXE_WIRE_WAY_H
 #define URXE_WIRE_WAY_H
@@ -18,8 +19,9 @@
 
 #define URXE_WAY_TRIAL (2u << 20) /* bytes */
 #define URXE_WAY_TWICE 2	  /* trials of each way at the beginning */
-#define URXE_WAY_AGAIN 32	  /* trials until one of another way; */
-#define URXE_WAY_RARE  8	  /* and so many times that of one that takes twice as long */
+#define URXE_WAY_AGAIN 8	  /* trials until one of another way; doubles up to */
+#define URXE_WAY_OFTEN 256
+#define URXE_WAY_RARE  2048 /* if that takes twice as long */
 #define URXE_WAY_MARKS 64
 #define URXE_WAY_NEVER (1u << 30) /* ticks a KiB: it could not be used */
 
@@ -31,6 +33,7 @@ struct urxe_ways {
 	uint8_t best;
 	uint32_t trials;
 	uint32_t tried[URXE_NUM_WAYS];
+	uint32_t again[URXE_NUM_WAYS], interval[URXE_NUM_WAYS]; /* the trial to try it again at */
 	uint32_t cost[URXE_NUM_WAYS]; /* ticks a KiB, averaged; 0: not known */
 	/* Bytes since the beginning, modulo 2^32. */
 	uint32_t sent, referred, taken;
@@ -45,21 +48,37 @@ struct urxe_ways {
 	uint32_t first, end;
 };
 
+/*
+ * What a trial took. One that was interrupted, that had a pause in it, or ran beside other programs
+ * takes longer: so the average follows it slowly, and fast downwards.
+ */
 static inline void urxe_way_took(struct urxe_ways *w, uint8_t way, uint64_t cost)
 {
 	uint64_t old = w->cost[way];
 
 	if (cost > URXE_WAY_NEVER)
 		cost = URXE_WAY_NEVER;
-	/* One that was interrupted, or that had a pause in it, counts for twice as long at most. */
-	if (old && cost > 2 * old)
-		cost = 2 * old;
-	w->cost[way] = !old || cost < old / 2 ? cost + !cost : (old + cost) / 2;
+	if (!old || cost < old / 2)
+		w->cost[way] = cost + !cost;
+	else if (cost < old)
+		w->cost[way] = (old + cost) / 2;
+	else
+		w->cost[way] = (7 * old + (cost < 2 * old ? cost : 2 * old)) / 8;
+}
+
+static inline void urxe_way_wait(struct urxe_ways *w, uint8_t way)
+{
+	uint32_t most = w->cost[way] / 2 > w->cost[w->best] ? URXE_WAY_RARE : URXE_WAY_OFTEN;
+
+	w->interval[way] = w->interval[way] ? w->interval[way] * 2 : URXE_WAY_AGAIN;
+	if (w->interval[way] > most)
+		w->interval[way] = most;
+	w->again[way] = w->trials + w->interval[way];
 }
 
 static inline uint8_t urxe_way_next(struct urxe_ways *w)
 {
-	uint8_t least = URXE_WAY_COPY, other;
+	uint8_t least = URXE_WAY_COPY;
 
 	for (uint8_t way = 0; way < URXE_NUM_WAYS; way++) {
 		if (w->tried[way] < URXE_WAY_TWICE)
@@ -67,15 +86,16 @@ static inline uint8_t urxe_way_next(struct urxe_ways *w)
 		if (w->cost[way] < w->cost[least])
 			least = way;
 	}
-	if (w->cost[least] < w->cost[w->best] / 16 * 15)
+	if (w->cost[least] < w->cost[w->best] / 8 * 7) {
+		w->interval[w->best] = 0;
 		w->best = least;
-	if (w->trials % URXE_WAY_AGAIN)
-		return w->best;
-	other = w->trials / URXE_WAY_AGAIN % URXE_NUM_WAYS;
-	if (w->cost[other] / 2 > w->cost[w->best] &&
-	    w->trials / URXE_WAY_AGAIN / URXE_NUM_WAYS % URXE_WAY_RARE)
-		return w->best;
-	return other;
+	}
+	for (uint8_t way = 0; way < URXE_NUM_WAYS; way++)
+		if (way != w->best && (int32_t)(w->trials - w->again[way]) >= 0) {
+			urxe_way_wait(w, way);
+			return way;
+		}
+	return w->best;
 }
 
 static inline void urxe_way_mark(struct urxe_ways *w, uint32_t head, uint32_t taken)

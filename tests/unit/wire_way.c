@@ -62,7 +62,7 @@ static void the_fastest_way_is_used_and_the_others_now_and_then(void **state)
 		send(&p, 100000);
 		assert_in_range(p.used[fastest], 97000, 99900);
 		for (unsigned way = 0; way < URXE_NUM_WAYS; way++)
-			assert_true(p.used[way] >= 100);
+			assert_true(p.used[way] >= 50);
 	}
 }
 
@@ -72,7 +72,7 @@ static void a_way_that_takes_twice_as_long_is_tried_rarely(void **state)
 
 	send(&p, 2000);
 	send(&p, 100000);
-	assert_in_range(p.used[URXE_WAY_COPY], 99000, 99990);
+	assert_in_range(p.used[URXE_WAY_COPY], 98500, 99999);
 	assert_true(p.used[URXE_WAY_PAST_CACHES] > 0);
 }
 
@@ -84,7 +84,7 @@ static void a_way_that_becomes_faster_is_found(void **state)
 	send(&p, 10000);
 	assert_int_equal(p.ways.best, URXE_WAY_COPY);
 	p.ticks[URXE_WAY_REFER] = 50;
-	send(&p, 200000);
+	send(&p, 500000);
 	assert_int_equal(p.ways.best, URXE_WAY_REFER);
 	p.ticks[URXE_WAY_REFER] = 300;
 	send(&p, 2000);
@@ -93,7 +93,7 @@ static void a_way_that_becomes_faster_is_found(void **state)
 
 static void small_differences_change_nothing(void **state)
 {
-	struct pair p = between(100, 98, 97);
+	struct pair p = between(100, 95, 90);
 
 	send(&p, 100000);
 	assert_int_equal(p.ways.best, URXE_WAY_COPY);
@@ -121,7 +121,7 @@ static void what_cannot_be_referred_to_is_copied(void **state)
 	assert_int_equal(p.ways.best, URXE_WAY_COPY);
 	assert_int_equal(p.ways.cost[URXE_WAY_REFER], URXE_WAY_NEVER);
 	p.may_refer = true;
-	send(&p, 200000);
+	send(&p, 500000);
 	assert_int_equal(p.ways.best, URXE_WAY_REFER);
 }
 
