@@ -400,11 +400,15 @@ static bool has_room(struct urxe_link *link, uint32_t payload_len)
  * A ring holds little: a neighbour that does not run meanwhile, since it sleeps or has no
  * processor, finds references behind what was copied.
  */
+static bool uses_refs(const struct urxe_link *link)
+{
+	return (link->behind || link->ways.way == URXE_WAY_REFER) && may_refer(link);
+}
+
 static bool is_to_refer(struct urxe_link *link)
 {
-	if (!may_refer(link))
-		return false;
-	return link->ways.way == URXE_WAY_REFER || (link->behind && !has_room(link, URXE_MAX_RUN));
+	return uses_refs(link) &&
+	       (link->ways.way == URXE_WAY_REFER || !has_room(link, URXE_MAX_RUN));
 }
 
 uint32_t urxe_wire_run(struct urxe_wire *wire, const struct urxe_path *path, uint32_t qpn,
@@ -430,9 +434,7 @@ bool urxe_wire_full(struct urxe_wire *wire, const struct urxe_path *path, uint32
 		return false;
 	if (is_stuck(wire, link))
 		return false;
-	if (!refer || !may_refer(link) || (!link->behind && link->ways.way != URXE_WAY_REFER))
-		return true;
-	return !has_room(link, REFS_MOST);
+	return !refer || !uses_refs(link) || !has_room(link, REFS_MOST);
 }
 
 bool urxe_wire_has_room(struct urxe_wire *wire, unsigned slot)

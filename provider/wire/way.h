@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define URXE_WAY_TRIAL (2u << 20) /* bytes */
-#define URXE_WAY_TWICE 2	  /* trials of each way at the beginning */
+#define URXE_WAY_TRIES 2	  /* trials of each way at the beginning */
 #define URXE_WAY_AGAIN 8	  /* trials until one of another way; doubles up to */
 #define URXE_WAY_OFTEN 256
 #define URXE_WAY_RARE  2048 /* if that takes twice as long */
@@ -81,7 +81,7 @@ static inline uint8_t urxe_way_next(struct urxe_ways *w)
 	uint8_t least = URXE_WAY_COPY;
 
 	for (uint8_t way = 0; way < URXE_NUM_WAYS; way++) {
-		if (w->tried[way] < URXE_WAY_TWICE)
+		if (w->tried[way] < URXE_WAY_TRIES)
 			return way;
 		if (w->cost[way] < w->cost[least])
 			least = way;
