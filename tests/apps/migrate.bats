@@ -635,17 +635,23 @@ owners() {
 }
 
 @test "two agents of one name do not give one vGUID to two functions" {
-	local host
+	local host status=0
 	hosts 2
-	agents
+	guests_hold
+	agents "guest_command $dir/guests"
 	sed "/^peer/!s|$dir/h2|$dir/h0|; s|^functions .*|functions fabric h0|" "$dir/h2.conf" >"$dir/h0.conf"
 	agent h0
 	await ctl h0 status
-	# The others do not see what h0's has, of the same pool; and of a move nothing is left but that.
+	# The others do not see what h0's has, of the same pool; and of a move nothing is left but that: h3's looks at h2's,
+	# which knows nothing of it.
 	ctl h0 add a
 	has() { ctl "$1" status a | grep -q ' here '; }
 	await has h0
-	run ctl h0 move a --to h3
+	ctl h0 move a --to h3 &
+	pids[move]=$!
+	await grep -q 'reserved -> gone' "$dir/h3.log"
+	touch "$dir/go"
+	wait "${pids[move]}" || status=$?
 	[ "$status" = 1 ]
 	await has h0
 	ctl h2 add b
