@@ -126,6 +126,7 @@ void urxe_dispatch(const struct urxe_rx_packet *rx, void *arg)
 
 	if (deliver_short(rx))
 		return;
+	urxe_hca.now_is_old = true;
 	if (urxe_packet_parse(rx->bth, rx->len, &pkt))
 		return;
 	pkt.payload = rx->bytes + (pkt.payload - rx->bth);

@@ -454,6 +454,19 @@ bool urxe_engine_turn(bool acks_may_wait)
 	return busy;
 }
 
+/* Under the lock. Short packets take less time than to read the clock. */
+static void polled(void)
+{
+	struct urxe_engine *e = &urxe_hca;
+
+	if (e->now_is_old) {
+		e->now_is_old = false;
+		urxe_engine_clock();
+	}
+	if (atomic_load_explicit(&e->polled_at, memory_order_relaxed) != e->now)
+		urxe_engine_polled(e->now);
+}
+
 void urxe_engine_progress(bool often)
 {
 	bool leased;
@@ -468,7 +481,7 @@ void urxe_engine_progress(bool often)
 	if (!turn_near())
 		turn(leased);
 	urxe_hca.acks_may_wait = false;
-	urxe_engine_polled(urxe_hca.now);
+	polled();
 	urxe_engine_unlock();
 }
 
@@ -484,11 +497,22 @@ void urxe_engine_defer(struct urxe_qp *qp)
 	} while (!atomic_compare_exchange_weak(&urxe_hca.kicked, &top, qp));
 }
 
+/* A program that polls posts many large messages in a row, each of which takes microseconds. */
+static void posted(void)
+{
+	if (!atomic_load_explicit(&urxe_hca.polled_at, memory_order_relaxed))
+		return;
+	urxe_hca.now_is_old = true;
+	polled();
+}
+
 void urxe_engine_kick(struct urxe_qp *qp)
 {
 	if (try_lock(true)) {
-		if (!urxe_requester_short(qp))
+		if (!urxe_requester_short(qp)) {
 			urxe_engine_ready(qp);
+			posted();
+		}
 		urxe_engine_unlock();
 		return;
 	}

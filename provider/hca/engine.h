@@ -9,12 +9,12 @@
  * waits for the lock to post or to poll.
  *
  * The service thread does the same for programs that do not poll. While a thread polls, the service
- * thread keeps away from the wire: polling renews a lease, and the service thread sleeps until it
- * runs out. The length of a lease adapts to what is found at its end (lease.h). Still polled, eight
- * times in a row: it doubles, up to 8 ms, so that a polling loop sees the service thread 125 times
- * a second at most. Not polled, with packets waiting (a program that spins on its memory): it is
- * cut by four, down to none, when the service thread blocks on the sockets at once. A program that
- * arms a CQ ends the lease.
+ * thread keeps away from the wire: polling renews a lease, and so does posting; the service thread
+ * sleeps until it runs out. The length of a lease adapts to what is found at its end (lease.h).
+ * Still polled: it doubles, up to 8 ms, so that a polling loop sees the service thread 125 times a
+ * second at most. Not polled, with packets waiting (a program that spins on its memory): it is cut
+ * by four, down to none, when the service thread blocks on the sockets at once. A program that arms
+ * a CQ ends the lease.
  */
 #ifndef URXE_HCA_ENGINE_H
 #define URXE_HCA_ENGINE_H
@@ -70,6 +70,7 @@ struct urxe_engine {
 	int wake_fd;
 	int monitor_fd;
 	_Atomic uint64_t polled_at;   /* by a program; ns */
+	_Atomic int polled_cpu;	      /* where it ran then */
 	struct urxe_lease lease;      /* the service thread's */
 	_Atomic bool leased;	      /* the thread sleeps on the lease, not on the wire */
 	_Atomic uint64_t turned_at;   /* ticks */
@@ -77,6 +78,7 @@ struct urxe_engine {
 	_Atomic bool acks_wait;	      /* acks_waiting is not empty */
 	unsigned near_since;	      /* packets of neighbours since the last whole turn */
 	uint64_t ran_at;	      /* `now` when timers were last looked at */
+	bool now_is_old;	      /* other than short packets were taken since it was read */
 	uint64_t clock_ticks;	      /* when `now` was read, */
 	uint64_t clock_step;	      /* and after how many ticks it is read again */
 	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -31,6 +32,11 @@
 /* Polled so recently, it may be watching its memory now (ib_write_lat), */
 #define WATCHING_AGE 200000ull
 #define ANSWER_NS    10000 /* and posts its answer so soon after a message */
+/* Polled so recently, it may be about to poll again: a thread that has been busy for BUSY_MOST on
+ * the same processor leaves it to the program. To change threads may take 50 us. */
+#define POLLED_AGE 100000000ull
+#define BUSY_MOST  100000ull
+#define WAY_NS	   200000
 
 void urxe_service_wake(void)
 {
@@ -43,6 +49,7 @@ void urxe_service_wake(void)
 void urxe_engine_polled(uint64_t now)
 {
 	atomic_store_explicit(&urxe_hca.polled_at, now, memory_order_relaxed);
+	atomic_store_explicit(&urxe_hca.polled_cpu, sched_getcpu(), memory_order_relaxed);
 }
 
 void urxe_engine_watch(void)
@@ -149,27 +156,32 @@ static uint64_t poll_age(uint64_t now)
 	return now > polled ? now - polled : 0;
 }
 
-/* Somebody polls: keeps away until the lease is over. False when it has run out, and
- * nobody is about to sleep. */
+/*
+ * Somebody polls: keeps away until the lease is over. False when it has run out, and nobody is
+ * about to sleep. This thread may wake so late that the last poll is older than a short lease: what
+ * counts is that there was one.
+ */
 static bool sleep_on_lease(uint64_t age, uint64_t now)
 {
 	struct urxe_lease *lease = &urxe_hca.lease;
+	uint64_t polled = atomic_load(&urxe_hca.polled_at);
 	bool wire = false, renewed;
 
 	atomic_store(&urxe_hca.leased, true);
 	if (!atomic_load(&urxe_hca.armed) && !atomic_load(&urxe_hca.stop))
 		wait_for(&wire, now + lease->span - age, now);
 	atomic_store(&urxe_hca.leased, false);
-	renewed = poll_age(urxe_now()) < lease->span;
+	renewed = atomic_load(&urxe_hca.polled_at) != polled;
 	if (renewed)
 		urxe_lease_renewed(lease);
 	return renewed || atomic_load(&urxe_hca.armed);
 }
 
-/* At the next look there is a lease to wait for. */
+/* A late renewal: at the next look there is a lease to wait for. */
 static bool left_to_pollers(void)
 {
 	urxe_lease_begin(&urxe_hca.lease);
+	urxe_lease_renewed(&urxe_hca.lease);
 	return false;
 }
 
@@ -217,10 +229,29 @@ static bool answered(void)
 	return !atomic_load(&urxe_hca.acks_wait);
 }
 
+/*
+ * A program that polled on this processor a moment ago may want to, and to post receives, but
+ * cannot while this thread has one turn after another. True: it polls.
+ */
+static bool made_way(bool busy, uint64_t now, uint64_t *busy_since)
+{
+	struct timespec ts = {.tv_nsec = WAY_NS};
+	bool here = atomic_load(&urxe_hca.polled_cpu) == sched_getcpu();
+
+	if (!busy || !*busy_since)
+		*busy_since = busy ? now : 0;
+	if (!busy || now - *busy_since < BUSY_MOST || !here || poll_age(now) > POLLED_AGE)
+		return false;
+	*busy_since = 0;
+	nanosleep(&ts, NULL);
+	return poll_age(urxe_now()) < POLLING_AGE;
+}
+
 static void *service(void *arg)
 {
 	struct urxe_engine *e = &urxe_hca;
 	bool ran_out = false, wire = false;
+	uint64_t busy_since = 0;
 
 	prctl(PR_SET_NAME, "urxe");
 	prctl(PR_SET_TIMERSLACK, 1);
@@ -247,7 +278,7 @@ static void *service(void *arg)
 		else if (wire && age < POLLING_AGE)
 			urxe_lease_begin(&e->lease); /* woken for nothing */
 		ran_out = false;
-		if (answered()) {
+		if (answered() || made_way(busy, now, &busy_since)) {
 			urxe_lease_begin(&e->lease);
 			ran_out = !sleep_on_lease(0, urxe_now());
 			wire = false;

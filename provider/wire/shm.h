@@ -79,7 +79,8 @@ struct urxe_link {
 struct urxe_inlet {
 	struct urxe_consumer in;
 	unsigned slot;
-	uint32_t life; /* 0: closed */
+	uint32_t life;	/* 0: closed */
+	uint32_t bytes; /* that were taken of it in this turn */
 	struct urxe_arrival flows[URXE_FLOWS];
 	bool known[URXE_FLOWS];
 };

@@ -15,6 +15,13 @@
 #define GSI_MAX	 (sizeof(struct urxe_bth) + sizeof(struct urxe_deth) + 256)
 #define REFS_MAX (sizeof(struct urxe_ring_refs) + URXE_MAX_REFS * 16 + URXE_MAX_HEADER)
 
+/*
+ * Of large payloads a turn takes so much at most of one ring, and the packet that exceeds it. The
+ * program is to have them, and the neighbour their acknowledgement, before there are more: the
+ * neighbour's next ones are then published while these are copied.
+ */
+#define TURN_BYTES (256u << 10)
+
 static_assert(sizeof(((struct urxe_ring_refs *)0)->piece[0]) == 16, "as in REFS_MAX");
 
 static uint32_t qpn_of(const uint8_t *head)
@@ -43,6 +50,7 @@ static void deliver(struct urxe_wire *wire, struct urxe_arrival *from, const uin
 	}
 	counters[URXE_CNT_RCVD_PKTS] += span;
 	counters[URXE_CNT_RCVD_BYTES] += len + from->pkt.refs_len + URXE_ICRC_LEN;
+	from->inlet->bytes += len + from->pkt.refs_len;
 	from->pkt.bth = head;
 	from->pkt.bytes = bytes;
 	from->pkt.len = len;
@@ -203,13 +211,16 @@ static void expect_answer(const struct urxe_wire *wire, const struct urxe_inlet 
 		urxe_ring_expect(&link->out);
 }
 
-static unsigned receive(struct urxe_wire *wire, struct urxe_inlet *inlet, unsigned budget)
+/* At most so many packets, and none after so many bytes. */
+static unsigned receive(struct urxe_wire *wire, struct urxe_inlet *inlet, unsigned budget,
+			uint32_t bytes)
 {
 	struct urxe_record rec;
 	unsigned n = 0;
 
 	expect_answer(wire, inlet);
-	while (n < budget && urxe_ring_next(&inlet->in, &rec)) {
+	inlet->bytes = 0;
+	while (n < budget && inlet->bytes < bytes && urxe_ring_next(&inlet->in, &rec)) {
 		receive_one(wire, inlet, &rec);
 		urxe_ring_take(&inlet->in);
 		n++;
@@ -234,7 +245,7 @@ int urxe_shm_receive(struct urxe_wire *wire, unsigned budget)
 			atomic_load_explicit(&shm->inlets[i], memory_order_relaxed);
 
 		if (inlet->life && urxe_ring_waits(&inlet->in))
-			packets += receive(wire, inlet, budget);
+			packets += receive(wire, inlet, budget, TURN_BYTES);
 	}
 	return packets;
 }
@@ -242,7 +253,7 @@ int urxe_shm_receive(struct urxe_wire *wire, unsigned budget)
 void urxe_shm_drain(struct urxe_wire *wire, struct urxe_inlet *inlet)
 {
 	if (wire->fn)
-		receive(wire, inlet, URXE_RING_CELLS);
+		receive(wire, inlet, URXE_RING_CELLS, UINT32_MAX);
 }
 
 /* ---- what packets refer to ---- */

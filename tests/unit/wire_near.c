@@ -243,6 +243,22 @@ static void copy_past_caches(void)
 	free(own);
 }
 
+#define PAYLOADS 8
+
+static void refer_to_many(void)
+{
+	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
+	uint8_t *own = calloc(1, LONG);
+
+	assert_int_equal(send_one(&path, 1, "", 0, false), 1);
+	await_seen(1);
+	for (uint32_t i = 0; i < PAYLOADS; i++)
+		assert_int_equal(send_one(&path, 2 + i * (LONG / 1024), own, LONG, true), 1);
+	page->offered = 1 + PAYLOADS;
+	await_seen(page->offered);
+	free(own);
+}
+
 static void send_until_killed(void)
 {
 	struct urxe_path path = path_to("::ffff:127.0.0.1", 0);
@@ -374,6 +390,46 @@ static void a_living_sender_needs_no_cookie(void **state)
 	for (uint32_t i = 0; i < LONG; i++)
 		assert_int_equal(got.payload[i], (uint8_t)(i * 7));
 	ends_well(pid);
+}
+
+static pid_t many_were_referred_to(void)
+{
+	pid_t pid = child_of(refer_to_many);
+
+	await(1);
+	page->seen = 1;
+	for (int i = 0; i < 3000 && !page->offered; i++)
+		pause_ms(1);
+	assert_int_equal(page->offered, 1 + PAYLOADS);
+	return pid;
+}
+
+/* What came is to be seen, and acknowledged, before all of it was copied. */
+static void a_turn_ends_after_so_many_bytes(void **state)
+{
+	pid_t pid = many_were_referred_to();
+	unsigned before;
+
+	do {
+		before = got.n;
+		assert_true(urxe_wire_poll(wire, 64, urxe_now(), receive, NULL) > 0);
+		/* The third one exceeds 256 KiB. */
+		assert_true(got.n - before == 3 || got.n == 1 + PAYLOADS);
+		assert_int_equal(got.pulled, 0);
+	} while (got.n < 1 + PAYLOADS);
+	assert_int_equal(got.n - before, PAYLOADS % 3);
+	page->seen = got.n;
+	ends_well(pid);
+}
+
+static void a_dead_sender_s_ring_is_emptied_at_once(void **state)
+{
+	pid_t pid = many_were_referred_to();
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	urxe_wire_housekeep(wire);
+	assert_int_equal(got.n, 1 + PAYLOADS);
 }
 
 static void what_was_taken_back_is_not_read(void **state)
@@ -648,6 +704,8 @@ int main(void)
 		TEST(large_payloads_of_a_neighbour_that_is_behind_are_read_where_they_lie),
 		TEST(copies_past_the_caches_are_complete),
 		TEST(a_living_sender_needs_no_cookie),
+		TEST(a_turn_ends_after_so_many_bytes),
+		TEST(a_dead_sender_s_ring_is_emptied_at_once),
 		TEST(what_was_taken_back_is_not_read),
 		TEST(a_killed_sender_leaves_whole_packets_and_a_usable_ring),
 		TEST(a_sleeper_is_woken),
