@@ -91,16 +91,6 @@ static struct urxe_segment *join(void)
 }
 
 #ifndef __SANITIZE_THREAD__ /* There none is started: host/guardian.c. */
-static void add(uint32_t *p)
-{
-	__atomic_fetch_add(p, 1, __ATOMIC_ACQ_REL);
-}
-
-static uint32_t load(const uint32_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
 static bool locked(struct urxe_segment *seg)
 {
 	return segment_file_locked(seg->fd, GUARDIAN_BYTE, 1);
@@ -111,10 +101,10 @@ static void needs_one(void *arg)
 	struct urxe_segment *seg = join();
 
 	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-	add(&shared->ready);
-	CHECK_SOON(load(&shared->go));
+	host_test_add(&shared->ready);
+	CHECK_SOON(host_test_load(&shared->go));
 	urxe_guardian_want(seg);
-	add(&shared->reported);
+	host_test_add(&shared->reported);
 	pause();
 }
 
@@ -125,9 +115,9 @@ static void test_of_many_that_need_one_at_once_one_starts_it(void **state)
 
 	for (unsigned i = 0; i < NUM_PROCESSES; i++)
 		pids[i] = host_test_fork(needs_one, NULL);
-	CHECK_SOON(load(&shared->ready) == NUM_PROCESSES);
+	CHECK_SOON(host_test_load(&shared->ready) == NUM_PROCESSES);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
-	CHECK_SOON(load(&shared->reported) == NUM_PROCESSES);
+	CHECK_SOON(host_test_load(&shared->reported) == NUM_PROCESSES);
 	/* It has no command yet when they return; others would have one a moment later. */
 	CHECK_SOON(guardians(&pid) == 1);
 	usleep(200000);

@@ -47,16 +47,6 @@ static int teardown(void **state)
 	return host_test_dir_remove(state);
 }
 
-static uint32_t load(const uint32_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
-static void add(uint32_t *p)
-{
-	__atomic_fetch_add(p, 1, __ATOMIC_ACQ_REL);
-}
-
 static struct urxe_segment *join(void)
 {
 	struct urxe_segment *seg = NULL;
@@ -115,13 +105,13 @@ static void member_of_many(void *arg)
 	unsigned i = (uintptr_t)arg;
 	struct urxe_segment *seg;
 
-	add(&shared->ready);
-	CHECK_SOON(load(&shared->go));
+	host_test_add(&shared->ready);
+	CHECK_SOON(host_test_load(&shared->go));
 	seg = join();
 	shared->slots[i] = urxe_segment_slot(seg);
 	for (unsigned j = 0; j < ARRAY_LEN(shared->qpns[i]); j++)
 		shared->qpns[i][j] = urxe_segment_qpn_alloc(seg);
-	add(&shared->reported);
+	host_test_add(&shared->reported);
 	pause();
 }
 
@@ -134,9 +124,9 @@ static void test_64_at_once(void **state)
 	memset(shared, 0, offsetof(struct shared, key_seen));
 	for (uintptr_t i = 0; i < NUM_PROCESSES; i++)
 		pids[i] = host_test_fork(member_of_many, (void *)i);
-	CHECK_SOON(load(&shared->ready) == NUM_PROCESSES);
+	CHECK_SOON(host_test_load(&shared->ready) == NUM_PROCESSES);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
-	CHECK_SOON(load(&shared->reported) == NUM_PROCESSES);
+	CHECK_SOON(host_test_load(&shared->reported) == NUM_PROCESSES);
 
 	assert_int_equal(urxe_segment_join(&seg), 0);
 	for (unsigned i = 0; i < NUM_PROCESSES; i++) {
@@ -183,7 +173,7 @@ static void member_that_dies(void *arg)
 	shared->slots[0] = urxe_segment_slot(seg);
 	/* Even with the segment lock in its hands. */
 	urxe_segment_lock(seg);
-	add(&shared->reported);
+	host_test_add(&shared->reported);
 	pause();
 }
 
@@ -202,7 +192,7 @@ static void test_killed_one_is_reaped(void **state)
 	urxe_segment_group_set(seg, 0, true);
 	urxe_segment_unlock(seg);
 	pid = host_test_fork(member_that_dies, NULL);
-	CHECK_SOON(load(&shared->reported) == 1);
+	CHECK_SOON(host_test_load(&shared->reported) == 1);
 	assert_true(urxe_segment_slot_alive(seg, shared->slots[0]));
 	assert_int_equal(urxe_segment_group(seg, 0, slots, sizeof(slots)), 2);
 	assert_int_equal(urxe_segment_group(seg, 1, slots, sizeof(slots)), 1);
@@ -298,7 +288,7 @@ static void parent_that_dies_first(void *arg)
 	shared->slots[0] = urxe_segment_slot(seg);
 	/* Longer than the test looks. */
 	if (!fork())
-		for (int ms = 0; ms < 20000 && !load(&shared->go); ms++)
+		for (int ms = 0; ms < 20000 && !host_test_load(&shared->go); ms++)
 			usleep(1000);
 }
 
@@ -353,10 +343,10 @@ static void member_with_keys(void *arg)
 
 		CHECK(index && index < 1 << 24);
 		CHECK(!__atomic_exchange_n(&shared->key_seen[index], 1, __ATOMIC_RELAXED));
-		add(&shared->keys);
+		host_test_add(&shared->keys);
 	}
-	add(&shared->ready);
-	CHECK_SOON(load(&shared->go));
+	host_test_add(&shared->ready);
+	CHECK_SOON(host_test_load(&shared->go));
 	urxe_segment_leave(seg);
 }
 
@@ -373,10 +363,10 @@ static void test_keys_unique(void **state)
 		pids[i] = host_test_fork(member_with_keys, (void *)(uintptr_t)KEYS);
 	for (unsigned i = 0; i < 4; i++) {
 		/* 20 s for slow builds. */
-		for (int ms = 0; ms < 5000 && load(&shared->ready) < PROCESSES; ms++)
+		for (int ms = 0; ms < 5000 && host_test_load(&shared->ready) < PROCESSES; ms++)
 			usleep(1000);
 	}
-	assert_int_equal(load(&shared->ready), PROCESSES);
+	assert_int_equal(host_test_load(&shared->ready), PROCESSES);
 	__atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < PROCESSES; i++)
 		assert_int_equal(host_test_wait(pids[i]), 0);
@@ -684,10 +674,10 @@ static void member_of_a_storm(void *arg)
 {
 	struct urxe_segment *seg;
 
-	add(&shared->started);
+	host_test_add(&shared->started);
 	seg = join();
 	urxe_segment_counters(seg, 5)[0] = 1;
-	add(&shared->reported);
+	host_test_add(&shared->reported);
 	urxe_segment_lock(seg);
 	urxe_segment_group_set(seg, 0, true);
 	urxe_segment_unlock(seg);
@@ -789,7 +779,7 @@ static void *work_in_a_thread(void *arg)
 						   __ATOMIC_RELAXED));
 		}
 		urxe_segment_lock(seg);
-		add(&shared->keys);
+		host_test_add(&shared->keys);
 		CHECK(!shared->go++);
 		urxe_segment_lock(seg);
 		urxe_segment_reap(seg);
@@ -956,15 +946,15 @@ static void test_other_owner(void **state)
 static void join_and_wait(void *arg)
 {
 	join();
-	add(&shared->ready);
-	CHECK_SOON(load(&shared->go));
+	host_test_add(&shared->ready);
+	CHECK_SOON(host_test_load(&shared->go));
 }
 
 static void member_beyond_the_last(void *arg)
 {
 	join();
-	add(&shared->ready);
-	while (!load(&shared->go))
+	host_test_add(&shared->ready);
+	while (!host_test_load(&shared->go))
 		usleep(20000);
 }
 
@@ -976,7 +966,7 @@ static void test_all_slots_taken(void **state)
 	memset(shared, 0, offsetof(struct shared, key_seen));
 	for (unsigned i = 0; i < ALL; i++) {
 		pids[i] = host_test_fork(member_beyond_the_last, NULL);
-		CHECK_SOON(load(&shared->ready) == i + 1);
+		CHECK_SOON(host_test_load(&shared->ready) == i + 1);
 	}
 	host_test_in_child(silently_join, (void *)(intptr_t)-EUSERS);
 	kill(pids[100], SIGKILL);
@@ -1000,7 +990,7 @@ static int with_full_disk(void)
 
 	host_test_sh("mount -t tmpfs -o size=136k tmpfs %s", host_test_dir);
 	pid = host_test_fork(join_and_wait, NULL);
-	CHECK_SOON(load(&shared->ready) == 1);
+	CHECK_SOON(host_test_load(&shared->ready) == 1);
 	host_test_in_child(silently_join, (void *)(intptr_t)-ENOSPC);
 	host_test_in_child(silently_join, (void *)(intptr_t)-ENOSPC);
 	host_test_sh("mount -o remount,size=144k tmpfs %s", host_test_dir);
@@ -1101,15 +1091,15 @@ static void member_of_another_namespace(void *arg)
 			     getpid(), host_test_dir);
 	if (how == GONE_BY_DEATH) {
 		CHECK(urxe_window_create(seg, URXE_WINDOW_RINGS, 4096) >= 0);
-		add(&shared->reported);
+		host_test_add(&shared->reported);
 		pause();
 	}
 	urxe_segment_leave(seg);
 	fd = open(left->path, O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0);
-	add(&shared->reported);
+	host_test_add(&shared->reported);
 	if (how == STILL_THERE)
-		CHECK_SOON(load(&shared->go));
+		CHECK_SOON(host_test_load(&shared->go));
 }
 
 static bool exists(const char *path)
@@ -1143,7 +1133,7 @@ static bool is_kept(enum end_of how)
 	memset(shared, 0, offsetof(struct shared, key_seen));
 	unlink(segment_path());
 	pid = host_test_fork(member_of_another_namespace, (void *)(uintptr_t)how);
-	CHECK_SOON(load(&shared->reported) == 1);
+	CHECK_SOON(host_test_load(&shared->reported) == 1);
 	if (how == GONE_BY_DEATH)
 		kill(pid, SIGKILL);
 	if (how != STILL_THERE)
@@ -1198,7 +1188,7 @@ static void come_and_go(void *arg)
 	unsigned removed = 0;
 
 	CHECK(!unshare(CLONE_NEWNET));
-	while (!load(&shared->go)) {
+	while (!host_test_load(&shared->go)) {
 		struct urxe_segment *seg = join();
 
 		removed += !seg->map->header.left;

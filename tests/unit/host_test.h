@@ -120,6 +120,17 @@ static inline uint64_t host_test_now_ms(void)
 		CHECK(cond);                                  \
 	} while (0)
 
+/* Counters in memory that a test's processes share. */
+static inline uint32_t host_test_load(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline void host_test_add(uint32_t *p)
+{
+	__atomic_fetch_add(p, 1, __ATOMIC_ACQ_REL);
+}
+
 static char host_test_dir[64];
 
 /* A new empty folder, named in URXE_RUNTIME_DIR. */
