@@ -51,8 +51,9 @@ static void check(int i, unsigned message, unsigned length)
 }
 
 /*
- * The last send of a case. The server leaves when it has it: where packets are lost, the
- * acknowledgement may be, and then the caller's descriptor comes back flushed.
+ * The last send of a case. The server leaves when it has it: where packets are lost or overtake
+ * each other, its disconnect request may be there before the acknowledgement, and then the caller's
+ * descriptor comes back flushed.
  */
 static void sent_at_last(int i)
 {
