@@ -454,7 +454,7 @@ bool urxe_engine_turn(bool acks_may_wait)
 	return busy;
 }
 
-/* Under the lock. Short packets take less time than to read the clock. */
+/* Under the lock. Short packets take less time than reading the clock. */
 static void polled(void)
 {
 	struct urxe_engine *e = &urxe_hca;
@@ -500,10 +500,8 @@ void urxe_engine_defer(struct urxe_qp *qp)
 /* A program that polls posts many large messages in a row, each of which takes microseconds. */
 static void posted(void)
 {
-	if (!atomic_load_explicit(&urxe_hca.polled_at, memory_order_relaxed))
-		return;
-	urxe_hca.now_is_old = true;
-	polled();
+	if (urxe_hca.now_is_old && atomic_load_explicit(&urxe_hca.polled_at, memory_order_relaxed))
+		polled();
 }
 
 void urxe_engine_kick(struct urxe_qp *qp)

@@ -9,7 +9,7 @@
  * waits for the lock to post or to poll.
  *
  * The service thread does the same for programs that do not poll. While a thread polls, the service
- * thread keeps away from the wire: polling renews a lease, and so does posting; the service thread
+ * thread keeps away from the wire: polling renews a lease, and so does posting large messages; it
  * sleeps until it runs out. The length of a lease adapts to what is found at its end (lease.h).
  * Still polled: it doubles, up to 8 ms, so that a polling loop sees the service thread 125 times a
  * second at most. Not polled, with packets waiting (a program that spins on its memory): it is cut
@@ -78,7 +78,7 @@ struct urxe_engine {
 	_Atomic bool acks_wait;	      /* acks_waiting is not empty */
 	unsigned near_since;	      /* packets of neighbours since the last whole turn */
 	uint64_t ran_at;	      /* `now` when timers were last looked at */
-	bool now_is_old;	      /* other than short packets were taken since it was read */
+	bool now_is_old;	      /* more than short packets came or went since it was read */
 	uint64_t clock_ticks;	      /* when `now` was read, */
 	uint64_t clock_step;	      /* and after how many ticks it is read again */
 	_Atomic unsigned patience;    /* turns that find nothing before a poller gives way */

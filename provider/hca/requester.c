@@ -200,6 +200,7 @@ static uint32_t most_payload(const struct urxe_qp *qp, const struct urxe_send_wq
 	*refer = false;
 	if (!qp->near || left <= qp->proto.mtu)
 		return qp->proto.mtu;
+	urxe_hca.now_is_old = true;
 	*refer = may_refer(qp, wqe, left);
 	run = urxe_wire_run(urxe_hca.wire, &qp->proto.path, qp->proto.attr.dest_qp_num, refer);
 	return run ? run : qp->proto.mtu;

@@ -13,7 +13,7 @@ int urxe_service_start(void);
 void urxe_service_stop(void);
 void urxe_service_forked(void);
 
-/* A program polls, or posts between two polls: renews the lease. */
+/* A program polls, or posts large messages to neighbours: renews the lease. */
 void urxe_engine_polled(uint64_t now);
 /* A program will sleep on a channel: the service thread must watch the wire from now on. */
 void urxe_engine_watch(void);
