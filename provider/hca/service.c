@@ -165,16 +165,17 @@ static bool sleep_on_lease(uint64_t age, uint64_t now)
 {
 	struct urxe_lease *lease = &urxe_hca.lease;
 	uint64_t polled = atomic_load(&urxe_hca.polled_at);
-	bool wire = false, renewed;
+	bool wire = false, armed, renewed;
 
 	atomic_store(&urxe_hca.leased, true);
 	if (!atomic_load(&urxe_hca.armed) && !atomic_load(&urxe_hca.stop))
 		wait_for(&wire, now + lease->span - age, now);
 	atomic_store(&urxe_hca.leased, false);
-	renewed = atomic_load(&urxe_hca.polled_at) != polled;
+	armed = atomic_load(&urxe_hca.armed);
+	renewed = !armed && atomic_load(&urxe_hca.polled_at) != polled;
 	if (renewed)
 		urxe_lease_renewed(lease);
-	return renewed || atomic_load(&urxe_hca.armed);
+	return renewed || armed;
 }
 
 /* A late renewal: at the next look there is a lease to wait for. */
