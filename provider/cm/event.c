@@ -18,10 +18,10 @@
 
 #include "cm/id.h"
 #include "cm/kernel.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
 #include "host/heap.h"
 #include "host/libc.h"
+#include "host/user_memory.h"
 
 /* Kernels before 5.8 cannot read an eventfd without blocking: there a reader wakes up in vain. */
 static uint64_t take_back(struct urxe_ucma *file)

@@ -11,8 +11,8 @@
 #include <errno.h>
 
 #include "cm/kernel.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
+#include "host/user_memory.h"
 
 /* The beginning of struct rdma_ucm_event_resp. */
 struct event_head {

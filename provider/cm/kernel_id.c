@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "cm/kernel.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
 #include "host/mutex.h"
+#include "host/user_memory.h"
 
 static URXE_MUTEX(deciding);
 static int cancel; /* of the thread that decides */

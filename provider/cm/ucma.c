@@ -11,10 +11,10 @@
 #include "cm/id.h"
 #include "cm/kernel.h"
 #include "cm/ucma_command.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
 #include "host/fd_files.h"
 #include "host/libc.h"
+#include "host/user_memory.h"
 
 #include <fcntl.h>
 

@@ -10,8 +10,8 @@
 #include "cm/id.h"
 #include "cm/kernel.h"
 #include "cm/ucma_command.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
+#include "host/user_memory.h"
 
 #define MAX_TRIES 16 /* to find an ephemeral port that is free on both sides */
 

@@ -7,8 +7,8 @@
 #include "cm/id.h"
 #include "cm/kernel.h"
 #include "cm/ucma_command.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
+#include "host/user_memory.h"
 
 #define MAX_OPTION (4u << 20) /* what the kernel can allocate in one piece */
 

@@ -9,8 +9,8 @@
 
 #include "cm/id.h"
 #include "cm/ucma_command.h"
-#include "cm/user_memory.h"
 #include "hca/adapter.h"
+#include "host/user_memory.h"
 
 static size_t smaller(size_t a, size_t b)
 {

@@ -60,6 +60,8 @@ static inline void urxe_batch_payload(struct urxe_batch *batch, unsigned n, uint
 
 /* The same, from a private copy, for memory that may change before the packet is sent. */
 void urxe_batch_stage(struct urxe_batch *batch, unsigned n, uint32_t len);
+/* The same of len bytes at va, which may not be mapped: false then, and no payload. */
+bool urxe_batch_stage_checked(struct urxe_batch *batch, uint64_t va, uint32_t len);
 /* Sends and empties the batch: how many packets went out. */
 unsigned urxe_batch_send(struct urxe_batch *batch);
 

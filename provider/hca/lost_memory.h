@@ -17,7 +17,8 @@
  * thread was just between the two. All other faults are the program's.
  *
  * A program with a handler of its own keeps that, and this does nothing; nor in threads that block
- * the signal.
+ * the signal. What may rightly come after the memory has gone, a repeated read, does not rely on it
+ * (urxe_batch_stage_checked()).
  */
 #ifndef URXE_HCA_LOST_MEMORY_H
 #define URXE_HCA_LOST_MEMORY_H

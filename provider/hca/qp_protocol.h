@@ -121,6 +121,7 @@ struct urxe_response {
 	uint32_t msn;
 	uint32_t rkey, length; /* read */
 	bool atomic;
+	bool repeated; /* read: it was answered before, so its memory may be gone */
 };
 
 /* The result of an atomic, kept in case its answer is lost. */

@@ -68,6 +68,11 @@ static void forget_answers(struct urxe_qp *qp, uint32_t psn)
 	}
 }
 
+void urxe_responder_refuse_repeated(struct urxe_qp *qp, uint32_t psn)
+{
+	queue_nak(qp, URXE_AETH_NAK | URXE_NAK_REMOTE_ACCESS, psn);
+}
+
 /* A read that is asked for again is answered again, if all of it was asked for before. */
 static void repeat_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
@@ -77,7 +82,7 @@ static void repeat_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint3
 	if (urxe_psn_diff(end, qp->proto.epsn) > 0 || len > (uint64_t)qp->proto.mtu << 23)
 		return;
 	if (urxe_execute_read(qp, pkt, psn) == URXE_ACCESS)
-		queue_nak(qp, URXE_AETH_NAK | URXE_NAK_REMOTE_ACCESS, psn);
+		urxe_responder_refuse_repeated(qp, psn);
 }
 
 /* An atomic that was executed is not executed again: its result was kept (9.7.5.1.3). */

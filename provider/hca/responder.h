@@ -80,6 +80,12 @@ static inline void urxe_responder_expect(struct urxe_qp *qp, uint32_t psn)
 
 /* Answers a request by a NAK, after which the QP is in error (9.9.3). */
 void urxe_responder_refuse(struct urxe_qp *qp, enum urxe_verdict verdict, uint32_t psn);
+/*
+ * The memory of a repeated read is not to be had any more. A peer that has its data, and let its
+ * program know, has gone beyond this PSN and takes no notice; for any other it is the end. The QP
+ * goes on in either case.
+ */
+void urxe_responder_refuse_repeated(struct urxe_qp *qp, uint32_t psn);
 
 /* Sends the answers that wait; false when the wire is full. */
 bool urxe_responder_run(struct urxe_qp *qp);

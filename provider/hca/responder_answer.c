@@ -37,6 +37,24 @@ static void build_atomic_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	pkt->header_len += sizeof(struct urxe_atomic_ack_eth);
 }
 
+/*
+ * The data of a read. From a copy where the program may write to the memory before the packet has
+ * left, because the ICRC must fit what is sent. A read that was answered before may be over for
+ * both programs, and its memory unmapped.
+ */
+static bool put_data(const struct urxe_qp *qp, const struct urxe_response *resp,
+		     struct urxe_batch *batch, uint64_t va, uint32_t len)
+{
+	if (resp->repeated)
+		return urxe_batch_stage_checked(batch, va, len);
+	*urxe_batch_iov(batch) = (struct iovec){(void *)(uintptr_t)va, len};
+	if (qp->near)
+		urxe_batch_payload(batch, 1, len);
+	else
+		urxe_batch_stage(batch, 1, len);
+	return true;
+}
+
 /* The next packet of a read's data; false when the memory is no longer readable. */
 static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 			      struct urxe_batch *batch, struct urxe_tx_packet *pkt)
@@ -44,8 +62,8 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	static const uint8_t opcodes[] = {URXE_RC_READ_RESPONSE_MIDDLE, URXE_RC_READ_RESPONSE_FIRST,
 					  URXE_RC_READ_RESPONSE_LAST, URXE_RC_READ_RESPONSE_ONLY};
 	uint32_t offset = (uint32_t)urxe_psn_diff(resp->next_psn, resp->first_psn) * qp->proto.mtu;
-	uint32_t left = resp->length - offset, most = qp->near ? URXE_MAX_RUN : qp->proto.mtu;
-	uint32_t len = left < most ? left : most;
+	uint32_t most = qp->near && !resp->repeated ? URXE_MAX_RUN : qp->proto.mtu;
+	uint32_t left = resp->length - offset, len = left < most ? left : most;
 	bool first = offset == 0, last = len == left;
 	uint64_t va;
 
@@ -55,20 +73,9 @@ static bool build_read_answer(struct urxe_qp *qp, struct urxe_response *resp,
 	put_answer(qp, pkt, opcodes[first | last << 1], len, resp->next_psn);
 	if (first || last)
 		put_aeth(pkt, URXE_AETH_ACK | URXE_AETH_CREDIT_NONE, resp->msn);
-	if (len) {
-		/* A copy: the program may write to the memory at any time, and the ICRC must fit
-		 * what is sent. */
-		struct iovec *iov = urxe_batch_iov(batch);
-
-		iov->iov_base = (void *)(uintptr_t)va;
-		iov->iov_len = len;
-		pkt->span = (len + qp->proto.mtu - 1) / qp->proto.mtu;
-		if (qp->near)
-			urxe_batch_payload(batch, 1, len);
-		else
-			urxe_batch_stage(batch, 1, len);
-	}
-	return true;
+	if (len)
+		pkt->span = urxe_packets_of(qp, len);
+	return !len || put_data(qp, resp, batch, va, len);
 }
 
 /* So many PSNs of the oldest answer are built, or sent. */
@@ -157,6 +164,26 @@ static void queue_again(struct urxe_qp *qp, const struct unsent *before, bool ac
 	urxe_completer_arm_answers(qp);
 }
 
+/* The memory of the oldest answer is not there: it comes behind those in the batch. */
+static void refuse_answer(struct urxe_qp *qp, struct urxe_batch *batch)
+{
+	const struct urxe_response *resp = urxe_response_at(qp, qp->proto.response_send);
+	bool repeated = resp->repeated;
+	uint32_t psn = resp->next_psn;
+
+	if (repeated) {
+		qp->proto.response_send++;
+	} else {
+		qp->proto.response_send = qp->proto.response_head;
+		qp->proto.ack_due = false;
+	}
+	urxe_batch_send(batch);
+	if (repeated)
+		urxe_responder_refuse_repeated(qp, psn);
+	else
+		urxe_responder_refuse(qp, URXE_ACCESS, psn);
+}
+
 bool urxe_responder_ack_alone(const struct urxe_qp *qp)
 {
 	return qp->proto.ack_due && !urxe_answers_wait(qp) && !qp->answer_at;
@@ -174,7 +201,7 @@ bool urxe_responder_run(struct urxe_qp *qp)
 {
 	struct unsent before = {.send = qp->proto.response_send, .ack_due = qp->proto.ack_due};
 	struct urxe_batch batch;
-	bool readable, ack_first;
+	bool ack_first;
 	unsigned n, sent;
 
 	if (!qp->proto.ack_due && !urxe_answers_wait(qp))
@@ -188,14 +215,8 @@ bool urxe_responder_run(struct urxe_qp *qp)
 	ack_first = ack_comes_first(qp);
 	if (ack_first)
 		build_ack(qp, &batch);
-	readable = build_answers(qp, &batch);
-	if (!readable) {
-		uint32_t psn = urxe_response_at(qp, qp->proto.response_send)->next_psn;
-
-		qp->proto.response_send = qp->proto.response_head;
-		qp->proto.ack_due = false;
-		urxe_batch_send(&batch);
-		urxe_responder_refuse(qp, URXE_ACCESS, psn);
+	if (!build_answers(qp, &batch)) {
+		refuse_answer(qp, &batch);
 		return false;
 	}
 	if (qp->proto.ack_due && !urxe_answers_wait(qp))

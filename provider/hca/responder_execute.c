@@ -291,6 +291,7 @@ bool urxe_queue_done(struct urxe_qp *qp, uint32_t psn, uint32_t msn)
 enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet *pkt, uint32_t psn)
 {
 	uint32_t len = urxe_reth_length(pkt->reth);
+	bool repeated = psn != qp->proto.epsn;
 	struct urxe_response *resp;
 	uint64_t va;
 
@@ -307,10 +308,11 @@ enum urxe_verdict urxe_execute_read(struct urxe_qp *qp, const struct urxe_packet
 		.next_psn = psn,
 		.last_psn = urxe_psn_add(psn, urxe_packets_of(qp, len) - 1),
 		/* A repeated request was counted before (9.7.7.1). */
-		.msn = urxe_psn_add(qp->proto.msn, psn == qp->proto.epsn),
+		.msn = urxe_psn_add(qp->proto.msn, !repeated),
 		.rkey = urxe_reth_rkey(pkt->reth),
 		.va = urxe_reth_va(pkt->reth),
 		.length = len,
+		.repeated = repeated,
 	};
 	return URXE_DONE;
 }

@@ -29,9 +29,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "cm/user_memory.h"
 #include "host/libc.h"
 #include "host/sysinfo.h"
+#include "host/user_memory.h"
 #include "preload/files.h"
 #include "preload/umad.h"
 

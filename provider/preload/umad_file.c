@@ -21,10 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cm/user_memory.h"
 #include "host/fabric.h"
 #include "host/fd.h"
 #include "host/libc.h"
+#include "host/user_memory.h"
 #include "preload/umad.h"
 
 #define OLD_HDR 56 /* without the P_Key index, until IB_USER_MAD_ENABLE_PKEY */

@@ -24,9 +24,9 @@
 
 #include "cm/id.h"
 #include "cm/ucma.h"
-#include "cm/user_memory.h"
 #include "hca/engine.h"
 #include "host/libc.h"
+#include "host/user_memory.h"
 
 #define NO_SUCH_ID 4242
 #define BAD	   ((uintptr_t)8) /* an address that nothing is at */

@@ -3,8 +3,8 @@
  * The program's memory, at addresses that it put into a command: reading or writing what is not
  * mapped is -EFAULT, as it would be from the kernel. Any thread, any lock.
  */
-#ifndef URXE_CM_USER_MEMORY_H
-#define URXE_CM_USER_MEMORY_H
+#ifndef URXE_HOST_USER_MEMORY_H
+#define URXE_HOST_USER_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

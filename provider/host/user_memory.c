@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "cm/user_memory.h"
+#include "host/user_memory.h"
 
 __thread uintptr_t urxe_stack_low;
 __thread uintptr_t urxe_stack_high;
