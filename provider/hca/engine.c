@@ -25,6 +25,7 @@
 #include "hca/service.h"
 #include "hca/xrc.h"
 #include "host/fd.h"
+#include "host/guardian.h"
 #include "host/mutex.h"
 
 #define RX_BUDGET    128
@@ -341,15 +342,17 @@ static bool try_lock(bool often)
 	return true;
 }
 
-/* Does something become due before the service thread would look again? */
+/* Does something become due before the service thread would look again? What is wanted of it is
+ * due at once. */
 static bool service_oversleeps(void)
 {
 	uint64_t until = atomic_load(&urxe_hca.sleep_until), earliest = urxe_hca.earliest;
 
 	urxe_hca.earliest = UINT64_MAX;
-	return until && (earliest < until || !cds_list_empty(&urxe_hca.ready) ||
-			 !cds_list_empty(&urxe_hca.acks_waiting) ||
-			 !cds_list_empty(&urxe_hca.acks_due) || urxe_gsi_deadline() < until);
+	return until &&
+	       (earliest < until || !cds_list_empty(&urxe_hca.ready) ||
+		!cds_list_empty(&urxe_hca.acks_waiting) || !cds_list_empty(&urxe_hca.acks_due) ||
+		urxe_gsi_deadline() < until || urxe_guardian_is_wanted(urxe_hca.seg));
 }
 
 void urxe_engine_unlock(void)

@@ -20,6 +20,7 @@
 #include "hca/moderation.h"
 #include "hca/service.h"
 #include "host/fd.h"
+#include "host/guardian.h"
 #include "host/libc.h"
 #include "host/log.h"
 
@@ -262,6 +263,7 @@ static void *service(void *arg)
 		uint64_t until;
 		bool busy;
 
+		urxe_guardian_keep(e->seg, now);
 		/* The program has left acknowledgements for when it polls again, or posts. */
 		if (age < POLLING_AGE && atomic_load(&e->acks_wait))
 			urxe_lease_begin(&e->lease);

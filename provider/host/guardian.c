@@ -6,15 +6,19 @@
  * It is started by two clones. The first child has no exit signal, so that no wait() of the program
  * finds it and no SIGCHLD tells of it; it makes the second one and exits, and is taken away here by
  * the one kind of wait that finds such children. The second child, which init adopts, executes the
- * guardian in a session of its own, with no descriptor of the program and in "/". Both run in the
- * program's memory until then, as vfork's child does: the program may be large, and have many
- * threads.
+ * guardian, with no descriptor of the program and in "/". Both run in the program's memory until
+ * then, as vfork's child does: the program may be large, and have many threads.
+ *
+ * So the thread that starts it waits until the children have had a processor, which on a busy
+ * machine may take long. It is the service thread, without the engine lock, under which everything
+ * of the process would stand still meanwhile. For the same reason the guardian begins its own
+ * session when it has been executed: Linux may schedule sessions as groups, and one whose threads
+ * give way again and again (sched_yield(2)) has been seen to keep another from a processor for half
+ * a minute (6.18).
  *
  * Whoever starts it takes the guardian's lock first, through an open file description that the
  * guardian inherits. So of all processes that find none at the same time one starts one, and if
  * it cannot be executed, the lock ends with its process.
- *
- * The state of starting is under the engine lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,18 +42,19 @@
 #include "host/segment_layout.h"
 #include "host/ticks.h"
 
-#define STACK	  65536
-#define AGAIN_MIN 1000000000ull /* ns until another is started */
-#define AGAIN_MAX 64000000000ull
-#define MAX_ENV	  32
-#define LOCK_FD	  3 /* of the guardian: the segment's file, locked at the guardian's byte */
+#define STACK	   65536
+#define AT_ONCE	   1
+#define LOOK_EVERY 1000000000ull  /* ns; also until a second one is started */
+#define AGAIN_MAX  64000000000ull /* twice as long each time, to this */
+#define MAX_ENV	   32
+#define LOCK_FD	   3 /* of the guardian: the segment's file, locked at the guardian's byte */
 
 static const char *program, *linker;
+static char *guardian_env[MAX_ENV + 1];
 
 struct launch {
 	int lock;
 	char *argv[3]; /* of the program; of the linker */
-	char *env[MAX_ENV + 1];
 	uint8_t stacks[2][STACK] __attribute__((aligned(64)));
 };
 
@@ -82,12 +87,11 @@ URXE_UNINSTRUMENTED static int execute(void *arg)
 {
 	struct launch *l = arg;
 
-	syscall(SYS_setsid);
 	syscall(SYS_chdir, "/");
 	close_all(l->lock);
-	syscall(SYS_execve, program, l->argv, l->env);
+	syscall(SYS_execve, program, l->argv, guardian_env);
 	/* A package may have installed the library as one that cannot be executed. */
-	syscall(SYS_execve, linker, l->argv, l->env);
+	syscall(SYS_execve, linker, l->argv, guardian_env);
 	syscall(SYS_exit, 1);
 	return 1;
 }
@@ -101,8 +105,12 @@ URXE_UNINSTRUMENTED static int orphan(void *arg)
 	return 0;
 }
 
-/* What decides where the segment is and which devices there are. No LD_PRELOAD. */
-static void fill_env(struct launch *l)
+/*
+ * What decides where the segment is and which devices there are. No LD_PRELOAD. By a thread that
+ * needs a guardian: the one that starts it must not read the environment while another one may
+ * write to it. The strings stay (setenv(3) of glibc frees none).
+ */
+static void take_env(void)
 {
 	static const char *const names[] = {"URXE_",	     "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=",
 					    "HOME=",	     "LD_LIBRARY_PATH=", "ASAN_OPTIONS=",
@@ -112,9 +120,10 @@ static void fill_env(struct launch *l)
 	for (char **e = environ; e && *e && n < MAX_ENV; e++)
 		for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 			if (!strncmp(*e, names[i], strlen(names[i]))) {
-				l->env[n++] = *e;
+				guardian_env[n++] = *e;
 				break;
 			}
+	guardian_env[n] = NULL;
 }
 
 static int launch(int lock)
@@ -129,7 +138,6 @@ static int launch(int lock)
 	l->lock = lock;
 	l->argv[0] = (char *)"urxe-guardian";
 	l->argv[1] = (char *)program;
-	fill_env(l);
 	/* They stay blocked in the guardian: only SIGKILL ends it before its time. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -155,6 +163,7 @@ static bool would_adopt(void)
 	return getpid() == 1 || prctl(PR_GET_CHILD_SUBREAPER, &subreaper) || subreaper;
 }
 
+/* The file's lock among threads. */
 static bool there_is_one(struct urxe_segment *seg)
 {
 	int fd = segment_file_fd(seg);
@@ -162,25 +171,40 @@ static bool there_is_one(struct urxe_segment *seg)
 	return fd < 0 || segment_file_locked(fd, GUARDIAN_BYTE, 1);
 }
 
-void urxe_guardian_keep(struct urxe_segment *seg)
+/* By a description of its own; -1: there is a guardian, or it would not find the segment, which was
+ * removed or replaced. */
+static int lock_byte(struct urxe_segment *seg)
 {
-	uint64_t now;
+	int lock = -1;
+
+	pthread_mutex_lock(&seg->lock);
+	if (!there_is_one(seg) && segment_file_is_current(seg))
+		lock = urxe_fd_keep(segment_file_reopen(seg));
+	pthread_mutex_unlock(&seg->lock);
+	if (lock >= 0 && segment_file_lock(lock, GUARDIAN_BYTE, true)) {
+		urxe_fd_close(lock);
+		lock = -1;
+	}
+	return lock;
+}
+
+void urxe_guardian_keep(struct urxe_segment *seg, uint64_t now)
+{
+	uint64_t at = atomic_load_explicit(&seg->guard_at, memory_order_acquire);
 	int lock, ret;
 
-	/* It would not find a segment that was removed or replaced. */
-	if (!seg->guarded || there_is_one(seg) || !segment_file_is_current(seg))
+	if (!at || now < at)
 		return;
-	now = urxe_now();
-	if (now < seg->guard_again)
+	lock = lock_byte(seg);
+	if (lock < 0) {
+		atomic_store(&seg->guard_at, now + LOOK_EVERY);
 		return;
-	seg->guard_wait = seg->guard_wait ? seg->guard_wait * 2 : AGAIN_MIN;
+	}
+	seg->guard_wait = seg->guard_wait ? seg->guard_wait * 2 : LOOK_EVERY;
 	if (seg->guard_wait > AGAIN_MAX)
 		seg->guard_wait = AGAIN_MAX;
-	seg->guard_again = now + seg->guard_wait;
-	lock = urxe_fd_keep(segment_file_reopen(seg));
-	if (lock < 0)
-		return;
-	ret = segment_file_lock(lock, GUARDIAN_BYTE, true) ? 0 : launch(lock);
+	atomic_store(&seg->guard_at, now + seg->guard_wait);
+	ret = launch(lock);
 	urxe_fd_close(lock);
 	if (ret)
 		urxe_log(
@@ -200,10 +224,16 @@ void urxe_guardian_keep(struct urxe_segment *seg)
 
 void urxe_guardian_want(struct urxe_segment *seg)
 {
-	if (!CAN_LAUNCH || seg->guarded || !program || !seg->slot || would_adopt())
+	if (!CAN_LAUNCH || atomic_load_explicit(&seg->guard_at, memory_order_relaxed) || !program ||
+	    !seg->slot || would_adopt())
 		return;
-	seg->guarded = true;
-	urxe_guardian_keep(seg);
+	take_env();
+	atomic_store_explicit(&seg->guard_at, AT_ONCE, memory_order_release);
+}
+
+bool urxe_guardian_is_wanted(const struct urxe_segment *seg)
+{
+	return atomic_load_explicit(&seg->guard_at, memory_order_relaxed) == AT_ONCE;
 }
 
 /* ---- being it ---- */

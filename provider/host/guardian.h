@@ -24,8 +24,12 @@ void urxe_guardian_program(const char *path, const char *linker);
 /* This process has something to be ended in its name: there must be a guardian. Cheap after the
  * first call. The engine lock. */
 void urxe_guardian_want(struct urxe_segment *seg);
-/* Every second: one that was killed is replaced. The engine lock. */
-void urxe_guardian_keep(struct urxe_segment *seg);
+/* Is the first call of urxe_guardian_keep() still to come? Any thread. */
+bool urxe_guardian_is_wanted(const struct urxe_segment *seg);
+/* Starts the guardian that is wanted, and looks every second whether it is there: one that was
+ * killed is replaced. Waits for the new process to be executed. One thread, without the engine
+ * lock; now: urxe_now(). */
+void urxe_guardian_keep(struct urxe_segment *seg, uint64_t now);
 /* After a slot was given up: the guardian looks at once whether it is still needed. */
 void urxe_guardian_notify(struct urxe_segment *seg);
 

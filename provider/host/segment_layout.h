@@ -222,9 +222,8 @@ struct urxe_segment {
 	bool servers_changed; /* whether there are any: read without the lock */
 
 	/* guardian.c */
-	bool guarded;	      /* this process wants one, */
-	uint64_t guard_again; /* and when to start another, ns; then to wait so long: */
-	uint64_t guard_wait;
+	_Atomic uint64_t guard_at; /* when to see whether there is one, ns; 0: none is wanted */
+	uint64_t guard_wait;	   /* ns from the last start to the next */
 
 	struct segment_records *records; /* segment_records.c; NULL: none were made */
 	int dead_fd;			 /* records of a slot that died, being read; -1 */

@@ -110,6 +110,7 @@ __attribute__((used, noreturn)) AT_ENTRY_POINT void urxe_guardian_entry(void);
 
 AT_ENTRY_POINT void urxe_guardian_entry(void)
 {
+	syscall(SYS_setsid);
 	urxe_loaded();
 	prctl(PR_SET_NAME, "urxe-guardian");
 	guard();

@@ -10,7 +10,6 @@
 
 #include "host/fabric.h"
 #include "host/fd.h"
-#include "host/guardian.h"
 #include "wire/shm.h"
 
 /* Beside nothing that is written to. */
@@ -277,7 +276,6 @@ void urxe_wire_housekeep(struct urxe_wire *wire)
 {
 	urxe_segment_beat(wire->seg);
 	urxe_segment_reap(wire->seg);
-	urxe_guardian_keep(wire->seg);
 	wire->link->housekeep(wire);
 	urxe_fault_settings(wire);
 	if (wire->shm)

@@ -19,6 +19,7 @@
 #include "hca/requester.h"
 #include "hca/responder.h"
 #include "hca/service.h"
+#include "host/guardian.h"
 #include "host/segment_ports.h"
 #include "host/segment_records.h"
 #include "host/segment_window.h"
@@ -503,6 +504,11 @@ struct ibv_device **urxe_get_devices(int *num)
 struct urxe_device *urxe_device_of(const struct ibv_device *ibv)
 {
 	return &edges.device;
+}
+
+bool urxe_guardian_is_wanted(const struct urxe_segment *seg)
+{
+	return false;
 }
 
 int urxe_service_start(void)

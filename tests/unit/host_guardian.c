@@ -16,6 +16,7 @@
 #include "host/segment_layout.h"
 
 #define NUM_PROCESSES 16
+#define SECOND	      1000000000ull
 
 static struct shared {
 	uint32_t ready, go, reported;
@@ -96,6 +97,15 @@ static bool locked(struct urxe_segment *seg)
 	return segment_file_locked(seg->fd, GUARDIAN_BYTE, 1);
 }
 
+/* As the process and its service thread. */
+static void need(struct urxe_segment *seg)
+{
+	urxe_guardian_want(seg);
+	CHECK(urxe_guardian_is_wanted(seg));
+	urxe_guardian_keep(seg, SECOND);
+	CHECK(!urxe_guardian_is_wanted(seg));
+}
+
 static void needs_one(void *arg)
 {
 	struct urxe_segment *seg = join();
@@ -103,7 +113,7 @@ static void needs_one(void *arg)
 	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
 	host_test_add(&shared->ready);
 	CHECK_SOON(host_test_load(&shared->go));
-	urxe_guardian_want(seg);
+	need(seg);
 	host_test_add(&shared->reported);
 	pause();
 }
@@ -138,16 +148,15 @@ static void test_one_that_was_killed_is_replaced(void **state)
 	struct urxe_segment *seg = join();
 	pid_t first = 0, second = 0;
 
-	urxe_guardian_want(seg);
+	need(seg);
 	CHECK_SOON(guardians(&first) == 1);
-	urxe_guardian_keep(seg);
+	urxe_guardian_keep(seg, 2 * SECOND);
 	assert_int_equal(guardians(&first), 1);
 	kill(first, SIGKILL);
 	CHECK_SOON(!locked(seg));
-	urxe_guardian_keep(seg); /* not before a second is over */
+	urxe_guardian_keep(seg, 3 * SECOND - 1); /* not before another second is over */
 	assert_false(locked(seg));
-	seg->guard_again = 0;
-	urxe_guardian_keep(seg);
+	urxe_guardian_keep(seg, 3 * SECOND);
 	assert_true(locked(seg));
 	CHECK_SOON(guardians(&second) == 1 && second != first);
 	kill(second, SIGKILL);
@@ -160,11 +169,10 @@ static void test_one_that_cannot_be_executed_keeps_no_lock(void **state)
 	struct urxe_segment *seg = join();
 
 	urxe_guardian_program("/nonexistent", "/nonexistent");
-	urxe_guardian_want(seg);
+	need(seg);
 	CHECK_SOON(!locked(seg));
 	urxe_guardian_program(program, "/nonexistent");
-	seg->guard_again = 0;
-	urxe_guardian_keep(seg);
+	urxe_guardian_keep(seg, 2 * SECOND);
 	assert_true(locked(seg));
 	close(open(fifo, O_WRONLY));
 	CHECK_SOON(!locked(seg));
