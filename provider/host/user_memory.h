@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The program's memory, at addresses that it put into a command: reading or writing what is not
- * mapped is -EFAULT, as it would be from the kernel. Any thread, any lock.
+ * The program's memory, at addresses that it has named in a command or registered: reading or
+ * writing what is not mapped is -EFAULT, as it would be from the kernel. Any thread, any lock.
  */
 #ifndef URXE_HOST_USER_MEMORY_H
 #define URXE_HOST_USER_MEMORY_H

@@ -251,8 +251,8 @@ static void *memory_to_lose(struct ibv_mr **region)
 
 /*
  * 9.7.5.1.3: a repeated read is answered again. When its first answer has ended it for both
- * programs, its memory may be gone, and a program with a handler of its own for SIGSEGV, as this
- * test is, must not be called to account for that. What follows it is answered.
+ * programs, its memory may be unmapped: that is no fault of a program which has a handler of its own
+ * for SIGSEGV, as this test has. What follows is answered.
  */
 static void repeated_reads_may_have_lost_their_memory(void **state)
 {
